@@ -11,8 +11,11 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <numeric>
 
 using namespace mpc;
 using llvm::ArrayRef;
@@ -67,6 +70,48 @@ std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
     }
   }
   return std::nullopt;
+}
+
+std::optional<IntegerGrid> mpc::findExactGrid(ArrayRef<float> values,
+                                              int64_t levels) {
+  constexpr int kMantissa = 24;
+  // The last bit that any of them has.
+  int last = std::numeric_limits<int>::max();
+  for (float value : values) {
+    if (!std::isfinite(value))
+      return std::nullopt;
+    if (value == 0)
+      continue;
+    int exponent;
+    auto mantissa =
+        uint32_t(std::ldexp(std::frexp(std::abs(value), &exponent), kMantissa));
+    last =
+        std::min(last, exponent - kMantissa + int(std::countr_zero(mantissa)));
+  }
+  if (last == std::numeric_limits<int>::max())
+    return IntegerGrid();
+  // Multiples of that bit; the scale is the largest number of it that divides
+  // them all.
+  const double most = std::ldexp(double(levels), kMantissa);
+  int64_t divisor = 0;
+  std::vector<int64_t> multiples;
+  for (float value : values) {
+    double multiple = std::ldexp(double(value), -last);
+    if (std::abs(multiple) >= most)
+      return std::nullopt;
+    multiples.push_back(int64_t(multiple));
+    divisor = std::gcd(divisor, multiples.back());
+  }
+  IntegerGrid grid{float(std::ldexp(double(divisor), last)), 0, 0};
+  if (divisor >= int64_t(1) << kMantissa || !std::isnormal(grid.scale))
+    return std::nullopt;
+  for (int64_t multiple : multiples) {
+    grid.least = std::min(grid.least, multiple / divisor);
+    grid.most = std::max(grid.most, multiple / divisor);
+  }
+  if (grid.most - grid.least >= levels)
+    return std::nullopt;
+  return grid;
 }
 
 std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
@@ -199,6 +244,34 @@ static std::optional<NarrowForm> float8Of(const Panels &panels) {
   return form;
 }
 
+/// `panels` as integers of 16 bits, with a scale for each column; nullopt where
+/// a column has none.
+static std::optional<NarrowForm> int16Of(const Panels &panels) {
+  constexpr int64_t kLevels = 1 << 16;
+  NarrowForm form;
+  form.kind = NarrowForm::Kind::Int16;
+  form.group = panels.depth;
+  form.values.resize(2 * panels.numbers.size());
+  std::vector<float> values(panels.depth);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t column = 0; column < panels.columns; ++column) {
+      for (int64_t k = 0; k < panels.depth; ++k)
+        values[k] = panels.at(panel, k, column);
+      std::optional<IntegerGrid> grid = findExactGrid(values, kLevels);
+      if (!grid || grid->least < -kLevels / 2 || grid->most >= kLevels / 2)
+        return std::nullopt;
+      form.scales.push_back(grid->scale);
+      for (int64_t k = 0; k < panels.depth; ++k) {
+        auto integer = int16_t(double(values[k]) / double(grid->scale));
+        std::memcpy(
+            form.values.data() +
+                2 * ((panel * panels.depth + k) * panels.columns + column),
+            &integer, sizeof(integer));
+      }
+    }
+  return form;
+}
+
 /// The bits of a bf16 number, or nullopt where `number` is none.
 static std::optional<uint16_t> bf16Bits(float number) {
   uint32_t bits;
@@ -271,5 +344,8 @@ std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
   if (std::optional<NarrowForm> form =
           halvesOf(panels, NarrowForm::Kind::BFloat16, bf16Bits))
     return form;
-  return halvesOf(panels, NarrowForm::Kind::Float16, f16Bits);
+  if (std::optional<NarrowForm> form =
+          halvesOf(panels, NarrowForm::Kind::Float16, f16Bits))
+    return form;
+  return int16Of(panels);
 }

@@ -65,12 +65,3 @@ void mpc::forEachRounding(func::FuncOp function, const PrecisionPlan &plan,
   for (Operation &op : body)
     llvm::for_each(op.getResults(), look);
 }
-
-double mpc::sumErrors(func::FuncOp function, const PrecisionPlan &plan,
-                      const RoundingErrors &errors) {
-  double sum = 0;
-  forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
-    sum += rounding.errorBy(errors);
-  });
-  return sum;
-}

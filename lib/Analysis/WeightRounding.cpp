@@ -17,11 +17,13 @@ using namespace mpc;
 
 namespace {
 
-/// The integers of a format.
+/// The integers of a format. Those of 16 bits leave nine to scales.
 struct Levels {
   Levels(const WeightFormat &format, int bits) {
     isFloat = format.type == WeightType::Float8;
-    int64_t count = format.type == WeightType::Int4 ? 16 : 256;
+    int64_t count = format.type == WeightType::Int4    ? 16
+                    : format.type == WeightType::Int16 ? 65536
+                                                       : 256;
     low = format.zeroPoint ? 0 : -count / 2;
     high = low + count - 1;
     hasZero = format.zeroPoint;
@@ -187,6 +189,7 @@ void mpc::roundWeights(llvm::MutableArrayRef<float> values,
     for (float &value : values)
       value = roundTo(value, 8, -126, 0x1.fep127);
     return;
+  case WeightType::Int16:
   case WeightType::Int8:
   case WeightType::Int4:
   case WeightType::Float8:

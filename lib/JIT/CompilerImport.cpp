@@ -121,6 +121,7 @@ std::optional<ElementType> Compiler::cacheType() {
     case WeightType::Float8:
       return ElementType::F8E4M3FN;
     case WeightType::Float32:
+    case WeightType::Int16:
     case WeightType::Int4:
       return std::nullopt;
     }

@@ -80,6 +80,8 @@ StringRef mpc::stringify(WeightType type) {
     return "float16";
   case WeightType::BFloat16:
     return "bfloat16";
+  case WeightType::Int16:
+    return "int16";
   case WeightType::Int8:
     return "int8";
   case WeightType::Int4:
@@ -101,6 +103,7 @@ std::optional<WeightType> mpc::parseWeightType(StringRef name) {
   if (type == PolicyType::Float8E4M3FN)
     return WeightType::Float8;
   return StringSwitch<std::optional<WeightType>>(name)
+      .Case("int16", WeightType::Int16)
       .Case("int8", WeightType::Int8)
       .Case("int4", WeightType::Int4)
       .Default(std::nullopt);
@@ -108,7 +111,7 @@ std::optional<WeightType> mpc::parseWeightType(StringRef name) {
 
 std::string WeightFormat::describe() const {
   std::string text = stringify(type).str();
-  if (type == WeightType::Int8 || type == WeightType::Float8)
+  if (isScaled() && type != WeightType::Int4)
     text += ", one scale per column";
   if (type == WeightType::Int4)
     text += ", groups of " + std::to_string(group);

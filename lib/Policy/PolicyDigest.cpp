@@ -29,6 +29,10 @@ std::string Policy::digest() const {
   for (PolicyType type : {compute, store, accumulate, variable, output})
     put(stringify(type));
   put(weights.describe());
+  for (auto &[name, format] : namedWeights) {
+    put(name);
+    put(format.describe());
+  }
   put(cache ? stringify(*cache) : "");
   if (gradientWire)
     put(("gradient_wire " + stringify(*gradientWire)).str());

@@ -296,11 +296,15 @@ Error PolicyReader::read(const Json &root) {
     if (auto it = root.find(key); it != root.end())
       if (Error e = (this->*reader)(*it))
         return e;
-  if (policy.weights.isNarrow() &&
+  WeightType narrow = policy.weights.type;
+  for (auto &[name, format] : policy.namedWeights)
+    if (narrow == WeightType::Float32)
+      narrow = format.type;
+  if (narrow != WeightType::Float32 &&
       policy.algorithm != PolicyAlgorithm::MinimumCut)
     return error("weights",
-                 "are " + stringify(policy.weights.type) +
-                     " where the algorithm is " + stringify(policy.algorithm) +
+                 "are " + stringify(narrow) + " where the algorithm is " +
+                     stringify(policy.algorithm) +
                      ", which stores them as the imitated system does; use "
                      "float32, or the algorithm minimum_cut");
   return Error::success();

@@ -53,6 +53,8 @@ private:
                        llvm::ArrayRef<PolicyType> allowed, PolicyType &out);
   llvm::Error readTypes(const Json &root);
   llvm::Error readWeights(const Json &value);
+  llvm::Error readWeightFormat(const Json &value, const std::string &path,
+                               WeightFormat &out);
   llvm::Error readCache(const Json &value);
   llvm::Error readMoments(const Json &value);
   llvm::Error readDefault(const Json &root);

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of weights a type's name, or an object with what that type leaves open; what
-// they are multiplied with; the type of caches.
+// Of weights, all or those that some ops read, a type's name, or an object with
+// what that type leaves open; what they are multiplied with; the type of
+// caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,29 +18,81 @@ using namespace llvm;
 using namespace mpc;
 
 static constexpr StringLiteral kKnownTypes =
-    "float32, float16, bfloat16, int8, int4 or float8_e4m3fn";
+    "float32, float16, bfloat16, int16, int8, int4 or float8_e4m3fn";
 static constexpr StringLiteral kKnownCaches =
     "float32, float16, bfloat16, int8 or float8_e4m3fn";
 
 bool Policy::narrowsWeights() const {
-  return weights.isNarrow() || any_of(layers, [](const LayerPolicy &layer) {
+  return weights.isNarrow() ||
+         any_of(namedWeights,
+                [](const auto &named) { return named.second.isNarrow(); }) ||
+         any_of(layers, [](const LayerPolicy &layer) {
            return layer.policy->getWeights().isNarrow();
          });
 }
 
+/// Bits of one stored number, scales aside.
+static unsigned bitsOf(WeightType type) {
+  switch (type) {
+  case WeightType::Float32:
+    return 32;
+  case WeightType::Float16:
+  case WeightType::BFloat16:
+  case WeightType::Int16:
+    return 16;
+  case WeightType::Int8:
+  case WeightType::Float8:
+    return 8;
+  case WeightType::Int4:
+    return 4;
+  }
+  llvm_unreachable("every type has bits");
+}
+
+const WeightFormat *Policy::weightsOf(ArrayRef<StringRef> names) const {
+  const WeightFormat *found = nullptr;
+  for (StringRef name : names)
+    if (auto it = namedWeights.find(name.str());
+        it != namedWeights.end() &&
+        (!found || bitsOf(it->second.type) > bitsOf(found->type)))
+      found = &it->second;
+  return found;
+}
+
 Error PolicyReader::readWeights(const Json &value) {
+  Json own = value;
+  // An object of names alone says nothing about other weights.
+  if (value.is_object() && value.contains("names")) {
+    const Json &names = value["names"];
+    if (!names.is_object())
+      return error("weights.names", Twine("expects an object of NAME: WEIGHTS, "
+                                          "got ") +
+                                        names.type_name());
+    for (auto &[name, entry] : names.items())
+      if (Error e = readWeightFormat(entry, "weights.names." + name,
+                                     policy.namedWeights[name]))
+        return e;
+    own.erase("names");
+    if (own.empty())
+      return Error::success();
+  }
+  return readWeightFormat(own, "weights", policy.weights);
+}
+
+Error PolicyReader::readWeightFormat(const Json &value, const std::string &path,
+                                     WeightFormat &out) {
   Json fields = value;
   if (value.is_string())
     fields = Json::object({{"type", value}});
   if (!fields.is_object())
-    return error("weights", Twine("expects a type's name or an object, got ") +
-                                value.type_name());
-  if (Error e = unknownField(fields, "weights",
-                             {"type", "group", "zero_point", "clip"}))
+    return error(path, Twine("expects a type's name or an object, got ") +
+                           value.type_name());
+  if (Error e =
+          unknownField(fields, path, {"type", "group", "zero_point", "clip"}))
     return e;
   auto type = fields.find("type");
   if (type == fields.end() || !type->is_string())
-    return error("weights.type",
+    return error(path + ".type",
                  type == fields.end()
                      ? Twine("is missing")
                      : Twine("expects a string, got ") + type->type_name());
@@ -48,11 +101,11 @@ Error PolicyReader::readWeights(const Json &value) {
   if (!known) {
     std::optional<PolicyType> other = parsePolicyType(name);
     if (!other)
-      return error("weights.type",
+      return error(path + ".type",
                    "unknown type '" + name + "'; use " + kKnownTypes);
     StringRef why = isFloat8(*other) ? " has no kernels yet"
                                      : " is no type that weights are stored in";
-    return error("weights.type",
+    return error(path + ".type",
                  "type " + stringify(*other) + why + "; use " + kKnownTypes);
   }
   WeightFormat format;
@@ -60,7 +113,7 @@ Error PolicyReader::readWeights(const Json &value) {
 
   // What a type does not have is an error, not a wish without effect.
   auto refuse = [&](const char *field, StringRef holder) {
-    return error(Twine("weights.") + field,
+    return error(path + "." + field,
                  "is for " + holder + ", the type is " + stringify(*known));
   };
   if (auto group = fields.find("group"); group != fields.end()) {
@@ -68,7 +121,7 @@ Error PolicyReader::readWeights(const Json &value) {
       return refuse("group", "int4");
     if (!group->is_number_integer() ||
         !is_contained({32, 64, 128}, group->get<int64_t>()))
-      return error("weights.group",
+      return error(path + ".group",
                    "expects 32, 64 or 128, got " + group->dump());
     format.group = group->get<int64_t>();
   }
@@ -80,13 +133,13 @@ Error PolicyReader::readWeights(const Json &value) {
     if (target == &format.zeroPoint && *known != WeightType::Int4)
       return refuse(field, "int4");
     if (!format.isScaled())
-      return refuse(field, "int8, int4 and float8_e4m3fn");
+      return refuse(field, "int16, int8, int4 and float8_e4m3fn");
     if (!it->is_boolean())
-      return error(Twine("weights.") + field,
+      return error(path + "." + field,
                    Twine("expects true or false, got ") + it->type_name());
     *target = it->get<bool>();
   }
-  policy.weights = format;
+  out = format;
   return Error::success();
 }
 
@@ -95,7 +148,7 @@ Error PolicyReader::readCache(const Json &value) {
     return error("cache", Twine("expects a string, got ") + value.type_name());
   std::string name = value.get<std::string>();
   std::optional<WeightType> type = parseWeightType(name);
-  if (!type || *type == WeightType::Int4) {
+  if (!type || *type == WeightType::Int4 || *type == WeightType::Int16) {
     bool isType = type || parsePolicyType(name);
     return error("cache",
                  (isType ? "no cache is kept in type '" : "unknown type '") +

@@ -60,6 +60,26 @@ const Tensor *ForwardValues::get(Value value) {
   return tensor.get();
 }
 
+FailureOr<SmallVector<Tensor>> ForwardValues::results(func::FuncOp function) {
+  SmallVector<Tensor> results;
+  for (Value result :
+       function.getBody().front().getTerminator()->getOperands()) {
+    const Tensor *tensor = get(result);
+    if (!tensor)
+      return function.emitOpError("returns a constant that cannot be read");
+    results.push_back(*tensor);
+  }
+  return results;
+}
+
+int64_t ForwardValues::bytes() const {
+  int64_t bytes = 0;
+  for (const auto &[value, tensor] : values)
+    if (tensor)
+      bytes += tensor->size() * int64_t(sizeof(double));
+  return bytes;
+}
+
 //===----------------------------------------------------------------------===//
 // Derivatives of single ops
 //===----------------------------------------------------------------------===//

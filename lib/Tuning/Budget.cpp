@@ -153,10 +153,19 @@ static size_t largestOf(llvm::ArrayRef<double> row) {
 // ErrorMeter
 //===----------------------------------------------------------------------===//
 
+/// Whether both are finite, the same infinity, or no numbers.
+static bool agree(double wanted, double actual) {
+  if (std::isfinite(wanted) || std::isfinite(actual))
+    return std::isfinite(wanted) == std::isfinite(actual);
+  return wanted == actual || (std::isnan(wanted) && std::isnan(actual));
+}
+
 double mpc::cosineOf(const Tensor &wanted, const Tensor &actual) {
   double product = 0, left = 0, right = 0;
   for (auto [a, b] : llvm::zip_equal(wanted.floats(), actual.floats())) {
-    if (!std::isfinite(a) || !std::isfinite(b))
+    if (!agree(a, b))
+      return -1;
+    if (!std::isfinite(a))
       continue;
     product += a * b;
     left += a * a;
@@ -167,13 +176,11 @@ double mpc::cosineOf(const Tensor &wanted, const Tensor &actual) {
   return std::clamp(product / std::sqrt(left * right), -1.0, 1.0);
 }
 
-/// Whether both agree about which elements are finite.
+/// Whether `agree` holds of all elements.
 static bool agreeOnFinite(const Tensor &wanted, const Tensor &actual) {
-  return llvm::all_of(llvm::zip_equal(wanted.floats(), actual.floats()),
-                      [](auto pair) {
-                        return std::isfinite(std::get<0>(pair)) ==
-                               std::isfinite(std::get<1>(pair));
-                      });
+  return llvm::all_of(
+      llvm::zip_equal(wanted.floats(), actual.floats()),
+      [](auto pair) { return agree(std::get<0>(pair), std::get<1>(pair)); });
 }
 
 void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,

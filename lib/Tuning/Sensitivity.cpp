@@ -62,6 +62,45 @@ void Sensitivity::add(Shares &shares, const Tensor &value,
   }
 }
 
+bool Sensitivity::consider(Operation *op, const StoredWeights &stored) {
+  ConstantOp constant = weightsOf(op);
+  std::optional<WeightColumns> columns =
+      constant ? WeightColumns::of(op) : std::nullopt;
+  std::optional<std::vector<float>> values =
+      columns ? finiteWeights(constant) : std::nullopt;
+  if (!values)
+    return false;
+  // Of 16 bits uses know.
+  if (!stored.format.isScaled())
+    return true;
+  RoundedWeights rounded{stored.format, stored.bits, *values, {}};
+  columns->round(op, rounded.changes, stored);
+  for (auto [change, value] : llvm::zip_equal(rounded.changes, *values))
+    change -= value;
+  weights[op].push_back(std::move(rounded));
+  return true;
+}
+
+void Sensitivity::addWeights(OpOperand &use, const Tensor &cotangent,
+                             double weight) {
+  auto found = weights.find(use.getOwner());
+  if (found == weights.end() || use.getOperandNumber() != 1)
+    return;
+  for (RoundedWeights &rounded : found->second) {
+    double squares = 0, sum = 0;
+    for (auto [slope, change] :
+         llvm::zip_equal(cotangent.floats(), rounded.changes)) {
+      double part = slope * change;
+      if (!std::isfinite(part))
+        continue;
+      squares += part * part;
+      sum += part;
+    }
+    rounded.share.apart += weight * squares;
+    rounded.share.together += weight * sum * sum;
+  }
+}
+
 FailureOr<SmallVector<Tensor>>
 Sensitivity::addSample(ArrayRef<Tensor> arguments, int draws,
                        const ForwardValues::Observer &observer) {
@@ -69,28 +108,29 @@ Sensitivity::addSample(ArrayRef<Tensor> arguments, int draws,
       ForwardValues::run(function, arguments, observer);
   if (failed(forward))
     return failure();
-  SmallVector<Tensor> outputs;
-  for (Value result :
-       function.getBody().front().getTerminator()->getOperands()) {
-    const Tensor *tensor = forward->get(result);
-    if (!tensor)
-      return function.emitOpError("returns a constant that cannot be read");
-    outputs.push_back(*tensor);
-  }
+  return addSample(*forward, draws);
+}
+
+FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
+                                                      int draws) {
+  FailureOr<SmallVector<Tensor>> outputs = forward.results(function);
+  if (failed(outputs))
+    return failure();
   double weight = 1.0 / draws;
   bool wasRead = true;
   for (int draw = 0; draw < draws; ++draw) {
     auto onUse = [&](OpOperand &use, const Tensor &cotangent) {
-      const Tensor *value = forward->get(use.get());
+      const Tensor *value = forward.get(use.get());
       wasRead &= value != nullptr;
       if (value)
         add(uses[{use.getOwner(), use.getOperandNumber()}], *value, cotangent,
             weight);
+      addWeights(use, cotangent, weight);
     };
     auto onValue = [&](Value value, const Tensor &cotangent) {
-      add(values[value], *forward->get(value), cotangent, weight);
+      add(values[value], *forward.get(value), cotangent, weight);
     };
-    if (failed(walk.run(*forward, drawSeeds(measure, outputs, generator), onUse,
+    if (failed(walk.run(forward, drawSeeds(measure, *outputs, generator), onUse,
                         onValue)))
       return failure();
   }
@@ -111,14 +151,18 @@ static bool isNoChance(double mean, int64_t count) {
   return mean > high * high * high || (low > 0 && mean < low * low * low);
 }
 
+double Sensitivity::mean(const Share &share) const {
+  if (samples == 0)
+    return 0;
+  bool depends = share.apart > 0 && std::isfinite(share.apart) &&
+                 isNoChance(share.together / share.apart, drawn);
+  return (depends ? share.together : share.apart) / double(samples);
+}
+
 double Sensitivity::mean(const Shares &shares, FloatType type) const {
-  for (auto [known, share] : llvm::zip_equal(types, shares)) {
-    if (known != type || samples == 0)
-      continue;
-    bool depends = share.apart > 0 && std::isfinite(share.apart) &&
-                   isNoChance(share.together / share.apart, drawn);
-    return (depends ? share.together : share.apart) / double(samples);
-  }
+  for (auto [known, share] : llvm::zip_equal(types, shares))
+    if (known == type)
+      return mean(share);
   return 0;
 }
 
@@ -130,42 +174,59 @@ double Sensitivity::ofUse(OpOperand &use, FloatType type) const {
   return mean(uses.lookup({use.getOwner(), use.getOperandNumber()}), type);
 }
 
+double Sensitivity::ofWeights(Operation *op, const WeightFormat &format,
+                              int bits) const {
+  OpOperand &use = op->getOpOperand(1);
+  if (format.type == WeightType::Float16)
+    return ofUse(use, Float16Type::get(op->getContext()));
+  if (format.type == WeightType::BFloat16)
+    return ofUse(use, BFloat16Type::get(op->getContext()));
+  auto found = weights.find(op);
+  if (found == weights.end())
+    return 0;
+  for (const RoundedWeights &rounded : found->second)
+    if (rounded.bits == bits && rounded.format.describe() == format.describe())
+      return mean(rounded.share);
+  return 0;
+}
+
 template <typename Visit> void Sensitivity::forAll(Visit visit) {
+  auto visitAll = [&](Shares &shares) { llvm::for_each(shares, visit); };
   auto visitValue = [&](Value value) {
     if (!isa<FloatType>(getElementTypeOrSelf(value)))
       return;
-    visit(values[value]);
+    visitAll(values[value]);
     for (OpOperand &use : value.getUses())
-      visit(uses[{use.getOwner(), use.getOperandNumber()}]);
+      visitAll(uses[{use.getOwner(), use.getOperandNumber()}]);
   };
   Block &body = function.getBody().front();
   llvm::for_each(body.getArguments(), visitValue);
   for (Operation &op : body)
     llvm::for_each(op.getResults(), visitValue);
+  for (auto &[op, forms] : weights)
+    for (RoundedWeights &rounded : forms)
+      visit(rounded.share);
 }
 
 std::vector<double> Sensitivity::save() {
   std::vector<double> numbers = {double(samples), double(drawn)};
-  forAll([&](const Shares &shares) {
-    for (const Share &share : shares)
-      numbers.insert(numbers.end(), {share.apart, share.together});
+  forAll([&](const Share &share) {
+    numbers.insert(numbers.end(), {share.apart, share.together});
   });
   return numbers;
 }
 
 bool Sensitivity::restore(ArrayRef<double> numbers) {
   size_t count = 0;
-  forAll([&](Shares &) { ++count; });
-  if (numbers.size() != 2 + count * 2 * kTypes)
+  forAll([&](Share &) { ++count; });
+  if (numbers.size() != 2 + 2 * count)
     return false;
   samples = int64_t(numbers[0]);
   drawn = int64_t(numbers[1]);
   const double *next = numbers.data() + 2;
-  forAll([&](Shares &shares) {
-    for (Share &share : shares) {
-      share.apart = *next++;
-      share.together = *next++;
-    }
+  forAll([&](Share &share) {
+    share.apart = *next++;
+    share.together = *next++;
   });
   return true;
 }

@@ -9,6 +9,8 @@
 #include "../Analysis/MeasuredRanges.h"
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Analysis/PlannedRoundings.h"
+#include "mpc/Analysis/WeightStorage.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -80,11 +82,10 @@ Policy TypeSpace::basePolicy(ArrayRef<PolicyType> types) {
   return llvm::cantFail(Policy::parse(text, "tuned"));
 }
 
-FailureOr<TypeSpace> TypeSpace::create(func::FuncOp function,
-                                       const FusionTarget &target,
-                                       const Policy &base,
-                                       ArrayRef<PolicyType> types,
-                                       TuningObjective objective) {
+FailureOr<TypeSpace>
+TypeSpace::create(func::FuncOp function, const FusionTarget &target,
+                  const Policy &base, ArrayRef<PolicyType> types,
+                  ArrayRef<WeightType> weights, TuningObjective objective) {
   TypeSpace space;
   space.function = function;
   space.target = target;
@@ -96,7 +97,7 @@ FailureOr<TypeSpace> TypeSpace::create(func::FuncOp function,
       function, space.base, target, CastPlacement::MinimumCut);
   if (failed(plan))
     return failure();
-  space.addVariables(*plan, types);
+  space.addVariables(*plan, types, weights);
   return space;
 }
 
@@ -110,7 +111,8 @@ static bool isTunable(const PrecisionPlan &plan, Operation *op) {
 }
 
 void TypeSpace::addVariables(const PrecisionPlan &plan,
-                             ArrayRef<PolicyType> types) {
+                             ArrayRef<PolicyType> types,
+                             ArrayRef<WeightType> weights) {
   PolicyType store = base.getStore();
   // Ops that share a name are one.
   llvm::EquivalenceClasses<StringRef> classes;
@@ -145,14 +147,15 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
   for (auto &[leader, group] : groups) {
     if (group.products.empty())
       continue;
-    Variable variable{{}, {PolicyType::Float32}, /*isProduct=*/true};
+    Variable variable{{}, {Option()}, /*isProduct=*/true};
     bool hasMode = llvm::all_of(group.products, [](Operation *op) {
       return isa<ContractionOpInterface>(op);
     });
     for (PolicyType type :
          {PolicyType::TensorFloat32, PolicyType::BFloat16, PolicyType::Float16})
       if (llvm::is_contained(types, type) && (hasMode || !isComputeMode(type)))
-        variable.options.push_back(type);
+        variable.options.push_back({type});
+    addWeights(variable, weights, group.products);
     for (Operation *op : group.products)
       nameAll(variable, op);
     if (variable.options.size() > 1) {
@@ -178,7 +181,7 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
         open.push_back(value);
     if (open.empty())
       continue;
-    Variable variable{{}, {PolicyType::Float32, store}, /*isProduct=*/false};
+    Variable variable{{}, {Option(), Option{store}}, /*isProduct=*/false};
     for (Value value : group.values)
       nameAll(variable, value.getDefiningOp());
     variables.push_back(std::move(variable));
@@ -215,7 +218,7 @@ Policy TypeSpace::policyOf(const Choice &choice) const {
       continue;
     for (const std::string &name : variable.names) {
       if (variable.isProduct)
-        policy.setProduct(name, variable.options[option]);
+        policy.setProduct(name, variable.options[option].type);
       else
         policy.setValue(name, option != 0);
     }
@@ -232,13 +235,17 @@ static PolicyType multiplies(const OpPlan &plan) {
   return plan.compute.isBF16() ? PolicyType::BFloat16 : PolicyType::Float32;
 }
 
-double TypeSpace::costOf(const PrecisionPlan &plan) const {
-  double bytes = double(plan.placementBytes(function, target, facts.get()));
+double TypeSpace::costOf(const PrecisionPlan &plan,
+                         const Choice &choice) const {
+  Forms forms = formsOf(choice);
+  double bytes = double(plan.placementBytes(function, target, facts.get()) +
+                        movedBy(plan, forms));
   if (objective == TuningObjective::Bytes)
     return bytes;
   // Of choices that need as much, the one that moves less.
   if (objective == TuningObjective::Memory)
-    return double(plan.memoryBytes(function, *facts)) + 1e-3 * bytes;
+    return double(plan.memoryBytes(function, *facts) + keptBy(plan, forms)) +
+           1e-3 * bytes;
   double seconds = bytes / target.machine.bytesPerSecond();
   func::FuncOp func = function;
   for (Operation &op : func.getBody().front())
@@ -277,20 +284,32 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
       priced.choice[i] = narrow == valuesOf[i].size();
       comesApart |= narrow != 0 && narrow != valuesOf[i].size();
     }
-  // A product that the planner keeps in f32, since samples overflow what it
-  // would read, has that type.
+  // A product of 16 bits that the planner keeps in f32, since samples overflow
+  // what it would read, has that type.
   auto isKept = [&](Operation *op) {
     const OpPlan &product = made->getPlan(op);
     return !isNarrow(product.compute) && product.mode == ComputeMode::native;
   };
   for (size_t i = 0; i < variables.size(); ++i)
-    if (variables[i].isProduct && llvm::all_of(productsOf[i], isKept))
+    if (variables[i].isProduct &&
+        variables[i].options[priced.choice[i]].type != PolicyType::Float32 &&
+        llvm::all_of(productsOf[i], isKept))
       priced.choice[i] = 0;
   // As a policy what shares a name has one type.
   if (comesApart)
     return plan(priced.choice, 0, errors);
-  priced.cost = costOf(*made);
-  priced.error = sumErrors(function, *made, errors);
+  priced.cost = costOf(*made, priced.choice);
+  Forms forms = formsOf(priced.choice);
+  for (const auto &[op, option] : forms)
+    priced.error +=
+        errors.ofWeights(op, option.weights, significantBits(option.type));
+  forEachRounding(function, *made, [&](const PlannedRounding &rounding) {
+    // What is stored so is a number of the type that is multiplied.
+    bool isStored = rounding.use && rounding.use->getOperandNumber() == 1 &&
+                    forms.contains(rounding.use->getOwner());
+    if (!isStored)
+      priced.error += rounding.errorBy(errors);
+  });
   return priced;
 }
 
@@ -322,7 +341,9 @@ std::optional<Choice> TypeSpace::choiceOfMixed(PolicyType compute) const {
     bool isNarrowed = llvm::all_of(productsOf[index], [&](Operation *op) {
       return multiplies(made->getPlan(op)) == compute;
     });
-    auto option = llvm::find(variable.options, compute);
+    auto option = llvm::find_if(variable.options, [&](const Option &option) {
+      return option.type == compute && !option.weights.isNarrow();
+    });
     choice.push_back(isNarrowed && option != variable.options.end()
                          ? int(option - variable.options.begin())
                          : 0);

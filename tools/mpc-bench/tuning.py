@@ -74,7 +74,7 @@ class Model:
                                  self.arguments.isa)
             for output in report.get("outputs", []):
                 if output["type"].startswith(("f", "bf")):
-                    worst = max(worst, output["rms_relative_error"])
+                    worst = max(worst, output.get("own_error", output["rms_relative_error"]))
         return worst
 
     def moved(self, policy):

@@ -286,8 +286,12 @@ void Checker::reportOutputs(Json &document, bool &ok) {
                     {"ok", error.ok}});
     if (rewriteErrors[i])
       list.back()["rewrite_error"] = jsonNumber(*rewriteErrors[i]);
-    if (!ownWeights.empty() && reference[i].isFloat())
+    if (!ownWeights.empty() && reference[i].isFloat()) {
       list.back()["weights_error"] = jsonNumber(weightsError(i));
+      // What the weights and all other types do together.
+      list.back()["own_error"] =
+          jsonNumber(reference::rmsRelativeError(actual[i], ownWeights[i]));
+    }
     faults.add(list.back(), outputs[i].name, error, outputs[i].type.shape);
     addIntegerFields(list.back(), error, actual[i]);
     table.push_back({outputs[i].name, outputs[i].type.toString(),

@@ -91,7 +91,8 @@ struct TuneArguments {
   std::string budget;
   /// Empty: bytes, or what the budget speaks of.
   std::string objective;
-  /// Types that products may have; empty: those of the target.
+  /// Types that products may have, and forms of weights; empty: those of the
+  /// target.
   std::vector<std::string> types;
   /// The policy to write.
   std::string output;

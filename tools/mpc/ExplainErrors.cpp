@@ -45,9 +45,11 @@ findOps(mlir::func::FuncOp function, const Explanation &explanation) {
   return found;
 }
 
-void tool::explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
-                         const RoundingErrors &errors, Budget::Measure measure,
-                         int64_t samples, Explanation &explanation) {
+void tool::explainErrors(
+    mlir::func::FuncOp function, const PrecisionPlan &plan,
+    const RoundingErrors &errors, Budget::Measure measure, int64_t samples,
+    Explanation &explanation,
+    const std::vector<std::pair<mlir::Operation *, double>> &weights) {
   llvm::DenseMap<mlir::Operation *, size_t> numbers =
       findOps(function, explanation);
   struct Parts {
@@ -57,15 +59,30 @@ void tool::explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
   std::map<unsigned, double> inputs;
   double sum = 0;
   bool isInfinite = false;
+  auto errorBy = [&](const PlannedRounding &rounding) {
+    // What weights have lost before is nothing that the product rounds.
+    bool isStored = rounding.use && rounding.use->getOperandNumber() == 1 &&
+                    llvm::any_of(weights, [&](const auto &stored) {
+                      return stored.first == rounding.use->getOwner();
+                    });
+    return isStored ? 0 : rounding.errorBy(errors);
+  };
   forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
-    double error = rounding.errorBy(errors);
-    isInfinite |= std::isinf(error);
+    isInfinite |= std::isinf(errorBy(rounding));
   });
+  for (auto [op, error] : weights)
+    isInfinite |= std::isinf(error);
+  auto shareOf = [&](double error) {
+    return isInfinite ? double(std::isinf(error)) : error;
+  };
+  for (auto [op, error] : weights) {
+    sum += shareOf(error);
+    if (auto found = numbers.find(op); found != numbers.end())
+      parts[found->second].operands += shareOf(error);
+  }
   // Beside what is infinite nothing else has a share.
   forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
-    double error = rounding.errorBy(errors);
-    if (isInfinite)
-      error = std::isinf(error) ? 1 : 0;
+    double error = shareOf(errorBy(rounding));
     sum += error;
     mlir::Operation *op = rounding.use ? rounding.use->getOwner()
                                        : rounding.value.getDefiningOp();

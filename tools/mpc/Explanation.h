@@ -209,10 +209,13 @@ Result<Explanation> explainModel(const ExplainRequest &request,
 
 /// Adds what samples say of the roundings of `plan`, which is one of
 /// `function`: the model of `explanation` after Simplify. `errors` are of that
-/// function over `samples` samples.
-void explainErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
-                   const RoundingErrors &errors, Budget::Measure measure,
-                   int64_t samples, Explanation &explanation);
+/// function over `samples` samples; `weights` of the ops whose weights are
+/// stored in another form than that which they multiply.
+void explainErrors(
+    mlir::func::FuncOp function, const PrecisionPlan &plan,
+    const RoundingErrors &errors, Budget::Measure measure, int64_t samples,
+    Explanation &explanation,
+    const std::vector<std::pair<mlir::Operation *, double>> &weights = {});
 
 /// The same from samples themselves under `policy`, the errors of whose plans
 /// are found with draws by `seed`, and the ranges of values.

@@ -193,8 +193,10 @@ void FullDriver::declare(CLI::App &app) {
   command
       ->add_option(
           "--types", tune.types,
-          "types that products may have: f16, bf16, tf32 (default: f16 "
-          "and bf16, for time also tf32)")
+          "types that products may have: f16, bf16, tf32, and forms of "
+          "weights: int16, int8, int4, float8_e4m3fn (default: f16 and bf16, "
+          "for time also tf32; int16 and int8 where products in float32 are "
+          "as fast)")
       ->delimiter(',');
   command
       ->add_option("--seconds", tune.seconds,

@@ -6,19 +6,39 @@
 
 #include "StopOnSignal.h"
 
+#include <atomic>
+#include <unistd.h>
 #include <utility>
 
 using namespace mpc::tool;
 
 static volatile std::sig_atomic_t stopAsked = 0;
+/// The path of the file that goes with the process.
+static std::atomic<const char *> doomed = nullptr;
+static_assert(std::atomic<const char *>::is_always_lock_free,
+              "handlers of signals may read it");
+
+/// Ends the process as the signal does where nobody handles it.
+static void end(int signal) {
+  if (const char *path = doomed.exchange(nullptr))
+    ::unlink(path);
+  std::signal(signal, SIG_DFL);
+  // It is blocked until the handler returns.
+  std::raise(signal);
+}
+
+static void stop(int signal) {
+  if (stopAsked)
+    end(signal);
+  stopAsked = 1;
+}
 
 StopOnSignal::StopOnSignal() {
   stopAsked = 0;
   for (auto [signal, old] :
        {std::pair{SIGINT, &oldInterrupt}, std::pair{SIGTERM, &oldTerminate}}) {
     struct sigaction action{};
-    action.sa_handler = [](int) { stopAsked = 1; };
-    action.sa_flags = SA_RESETHAND;
+    action.sa_handler = stop;
     ::sigaction(signal, &action, old);
   }
 }
@@ -29,3 +49,26 @@ StopOnSignal::~StopOnSignal() {
 }
 
 bool StopOnSignal::isAsked() { return stopAsked != 0; }
+
+TemporaryFile::TemporaryFile(std::string path) : file(std::move(path)) {
+  doomed = file.c_str();
+  for (auto [signal, old] :
+       {std::pair{SIGINT, &oldInterrupt}, std::pair{SIGTERM, &oldTerminate}}) {
+    ::sigaction(signal, nullptr, old);
+    // Who handles it ends by itself, or by end().
+    if (old->sa_handler != SIG_DFL)
+      continue;
+    struct sigaction action{};
+    action.sa_handler = end;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+TemporaryFile::~TemporaryFile() {
+  doomed = nullptr;
+  ::unlink(file.c_str());
+  for (auto [signal, old] :
+       {std::pair{SIGINT, &oldInterrupt}, std::pair{SIGTERM, &oldTerminate}})
+    if (old->sa_handler == SIG_DFL)
+      ::sigaction(signal, old, nullptr);
+}

@@ -8,6 +8,7 @@
 #define MPC_TOOLS_MPC_STOPONSIGNAL_H
 
 #include <csignal>
+#include <string>
 
 namespace mpc::tool {
 
@@ -24,6 +25,22 @@ public:
   static bool isAsked();
 
 private:
+  struct sigaction oldInterrupt{}, oldTerminate{};
+};
+
+/// A file that goes with this, or with the process where a signal ends it. One
+/// at a time.
+class TemporaryFile {
+public:
+  explicit TemporaryFile(std::string path);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+
+  const std::string &path() const { return file; }
+
+private:
+  std::string file;
   struct sigaction oldInterrupt{}, oldTerminate{};
 };
 

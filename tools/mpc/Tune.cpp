@@ -12,7 +12,6 @@
 
 #include "HtmlReport.h"
 #include "Inputs.h"
-#include "StopOnSignal.h"
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Support/Files.h"
@@ -24,12 +23,9 @@
 
 using namespace mpc;
 using namespace mpc::tool;
-using mpc::reference::Tensor;
 
 /// Prices of the front that is shown.
 static constexpr int kFrontPrices = 12;
-/// Runs backwards, over all samples.
-static constexpr int kDraws = 8;
 /// How often samples that were held back may send the search back.
 static constexpr int kMostLooks = 5;
 /// How far below the limit the search goes after such a sample.
@@ -76,13 +72,19 @@ Status TuneCommand::readFlags() {
                   "is what mpc tune writes; leave it out");
   for (const std::string &text : arguments.types) {
     std::optional<PolicyType> type = parsePolicyType(text);
+    std::optional<WeightType> form = parseWeightType(text);
     constexpr PolicyType kKnown[] = {PolicyType::Float32, PolicyType::Float16,
                                      PolicyType::BFloat16,
                                      PolicyType::TensorFloat32};
-    if (!type || !llvm::is_contained(kKnown, *type))
+    if (type && llvm::is_contained(kKnown, *type))
+      types.push_back(*type);
+    else if (form)
+      weights.push_back(*form);
+    else
       return Status(StatusCode::InvalidArgument, "--types",
-                    "'" + text + "' is none of f16, bf16, tf32 and f32");
-    types.push_back(*type);
+                    "'" + text +
+                        "' is none of f16, bf16, tf32 and f32, nor of the "
+                        "weights' int16, int8, int4 and float8_e4m3fn");
   }
   return {};
 }
@@ -148,95 +150,6 @@ Status TuneCommand::resume() {
     return status;
   reporter.note("goes on from " + std::to_string(state.countMeasured()) +
                 " measurements");
-  return {};
-}
-
-Status TuneCommand::chooseScale() {
-  if (!model.options().training)
-    return {};
-  // Only f16 needs one.
-  lossScale = LossScaleChoice();
-  bool isHalf = types.empty() || llvm::is_contained(types, PolicyType::Float16);
-  if (isHalf) {
-    RangeRecorder forward, gradients;
-    if (Status status = recordRanges(model, forward, gradients); !status.ok())
-      return status;
-    runs += int64_t(model.samples().size());
-    lossScale = chooseLossScale(gradients);
-  }
-  model.setLossScale(lossScale->scale());
-  return {};
-}
-
-Status TuneCommand::lookAtSamples() {
-  meter.emplace(arguments.common, model, budget.measure);
-  if (Status status = meter->prepare(); !status.ok())
-    return status;
-  sensitivity.emplace(model.entry(), budget.measure, arguments.common.seed);
-  bool isKnown = sensitivity->restore(state.shares);
-  // A few draws in all tell whether roundings depend on each other.
-  int draws = std::max<int>(1, kDraws / int(searched.size()));
-  for (auto [number, sample] : llvm::enumerate(model.samples())) {
-    size_t before = model.compiler().diagnostics().size();
-    OpObserver observer = observeRanges(model, number, ranges);
-    if (!isKnown && llvm::is_contained(searched, number)) {
-      mlir::FailureOr<llvm::SmallVector<Tensor>> outputs =
-          sensitivity->addSample(sample.tensors, draws, observer);
-      if (failed(outputs))
-        return model.compiler().failure(before);
-      runs += 1 + draws;
-      meter->expect(number, std::move(*outputs));
-      continue;
-    }
-    Result<std::vector<Tensor>> outputs = model.interpret(sample, observer);
-    if (!outputs.ok())
-      return outputs.status();
-    ++runs;
-    meter->expect(number,
-                  llvm::SmallVector<Tensor>(outputs->begin(), outputs->end()));
-  }
-  state.shares = sensitivity->save();
-  return state.save();
-}
-
-Status TuneCommand::makeSpace() {
-  FusionTarget target(model.compiler().target());
-  target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
-  if (objective == TuningObjective::Time && !target.machine.hasCeilings())
-    return Status(StatusCode::InvalidArgument,
-                  costBudget ? "--budget " + arguments.budget
-                             : "--objective time",
-                  "needs a target whose ceilings are known; " +
-                      target.machine.name() + " has none");
-  // A mode saves no bytes.
-  bool hasMode =
-      objective == TuningObjective::Time && target.roundsToTensorFloat32;
-  if (types.empty()) {
-    types = {PolicyType::Float16, PolicyType::BFloat16};
-    if (hasMode)
-      types.push_back(PolicyType::TensorFloat32);
-  }
-  Policy base = TypeSpace::basePolicy(types);
-  for (const std::string &text : arguments.common.sets)
-    if (llvm::Error error = base.addOverride(text))
-      return Status(StatusCode::InvalidArgument, "--set " + text,
-                    llvm::toString(std::move(error)));
-  for (const auto &[name, range] : ranges.get())
-    base.addRange(
-        name, {range.largest, range.largestSample < 0
-                                  ? ""
-                                  : model.samples()[range.largestSample].name});
-  size_t before = model.compiler().diagnostics().size();
-  mlir::FailureOr<TypeSpace> made =
-      TypeSpace::create(model.entry(), target, base, types, objective);
-  if (failed(made))
-    return model.compiler().failure(before);
-  space.emplace(std::move(*made));
-  if (int64_t unnamed = space->countUnnamed())
-    reporter.note(std::to_string(unnamed) +
-                  " products have no name by which a policy could speak of "
-                  "them, and stay float32");
-  finder.emplace(space->searchSpace(*sensitivity));
   return {};
 }
 
@@ -409,7 +322,20 @@ Status TuneCommand::searchCost(const TuningQuestions &questions,
   return lookAtHeldBack();
 }
 
+Status TuneCommand::lookAtAgreement() {
+  if (!result.best || !model.options().training)
+    return {};
+  bool isSearched = heldBack.empty();
+  return compileAndMeasure(result.best->priced.choice,
+                           isSearched ? TuneState::Part::Searched
+                                      : TuneState::Part::HeldBack,
+                           &agreements)
+      .status();
+}
+
 Status TuneCommand::search() {
+  if (isCheapest)
+    return lookAtAgreement();
   StopOnSignal stopper;
   Status failed;
   TuningQuestions asked = questions(failed);
@@ -421,15 +347,8 @@ Status TuneCommand::search() {
   if (!costBudget && result.best)
     if (Status status = confirmTimes(); !status.ok())
       return status;
-  if (result.best && model.options().training) {
-    bool isSearched = heldBack.empty();
-    if (Result<PolicyFigures> figures = compileAndMeasure(
-            result.best->priced.choice,
-            isSearched ? TuneState::Part::Searched : TuneState::Part::HeldBack,
-            &agreements);
-        !figures.ok())
-      return figures.status();
-  }
+  if (Status status = lookAtAgreement(); !status.ok())
+    return status;
   return measureTrials();
 }
 
@@ -448,6 +367,7 @@ int TuneCommand::run() {
   for (Status (TuneCommand::*step)() :
        {&TuneCommand::chooseScale, &TuneCommand::resume,
         &TuneCommand::lookAtSamples, &TuneCommand::makeSpace,
+        &TuneCommand::tryCheapest, &TuneCommand::differentiate,
         &TuneCommand::search})
     if (Status status = (this->*step)(); !status.ok())
       return reporter.fail(status);

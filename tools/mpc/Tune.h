@@ -11,13 +11,12 @@
 #include "Commands.h"
 #include "PolicyFigures.h"
 #include "Samples.h"
+#include "StopOnSignal.h"
 #include "TuneState.h"
 
 #include "mpc/Tuning/Sensitivity.h"
 #include "mpc/Tuning/Tuner.h"
 #include "mpc/Tuning/TypeSpace.h"
-
-#include "llvm/Support/FileUtilities.h"
 
 #include <chrono>
 #include <memory>
@@ -86,11 +85,10 @@ std::string commandOf(const TuneArguments &arguments);
 class TemporaryPolicy {
 public:
   static Result<TemporaryPolicy> write(const Json &policy);
-  const std::string &path() const { return file; }
+  const std::string &path() const { return file->path(); }
 
 private:
-  std::string file;
-  std::unique_ptr<llvm::FileRemover> remover;
+  std::unique_ptr<TemporaryFile> file;
 };
 
 /// One `mpc tune`.
@@ -108,9 +106,15 @@ private:
   Status resume();
   /// Of a training step: the loss scale that loses least.
   Status chooseScale();
-  /// Ranges, float64's outputs and the sensitivities.
+  /// Ranges and float64's outputs.
   Status lookAtSamples();
   Status makeSpace();
+  /// What types and forms of weights may be chosen where nobody says.
+  void chooseTypes(const FusionTarget &target);
+  /// Whether what costs least keeps the budget: there is nothing to search.
+  Status tryCheapest();
+  /// The sensitivities, unless what costs least will do.
+  Status differentiate();
   /// What is known of a choice, or what a compile says.
   Result<PolicyFigures> measure(const Choice &choice, TuneState::Part part);
   Result<PolicyFigures>
@@ -118,7 +122,10 @@ private:
                     std::vector<OutputAgreement> *agreements = nullptr);
   /// Of figures that of the objective.
   double costOf(const PolicyFigures &figures) const;
+  Result<double> compiledCost(const Choice &choice) const;
   TuningQuestions questions(Status &failed);
+  /// How near outputs of a training step are.
+  Status lookAtAgreement();
   /// Searches by the budget of error or of cost.
   Status search();
   /// Tunes to the limit, and more tightly where samples that were held back
@@ -138,6 +145,8 @@ private:
     return costBudget ? costBudget->text() : budget.text();
   }
   Json policyFile(const TunedPoint &point) const;
+  /// Gives a policy that rounds weights the hash of the model with these.
+  Status describeModel(Json &file);
   Json shares(const Choice &choice) const;
   /// What is wide because 16 bits would ruin it, each with a sentence.
   Json ruined(const Choice &choice) const;
@@ -164,17 +173,24 @@ private:
   std::optional<CostBudget> costBudget;
   TuningObjective objective = TuningObjective::Bytes;
   std::vector<PolicyType> types;
+  /// Forms that weights may have; empty where --types names none.
+  std::vector<WeightType> weights;
   SampledModel model;
   std::vector<size_t> searched, heldBack;
   RangeRecorder ranges;
   std::string digest;
   TuneState state;
+  /// Of each searched sample, until it has been differentiated.
+  std::map<size_t, ForwardValues> forwards;
   std::optional<Sensitivity> sensitivity;
   std::optional<PolicyMeter> meter;
   std::optional<TypeSpace> space;
   std::optional<BudgetSearch> finder;
   std::vector<PricedChoice> front;
   TuningResult result;
+  /// Whether what costs least kept the budget, so that nothing was
+  /// differentiated.
+  bool isCheapest = false;
   /// What the best point errs on samples that the search did not see.
   std::optional<double> promised;
   int looks = 0;

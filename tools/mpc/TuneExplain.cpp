@@ -7,23 +7,28 @@
 #include "Explanation.h"
 #include "Tune.h"
 
-#include "mpc/Support/Files.h"
-
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mpc;
 using namespace mpc::tool;
 
 Result<TemporaryPolicy> TemporaryPolicy::write(const Json &policy) {
   llvm::SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("mpc-tune", "json", path))
+  int descriptor = -1;
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile(
+          "mpc-tune", "json", descriptor, path))
     return Status(StatusCode::Unavailable, "temporary folder", error.message());
   TemporaryPolicy made;
-  made.file = path.str().str();
-  made.remover = std::make_unique<llvm::FileRemover>(path);
-  if (Status status = writeWholeFile(made.file, {policy.dump()}); !status.ok())
-    return status;
+  made.file = std::make_unique<TemporaryFile>(path.str().str());
+  // In place, so that no other file can stay behind.
+  llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
+  out << policy.dump();
+  out.close();
+  if (std::error_code error = out.error()) {
+    out.clear_error();
+    return Status(StatusCode::Unavailable, made.path(), error.message());
+  }
   return made;
 }
 
@@ -55,6 +60,7 @@ Result<Json> TuneCommand::explain(const TunedPoint &point) {
   if (failed(plan))
     return model.compiler().failure(before);
   explainErrors(model.entry(), *plan, *sensitivity, budget.measure,
-                int64_t(searched.size()), *explanation);
+                int64_t(searched.size()), *explanation,
+                space->weightErrors(point.priced.choice, *sensitivity));
   return explanationToJson(*explanation);
 }

@@ -7,6 +7,7 @@
 #include "HtmlReport.h"
 #include "Tune.h"
 
+#include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Support/Files.h"
 
 #include <cmath>
@@ -41,15 +42,20 @@ std::string tool::commandOf(const TuneArguments &arguments) {
 
 Json TuneCommand::policyFile(const TunedPoint &point) const {
   Json products = Json::object(), values = Json::object(),
-       overrides = Json::object();
-  for (auto [variable, option] :
-       llvm::zip_equal(space->getVariables(), point.priced.choice))
+       overrides = Json::object(), weights = Json::object();
+  for (auto [variable, number] :
+       llvm::zip_equal(space->getVariables(), point.priced.choice)) {
+    const TypeSpace::Option &option = variable.options[number];
     for (const std::string &name : variable.names) {
-      if (variable.isProduct)
-        products[name] = stringify(variable.options[option]).str();
-      else
-        values[name] = option ? "narrow" : "float32";
+      if (!variable.isProduct) {
+        values[name] = number ? "narrow" : "float32";
+        continue;
+      }
+      products[name] = stringify(option.type).str();
+      if (option.weights.isNarrow())
+        weights[name] = stringify(option.weights.type).str();
     }
+  }
   for (const std::string &set : arguments.common.sets) {
     std::string key, type;
     splitPair(set, key, type);
@@ -63,12 +69,38 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
   if (!overrides.empty())
     file["overrides"] = overrides;
   file["products"] = products;
+  if (!weights.empty())
+    file["weights"] = {{"names", weights}};
   file["values"] = values;
   file["ranges"] = rangesForPolicy(ranges, model.samples());
   // A training step is another graph than its part that is looked at here.
   if (arguments.training.empty())
     file["model"] = digest;
   return file;
+}
+
+Status TuneCommand::describeModel(Json &file) {
+  // What a graph is known by are its weights, too, which are others once they
+  // are rounded.
+  if (!file.contains("weights") || !file.contains("model"))
+    return {};
+  Result<TemporaryPolicy> policy = TemporaryPolicy::write(file);
+  if (!policy.ok())
+    return policy.status();
+  CompileOptions options = model.options();
+  options.policy = policy->path();
+  options.onDiagnostic = nullptr;
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  if (!compiler.ok())
+    return compiler.status();
+  Result<Compiler::Module> module = (*compiler)->import(arguments.common.model);
+  if (!module.ok())
+    return module.status();
+  if (Status status = (*compiler)->runStages(**module, "import", "weights");
+      !status.ok())
+    return status;
+  file["model"] = graphDigest(Compiler::entry(**module));
+  return {};
 }
 
 /// Of each narrow variable the share of the predicted square that it brings, of
@@ -78,16 +110,23 @@ Json TuneCommand::shares(const Choice &choice) const {
   double all = search.plan(choice, 0).error;
   Json list = Json::array();
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
+    const TypeSpace::Option &option = variable.options[choice[index]];
     bool isNarrow = choice[index] != 0;
     if (!variable.isProduct && !isNarrow)
       continue;
+    // Of what stays wide, what its narrowest type would bring.
     Choice other = choice;
-    other[index] = isNarrow ? 0 : int(variable.options.size()) - 1;
+    other[index] = 0;
+    for (size_t next = 0; !isNarrow && next < variable.options.size(); ++next)
+      if (!variable.options[next].weights.isNarrow())
+        other[index] = int(next);
     double change = std::fabs(all - search.plan(other, 0).error);
     Json &entry = list.emplace_back(
         Json{{"name", variable.names.front()},
              {"what", variable.isProduct ? "product" : "value"},
-             {"type", stringify(variable.options[choice[index]]).str()}});
+             {"type", stringify(option.type).str()}});
+    if (option.weights.isNarrow())
+      entry["weights"] = stringify(option.weights.type).str();
     if (isNarrow)
       entry["error_share"] = all > 0 ? change / all : 0;
     else
@@ -101,16 +140,18 @@ Json TuneCommand::ruined(const Choice &choice) const {
   for (const TypeSpace::Overflowing &value : space->getOverflowing())
     list.push_back(
         {{"name", value.name}, {"why", value.why + ": it stays in float32"}});
-  if (costBudget)
+  if (costBudget || isCheapest)
     return list;
   const SearchSpace search = space->searchSpace(*sensitivity);
   double all = search.plan(choice, 0).error;
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
-    if (choice[index] != 0)
+    if (variable.options[choice[index]].type != PolicyType::Float32)
       continue;
     // The least that any narrow type of it brings.
     double least = INFINITY;
     for (size_t option = 1; option < variable.options.size(); ++option) {
+      if (variable.options[option].weights.isNarrow())
+        continue;
       Choice other = choice;
       other[index] = int(option);
       PricedChoice found = search.plan(other, 0);
@@ -119,7 +160,10 @@ Json TuneCommand::ruined(const Choice &choice) const {
         least = std::min(least, found.error - all);
     }
     double error = errorOf(budget.measure, std::max(least, 0.0));
-    if (error <= budget.limit)
+    bool hasTypes = llvm::any_of(
+        llvm::drop_begin(variable.options),
+        [](const auto &option) { return !option.weights.isNarrow(); });
+    if (error <= budget.limit || !hasTypes)
       continue;
     std::string would = std::isfinite(error)
                             ? "would bring an error of " + shortNumber(error)
@@ -132,13 +176,15 @@ Json TuneCommand::ruined(const Choice &choice) const {
 }
 
 Json TuneCommand::describe(const TunedPoint &point) const {
-  return {{"cost", point.cost},
-          {"predicted_cost", point.priced.cost},
-          {"predicted", jsonNumber(point.predicted)},
-          {"measured", jsonNumber(point.measured)},
-          {"keeps", costBudget
-                        ? point.cost <= costBudget->share * result.widest->cost
-                        : point.measured <= budget.limit}};
+  Json json = {{"cost", point.cost},
+               {"predicted_cost", point.priced.cost},
+               {"measured", jsonNumber(point.measured)},
+               {"keeps", costBudget ? point.cost <= costBudget->share *
+                                                        result.widest->cost
+                                    : point.measured <= budget.limit}};
+  if (!std::isnan(point.predicted))
+    json["predicted"] = jsonNumber(point.predicted);
+  return json;
 }
 
 Json TuneCommand::document() const {
@@ -176,7 +222,8 @@ Json TuneCommand::document() const {
           std::pow(1 - kCertainty, 1 / double(heldBack.size()));
       json["chosen"]["certainty"] = kCertainty;
     }
-    json["ops"] = shares(result.best->priced.choice);
+    if (!isCheapest)
+      json["ops"] = shares(result.best->priced.choice);
     json["ruined"] = ruined(result.best->priced.choice);
   }
   if (lossScale)
@@ -190,7 +237,8 @@ Json TuneCommand::document() const {
   json["tried"] = tried;
   if (!trials.empty())
     json["trials"] = describeTrials();
-  json["plans"] = finder->getPlans();
+  if (!isCheapest)
+    json["plans"] = finder->getPlans();
   json["measurements"] = measurements;
   json["runs"] = runs;
   json["seconds"] = seconds();
@@ -199,21 +247,30 @@ Json TuneCommand::document() const {
 
 /// How many variables have each type.
 static std::string countTypes(const TypeSpace &space, const Choice &choice) {
-  std::map<std::string, int> products;
+  std::map<std::string, int> products, weights;
   int values = 0, narrow = 0;
-  for (auto [variable, option] :
+  for (auto [variable, number] :
        llvm::zip_equal(space.getVariables(), choice)) {
     if (variable.isProduct) {
-      ++products[stringify(variable.options[option]).str()];
+      const TypeSpace::Option &option = variable.options[number];
+      ++products[stringify(option.type).str()];
+      if (option.weights.isNarrow())
+        ++weights[stringify(option.weights.type).str()];
       continue;
     }
     ++values;
-    narrow += option != 0;
+    narrow += number != 0;
   }
   std::string text;
-  for (const auto &[type, count] : products)
-    text += (text.empty() ? "products: " : ", ") + std::to_string(count) + " " +
-            type;
+  for (auto [what, counts] :
+       {std::pair("products: ", &products), std::pair("weights: ", &weights)}) {
+    bool isFirst = true;
+    for (const auto &[type, count] : *counts) {
+      text += !isFirst ? ", " : (text.empty() ? "" : "; ") + std::string(what);
+      text += std::to_string(count) + " " + type;
+      isFirst = false;
+    }
+  }
   return text + (text.empty() ? "" : "; ") + std::to_string(narrow) + " of " +
          std::to_string(values) + " values in 16 bits";
 }
@@ -242,7 +299,11 @@ int TuneCommand::report() {
   for (const PricedChoice &point : front)
     table.push_back({shortNumber(point.cost),
                      shortNumber(errorOf(budget.measure, point.error))});
-  reporter.line(formatTable(table, {true, true}));
+  if (isCheapest)
+    reporter.line("what costs least keeps the budget: nothing was "
+                  "differentiated, and what less error costs is not known");
+  else
+    reporter.line(formatTable(table, {true, true}));
   if (!result.best) {
     reporter.line("budget " + budgetText() +
                   " cannot be kept: " + whyNothing());
@@ -296,6 +357,8 @@ int TuneCommand::report() {
   }
   if (!arguments.output.empty()) {
     Json file = policyFile(best);
+    if (Status status = describeModel(file); !status.ok())
+      return reporter.fail(status);
     file["tuning"] = {{"command", commandOf(arguments)}};
     for (const char *key : {"budget", "objective", "loss_scale", "outputs",
                             "target", "measured_by", "samples", "held_back",

@@ -8,6 +8,8 @@
 
 #include "mpc/Support/Files.h"
 
+#include "llvm/Support/MD5.h"
+
 #include <cmath>
 #include <cstdio>
 
@@ -32,6 +34,16 @@ const PolicyFigures *TuneState::find(const Choice &choice, Part part) const {
   return found == measured.end() ? nullptr : &found->second;
 }
 
+/// A hash of what is kept, so that what was changed by hand is not believed.
+static std::string sumOf(const Json &json) {
+  llvm::MD5 hash;
+  for (const char *field : {"key", "shares", "measured"})
+    hash.update(json[field].dump());
+  llvm::MD5::MD5Result result;
+  hash.final(result);
+  return result.digest().str().str();
+}
+
 /// The number that `json` has as `field`; false where it has none.
 static bool readField(const Json &json, const char *field, double &value) {
   return json.is_object() && json.contains(field) &&
@@ -54,6 +66,10 @@ Status TuneState::load() {
     return Status(StatusCode::InvalidArgument, path,
                   "is the state of another search: the model, the samples, "
                   "the budget or a flag changed; leave out --resume");
+  if (!json.contains("sum") || json["sum"] != sumOf(json))
+    return Status(StatusCode::InvalidArgument, path,
+                  "was changed since mpc tune wrote it; remove it, and leave "
+                  "out --resume");
   std::vector<double> numbers;
   for (const Json &entry : json["shares"])
     if (!toNumber(entry, numbers.emplace_back()))
@@ -100,6 +116,7 @@ Status TuneState::save() const {
     if (figures.seconds)
       entry["seconds"] = *figures.seconds;
   }
+  json["sum"] = sumOf(json);
   return writeWholeFile(path, {json.dump(), "\n"});
 }
 

@@ -6,8 +6,6 @@
 
 #include "Tune.h"
 
-#include "StopOnSignal.h"
-
 #include "mpc/Tuning/RankCorrelation.h"
 
 #include <cmath>

@@ -30,6 +30,11 @@ struct IntegerGrid {
 std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
                                     int64_t levels);
 
+/// The same without a rounding: every product of scale and integer is a number
+/// of f32, as those of 16 bits are. Found at once, however many the levels.
+std::optional<IntegerGrid> findExactGrid(llvm::ArrayRef<float> values,
+                                         int64_t levels);
+
 /// The scale under which all of `values`, in f32, are 8-bit floats; nullopt
 /// where there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
@@ -37,7 +42,15 @@ std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
 /// Panels `[count][depth][columns]` of narrow numbers, as mpc.dequantize reads
 /// them.
 struct NarrowForm {
-  enum class Kind { BFloat16, Float16, Float8, Int8, UnsignedInt8, Nibbles };
+  enum class Kind {
+    BFloat16,
+    Float16,
+    Int16,
+    Float8,
+    Int8,
+    UnsignedInt8,
+    Nibbles
+  };
 
   Kind kind = Kind::BFloat16;
   /// Positions that share a scale, and that stand side by side.
@@ -50,7 +63,7 @@ struct NarrowForm {
   std::vector<uint8_t> zeros;
   int64_t commonZero = 0;
 
-  bool isScaled() const { return kind >= Kind::Float8; }
+  bool isScaled() const { return kind >= Kind::Int16; }
 };
 
 /// The form of panels that takes the fewest bytes and gives back every number;

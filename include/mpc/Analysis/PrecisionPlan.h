@@ -191,6 +191,11 @@ mlir::LogicalResult checkKinds(mlir::Location loc, const Policy &policy);
 mlir::LogicalResult checkOverrides(mlir::Location loc, const Policy &policy,
                                    llvm::ArrayRef<const PrecisionPlan *> plans);
 
+/// Warns of names under `products`, `values` and `weights` of `policy` that no
+/// op of `functions` has.
+void warnOfUnknownNames(mlir::Location loc, const Policy &policy,
+                        llvm::ArrayRef<mlir::func::FuncOp> functions);
+
 } // namespace mpc
 
 #endif // MPC_ANALYSIS_PRECISIONPLAN_H

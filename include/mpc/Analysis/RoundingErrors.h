@@ -9,12 +9,13 @@
 #ifndef MPC_ANALYSIS_ROUNDINGERRORS_H
 #define MPC_ANALYSIS_ROUNDINGERRORS_H
 
+#include "mpc/Policy/Policy.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mpc {
 
 class PlanningFacts;
-class PrecisionPlan;
 
 /// The squared error of a model's outputs that a rounding brings, to first
 /// order. Squares of different roundings add up. TF32 as a type means operands
@@ -26,6 +27,10 @@ public:
   virtual double ofValue(mlir::Value value, mlir::FloatType type) const = 0;
   /// Of rounding what this reader alone reads.
   virtual double ofUse(mlir::OpOperand &use, mlir::FloatType type) const = 0;
+  /// Of storing the weights that `op` multiplies in `format`, with scales for
+  /// factors of `bits` significant bits; 0 where nobody asked for it before.
+  virtual double ofWeights(mlir::Operation *op, const WeightFormat &format,
+                           int bits) const = 0;
 };
 
 /// A planner's price of errors. Plans with prices are made by the thousand:
@@ -38,10 +43,6 @@ struct RoundingPrices {
   /// found anew.
   const PlanningFacts *facts = nullptr;
 };
-
-/// What all roundings of `plan` bring, which is one of `function`.
-double sumErrors(mlir::func::FuncOp function, const PrecisionPlan &plan,
-                 const RoundingErrors &errors);
 
 } // namespace mpc
 

@@ -90,9 +90,9 @@ std::optional<PolicyAlgorithm> parsePolicyAlgorithm(llvm::StringRef name);
 
 /// Types in which a policy stores weights and caches. Float8 is E4M3 without
 /// infinities.
-enum class WeightType { Float32, Float16, BFloat16, Int8, Int4, Float8 };
+enum class WeightType { Float32, Float16, BFloat16, Int8, Int4, Float8, Int16 };
 
-/// "float32", "float16", "bfloat16", "int8", "int4", "float8_e4m3fn".
+/// "float32", "float16", "bfloat16", "int16", "int8", "int4", "float8_e4m3fn".
 llvm::StringRef stringify(WeightType type);
 /// Parses a weight type's name; the short names of floats are accepted as well.
 std::optional<WeightType> parseWeightType(llvm::StringRef name);
@@ -101,9 +101,8 @@ std::optional<WeightType> parseWeightType(llvm::StringRef name);
 /// stand for `scale * (integer - zero)`, 8-bit floats for `scale * float`.
 struct WeightFormat {
   WeightType type = WeightType::Float32;
-  /// Of int4: neighbours along the contracted extent that share a scale. int8
-  /// and 8-bit floats have one scale per column of the product, per output
-  /// channel.
+  /// Of int4: neighbours along the contracted extent that share a scale.
+  /// Others have one scale per column of the product, per output channel.
   int64_t group = 32;
   /// Of int4: whether each scale has a zero point; else integers are signed.
   bool zeroPoint = false;
@@ -114,7 +113,8 @@ struct WeightFormat {
 
   bool isNarrow() const { return type != WeightType::Float32; }
   bool isInteger() const {
-    return type == WeightType::Int8 || type == WeightType::Int4;
+    return type == WeightType::Int16 || type == WeightType::Int8 ||
+           type == WeightType::Int4;
   }
   /// Whether numbers share scales.
   bool isScaled() const { return isInteger() || type == WeightType::Float8; }
@@ -225,6 +225,11 @@ public:
   std::optional<PolicyType>
   productOf(llvm::ArrayRef<llvm::StringRef> names) const;
 
+  /// How the policy stores the weights that an op of one of these names reads;
+  /// null where it does not say so of the op. Of names that disagree the widest
+  /// type holds.
+  const WeightFormat *weightsOf(llvm::ArrayRef<llvm::StringRef> names) const;
+
   /// Whether the results of an op of one of these names are stored in 16 bits
   /// between kernels; nullopt where the policy does not say. Names that
   /// disagree mean f32.
@@ -282,15 +287,20 @@ public:
   /// Type to which float outputs and losses are rounded. A function's signature
   /// keeps its types: a narrow output is widened again.
   PolicyType getOutput() const { return output; }
-  /// How constants that contractions multiply with are stored.
+  /// How constants that contractions multiply with are stored, where their
+  /// reader has no entry of its own.
   const WeightFormat &getWeights() const { return weights; }
+  /// How single ops have their weights stored, by name.
+  const std::map<std::string, WeightFormat> &getNamedWeights() const {
+    return namedWeights;
+  }
   /// Type in which a decoder's caches are kept; none: that which attention
-  /// computes in. Never Int4.
+  /// computes in. Never Int16 nor Int4.
   std::optional<WeightType> getCache() const { return cache; }
   /// Type in which ranks that train together send gradients; none: that in
   /// which the policy stores each.
   std::optional<PolicyType> getGradientWire() const { return gradientWire; }
-  /// Whether this policy, or that of a layer, stores weights narrow.
+  /// Whether this policy, or that of a layer, stores any weights narrow.
   bool narrowsWeights() const;
   /// Keras: whether a layer casts the values that enter it.
   bool getAutocast() const { return autocast; }
@@ -355,6 +365,7 @@ private:
   std::map<std::string, std::vector<std::string>> systemLists;
   std::map<std::string, PrecisionClass> systemClasses;
   std::map<std::string, std::string> systemKinds;
+  std::map<std::string, WeightFormat> namedWeights;
 };
 
 } // namespace mpc

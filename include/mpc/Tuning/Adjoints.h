@@ -40,6 +40,14 @@ public:
   /// Null where a constant cannot be read.
   const reference::Tensor *get(mlir::Value value);
 
+  /// What `function`, which was run, returns; fails with a diagnostic where a
+  /// constant among that cannot be read.
+  mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
+  results(mlir::func::FuncOp function);
+
+  /// Memory that the values take.
+  int64_t bytes() const;
+
 private:
   llvm::DenseMap<mlir::Value, std::shared_ptr<const reference::Tensor>> values;
 };

@@ -49,8 +49,8 @@ llvm::StringRef stringify(Budget::Measure measure);
 class ErrorMeter {
 public:
   explicit ErrorMeter(Budget::Measure measure) : measure(measure) {}
-  /// Both have the same types. What is not finite where the reference is makes
-  /// the error infinite.
+  /// Both have the same types. What is not finite where the reference is, or
+  /// another infinity than it has, makes the error infinite.
   void add(llvm::ArrayRef<reference::Tensor> wanted,
            llvm::ArrayRef<reference::Tensor> actual);
   /// In the unit of Budget::limit; shares are parts of 1.
@@ -62,8 +62,9 @@ private:
   int64_t rows = 0, flips = 0;
 };
 
-/// The cosine of the angle between two tensors of one type, elements aside that
-/// are not finite; 1 where both are zero, 0 where one is.
+/// The cosine of the angle between two tensors of one type, elements aside in
+/// which both have the same infinity or no number; 1 where both are zero, 0
+/// where one is, and -1 where they disagree about what is not finite.
 double cosineOf(const reference::Tensor &wanted,
                 const reference::Tensor &actual);
 

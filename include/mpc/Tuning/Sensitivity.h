@@ -8,9 +8,11 @@
 #define MPC_TUNING_SENSITIVITY_H
 
 #include "mpc/Analysis/RoundingErrors.h"
+#include "mpc/Analysis/WeightColumns.h"
 #include "mpc/Tuning/Adjoints.h"
 #include "mpc/Tuning/Budget.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <array>
@@ -38,15 +40,24 @@ public:
   Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
               uint64_t seed = 0);
 
+  /// Has samples say, too, what storing the weights of `op` so brings; before
+  /// the first of them. False where they cannot be read or are not finite.
+  bool consider(mlir::Operation *op, const StoredWeights &stored);
+
   /// Adds a sample: the outputs in float64. `observer` sees the results of each
   /// op. Fails with a diagnostic.
   mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
   addSample(llvm::ArrayRef<reference::Tensor> arguments, int draws = 2,
             const ForwardValues::Observer &observer = {});
+  /// The same of a sample whose values are known.
+  mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
+  addSample(ForwardValues &forward, int draws = 2);
 
   /// Means over samples; 0 where nothing flows back.
   double ofValue(mlir::Value value, mlir::FloatType type) const override;
   double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
+  double ofWeights(mlir::Operation *op, const WeightFormat &format,
+                   int bits) const override;
 
   int64_t getSamples() const { return samples; }
 
@@ -64,11 +75,22 @@ private:
     double apart = 0, together = 0;
   };
   using Shares = std::array<Share, kTypes>;
+  /// A form of weights, and what it does to each of them.
+  struct RoundedWeights {
+    WeightFormat format;
+    int bits = kFloat32Bits;
+    std::vector<float> changes;
+    Share share;
+  };
+  double mean(const Share &share) const;
   double mean(const Shares &shares, mlir::FloatType type) const;
+  void addWeights(mlir::OpOperand &use, const reference::Tensor &cotangent,
+                  double weight);
   void add(Shares &shares, const reference::Tensor &value,
            const reference::Tensor &cotangent, double weight) const;
 
-  /// Calls `visit` with the shares of each value and use, in block order.
+  /// Calls `visit` with each share, in an order that depends on the function
+  /// and on what is considered.
   template <typename Visit> void forAll(Visit visit);
 
   mlir::func::FuncOp function;
@@ -79,6 +101,7 @@ private:
   int64_t samples = 0, drawn = 0;
   llvm::DenseMap<mlir::Value, Shares> values;
   llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, Shares> uses;
+  llvm::MapVector<mlir::Operation *, std::vector<RoundedWeights>> weights;
 };
 
 } // namespace mpc

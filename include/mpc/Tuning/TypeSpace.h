@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The choices of one function: the type of each product, and for each named
-// value whether it is stored in 16 bits. A choice is a policy, so that what the
-// search looks at is what a compile does.
+// The choices of one function: the type of each product and the form of its
+// weights, and for each named value whether it is stored in 16 bits. A choice
+// is a policy, so that what the search looks at is what a compile does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,9 @@
 #include "mpc/Analysis/PlanningFacts.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Tuning/BudgetSearch.h"
+#include "mpc/Tuning/Sensitivity.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>
@@ -50,25 +52,34 @@ class TypeSpace {
 public:
   /// Ops that share a name have one type, those without one keep f32. `types`
   /// are those that products may have beside f32; a product that has no such
-  /// mode keeps away from tf32. `base` is a policy of basePolicy(), to which
-  /// overrides and ranges may have been added. Fails with a diagnostic where
-  /// the function cannot be planned.
-  static mlir::FailureOr<TypeSpace> create(mlir::func::FuncOp function,
-                                           const FusionTarget &target,
-                                           const Policy &base,
-                                           llvm::ArrayRef<PolicyType> types,
-                                           TuningObjective objective);
+  /// mode keeps away from tf32. `weights` are forms that constants may have
+  /// where kernels of the target read them so. `base` is a policy of
+  /// basePolicy(), to which overrides and ranges may have been added. Fails
+  /// with a diagnostic where the function cannot be planned.
+  static mlir::FailureOr<TypeSpace>
+  create(mlir::func::FuncOp function, const FusionTarget &target,
+         const Policy &base, llvm::ArrayRef<PolicyType> types,
+         llvm::ArrayRef<WeightType> weights, TuningObjective objective);
 
   /// A policy with f32 products and values in a type of `types`; the rest is
   /// what mixed_float16 says.
   static Policy basePolicy(llvm::ArrayRef<PolicyType> types);
 
+  /// Of a value the type in which it is stored; of a product what it
+  /// multiplies, and how its weights are stored.
+  struct Option {
+    PolicyType type = PolicyType::Float32;
+    WeightFormat weights = {};
+
+    /// "float16", "float32 with weights in int8".
+    std::string text() const;
+  };
   /// Names and options of one variable.
   struct Variable {
     /// The first name of each of its ops.
     std::vector<std::string> names;
     /// f32 first; of a value f32 and the type of the policy's store.
-    std::vector<PolicyType> options;
+    std::vector<Option> options;
     bool isProduct = false;
   };
   llvm::ArrayRef<Variable> getVariables() const { return variables; }
@@ -86,21 +97,41 @@ public:
   /// The 16-bit type of values, or float32.
   PolicyType getStore() const { return base.getStore(); }
 
+  /// Has `sensitivity`, which is of this function and has seen no sample, look
+  /// at every form of weights that is a choice.
+  void considerWeights(Sensitivity &sensitivity) const;
+
   /// The variables as a search asks for them, with `errors` of this function;
   /// it begins from what mixed_float16 and mixed_bfloat16 choose, as far as
   /// their types are allowed. Both must outlive what it returns.
   SearchSpace searchSpace(const RoundingErrors &errors) const;
 
-  /// What one policy costs, in bytes, seconds or bytes of memory.
-  double costOf(const PrecisionPlan &plan) const;
+  /// Of each product whose weights have a form of their own in a choice, the
+  /// squared error that this brings.
+  using WeightErrors = std::vector<std::pair<mlir::Operation *, double>>;
+  WeightErrors weightErrors(const Choice &choice,
+                            const RoundingErrors &errors) const;
+
+  /// What one policy costs, in bytes, seconds or bytes of memory, where
+  /// weights are stored as `choice` says.
+  double costOf(const PrecisionPlan &plan, const Choice &choice) const;
   const FusionTarget &getTarget() const { return target; }
   mlir::func::FuncOp getFunction() const { return function; }
 
 private:
   PricedChoice plan(const Choice &choice, double price,
                     const RoundingErrors &errors) const;
-  void addVariables(const PrecisionPlan &plan,
-                    llvm::ArrayRef<PolicyType> types);
+  void addVariables(const PrecisionPlan &plan, llvm::ArrayRef<PolicyType> types,
+                    llvm::ArrayRef<WeightType> weights);
+  void addWeights(Variable &variable, llvm::ArrayRef<WeightType> weights,
+                  llvm::ArrayRef<mlir::Operation *> products) const;
+  /// The forms of weights that are not those that products multiply, by op.
+  using Forms = llvm::MapVector<mlir::Operation *, Option>;
+  Forms formsOf(const Choice &choice) const;
+  /// What `forms` change of the bytes that move, and of those that stand in
+  /// memory.
+  int64_t movedBy(const PrecisionPlan &plan, const Forms &forms) const;
+  int64_t keptBy(const PrecisionPlan &plan, const Forms &forms) const;
   /// Notes what leaves kernels and is kept in f32 because samples overflow.
   void noteOverflowing(const PrecisionPlan &plan);
   /// The choice that is next to what mixed_float16 with another type of

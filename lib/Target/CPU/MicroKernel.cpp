@@ -398,16 +398,17 @@ private:
     return vectors;
   }
 
-  /// The numbers that a step's bytes stand for before their scale, less their
-  /// zero points, in the type of the sums.
+  /// The numbers that a step's integers stand for before their scale, less
+  /// their zero points, in the type of the sums.
   SmallVector<Value> loadNumbers(Value column, bool isOdd) {
-    auto bytes = VectorType::get({block.lanes}, b.getI8Type());
+    Type element = cast<MemRefType>(panel.memory.getType()).getElementType();
+    auto narrow = VectorType::get({block.lanes}, element);
     auto words = VectorType::get({block.lanes}, b.getI32Type());
     bool areNibbles = panel.form == PanelForm::Nibbles;
     Value at = isOdd ? math.add(column, -panel.stepPitch()) : column;
     SmallVector<Value> vectors;
     for (int64_t v = 0; v < block.vectors; ++v) {
-      Value loaded = vector::LoadOp::create(b, loc, bytes, panel.memory,
+      Value loaded = vector::LoadOp::create(b, loc, narrow, panel.memory,
                                             math.add(at, v * block.lanes));
       if (panel.form == PanelForm::Floats8) {
         ValueMath values(b, loc);

@@ -87,7 +87,7 @@ enum class PanelForm {
   PairsF16,
   PairsInt8, ///< two positions of i8 in an element of i16, words once widened
   PairsUnsignedInt8,
-  Integers, ///< of 8 bits, columns in order
+  Integers, ///< of 8 or 16 bits, columns in order
   Nibbles,  ///< of 4 bits, two positions of a column in a byte
   Floats8,  ///< codes of 8-bit floats, columns in order
 };

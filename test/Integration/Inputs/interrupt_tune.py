@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs a command, interrupts it behind the Nth line of stderr that begins with a word, and prints
-what it says.
+what it says. With a plus behind N it is told to terminate at once, too.
 
-usage: interrupt_tune.py N WORD COMMAND...
+usage: interrupt_tune.py N[+] WORD COMMAND...
 """
 import signal
 import subprocess
 import sys
 import threading
 
-count, word, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+count, word, command = int(sys.argv[1].rstrip("+")), sys.argv[2], sys.argv[3:]
 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
     out = []
     reader = threading.Thread(target=lambda: out.append(process.stdout.read()))
@@ -20,6 +20,8 @@ with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, t
             count -= 1
             if count == 0:
                 process.send_signal(signal.SIGINT)
+                if sys.argv[1].endswith("+"):
+                    process.send_signal(signal.SIGTERM)
     reader.join()
 print(out[0], end="")
 print("exit code", process.returncode)

@@ -49,6 +49,12 @@ std::vector<float> widened(const NarrowForm &form, int64_t count, int64_t depth,
           numbers.push_back(float(half & 0x8000 ? -value : value));
           continue;
         }
+        case Kind::Int16: {
+          int16_t integer;
+          std::memcpy(&integer, &form.values[2 * at], 2);
+          value = integer;
+          break;
+        }
         case Kind::Float8:
           value = decodeFloat8(uint8_t(form.values[at]));
           break;
@@ -167,6 +173,31 @@ TEST(NarrowFormTest, FindsFloats) {
   EXPECT_EQ(widened(*form, 1, 8, 8), f16);
   EXPECT_FALSE(findNarrowForm(f32, 1, 8, 8, true));
   EXPECT_FALSE(findNarrowForm({}, 0, 8, 8, true));
+}
+
+/// Sixteen bits and a scale of nine make numbers of f32.
+TEST(NarrowFormTest, FindsIntegersOfSixteenBits) {
+  for (unsigned seed : {1, 2, 3}) {
+    std::vector<float> numbers =
+        gridded(2, 64, 8, 64, -32768, 32767, seed, /*roundScale=*/true);
+    std::optional<NarrowForm> form = findNarrowForm(numbers, 2, 64, 8, true);
+    ASSERT_TRUE(form);
+    EXPECT_EQ(form->kind, Kind::Int16);
+    EXPECT_EQ(form->group, 64);
+    EXPECT_EQ(widened(*form, 2, 64, 8), numbers);
+  }
+  // Of both signs it would take 17.
+  EXPECT_FALSE(findNarrowForm({-32770, 0, 1, 32770}, 1, 4, 1, true));
+  EXPECT_FALSE(findNarrowForm({1, 1.2345678f}, 1, 2, 1, true));
+  EXPECT_FALSE(findExactGrid({1, INFINITY}, 256));
+  EXPECT_FALSE(findExactGrid({0x1p60f, 1}, 65536));
+  // What is no normal number is no scale.
+  EXPECT_FALSE(findExactGrid({0x1p-140f, 0x1.8p-138f}, 256));
+  std::optional<IntegerGrid> grid = findExactGrid({-6, 0, 9}, 16);
+  ASSERT_TRUE(grid);
+  EXPECT_EQ(grid->scale, 3);
+  EXPECT_EQ(grid->least, -2);
+  EXPECT_EQ(grid->most, 3);
 }
 
 TEST(NarrowFormTest, ZerosAreTheNarrowest) {

@@ -58,6 +58,20 @@ TEST(WeightRoundingTest, RoundsFloatsToNearestEven) {
             (std::vector<float>{1.0f, 65504.0f, INFINITY, 0x1p-23f, 0.0f}));
 }
 
+/// Integers of 16 bits are stored in no more, and err little.
+TEST(WeightRoundingTest, SixteenBitsAreStoredInSixteen) {
+  for (unsigned seed : {1, 2, 3}) {
+    std::vector<float> values = drawn(512, seed),
+                       made = rounded(values, format(WeightType::Int16));
+    std::optional<NarrowForm> form =
+        findNarrowForm(made, 1, 512, 1, /*byGroups=*/true);
+    ASSERT_TRUE(form);
+    EXPECT_EQ(form->kind, NarrowForm::Kind::Int16);
+    // Steps are a 32,767th of about four deviations.
+    EXPECT_LT(std::sqrt(squaredError(values, made) / 512), 5e-5);
+  }
+}
+
 /// Without clipping the largest is held, and nothing is off by more than half a
 /// step.
 TEST(WeightRoundingTest, HoldsTheLargestWithoutClipping) {

@@ -104,14 +104,15 @@ TEST(PolicySchemaTest, HasTheWeightsOfTheReader) {
   }
   for (WeightType type :
        {WeightType::Float32, WeightType::Float16, WeightType::BFloat16,
-        WeightType::Int8, WeightType::Int4, WeightType::Float8})
+        WeightType::Int16, WeightType::Int8, WeightType::Int4,
+        WeightType::Float8})
     EXPECT_EQ(listed.count(stringify(type).str()), 1u);
   std::set<std::string> caches = schema()["$defs"]["cacheType"]["enum"];
   for (const std::string &name : caches)
     EXPECT_EQ(errorOf({{"name", "a"}, {"cache", name}}), "") << name;
-  caches.insert({"int4"});
+  caches.insert({"int4", "int16"});
   EXPECT_EQ(caches, listed);
-  Json object = schema()["properties"]["weights"]["oneOf"][1]["properties"];
+  Json object = schema()["$defs"]["weightFormat"]["properties"];
   for (int64_t group : object["group"]["enum"])
     EXPECT_EQ(errorOf({{"name", "a"},
                        {"weights", {{"type", "int4"}, {"group", group}}}}),

@@ -32,6 +32,7 @@ TEST(PolicyWeightsTest, AreFloat32WhereNothingIsSaid) {
 TEST(PolicyWeightsTest, ReadsNamesAndObjects) {
   EXPECT_EQ(weights("\"bf16\""), "bfloat16");
   EXPECT_EQ(weights("\"int8\""), "int8, one scale per column");
+  EXPECT_EQ(weights("\"int16\""), "int16, one scale per column");
   EXPECT_EQ(weights("\"int4\""), "int4, groups of 32");
   EXPECT_EQ(weights(R"({"type": "int4", "group": 128, "zero_point": true})"),
             "int4, groups of 128, zero points");
@@ -46,13 +47,14 @@ TEST(PolicyWeightsTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(weights("{}"), "p.json: weights.type: is missing");
   EXPECT_EQ(weights("\"int3\""),
             "p.json: weights.type: unknown type 'int3'; use float32, float16, "
-            "bfloat16, int8, int4 or float8_e4m3fn");
+            "bfloat16, int16, int8, int4 or float8_e4m3fn");
   EXPECT_EQ(weights("\"float8_e5m2\""),
             "p.json: weights.type: type float8_e5m2 has no kernels yet; use "
-            "float32, float16, bfloat16, int8, int4 or float8_e4m3fn");
+            "float32, float16, bfloat16, int16, int8, int4 or "
+            "float8_e4m3fn");
   EXPECT_EQ(weights("\"tf32\""),
             "p.json: weights.type: type tf32 is no type that weights are "
-            "stored in; use float32, float16, bfloat16, int8, int4 or "
+            "stored in; use float32, float16, bfloat16, int16, int8, int4 or "
             "float8_e4m3fn");
   EXPECT_EQ(weights(R"({"type": "int4", "groups": 32})"),
             "p.json: weights.groups: unknown field; known: type, group, "
@@ -69,10 +71,56 @@ TEST(PolicyWeightsTest, RefusesWhatATypeDoesNotHave) {
             "p.json: weights.group: is for int4, the type is int8");
   EXPECT_EQ(weights(R"({"type": "int8", "zero_point": true})"),
             "p.json: weights.zero_point: is for int4, the type is int8");
-  EXPECT_EQ(weights(R"({"type": "bfloat16", "clip": true})"),
-            "p.json: weights.clip: is for int8, int4 and float8_e4m3fn, the "
-            "type is bfloat16");
+  EXPECT_EQ(
+      weights(R"({"type": "bfloat16", "clip": true})"),
+      "p.json: weights.clip: is for int16, int8, int4 and float8_e4m3fn, the "
+      "type is bfloat16");
   EXPECT_EQ(weights("\"int8\"", R"("algorithm": "torch_autocast", )"),
+            "p.json: weights: are int8 where the algorithm is torch_autocast, "
+            "which stores them as the imitated system does; use float32, or "
+            "the algorithm minimum_cut");
+}
+
+/// Single ops have their own; of names that disagree the widest holds.
+TEST(PolicyWeightsTest, HaveNames) {
+  auto parse = [](StringRef weights) {
+    return Policy::parse(("{\"name\": \"p\", \"extends\": \"float32\", "
+                          "\"weights\": " +
+                          weights + "}")
+                             .str(),
+                         "p.json");
+  };
+  Expected<Policy> policy = parse(
+      R"({"names": {"a": "int8", "b": {"type": "int4", "group": 64}, "c": "int16"}})");
+  ASSERT_TRUE(bool(policy));
+  EXPECT_TRUE(policy->narrowsWeights());
+  EXPECT_FALSE(policy->getWeights().isNarrow());
+  EXPECT_EQ(policy->weightsOf({"b"})->describe(), "int4, groups of 64");
+  EXPECT_EQ(policy->weightsOf({"b", "a"})->type, WeightType::Int8);
+  EXPECT_EQ(policy->weightsOf({"b", "c", "a"})->type, WeightType::Int16);
+  EXPECT_EQ(policy->weightsOf({"x"}), nullptr);
+  Expected<Policy> both =
+      parse(R"({"type": "int4", "names": {"a": "float32"}})");
+  ASSERT_TRUE(bool(both));
+  EXPECT_EQ(both->getWeights().type, WeightType::Int4);
+  EXPECT_EQ(both->weightsOf({"a"})->type, WeightType::Float32);
+  EXPECT_NE(policy->digest(), both->digest());
+  Expected<Policy> wide = parse(R"({"names": {"a": "float32"}})");
+  ASSERT_TRUE(bool(wide));
+  EXPECT_FALSE(wide->narrowsWeights());
+
+  EXPECT_EQ(weights(R"({"names": 1})"),
+            "p.json: weights.names: expects an object of NAME: WEIGHTS, got "
+            "number");
+  EXPECT_EQ(weights(R"({"names": {"a": {"group": 32}}})"),
+            "p.json: weights.names.a.type: is missing");
+  EXPECT_EQ(weights(R"({"names": {"a": {"type": "int8", "names": {}}}})"),
+            "p.json: weights.names.a.names: unknown field; known: type, group, "
+            "zero_point, clip");
+  EXPECT_EQ(weights(R"({"group": 32, "names": {}})"),
+            "p.json: weights.type: is missing");
+  EXPECT_EQ(weights(R"({"names": {"a": "int8"}})",
+                    R"("algorithm": "torch_autocast", )"),
             "p.json: weights: are int8 where the algorithm is torch_autocast, "
             "which stores them as the imitated system does; use float32, or "
             "the algorithm minimum_cut");
@@ -112,7 +160,7 @@ TEST(PolicyWeightsTest, CachesHaveATypeOfTheirOwn) {
       "; use float32, float16, bfloat16, int8 or float8_e4m3fn";
   EXPECT_EQ(errorFor("\"int3\""),
             "p.json: cache: unknown type 'int3'" + kKnown);
-  for (const char *other : {"int4", "tf32", "float64", "float8_e5m2"})
+  for (const char *other : {"int4", "int16", "tf32", "float64", "float8_e5m2"})
     EXPECT_EQ(errorFor("\"" + std::string(other) + "\""),
               "p.json: cache: no cache is kept in type '" + std::string(other) +
                   "'" + kKnown);

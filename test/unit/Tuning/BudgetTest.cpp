@@ -105,6 +105,21 @@ TEST_F(BudgetTest, WhatCeasesToBeFiniteBreaksEveryBudget) {
     EXPECT_EQ(error(measure, broken, broken), 0);
 }
 
+/// An infinity is neither the other one nor no number.
+TEST_F(BudgetTest, WhatIsNotFiniteHasToBeTheSame) {
+  double none = std::nan("");
+  for (Measure measure : {Measure::Rms, Measure::Max, Measure::Kl,
+                          Measure::Top1, Measure::Cosine})
+    for (auto [wanted, actual] :
+         {std::pair(HUGE_VAL, -HUGE_VAL), {HUGE_VAL, none}, {none, -HUGE_VAL}})
+      EXPECT_EQ(
+          error(measure, tensor({2}, {1, wanted}), tensor({2}, {1, actual})),
+          INFINITY);
+  EXPECT_EQ(cosineOf(tensor({2}, {1, 2}), tensor({2}, {1, none})), -1);
+  EXPECT_EQ(cosineOf(tensor({2}, {1, HUGE_VAL}), tensor({2}, {1, HUGE_VAL})),
+            1);
+}
+
 /// Of independent small changes the mean square of seeds is the error.
 TEST_F(BudgetTest, SeedsPredictSmallChanges) {
   Tensor logits = tensor({2, 3}, {0.3, 1.2, -0.5, 2.0, 0.1, 0.2}),

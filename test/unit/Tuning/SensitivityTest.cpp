@@ -10,6 +10,8 @@
 #include "mpc/Tuning/RankCorrelation.h"
 #include "mpc/Tuning/Sensitivity.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::test;
@@ -42,6 +44,63 @@ protected:
     return meter.value();
   }
 };
+
+/// Weights in their forms: what is foretold is what a product of them errs.
+TEST_F(SensitivityTest, PredictsWhatRoundedWeightsDo) {
+  std::string text = R"(
+func.func @main(%x: tensor<32x64xf32>) -> tensor<32x48xf32> {
+  %w = mpc.constant dense<"0x)";
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (int i = 0; i < 64 * 48; ++i) {
+    float value = normal(random);
+    text += llvm::toHex(StringRef(reinterpret_cast<char *>(&value), 4));
+  }
+  text += R"("> : tensor<64x48xf32>
+  %0 = mpc.matmul %x, %w : (tensor<32x64xf32>, tensor<64x48xf32>) -> tensor<32x48xf32> loc("a")
+  return %0 : tensor<32x48xf32>
+})";
+  func::FuncOp function = parse(text);
+  Operation *op = *function.getOps<MatmulOp>().begin();
+  std::vector<Tensor> arguments = draw(function, 1);
+  for (WeightType type :
+       {WeightType::Float16, WeightType::Int16, WeightType::Int8,
+        WeightType::Int4, WeightType::Float8}) {
+    WeightFormat format;
+    format.type = type;
+    StoredWeights stored{format};
+    Sensitivity sensitivity(function, Budget::Measure::Rms);
+    ASSERT_TRUE(sensitivity.consider(op, stored));
+    EXPECT_EQ(sensitivity.ofWeights(op, format, kFloat32Bits), 0);
+    auto outputs = sensitivity.addSample(arguments, /*draws=*/8);
+    ASSERT_TRUE(succeeded(outputs));
+    // Samples are kept with what they say of weights.
+    Sensitivity other(function, Budget::Measure::Rms);
+    std::vector<double> saved = sensitivity.save();
+    EXPECT_EQ(other.restore(saved), !format.isScaled());
+    ASSERT_TRUE(other.consider(op, stored));
+    EXPECT_TRUE(other.restore(saved));
+    double squared = other.ofWeights(op, format, kFloat32Bits);
+    EXPECT_EQ(squared, sensitivity.ofWeights(op, format, kFloat32Bits));
+
+    std::vector<float> values = *finiteWeights(weightsOf(op));
+    WeightColumns::of(op)->round(op, values, stored);
+    OwningOpRef<ModuleOp> copy(
+        cast<ModuleOp>(function->getParentOp()->clone()));
+    auto rounded = *copy->getOps<func::FuncOp>().begin();
+    auto constant = *rounded.getOps<mpc::ConstantOp>().begin();
+    constant->setAttr("value", DenseElementsAttr::get(
+                                   cast<RankedTensorType>(constant.getType()),
+                                   ArrayRef<float>(values)));
+    auto found = reference::interpret(rounded, arguments);
+    ASSERT_TRUE(succeeded(found));
+    ErrorMeter meter(Budget::Measure::Rms);
+    meter.add(*outputs, *found);
+    ASSERT_GT(meter.value(), 0);
+    EXPECT_LT(std::sqrt(squared) / meter.value(), 1.2) << int(type);
+    EXPECT_GT(std::sqrt(squared) / meter.value(), 0.8) << int(type);
+  }
+}
 
 /// Every single rounding of drawn graphs with one output, in both types.
 TEST_F(SensitivityTest, PredictsWhatRoundingOneValueDoes) {

@@ -13,6 +13,7 @@
 #include "mpc/Tuning/TypeSpace.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 
@@ -28,9 +29,11 @@ protected:
   TypeSpaceTest() : target(*TargetInfo::parse("cpu:avx2")) {}
 
   TypeSpace space(func::FuncOp function, ArrayRef<PolicyType> types,
-                  TuningObjective objective = TuningObjective::Bytes) {
-    FailureOr<TypeSpace> made = TypeSpace::create(
-        function, target, TypeSpace::basePolicy(types), types, objective);
+                  TuningObjective objective = TuningObjective::Bytes,
+                  ArrayRef<WeightType> weights = {}) {
+    FailureOr<TypeSpace> made =
+        TypeSpace::create(function, target, TypeSpace::basePolicy(types), types,
+                          weights, objective);
     EXPECT_TRUE(succeeded(made));
     return *made;
   }
@@ -57,7 +60,7 @@ protected:
         std::string &list = variable.isProduct ? products : values;
         list +=
             (list.empty() ? "\"" : ", \"") + name + "\": \"" +
-            (variable.isProduct ? stringify(variable.options[option]).str()
+            (variable.isProduct ? stringify(variable.options[option].type).str()
                                 : std::string(option ? "narrow" : "float32")) +
             "\"";
       }
@@ -81,6 +84,18 @@ protected:
 
   FusionTarget target;
 };
+
+/// Normal numbers as the bytes of a resource.
+std::string resourceOf(int64_t count) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::string text;
+  for (int64_t i = 0; i < count; ++i) {
+    float value = normal(random);
+    text += llvm::toHex(StringRef(reinterpret_cast<char *>(&value), 4));
+  }
+  return text;
+}
 
 constexpr const char *kLayers = R"(
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
@@ -148,6 +163,72 @@ TEST_F(TypeSpaceTest, BeginsFromWhatBuiltInPoliciesChoose) {
   // Types that are not allowed make no start.
   TypeSpace half = space(function, {PolicyType::Float16});
   EXPECT_EQ(half.searchSpace(sensitivity).starts.size(), 1u);
+}
+
+/// Weights that the target's kernels unpack are choices of products in f32, and
+/// cost their bytes.
+TEST_F(TypeSpaceTest, WeightsAreChoicesOfTheirProducts) {
+  func::FuncOp function = parse(R"(
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %w = mpc.constant dense<0.3> : tensor<64x64xf32>
+  %v = mpc.constant dense_resource<weights> : tensor<64x64xf32>
+  %0 = mpc.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("splat")
+  %1 = mpc.matmul %0, %v : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("a")
+  return %1 : tensor<64x64xf32>
+}
+{-# dialect_resources: { builtin: { weights: "0x04000000)" +
+                                resourceOf(64 * 64) + R"(" } } #-})");
+  std::vector<WeightType> forms = {WeightType::Int8, WeightType::Int16,
+                                   WeightType::Int4};
+  TypeSpace types =
+      space(function, {PolicyType::Float16}, TuningObjective::Bytes, forms);
+  std::vector<std::vector<std::string>> texts;
+  for (const TypeSpace::Variable &variable : types.getVariables())
+    if (variable.isProduct) {
+      texts.emplace_back();
+      for (const TypeSpace::Option &option : variable.options)
+        texts.back().push_back(option.text());
+    }
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[0], (std::vector<std::string>{"float32", "float16"}));
+  EXPECT_EQ(texts[1], (std::vector<std::string>{
+                          "float32", "float16", "float32 with weights in int16",
+                          "float32 with weights in int8",
+                          "float32 with weights in int4"}));
+  Sensitivity sensitivity(function, Budget::Measure::Rms);
+  types.considerWeights(sensitivity);
+  ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
+  SearchSpace search = types.searchSpace(sensitivity);
+  auto with = [&](int option) {
+    Choice choice(search.options.size(), 0);
+    choice[1] = option;
+    return search.plan(choice, 0);
+  };
+  constexpr double kElements = 64 * 64, kScales = 64 * 4;
+  PricedChoice wide = with(0), words = with(2), bytes = with(3),
+               nibbles = with(4);
+  EXPECT_EQ(wide.cost - words.cost, 2 * kElements - kScales);
+  EXPECT_EQ(wide.cost - bytes.cost, 3 * kElements - kScales);
+  EXPECT_EQ(wide.cost - nibbles.cost, 3.5 * kElements - 2 * kElements / 32);
+  EXPECT_EQ(wide.error, 0);
+  EXPECT_GT(words.error, 0);
+  EXPECT_GT(bytes.error, 1e3 * words.error);
+  EXPECT_GT(nibbles.error, 10 * bytes.error);
+
+  // Memory holds them once.
+  TypeSpace memory =
+      space(function, {PolicyType::Float16}, TuningObjective::Memory, forms);
+  search = memory.searchSpace(sensitivity);
+  EXPECT_NEAR(with(0).cost - with(3).cost, 3 * kElements - kScales,
+              1e-2 * kElements);
+
+  // GPUs store what they multiply.
+  target = FusionTarget(*TargetInfo::parse("cuda:sm_80"));
+  TypeSpace other =
+      space(function, {PolicyType::Float16}, TuningObjective::Bytes, forms);
+  for (const TypeSpace::Variable &variable : other.getVariables())
+    for (const TypeSpace::Option &option : variable.options)
+      EXPECT_FALSE(option.weights.isNarrow());
 }
 
 TEST_F(TypeSpaceTest, MemoryIsOfConstantsAndOfWhatStandsBetweenKernels) {

@@ -90,9 +90,10 @@ LogicalResult DequantizeOp::verify() {
                             "of 4 to 16 bits, found "
                          << values << " and " << result;
   if ((depth != 1 && depth != 4) ||
-      (depth > 1 && (!getScale() || getFloat8()))) // C4
+      (depth > 1 && (!getScale() || getFloat8() ||
+                     !values.getElementType().isInteger(8)))) // C4
     return emitOpError() << "has a depth of " << depth
-                         << ", which is 1, or 4 of integers";
+                         << ", which is 1, or 4 of 8-bit integers";
   SmallVector<int64_t> shape = panelsOf(values, getNibbles(), depth);
   if (values.getDimSize(2) % depth ||
       result.getShape() != ArrayRef<int64_t>(shape))
@@ -101,9 +102,9 @@ LogicalResult DequantizeOp::verify() {
                          << shape[1] << " positions of " << shape[2]
                          << " columns";
   Type element = values.getElementType();
-  bool isByte = element.isInteger(8);
-  if (!isByte && !element.isBF16() && !element.isF16()) // C1
-    return emitOpError() << "takes bf16, f16 or 8-bit integers, found "
+  bool isInteger = element.isInteger(8) || element.isSignlessInteger(16);
+  if (!isInteger && !element.isBF16() && !element.isF16()) // C1
+    return emitOpError() << "takes bf16, f16, i16 or 8-bit integers, found "
                          << element;
   if (getNibbles() && !element.isUnsignedInteger(8)) // C1
     return emitOpError() << "takes nibbles in ui8, found " << element;
@@ -111,11 +112,12 @@ LogicalResult DequantizeOp::verify() {
     return emitOpError("takes nibbles or codes of floats, not both");
   if (getFloat8() && !element.isUnsignedInteger(8)) // C1
     return emitOpError() << "takes codes of floats in ui8, found " << element;
-  if (isByte != bool(getScale())) // C1
-    return emitOpError() << (isByte ? "needs a scale for "
-                                    : "takes no scale for ")
+  if (isInteger != bool(getScale())) // C1
+    return emitOpError() << (isInteger ? "needs a scale for "
+                                       : "takes no scale for ")
                          << element;
-  if ((getZero() || getCommonZero()) && (!isByte || getFloat8())) // C1
+  if ((getZero() || getCommonZero()) &&
+      (!element.isInteger(8) || getFloat8())) // C1
     return emitOpError() << "takes no zero point for "
                          << (getFloat8() ? "codes of floats in " : "")
                          << element;

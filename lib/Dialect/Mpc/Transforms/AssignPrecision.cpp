@@ -318,6 +318,7 @@ struct AssignPrecisionPass
       return signalPassFailure();
 
     warnOfOtherModel(funcs.front());
+    warnOfUnknownNames(loc, chosen, funcs);
     // Overrides speak of the module: every function is planned before one is
     // changed.
     std::vector<PrecisionPlan> plans;

@@ -269,6 +269,8 @@ private:
       return BFloat16Type::get(&getContext());
     case NarrowForm::Kind::Float16:
       return Float16Type::get(&getContext());
+    case NarrowForm::Kind::Int16:
+      return IntegerType::get(&getContext(), 16);
     case NarrowForm::Kind::Int8:
       return IntegerType::get(&getContext(), 8);
     case NarrowForm::Kind::Float8:

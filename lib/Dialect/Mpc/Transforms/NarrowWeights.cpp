@@ -12,17 +12,14 @@
 #include "NarrowConstant.h"
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Analysis/WeightColumns.h"
 #include "mpc/Analysis/WeightMoments.h"
-#include "mpc/Analysis/WeightRounding.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
-#include "mlir/IR/Threading.h"
 #include "llvm/ADT/SetVector.h"
 
-#include <cmath>
 #include <map>
 
 namespace mpc {
@@ -34,96 +31,6 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-
-/// Where the columns of a product, or the output channels of a conv, lie in its
-/// constant.
-struct ColumnsOf {
-  int64_t count = 0, length = 0;
-  /// Elements between columns, and between the elements of one.
-  int64_t stride = 0, step = 0;
-};
-
-/// nullopt where the constant is a batch of matrices.
-std::optional<ColumnsOf> columnsOf(Operation *op) {
-  ArrayRef<int64_t> shape = shapeOf(op->getOperand(1));
-  if (isa<ConvOp>(op)) {
-    int64_t length = productOf(shape.drop_front());
-    return ColumnsOf{shape[0], length, length, 1};
-  }
-  if (productOf(shape.drop_back(2)) != 1)
-    return std::nullopt;
-  int64_t rows = shape[shape.size() - 2], width = shape.back();
-  if (cast<MatmulOp>(op).getTransposeRhs())
-    return ColumnsOf{rows, width, width, 1};
-  return ColumnsOf{width, rows, 1, width};
-}
-
-/// `format` as `columns` of `op` take it.
-WeightFormat formatFor(WeightFormat format, Operation *op,
-                       const ColumnsOf &columns) {
-  if (format.type == WeightType::Int4 &&
-      (isa<ConvOp>(op) || columns.length % format.group)) {
-    format.type = WeightType::Int8;
-    format.zeroPoint = false;
-  }
-  return format;
-}
-
-/// How a constant is stored, for factors of so many significant bits, and mean
-/// squares of these, where they are known: one for each position of a column
-/// times the first number of `runOf`.
-struct StoredAs {
-  WeightFormat format;
-  int bits = kFloat32Bits;
-  ArrayRef<float> squares = {};
-};
-
-/// Of a conv's column: the elements that read one input channel, and the
-/// columns that read the same channels. Of a product's each element is one
-/// channel.
-std::pair<int64_t, int64_t> runOf(Operation *op, const ColumnsOf &columns) {
-  auto conv = dyn_cast<ConvOp>(op);
-  if (!conv)
-    return {1, columns.count};
-  return {productOf(shapeOf(conv.getFilter()).drop_front(2)),
-          columns.count / conv.getGroups()};
-}
-
-/// Significant bits of a type that ops compute in.
-int significantBits(PolicyType type) {
-  return type == PolicyType::BFloat16  ? kBFloat16Bits
-         : type == PolicyType::Float16 ? kFloat16Bits
-                                       : kFloat32Bits;
-}
-
-/// Rounds `values`, which `columns` of `op` lie in.
-void roundColumns(Operation *op, MutableArrayRef<float> values,
-                  const ColumnsOf &columns, const StoredAs &stored) {
-  const WeightFormat &format = stored.format;
-  int64_t group =
-      format.type == WeightType::Int4 ? format.group : columns.length;
-  auto [run, alike] = runOf(op, columns);
-  parallelFor(
-      op->getContext(), 0, columns.count,
-      [&, run = run, alike = alike](size_t column) {
-        std::vector<float> together(group), squares;
-        int64_t channel = int64_t(column) / alike * (columns.length / run);
-        for (int64_t first = 0; first < columns.length; first += group) {
-          float *from = values.data() + int64_t(column) * columns.stride +
-                        first * columns.step;
-          for (int64_t i = 0; i < group; ++i)
-            together[i] = from[i * columns.step];
-          if (!stored.squares.empty()) {
-            squares.resize(group);
-            for (int64_t i = 0; i < group; ++i)
-              squares[i] = stored.squares[channel + (first + i) / run];
-          }
-          roundWeights(together, format, stored.bits, squares);
-          for (int64_t i = 0; i < group; ++i)
-            from[i * columns.step] = together[i];
-        }
-      });
-}
 
 struct NarrowWeightsPass : mpc::impl::NarrowWeightsPassBase<NarrowWeightsPass> {
   using Base::Base;
@@ -157,6 +64,19 @@ struct NarrowWeightsPass : mpc::impl::NarrowWeightsPassBase<NarrowWeightsPass> {
   }
 
 private:
+  /// The first narrow form that the policy names.
+  std::string describeNarrow() const {
+    if (chosen.getWeights().isNarrow())
+      return chosen.getWeights().describe();
+    for (const auto &[name, format] : chosen.getNamedWeights())
+      if (format.isNarrow())
+        return format.describe();
+    for (const LayerPolicy &layer : chosen.getLayers())
+      if (layer.policy->getWeights().isNarrow())
+        return layer.policy->getWeights().describe();
+    return chosen.getWeights().describe();
+  }
+
   LogicalResult checkParameters(func::FuncOp function) {
     StepFunction step(function);
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -164,14 +84,14 @@ private:
           role && role.getKind() == RoleKind::parameter)
         return function.emitError()
                << "policy '" << chosen.getName() << "' stores weights as "
-               << chosen.getWeights().describe()
+               << describeNarrow()
                << ", but a training step keeps them as arguments; train with "
                   "weights float32 and narrow the trained model";
     return success();
   }
 
   /// How the constant of `op` is stored.
-  FailureOr<StoredAs> formatOf(Operation *op) {
+  FailureOr<StoredWeights> formatOf(Operation *op) {
     StringRef layer = layerPath(op);
     llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
     if (!policy)
@@ -184,13 +104,19 @@ private:
     // In float32 it means what the op reads as well.
     if (*override && ((*override)->type == PolicyType::Float32 ||
                       (*override)->type == PolicyType::Float64))
-      return StoredAs();
-    PolicyType type = (*policy)->classOf(kind) == PrecisionClass::Low
-                          ? (*policy)->getCompute()
-                          : PolicyType::Float32;
+      return StoredWeights();
+    SmallVector<StringRef> names = opNames(op);
+    PolicyType type = PolicyType::Float32;
+    if ((*policy)->classOf(kind) == PrecisionClass::Low)
+      type = chosen.productOf(names).value_or((*policy)->getCompute());
     if (*override)
       type = (*override)->type;
-    StoredAs stored{(*policy)->getWeights(), significantBits(type)};
+    const WeightFormat *named = chosen.weightsOf(names);
+    StoredWeights stored{named ? *named : (*policy)->getWeights(),
+                         significantBits(type)};
+    // Multiplied in 16 bits they have no more than these anyway.
+    if (stored.format.type == WeightType::Int16 && stored.bits < kFloat32Bits)
+      return StoredWeights();
     if (stored.format.isScaled() && stored.format.clip)
       stored.squares = squaresOf(op);
     return stored;
@@ -210,22 +136,21 @@ private:
   }
 
   LogicalResult narrow(Operation *op) {
-    auto constant = op->getOperand(1).getDefiningOp<mpc::ConstantOp>();
-    if (!constant || !getElementTypeOrSelf(constant.getType()).isF32())
+    mpc::ConstantOp constant = weightsOf(op);
+    if (!constant)
       return success();
-    std::optional<ColumnsOf> columns = columnsOf(op);
-    FailureOr<StoredAs> wanted = formatOf(op);
-    if (failed(wanted))
+    std::optional<WeightColumns> columns = WeightColumns::of(op);
+    FailureOr<StoredWeights> stored = formatOf(op);
+    if (failed(stored))
       return failure();
-    if (!columns || !wanted->format.isNarrow() || columns->length == 0)
+    if (!columns || !stored->format.isNarrow() || columns->length == 0)
       return success();
-    StoredAs stored{formatFor(wanted->format, op, *columns), wanted->bits};
-    stored.squares = wanted->squares;
-    Value &rounded =
-        known[{constant.getOperation(), columns->count, columns->step,
-               stored.format.describe(), stored.bits, stored.squares.data()}];
+    stored->format = columns->formatFor(stored->format, op);
+    Value &rounded = known[{constant.getOperation(), columns->count,
+                            columns->step, stored->format.describe(),
+                            stored->bits, stored->squares.data()}];
     if (!rounded)
-      rounded = round(constant, op, *columns, stored);
+      rounded = round(constant, op, *columns, *stored);
     if (rounded)
       op->setOperand(1, rounded);
     return success();
@@ -233,18 +158,15 @@ private:
 
   /// The rounded constant; null where it cannot be.
   Value round(mpc::ConstantOp constant, Operation *reader,
-              const ColumnsOf &columns, const StoredAs &stored) {
+              const WeightColumns &columns, const StoredWeights &stored) {
     const WeightFormat &format = stored.format;
-    FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-    if (failed(bytes))
+    std::optional<std::vector<float>> old = finiteWeights(constant);
+    if (!old)
       return {};
-    ArrayRef<float> old = bytes->as<float>();
-    if (!llvm::all_of(old, [](float value) { return std::isfinite(value); }))
-      return {};
-    std::vector<float> values(old.begin(), old.end());
-    roundColumns(reader, values, columns, stored);
+    std::vector<float> values = *old;
+    columns.round(reader, values, stored);
     RoundingLosses losses;
-    for (auto [before, after] : llvm::zip_equal(old, values))
+    for (auto [before, after] : llvm::zip_equal(*old, values))
       losses.note(before, after);
     if (losses.getOverflowed())
       constant.emitWarning()

@@ -88,9 +88,9 @@ func.func @dequantize_c1(%x: tensor<2x8x4xi8>) {
 
 // -----
 
-func.func @dequantize_c1_element(%x: tensor<2x8x4xi16>, %s: tensor<2x1x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op takes bf16, f16 or 8-bit integers, found 'i16'}}
-  %0 = mpc.dequantize %x scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi16> to tensor<2x8x4xf32>
+func.func @dequantize_c1_element(%x: tensor<2x8x4xi32>, %s: tensor<2x1x4xf32>) {
+  // expected-error @below {{'mpc.dequantize' op takes bf16, f16, i16 or 8-bit integers, found 'i32'}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi32> to tensor<2x8x4xf32>
   return
 }
 
@@ -153,7 +153,7 @@ func.func @dequantize_c2_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x2x4xf32>, %z: 
 // -----
 
 func.func @dequantize_c4(%x: tensor<2x8x4xbf16>) {
-  // expected-error @below {{'mpc.dequantize' op has a depth of 4, which is 1, or 4 of integers}}
+  // expected-error @below {{'mpc.dequantize' op has a depth of 4, which is 1, or 4 of 8-bit integers}}
   %0 = mpc.dequantize %x depth(4) : tensor<2x8x4xbf16> to tensor<2x32x1xf32>
   return
 }

@@ -46,6 +46,17 @@ func.func @sixteen_bits(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32
   return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
 }
 
+// Integers of 16 bits have one scale for a column.
+// CHECK-LABEL: func.func @sixteen_bit_integers
+// CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}-30001, 5], [7, 20001]]]> : tensor<1x2x2xi16>
+// CHECK-DAG: %[[S:.+]] = mpc.constant dense<{{\[\[\[}}1.171880e-02, 5.000000e-01]]]> : tensor<1x1x2xbf16>
+// CHECK: mpc.dequantize %[[Q]] scale(%[[S]] : tensor<1x1x2xbf16>) : tensor<1x2x2xi16> to tensor<1x2x2xf32>
+func.func @sixteen_bit_integers(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
+  %w = mpc.constant dense<[[[-351.57421875, 2.5], [0.08203125, 10000.5]]]> : tensor<1x2x2xf32>
+  %0 = mpc.matmul %x, %w packed<columns = 2> : (tensor<1x2xf32>, tensor<1x2x2xf32>) -> tensor<1x2xf32>
+  return %0 : tensor<1x2xf32>
+}
+
 // Numbers that need all of f32, and products that split their factors, stay.
 // CHECK-LABEL: func.func @stays
 // CHECK-NOT: mpc.dequantize

@@ -5,6 +5,8 @@
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=float32}))' | FileCheck model.mlir --check-prefix=FLOAT
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=int8.json set=name:first=float32}))' | FileCheck model.mlir --check-prefix=SET
 // RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=mixed.json}))' | FileCheck model.mlir --check-prefix=MIXED
+// RUN: mpc-opt model.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=named.json}))' | FileCheck model.mlir --check-prefix=NAMED
+// RUN: not mpc-opt trained.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=named.json}))' 2>&1 | FileCheck trained.mlir
 // RUN: not mpc-opt trained.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=int8.json}))' 2>&1 | FileCheck trained.mlir
 // RUN: mpc-opt large.mlir --pass-pipeline='builtin.module(func.func(mpc-narrow-weights{policy=f16.json}))' 2>&1 | FileCheck large.mlir
 
@@ -12,6 +14,8 @@
 {"name": "narrow", "extends": "float32", "weights": {"type": "int8", "clip": false}}
 //--- mixed.json
 {"name": "narrow", "extends": "mixed_bfloat16", "weights": {"type": "int8", "clip": false}}
+//--- named.json
+{"name": "narrow", "extends": "float32", "weights": {"names": {"first": {"type": "int8", "clip": false}, "last": "int16"}}}
 //--- int4.json
 {"name": "narrow", "extends": "float32", "weights": "int4"}
 //--- bf16.json
@@ -30,6 +34,13 @@
 // SET-LABEL: func.func @columns
 // SET: mpc.constant dense<{{\[\[}}1.000000e-01, 2.000000e+00], [1.000000e+00, 1.000000e-01]]> : tensor<2x2xf32>
 // SET-NOT: mpc.weights = {{.*}} : tensor<2x2xf32>
+// Names speak of single ops.
+// NAMED-LABEL: func.func @columns
+// NAMED: mpc.weights = "int8, one scale per column, not clipped"
+// NAMED-LABEL: func.func @groups
+// NAMED: mpc.weights = "int16, one scale per column"
+// NAMED-LABEL: func.func @filters
+// NAMED-NOT: mpc.weights
 // CHECK-LABEL: func.func @columns
 // INT8: mpc.constant dense<{{\[\[}}0.102{{.*}}, {{2.000.*|1.999.*}}], [{{1.000.*|0.999.*}}, 0.094{{.*}}]]> : tensor<2x2xf32> {mpc.narrowing = #mpc.narrowing<count = 4, overflowed = 0, flushed = 0, max_error = {{.*}}, rms_error = {{.*}}>, mpc.weights = "int8, one scale per column, not clipped"}
 // Two positions are no group of 32.
@@ -49,7 +60,7 @@ func.func @columns(%x: tensor<1x2xf32>) -> tensor<2x2xf32> {
 // INT4: mpc.matmul {{.*}} transpose_rhs
 func.func @groups(%x: tensor<1x64xf32>) -> tensor<1x3xf32> {
   %w = mpc.constant dense<0.3> : tensor<3x64xf32>
-  %0 = mpc.matmul %x, %w transpose_rhs : (tensor<1x64xf32>, tensor<3x64xf32>) -> tensor<1x3xf32>
+  %0 = mpc.matmul %x, %w transpose_rhs : (tensor<1x64xf32>, tensor<3x64xf32>) -> tensor<1x3xf32> loc("last")
   return %0 : tensor<1x3xf32>
 }
 

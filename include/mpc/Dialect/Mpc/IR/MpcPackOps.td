@@ -71,12 +71,12 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
     are `2 * D * i + h` and its high ones `2 * D * i + D + h`. The product that reads
     the result unpacks it in registers.
     - (C1) values are bf16 or f16, without scale and zero points, or 8-bit integers
-      with a scale; nibbles and codes of floats are ui8, and the latter have no zero
-      points.
+      or i16 with a scale; nibbles and codes of floats are ui8, and only 8-bit
+      integers have zero points.
     - (C2) scale and `zero` are `[P, K / G, C]`, floats and ui8; G divides K and is a
       multiple of the depth, of nibbles of twice that.
     - (C3) there is one kind of zero point.
-    - (C4) the depth is 1 or 4, and 1 of floats and their codes.
+    - (C4) the depth is 1 or 4, and 1 of all but 8-bit integers.
     - (C5) the result is f32, or bf16 or f16 with a depth of 4.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,

@@ -133,7 +133,7 @@ def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
   let summary = "Store packed constants in the narrowest form that holds them";
   let description = [{
     Packed f32 constants whose values are bf16 or f16 numbers, or products of a scale
-    and integers of 8 or 4 bits, are stored as these; an `mpc.dequantize` for each
+    and integers of 16, 8 or 4 bits, are stored as these; an `mpc.dequantize` for each
     reader gives the f32 numbers back, which the reader's kernel does in registers.
     Scales are for all positions of a column, or for groups of 128, 64, 32 or 16.
     With `int8-depth=4` four positions stand side by side where groups are multiples

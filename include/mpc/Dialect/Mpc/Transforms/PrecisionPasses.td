@@ -129,11 +129,12 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     ```
     The type of the constant says nothing about it: mpc-narrow-panels stores
     constants in the narrowest form that holds their values, and so does it find
-    these. int8 and 8-bit floats have one scale per column of the product or output
+    these. int16, int8 and 8-bit floats have one scale per column of the product or output
     channel, int4 one per group along the contracted extent; convs, and matmuls whose extent is no
     multiple of the group, have int8 instead. Scales have 16
     significant bits with int8 and 8-bit floats and 8 with int4, or fewer where their products with the
-    integers are to be numbers of the 16-bit type that the policy multiplies: 4 and 8 of
+    integers are to be numbers of the 16-bit type that the policy multiplies, 9 with
+    int16, which is for products in f32: 4 and 8 of
     f16, of bf16 1 and 5 (with zero points 4), with 8-bit floats 7 and 4.
 
     Contract in: after Simplify, before types are assigned. Contract out: the same

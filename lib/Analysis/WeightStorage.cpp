@@ -1,0 +1,75 @@
+//===- WeightStorage.cpp - weights as kernels read them -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/WeightStorage.h"
+
+#include "mpc/Analysis/WeightColumns.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Rows that meet each column of the weights.
+static int64_t rowsOf(Operation *op) {
+  Value result = op->getResult(0);
+  return elementCount(result) / std::max<int64_t>(shapeOf(result).back(), 1);
+}
+
+bool mpc::readsStored(Operation *op, PolicyType type,
+                      const WeightFormat &format, const FusionTarget &target) {
+  ConstantOp constant = weightsOf(op);
+  std::optional<WeightColumns> columns =
+      constant ? WeightColumns::of(op) : std::nullopt;
+  // A splat is one number, and filters of groups are in no panels.
+  if (!columns || columns->length == 0 || splatValue(constant.getValue()) ||
+      !format.isNarrow() || target.machine.kernels().panelColumns == 0)
+    return false;
+  if (auto conv = dyn_cast<ConvOp>(op); conv && conv.getGroups() != 1)
+    return false;
+  if (columns->formatFor(format, op).type != format.type)
+    return false;
+  if (type == PolicyType::Float32)
+    return true;
+  // Of 16 bits the unit for bytes reads integers, while few rows wait for
+  // memory.
+  constexpr int64_t kMostRows = 4, kSteps = 16;
+  const MathUnit *unit = target.machine.unit(MathType::Int8);
+  auto product = dyn_cast<MatmulOp>(op);
+  int64_t group =
+      format.type == WeightType::Int4 ? format.group : columns->length;
+  return (type == PolicyType::BFloat16 || type == PolicyType::Float16) &&
+         format.isInteger() && format.type != WeightType::Int16 && product &&
+         !product.getTransposeLhs() && unit && unit->depth == 4 &&
+         rowsOf(op) <= kMostRows && group % kSteps == 0;
+}
+
+int64_t mpc::storedBytes(Operation *op, const WeightFormat &format) {
+  WeightColumns columns = *WeightColumns::of(op);
+  int64_t elements = columns.count * columns.length;
+  constexpr int64_t kScaleBytes = 4, kGroupBytes = 2;
+  switch (format.type) {
+  case WeightType::Float32:
+    return 4 * elements;
+  case WeightType::Float16:
+  case WeightType::BFloat16:
+    return 2 * elements;
+  case WeightType::Int16:
+    return 2 * elements + kScaleBytes * columns.count;
+  case WeightType::Int8:
+  case WeightType::Float8:
+    return elements + kScaleBytes * columns.count;
+  case WeightType::Int4:
+    return elements / 2 + kGroupBytes * (elements / format.group);
+  }
+  llvm_unreachable("every type has bytes");
+}
+
+bool mpc::multipliesWideAsFast(const FusionTarget &target) {
+  return target.machine.kernels().panelColumns &&
+         !target.machine.unit(MathType::BFloat16) &&
+         !target.machine.unit(MathType::Float16);
+}

@@ -1,0 +1,130 @@
+//===- TuneCheapest.cpp - where nothing has to stay wide ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What costs least is known without any derivative. Where it keeps the budget
+// there is nothing to search: two runs on each sample beside those in float64.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tune.h"
+
+#include "mpc/Analysis/WeightColumns.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// What is not foretold.
+static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Significant bits, about, of what a product multiplies, or a value is.
+static int bitsOf(const TypeSpace::Option &option) {
+  int bits = option.type == PolicyType::TensorFloat32
+                 ? kFloat16Bits
+                 : significantBits(option.type);
+  switch (option.weights.type) {
+  case WeightType::Float32:
+    return bits;
+  case WeightType::Float16:
+    return std::min(bits, kFloat16Bits);
+  case WeightType::BFloat16:
+    return std::min(bits, kBFloat16Bits);
+  case WeightType::Int16:
+    return std::min(bits, 15);
+  case WeightType::Int8:
+    return std::min(bits, 7);
+  case WeightType::Float8:
+    return std::min(bits, 4);
+  case WeightType::Int4:
+    return std::min(bits, 3);
+  }
+  llvm_unreachable("every type has bits");
+}
+
+/// `found` with more bits where these cost nothing.
+static PricedChoice withMoreBits(const TypeSpace &space, BudgetSearch &search,
+                                 PricedChoice found) {
+  for (auto [index, variable] : llvm::enumerate(space.getVariables()))
+    for (size_t option = 0; option < variable.options.size(); ++option) {
+      Choice other = found.choice;
+      other[index] = int(option);
+      if (bitsOf(variable.options[option]) <=
+          bitsOf(variable.options[found.choice[index]]))
+        continue;
+      PricedChoice priced = search.price(other);
+      if (priced.cost <= found.cost)
+        found = std::move(priced);
+    }
+  return found;
+}
+
+/// What a choice costs once it is compiled.
+Result<double> TuneCommand::compiledCost(const Choice &choice) const {
+  TunedPoint point;
+  point.priced.choice = choice;
+  Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
+  if (!policy.ok())
+    return policy.status();
+  Result<PolicyFigures> figures =
+      meter->measure(policy->path(), /*samples=*/{}, /*isTimed=*/false);
+  if (!figures.ok())
+    return figures.status();
+  return costOf(*figures);
+}
+
+Status TuneCommand::tryCheapest() {
+  // Reports and trials tell of derivatives; times are measured, not foretold.
+  bool isTimed = objective == TuningObjective::Time && meter->isCompiled();
+  if (costBudget || isTimed || !arguments.html.empty() || arguments.trials)
+    return {};
+  // Nothing errs yet.
+  Sensitivity none(model.entry(), budget.measure);
+  BudgetSearch cheap(space->searchSpace(none));
+  std::optional<PricedChoice> found = cheap.within(0);
+  if (!found)
+    return {};
+  found = withMoreBits(*space, cheap, std::move(*found));
+  Status failed;
+  TuningQuestions asked = questions(failed);
+  auto point = [&](const PricedChoice &priced) -> std::optional<TunedPoint> {
+    std::optional<Measurement> measured = asked.measure(priced.choice);
+    if (!measured)
+      return std::nullopt;
+    return TunedPoint{priced, kUnknown, measured->error,
+                      measured->cost.value_or(priced.cost)};
+  };
+  std::optional<TunedPoint> best = point(*found);
+  if (!best || !(best->measured <= budget.limit))
+    return failed;
+  // What it costs once it is compiled need not be less than others do.
+  for (const PricedChoice &start : cheap.starts()) {
+    if (start.choice == found->choice || !meter->isCompiled())
+      continue;
+    Result<double> cost = compiledCost(start.choice);
+    if (!cost.ok())
+      return cost.status();
+    if (*cost < best->cost)
+      return {};
+  }
+  result.best = best;
+  if (!heldBack.empty()) {
+    if (Status status = lookAtHeldBack(); !status.ok())
+      return status;
+    ++looks;
+    if (*promised > budget.limit) {
+      result.best.reset();
+      promised.reset();
+      return {};
+    }
+  }
+  result.widest = point(cheap.widest());
+  if (!result.widest)
+    return failed;
+  result.widest->predicted = 0;
+  result.tried = {*result.widest, *best};
+  isCheapest = true;
+  return {};
+}

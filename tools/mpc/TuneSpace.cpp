@@ -1,0 +1,152 @@
+//===- TuneSpace.cpp - what mpc tune may choose, and what it does ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tune.h"
+
+#include "mpc/Analysis/WeightStorage.h"
+
+using namespace mpc;
+using namespace mpc::tool;
+using mpc::reference::Tensor;
+
+/// Runs backwards, over all samples.
+static constexpr int kDraws = 8;
+
+Status TuneCommand::chooseScale() {
+  if (!model.options().training)
+    return {};
+  // Only f16 needs one.
+  lossScale = LossScaleChoice();
+  bool isHalf = types.empty() || llvm::is_contained(types, PolicyType::Float16);
+  if (isHalf) {
+    RangeRecorder forward, gradients;
+    if (Status status = recordRanges(model, forward, gradients); !status.ok())
+      return status;
+    runs += int64_t(model.samples().size());
+    lossScale = chooseLossScale(gradients);
+  }
+  model.setLossScale(lossScale->scale());
+  return {};
+}
+
+Status TuneCommand::lookAtSamples() {
+  // What is kept of a sample is all of its values.
+  constexpr int64_t kMostKept = int64_t(1) << 29;
+  int64_t keptBytes = 0;
+  meter.emplace(arguments.common, model, budget.measure);
+  if (Status status = meter->prepare(); !status.ok())
+    return status;
+  for (auto [number, sample] : llvm::enumerate(model.samples())) {
+    size_t before = model.compiler().diagnostics().size();
+    mlir::FailureOr<ForwardValues> forward = ForwardValues::run(
+        model.entry(), sample.tensors, observeRanges(model, number, ranges));
+    if (failed(forward))
+      return model.compiler().failure(before);
+    ++runs;
+    mlir::FailureOr<llvm::SmallVector<Tensor>> outputs =
+        forward->results(model.entry());
+    if (failed(outputs))
+      return model.compiler().failure(before);
+    meter->expect(number, std::move(*outputs));
+    if (!llvm::is_contained(searched, number))
+      continue;
+    keptBytes += forward->bytes();
+    if (keptBytes <= kMostKept)
+      forwards.emplace(number, std::move(*forward));
+  }
+  return {};
+}
+
+Status TuneCommand::differentiate() {
+  if (isCheapest)
+    return {};
+  sensitivity.emplace(model.entry(), budget.measure, arguments.common.seed);
+  space->considerWeights(*sensitivity);
+  // A few draws in all tell whether roundings depend on each other.
+  int draws = std::max<int>(1, kDraws / int(searched.size()));
+  bool isKnown = sensitivity->restore(state.shares);
+  for (size_t number : searched) {
+    if (isKnown)
+      break;
+    size_t before = model.compiler().diagnostics().size();
+    auto forward = forwards.find(number);
+    runs += draws + (forward == forwards.end());
+    if (failed(
+            forward == forwards.end()
+                ? sensitivity->addSample(model.samples()[number].tensors, draws)
+                : sensitivity->addSample(forward->second, draws)))
+      return model.compiler().failure(before);
+  }
+  forwards.clear();
+  finder.emplace(space->searchSpace(*sensitivity));
+  state.shares = sensitivity->save();
+  return state.save();
+}
+
+void TuneCommand::chooseTypes(const FusionTarget &target) {
+  bool isTime = objective == TuningObjective::Time;
+  if (types.empty() && weights.empty()) {
+    types = {PolicyType::Float16, PolicyType::BFloat16};
+    // A mode saves no bytes.
+    if (isTime && target.roundsToTensorFloat32)
+      types.push_back(PolicyType::TensorFloat32);
+    // Where 16 bits have a unit, a product in float32 that unpacks bytes would
+    // save these and lose time.
+    if (isTime || multipliesWideAsFast(target))
+      weights = {WeightType::Int16, WeightType::Int8};
+  }
+  // So it is with weights of 16 bits that a product in float32 reads. Integers
+  // err less in as many.
+  PolicyType store = TypeSpace::basePolicy(types).getStore();
+  bool isWide = store == PolicyType::Float32 ||
+                llvm::is_contained(weights, WeightType::Int16);
+  if (!isWide && (isTime || multipliesWideAsFast(target)))
+    weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
+                                                   : WeightType::BFloat16);
+  // A step keeps its weights as arguments.
+  if (model.options().training)
+    weights.clear();
+}
+
+Status TuneCommand::makeSpace() {
+  FusionTarget target(model.compiler().target());
+  target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
+  if (objective == TuningObjective::Time && !target.machine.hasCeilings())
+    return Status(StatusCode::InvalidArgument,
+                  costBudget ? "--budget " + arguments.budget
+                             : "--objective time",
+                  "needs a target whose ceilings are known; " +
+                      target.machine.name() + " has none");
+  if (!weights.empty() && model.options().training)
+    return Status(StatusCode::InvalidArgument, "--types",
+                  "names a form of weights, which a training step keeps as "
+                  "arguments; leave it out");
+  if (!weights.empty() && target.machine.kernels().panelColumns == 0)
+    reporter.note("kernels of " + target.machine.name() +
+                  " read no narrow weights: they are no choice");
+  chooseTypes(target);
+  Policy base = TypeSpace::basePolicy(types);
+  for (const std::string &text : arguments.common.sets)
+    if (llvm::Error error = base.addOverride(text))
+      return Status(StatusCode::InvalidArgument, "--set " + text,
+                    llvm::toString(std::move(error)));
+  for (const auto &[name, range] : ranges.get())
+    base.addRange(
+        name, {range.largest, range.largestSample < 0
+                                  ? ""
+                                  : model.samples()[range.largestSample].name});
+  size_t before = model.compiler().diagnostics().size();
+  mlir::FailureOr<TypeSpace> made =
+      TypeSpace::create(model.entry(), target, base, types, weights, objective);
+  if (failed(made))
+    return model.compiler().failure(before);
+  space.emplace(std::move(*made));
+  if (int64_t unnamed = space->countUnnamed())
+    reporter.note(std::to_string(unnamed) +
+                  " products have no name by which a policy could speak of "
+                  "them, and stay float32");
+  return {};
+}
