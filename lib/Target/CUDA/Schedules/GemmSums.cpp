@@ -40,6 +40,11 @@ GemmSums::GemmSums(GpuKernel &kernel, const GemmProblem &problem,
                    const GemmTiles &tiles)
     : kernel(kernel), problem(problem), tiles(tiles), shares(problem, tiles) {}
 
+bool GemmSums::fits(const GemmProblem &problem, const GemmTiles &tiles) {
+  return problem.sums.empty() ||
+         Shares(problem, tiles).groups <= tiles.threads();
+}
+
 int64_t GemmSums::sharedBytes(const GemmProblem &problem,
                               const GemmTiles &tiles) {
   if (problem.sums.empty())

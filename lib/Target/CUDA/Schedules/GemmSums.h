@@ -22,6 +22,10 @@ public:
   GemmSums(GpuKernel &kernel, const GemmProblem &problem,
            const GemmTiles &tiles);
 
+  /// Whether a block of `tiles` has a thread for each row that it sums alone,
+  /// as it does where rows run along k.
+  static bool fits(const GemmProblem &problem, const GemmTiles &tiles);
+
   /// Bytes of shared memory in which threads join their sums, and of the
   /// scratch buffer in which the blocks of a split product do.
   static int64_t sharedBytes(const GemmProblem &problem,

@@ -238,6 +238,8 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
     // A warp has both halves of its pairs.
     if (problem.pair && tiles.warpN() % (2 * problem.pair->block) != 0)
       continue;
+    if (!GemmSums::fits(problem, tiles))
+      continue;
     // Two stages overlap copies with work; more hide the memory's latency.
     int64_t most = std::min<int64_t>(!async             ? 2
                                      : tiles.warpgroups ? kMostStagesOfGroups

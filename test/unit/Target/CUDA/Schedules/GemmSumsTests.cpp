@@ -141,6 +141,33 @@ TEST(GemmSums, LongProductsAreSplit) {
   batch.expect();
 }
 
+/// An operand that runs along k has a thread for each row of a tile, which
+/// tiles of few warps with many rows would not.
+TEST(GemmSums, RowsAlongKHaveAThreadEach) {
+  CudaKernelBatch batch;
+  for (const char *target : {"sm_80", "sm_90a"})
+    for (bool sumsLeft : {false, true}) {
+      int64_t m = sumsLeft ? 264 : 56, n = sumsLeft ? 56 : 264;
+      std::string text = Gradients{m, 136, n, "bf16", sumsLeft}.text();
+      std::string name = sumsLeft ? "x" : "g";
+      std::string rows = tensor({264, 136}, "bf16"),
+                  turned = tensor({136, 264}, "bf16");
+      // The argument the other way round.
+      text.replace(text.find("%" + name + ": "), turned.size() + 4,
+                   "%t: " + rows);
+      text.insert(text.find("  %wide"), "  %" + name + " = mpc.transpose %t " +
+                                            "[1, 0] : " + rows + " to " +
+                                            turned + "\n");
+      CudaKernelCheck check = gemm(target);
+      std::vector<GemmTiles> all = tilesOf(text, check.target);
+      EXPECT_FALSE(all.empty());
+      for (const GemmTiles &tiles : all)
+        EXPECT_LE(sumsLeft ? tiles.m : tiles.n, tiles.threads());
+      batch.add(text, check);
+    }
+  batch.expect();
+}
+
 TEST(GemmSums, StoredNarrow) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16"})
