@@ -69,8 +69,10 @@ def programs(kit, clock):
         if done.returncode == 77:
             kit.skip("answers", name, text.splitlines()[-1] if text else "there is no GPU")
         else:
-            # What failed, if a line says so, and not the end of a long list.
-            failed = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if "FAILED" in line)
+            # What went wrong, if a line says so, and not the end of a long list.
+            wrong = ("FAILED", "DIFFERENT", "differ", "error")
+            failed = "\n".join(line for line in (done.stdout + done.stderr).splitlines()
+                               if any(word in line for word in wrong))
             kit.note("answers", name, ok=done.returncode == 0, reason="" if done.returncode == 0 else tail(failed) or text)
 
 

@@ -36,6 +36,7 @@ CudaLaunches::create(std::shared_ptr<CudaContext> context,
   }
   if (Status status = made->loadModules(services); !status.ok())
     return status;
+  made->planOverlaps();
   if (Status status = made->prepareProducts(library); !status.ok())
     return status;
   if (Status status = made->uploadConstants(); !status.ok())
@@ -292,10 +293,22 @@ Status CudaLaunches::uploadConstants() {
 /// in the prelude).
 static constexpr int kLeastOverlapping = 9;
 
-bool CudaLaunches::mayOverlap(size_t index) const {
-  return context->gpu().major >= kLeastOverlapping && index > 0 &&
-         steps[index - 1].function && steps[index].function &&
-         !program->launches[index].grid.cooperative;
+/// Blocks that come early are dealt to what the kernels before leave free:
+/// where all of them do not have a multiprocessor each, some share one while
+/// others are idle, which costs more than a launch (docs/GpuPerformance.md,
+/// "Launches").
+void CudaLaunches::planOverlaps() {
+  if (context->gpu().major < kLeastOverlapping)
+    return;
+  int64_t together = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const LaunchGrid &grid = program->launches[i].grid;
+    int64_t blocks = grid.blocks[0] * grid.blocks[1] * grid.blocks[2];
+    steps[i].overlaps = i > 0 && steps[i - 1].function && steps[i].function &&
+                        !grid.cooperative &&
+                        together + blocks <= context->multiprocessors();
+    together = blocks + (steps[i].overlaps ? together : 0);
+  }
 }
 
 Status CudaLaunches::launch(size_t index, const RunMemory &memory,
@@ -337,7 +350,7 @@ Status CudaLaunches::launch(size_t index, const RunMemory &memory,
             unsigned(grid.blocks[2]), unsigned(grid.threads), 1, 1,
             unsigned(grid.sharedBytes), stream, parameters.data()),
         "cuLaunchCooperativeKernel", describe(index));
-  if (early && mayOverlap(index)) {
+  if (early && step.overlaps) {
     CuLaunchAttribute overlap;
     overlap.id = kCuProgrammaticStreamSerialization;
     overlap.value = 1;

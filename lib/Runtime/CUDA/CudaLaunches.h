@@ -73,14 +73,15 @@ private:
   Status loadModules(const CudaServices &services);
   Status findFunctions(const std::map<std::string, CuHandle> &functions);
   Status checkResidency() const;
-  /// Whether launch `index` may begin while the one before it ends.
-  bool mayOverlap(size_t index) const;
+  /// Finds the launches that may begin while the ones before them end.
+  void planOverlaps();
   Status prepareProducts(GemmLibrary *library);
   Status uploadConstants();
 
   /// What a launch becomes: a function, a product, or nothing.
   struct Step {
     CuHandle function = nullptr;
+    bool overlaps = false;
     std::shared_ptr<PreparedGemm> product;
     int64_t scratchOffset = 0;
   };
