@@ -6,6 +6,7 @@
 
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/JIT/Engine.h"
+#include "mpc/Target/TargetInfo.h"
 
 #include <gtest/gtest.h>
 
@@ -126,11 +127,13 @@ TEST_F(CacheTest, WhatDiffersIsAnotherEntry) {
   options = {};
   options.target = "cpu:avx2";
   run(options);
-  EXPECT_TRUE(compiled);
+  // Where the processor is no more than that it is the first entry.
+  bool isOther = TargetInfo::native()->name() != "cpu:avx2";
+  EXPECT_EQ(compiled, isOther);
   write("0.5");
   run();
   EXPECT_TRUE(compiled);
-  EXPECT_EQ(entries().size(), 4u);
+  EXPECT_EQ(entries().size(), isOther ? 4u : 3u);
   // Threads change no result.
   options = {};
   options.threads = 2;
