@@ -91,6 +91,7 @@ Status CudaLaunches::checkLimits() const {
 static Status noCode(const Program &program, const CudaCode &code,
                      const GpuInfo &gpu) {
   std::vector<std::string> architectures;
+  architectures.reserve(code.binaries.size());
   for (const CudaCode::Binary &binary : code.binaries)
     architectures.push_back(binary.architecture);
   std::sort(architectures.begin(), architectures.end());
