@@ -21,8 +21,8 @@ constexpr int kWarpgroup = 128, kWarpgroupRows = 64, kWarpgroupDepth = 16;
 template <bool Transposed>
 MPC_UNCHECKED inline const unsigned short *tileElement(const void *tile,
                                                        int row, int k) {
-  int offset = Transposed ? row / 64 * 8192 + k * 128 + row % 64 * 2
-                          : row * 128 + k * 2;
+  int offset =
+      Transposed ? row / 64 * 8192 + k * 128 + row % 64 * 2 : row * 128 + k * 2;
   auto address = reinterpret_cast<unsigned long>(tile) + offset;
   return reinterpret_cast<const unsigned short *>(address ^
                                                   ((address >> 3) & 0x70));
