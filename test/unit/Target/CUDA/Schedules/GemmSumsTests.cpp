@@ -19,7 +19,7 @@ struct Gradients {
   int64_t m, k, n;
   std::string type;
   bool sumsLeft = false;
-  std::string compute, result = "f32";
+  std::string compute = {}, result = "f32";
 
   std::string text() const;
 };
