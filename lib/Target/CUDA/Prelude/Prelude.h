@@ -11,9 +11,9 @@
 // What both headers define, beside the types below:
 //   MPC_KERNEL(threads) void name(...)        a kernel for blocks of this size
 //   MPC_SHARED(type, name, [32][33])          an array of the block
-//   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, aligned to
-//   1024 MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or
-//   more threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
+//   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, 1024-aligned
+//   MPC_DYNAMIC_SHARED_BYTES(name, 2)         bytes, for elements of 2 or more
+//   threadX..Z, blockX..Z, blockSizeX..Z, gridSizeX..Z, lane, warp
 //   barrier, barrierCount, barrierAny, barrierAll, syncWarp, fence,
 //   pause, gridBarrier, kernelBegin
 //   shuffle, shuffleUp, shuffleDown, shuffleXor, ballot, any, all
