@@ -88,7 +88,7 @@ TEST_F(Conversions, NarrowAroundEveryPattern) {
       add(low, i);
       add(middle, i % 2 ? i + 1 : i);
       // Where floats are as coarse as the pattern's halves there is none.
-      if (float(middle) == (low + high) / 2) {
+      if (middle == (low + high) / 2) {
         add(std::nextafter(middle, 0.f), i);
         add(std::nextafter(middle, INFINITY), i + 1);
       } else {
