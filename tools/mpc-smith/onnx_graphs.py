@@ -32,6 +32,9 @@ import quantized  # noqa: E402
 from graph import Graph, Skip  # noqa: E402
 
 
+SATURATING = {"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"}
+
+
 def draw(seed):
     g = Graph(seed)
     families = [elementwise.OPS, movement.OPS, layers.OPS, attention.OPS]
@@ -63,14 +66,19 @@ def run_peer(model, feeds):
     options.log_severity_level = 4
     # Some of its rewrites compute something else.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    # Else its products of bytes saturate in 16 bits on a core without VNNI.
-    options.add_session_config_entry("session.x64quantprecision", "1")
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
         return dict(zip(names, session.run(names, feeds))), ""
     except Exception as error:  # its own exceptions have no common class but this
         return None, str(error).splitlines()[0]
+
+
+def saturates(g):
+    """Whether ONNX Runtime has no right answer here: where a core has no VNNI, its products of bytes saturate
+    sums of two in 16 bits (its mode that does not is a rewrite, and none is made)."""
+    has_unit = "vnni" in pathlib.Path("/proc/cpuinfo").read_text()
+    return not has_unit and any(node.op_type in SATURATING for node in g.nodes)
 
 
 def peer_errors(model, coarse, feeds, found):
@@ -111,7 +119,7 @@ def judge(g, model, mpc, folder):
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
     np.savez(folder / "inputs.npz", **g.feeds)
-    found, why = run_peer(path.read_bytes(), g.feeds)
+    found, why = (None, "saturates") if saturates(g) else run_peer(path.read_bytes(), g.feeds)
     errors = {}
     if found is not None:
         np.savez(folder / "expected.npz", **found)

@@ -64,7 +64,9 @@ def integer_vectors(held):
     vector, matrix = NUMBERS.randint(0, 256, 8).astype(np.uint8), NUMBERS.randint(-128, 128, (8, 3)).astype(np.int8)
     for name, a, b in (("row", vector, matrix), ("column", matrix.T.astype(np.uint8), vector.view(np.int8)),
                        ("dot", vector, vector.view(np.int8))):
-        held.hold(name, [node], {"a": a, "b": b}, {"y": INT32}, {"z": np.uint8(200)})
+        # Not ONNX Runtime's answer: its kernels for cores without VNNI saturate sums of two products.
+        answer = np.matmul(a.astype(np.int32) - 200, b.astype(np.int32))
+        held.hold(name, [node], {"a": a, "b": b}, {"y": INT32}, {"z": np.uint8(200)}, {"y": np.asarray(answer)})
     held.hold("mean", [helper.make_node("ReduceMean", ["x"], ["y"], axes=[0])],
               {"x": np.array([[2**31 - 1, 1], [3, -4]], np.int32)}, {"y": INT32},
               expected={"y": np.array([[2**30 + 1, -1]], np.int32)})
