@@ -74,7 +74,17 @@ MPC_FUNCTION void kernelBegin() {
   // The next kernel may come as soon as all blocks of this one are there; it
   // waits here until this one is done, and this one for the one before.
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  // Loads of what a kernel only reads are no accesses of memory to ptxas, which
+  // moved some before the wait. Before an exit it would have to speculate them.
+  asm volatile("griddepcontrol.wait;\n\t"
+               "{\n\t"
+               ".reg .u32 blocks;\n\t"
+               ".reg .pred none;\n\t"
+               "mov.u32 blocks, %%nctaid.x;\n\t"
+               "setp.eq.u32 none, blocks, %0;\n\t"
+               "@none exit;\n\t"
+               "}" ::"r"(0)
+               : "memory");
 #endif
 }
 
