@@ -20,6 +20,8 @@ using namespace mpc;
 static constexpr int64_t kLanes = 32;
 /// Rounds of a warp's lanes over its results that are straight code.
 static constexpr int64_t kRoundsTogether = 4;
+/// Lanes side by side whose accesses of 128 bits fill two sectors of memory.
+static constexpr int64_t kFewestAcross = 4;
 
 /// Sums go through shared memory, a warp on its own, and leave in vectors.
 LogicalResult GemmEmitter::handOver(
@@ -90,8 +92,10 @@ LogicalResult GemmEmitter::forPlaces(
     int64_t rows,
     llvm::function_ref<LogicalResult(Value row, Value column)> body) {
   int64_t lanes = lanesRead(), perRow = warpColumns() / lanes;
-  if (epilogue.rowsFastest || kLanes % perRow != 0 ||
-      rows * perRow % kLanes != 0)
+  // Of a row as many lanes read at once as divide it, if that fills sectors.
+  int64_t across = powerOfTwoIn(perRow, kLanes), together = kLanes / across;
+  if (epilogue.rowsFastest || (across < perRow && across < kFewestAcross) ||
+      rows % together != 0)
     return forItems(rows * perRow, [&](Value item) {
       Value row = epilogue.rowsFastest ? math().rem(item, rows)
                                        : math().div(item, perRow);
@@ -101,15 +105,28 @@ LogicalResult GemmEmitter::forPlaces(
                   named(math(), math().mul(column, lanes), "resultColumn"));
     });
   // A lane keeps its columns, and so what is the same for all rows.
-  int64_t together = kLanes / perRow;
-  Value lane = gpu::LaneIdOp::create(kernel.builder, kernel.loc, IntegerAttr());
-  Value column = named(math(), math().mul(math().rem(lane, perRow), lanes),
-                       "resultColumn");
-  Value first = math().div(lane, perRow);
-  return forRounds(rows / together, [&](Value round) {
-    Value row = math().add(math().mul(round, together), first);
-    return body(named(math(), row, "resultRow"), column);
-  });
+  OpBuilder &b = kernel.builder;
+  Value lane = gpu::LaneIdOp::create(b, kernel.loc, IntegerAttr());
+  Value nearest = math().mul(math().rem(lane, across), lanes);
+  Value first = math().div(lane, across);
+  auto forRows = [&](Value column) {
+    named(math(), column, "resultColumn");
+    return forRounds(rows / together, [&](Value round) {
+      Value row = math().add(math().mul(round, together), first);
+      return body(named(math(), row, "resultRow"), column);
+    });
+  };
+  if (across == perRow)
+    return forRows(nearest);
+  auto loop =
+      scf::ForOp::create(b, kernel.loc, math().constant(0),
+                         math().constant(perRow / across), math().constant(1));
+  loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
+  kernel.named(loop.getInductionVar(), "run");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  Value begin = math().mul(loop.getInductionVar(), across * lanes);
+  return forRows(math().add(begin, nearest));
 }
 
 Value GemmEmitter::loadSums(Value array, ValueRange at, int64_t lanes) {

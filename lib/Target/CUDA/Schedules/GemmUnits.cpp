@@ -33,9 +33,11 @@ public:
     OpBuilder &b = kernel.builder;
     IndexMath math{b, kernel.loc};
     auto pairType = VectorType::get({2}, b.getF32Type());
-    Value group = mma.group(), pair = mma.pair();
+    // All places differ from the lane's first by constants.
+    Value first = math.add(row, mma.group());
+    Value own = partFrom(kernel, slab, {warp, first, mma.pair()},
+                         {9, tiles.warpN()}, "ownResults");
     unrolled(kernel, tiles.warpN() / 8, "j", [&](Value j) {
-      Value column = math.add(math.mul(j, 8), pair);
       for (int64_t half = 0; half < 2; ++half) {
         SmallVector<Value> words;
         for (int64_t e = 0; e < 2; ++e)
@@ -45,8 +47,8 @@ public:
         Value both =
             vector::FromElementsOp::create(b, kernel.loc, pairType, words);
         vector::StoreOp::create(
-            b, kernel.loc, both, slab,
-            ValueRange{warp, math.add(math.add(row, 8 * half), group), column});
+            b, kernel.loc, both, own,
+            ValueRange{math.constant(8 * half), math.mul(j, 8)});
       }
     });
   }
