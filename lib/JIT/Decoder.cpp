@@ -156,6 +156,19 @@ const Executable &Decoder::piece() const { return state->piece.executable; }
 // Caches
 //===----------------------------------------------------------------------===//
 
+/// Slack with which rows like those of `type` fill huge pages, if they fill half
+/// of one: small pages take longer to look up than their rows to read.
+static int64_t wholePages(const TensorType &type, int64_t slack) {
+  constexpr int64_t kHugePage = int64_t(2) << 20;
+  int64_t rows = type.shape[0];
+  int64_t rowBytes = type.byteCount().value_or(0) / std::max<int64_t>(rows, 1);
+  int64_t bytes = (rows + slack) * rowBytes;
+  if (bytes < kHugePage / 2)
+    return slack;
+  int64_t pages = (bytes + kHugePage - 1) / kHugePage;
+  return (pages * kHugePage + rowBytes - 1) / rowBytes - rows;
+}
+
 Result<detail::Caches>
 detail::DecoderState::makeCaches(const Stream &stream) const {
   Caches caches;
@@ -164,7 +177,8 @@ detail::DecoderState::makeCaches(const Stream &stream) const {
   for (int index : piece.caches) {
     TensorType type = piece.argument(index);
     type.shape[0] = capacity;
-    Result<SlidingCache> cache = SlidingCache::create(stream, type, slack);
+    Result<SlidingCache> cache =
+        SlidingCache::create(stream, type, wholePages(type, slack));
     if (!cache.ok())
       return cache.status();
     caches.push_back(std::move(*cache));
