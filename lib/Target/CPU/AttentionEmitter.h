@@ -40,6 +40,18 @@ private:
                     int64_t count);
   /// Adds the values of positions [first, last) to the sums of row `local`.
   void weighInPlace(mlir::Value local, mlir::Value first, mlir::Value last);
+  /// Where a key or value of all heads lies in one run of `elements` of memory:
+  /// `dimension` counts positions, `batch` are dimensions of the operand before
+  /// the heads and where they stand. No memory where it does not.
+  struct StoredRow {
+    mlir::Value memory;
+    int64_t dimension = 0, elements = 0;
+    llvm::SmallVector<std::pair<int64_t, int64_t>> batch;
+  };
+  StoredRow storedRow(mlir::Value tensor) const;
+  /// Reads `count` rows from `first` on in the order of memory, which is fast;
+  /// heads then find them in caches.
+  void readRows(const StoredRow &row, mlir::Value first, int64_t count);
   /// The sums of `rows` rows at `base` times a panel.
   llvm::SmallVector<mlir::Value> sumsOf(SumBlock &block, int64_t rows,
                                         int64_t pitch, mlir::Value memory,
@@ -73,6 +85,9 @@ private:
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t queryPitch = 0, scorePitch = 0;
   mlir::Value queryMemory, scores, inverses, tile;
+  StoredRow keyRow, valueRow;
+  /// What readRows has read, so that it has.
+  mlir::Value lastRead;
   llvm::SmallVector<mlir::Value> head, keyHead;
   mlir::Value queryBase;
 };

@@ -10,6 +10,8 @@
 
 #include "AttentionEmitter.h"
 
+#include "../Kernel/MathExpansion.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -40,9 +42,16 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
 
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
-  // many of them are read one after the other.
-  constexpr int64_t kMostHeads = 4;
-  headsPerItem = kMostHeads;
+  // many of them are read one after the other. All of them if they are few:
+  // what processors fetch ahead of a part of a row is the rest of it.
+  constexpr int64_t kMostHeads = 4, kFewHeads = 16;
+  keyRow = storedRow(op.getKey());
+  valueRow = storedRow(op.getValue());
+  bool areWhole =
+      keyRow.memory && valueRow.memory && batchShape.back() <= kFewHeads;
+  headsPerItem = areWhole ? batchShape.back() : kMostHeads;
+  if (!areWhole)
+    keyRow = valueRow = {};
   while (batchShape.back() % headsPerItem != 0)
     --headsPerItem;
   items = productOf(batchShape) / headsPerItem;
@@ -53,6 +62,7 @@ void AttentionEmitter::prepareInPlace() {
   scores = area(rows * scorePitch, sumType);
   inverses = stack(rows);
   tile = stack(rows * width);
+  lastRead = area(1, b.getI8Type());
 }
 
 void AttentionEmitter::emitInPlace(Value item) {
@@ -76,6 +86,8 @@ void AttentionEmitter::emitInPlace(Value item) {
   };
   int64_t whole = positions - positions % lanes;
   math.loop(math.constant(0), math.constant(whole), lanes, [&](Value at) {
+    head = first;
+    readRows(keyRow, at, lanes);
     forRows(
         [&](int64_t row, Value local) { scoreInPlace(row, local, at, lanes); });
   });
@@ -91,6 +103,8 @@ void AttentionEmitter::emitInPlace(Value item) {
   constexpr int64_t kBlock = 16;
   int64_t blocked = positions - positions % kBlock;
   math.loop(math.constant(0), math.constant(blocked), kBlock, [&](Value at) {
+    head = first;
+    readRows(valueRow, at, kBlock);
     forRows([&](int64_t, Value local) {
       weighInPlace(local, at, math.add(at, kBlock));
     });
@@ -115,6 +129,74 @@ void AttentionEmitter::emitInPlace(Value item) {
   };
   storeTile(tile, width, math.constant(headsPerItem * length), indices,
             first.size() + 1, math.constant(0), width);
+}
+
+AttentionEmitter::StoredRow AttentionEmitter::storedRow(Value tensor) const {
+  int64_t rank = shapeOf(tensor).size();
+  // Where the dimensions of `tensor` stand in what it is read from.
+  SmallVector<int64_t> places = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  while (Operation *from = tensor.getDefiningOp()) {
+    if (auto transpose = dyn_cast<TransposeOp>(from)) {
+      SmallVector<int64_t> moved;
+      for (int64_t place : places)
+        moved.push_back(transpose.getPermutation()[place]);
+      places = moved;
+    } else if (!isa<ElementwiseOpInterface>(from) ||
+               shapeOf(from->getOperand(0)) != shapeOf(tensor)) {
+      return {};
+    }
+    tensor = from->getOperand(0);
+  }
+  bool isWhole = rank >= 3 && places.end()[-2] < rank - 2 &&
+                 places.end()[-3] == rank - 2 && places.back() == rank - 1;
+  Value memory = memoryOf(tensor);
+  if (!isWhole || !memory ||
+      tensor.getType() != stripReshapes(tensor).getType() ||
+      !cast<MemRefType>(memory.getType()).getLayout().isIdentity())
+    return {};
+  StoredRow row;
+  row.memory = memory;
+  row.dimension = places.end()[-2];
+  for (int64_t dim = 0; dim < rank - 3; ++dim)
+    row.batch.push_back({dim, places[dim]});
+  row.elements = productOf(shapeOf(tensor).take_back(2));
+  return row;
+}
+
+void AttentionEmitter::readRows(const StoredRow &row, Value first,
+                                int64_t count) {
+  if (!row.memory)
+    return;
+  auto type = cast<MemRefType>(row.memory.getType());
+  Type element = type.getElementType();
+  constexpr int64_t kLineBytes = 64;
+  int64_t line = kLineBytes / bytesPerElement(element);
+  auto loop = scf::ForOp::create(
+      b, loc, math.constant(0), math.constant(count), math.constant(1),
+      Value(arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0))));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> at(type.getRank(), math.constant(0));
+    for (auto [dim, place] : row.batch)
+      at[place] = head[dim];
+    at[row.dimension] = math.add(first, loop.getInductionVar());
+    Value read = loop.getRegionIterArg(0);
+    for (int64_t i = 0; i < row.elements; i += line) {
+      at.end()[-2] = math.constant(i / type.getShape().back());
+      at.back() = math.constant(i % type.getShape().back());
+      Value bits = memref::LoadOp::create(b, loc, row.memory, at);
+      ValueMath values(b, loc);
+      if (isa<FloatType>(element))
+        bits = values.bits(bits);
+      if (bytesPerElement(element) > 1)
+        bits = values.truncateInt(bits, b.getI8Type());
+      read = arith::OrIOp::create(b, loc, read, bits);
+    }
+    scf::YieldOp::create(b, loc, read);
+  }
+  memref::StoreOp::create(b, loc, loop.getResult(0), lastRead,
+                          math.constant(0));
 }
 
 void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,

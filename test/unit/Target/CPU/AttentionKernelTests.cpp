@@ -58,6 +58,57 @@ TEST(AttentionKernel, HeadsShareKeys) {
   expectKernel(attention(2, 6, 1, 10, 12, 8, 8, "f16"));
 }
 
+/// One to few queries whose keys and values lie as a cache holds them, heads
+/// side by side in the rows of positions: `stored` as tensors, turned by
+/// `permutation` into [batch, groups, t, d].
+static std::string cachedAttention(int64_t batch, int64_t heads, int64_t groups,
+                                   int64_t s, int64_t t, int64_t d,
+                                   const std::string &type,
+                                   bool isPositionFirst) {
+  std::string stored =
+      isPositionFirst
+          ? llvm::formatv("{0}x{1}x{2}x{3}", t, batch, groups, d).str()
+          : llvm::formatv("{0}x{1}x{2}x{3}", batch, t, groups, d).str();
+  std::string turned = llvm::formatv("{0}x{1}x{2}x{3}", batch, groups, t, d);
+  std::string rows =
+      llvm::formatv("tensor<{0}x{1}x{2}x{3}xf32>", batch, heads, s, d);
+  std::string text = llvm::formatv(
+      "func.func private @k(%q: {0}, %k: tensor<{1}x{2}>, %v: tensor<{1}x{2}>) "
+      "-> {0} attributes {{mpc.kernel_kind = \"attention\"} {{\n",
+      rows, stored, type);
+  for (const char *name : {"k", "v"}) {
+    std::string from = std::string("%") + name;
+    if (type != "f32") {
+      text += llvm::formatv("{0}w = mpc.cast {0} : tensor<{1}x{2}> to "
+                            "tensor<{1}xf32>\n",
+                            from, stored, type);
+      from += "w";
+    }
+    text +=
+        llvm::formatv("%{0}t = mpc.transpose {1} [{2}] : tensor<{3}xf32> to "
+                      "tensor<{4}xf32>\n",
+                      name, from, isPositionFirst ? "1, 2, 0, 3" : "0, 2, 1, 3",
+                      stored, turned);
+  }
+  return text +
+         llvm::formatv("%0 = mpc.attention %q, %kt, %vt scale(2.500000e-01) "
+                       "causal : ({0}, tensor<{1}xf32>, tensor<{1}xf32>) -> "
+                       "{0}\nreturn %0 : {0}\n}\n",
+                       rows, turned)
+             .str();
+}
+
+TEST(AttentionKernel, RowsOfAllHeads) {
+  for (const char *type : {"f32", "bf16", "f16", "i8"})
+    for (bool isPositionFirst : {true, false}) {
+      expectKernel(
+          cachedAttention(1, 12, 12, 1, 70, 64, type, isPositionFirst));
+      expectKernel(cachedAttention(2, 8, 2, 3, 37, 32, type, isPositionFirst));
+    }
+  // Parts of rows: more heads than are read at once.
+  expectKernel(cachedAttention(1, 20, 20, 1, 37, 32, "bf16", true));
+}
+
 TEST(AttentionKernel, FloatMasks) {
   expectKernel(attention(2, 3, 3, 10, 45, 8, 8, "f32", "2x1x10x45xf32"));
   expectKernel(attention(2, 3, 3, 10, 45, 8, 8, "f32", "2x1x1x45xf32"));
