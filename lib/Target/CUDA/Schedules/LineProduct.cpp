@@ -122,7 +122,9 @@ double LineProduct::cycles(const LineTiles &tiles,
                            const CudaTarget &target) const {
   // Instructions for one weight beside one for each row, registers beside sums,
   // and cycles of a load from memory and of a block's begin and end.
-  constexpr double kUnpack = 2.5, kLatency = 900, kBlockWait = 1500;
+  // What takes longest hides most of the others.
+  constexpr double kUnpack = 2.5, kLatency = 900, kBlockWait = 1500,
+                   kHidden = 0.95;
   constexpr int64_t kOthers = 48;
   CudaMachine machine = CudaMachine::of(target.target());
   auto processors = double(machine.multiprocessors);
@@ -155,7 +157,9 @@ double LineProduct::cycles(const LineTiles &tiles,
                  std::log2(double(tiles.lanes));
   double issue =
       share * (weights * perWeight + joins) / (32 * CudaMachine::kIssue);
-  return std::max({wait, moved, issue}) + kBlockWait;
+  double longest = std::max({wait, moved, issue});
+  return longest + (1 - kHidden) * (wait + moved + issue - longest) +
+         kBlockWait;
 }
 
 //===----------------------------------------------------------------------===//

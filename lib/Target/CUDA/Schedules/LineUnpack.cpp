@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An integer without a sign becomes the low bits of a float whose last place is
-// one, so that one instruction takes it out of the word and one takes the
-// float's beginning (and the zero point) off. A position in the word is a
-// power of two, which another exponent takes off: no shift is needed within 16
-// bits.
+// An integer without a sign becomes the low bytes of a float whose last place
+// is one: one instruction permutes its bytes into it, and one takes the float's
+// beginning and the zero point off. Of half bytes both halves of a word are
+// bytes first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +16,9 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Places of the fraction of f32, and what stands for the exponent of one.
-static constexpr int64_t kPlaces = 23, kOne = 127;
+/// The float whose last place is one, and its bits.
+static constexpr double kBegin = 0x1p23;
+static constexpr int64_t kBeginBits = 0x4b000000;
 
 namespace {
 class WordReader {
@@ -45,26 +45,35 @@ public:
         word = math.bitXor(word, lines.bits == 8 ? int32_t(0x80808080u)
                                                  : int32_t(0x80008000u));
       }
-      int64_t perHalf = lines.perWord() / 2;
-      Value upper = math.shiftRight(word, 16);
-      for (int64_t i = 0; i < lines.perWord(); ++i)
-        numbers.push_back(integer(i < perHalf ? word : upper, i % perHalf,
-                                  common, b.getF32Type()));
+      readIntegers(word, kBegin + common, numbers);
     }
     return numbers;
   }
 
 private:
-  /// Number `i` of the lower 16 bits of `word`.
-  Value integer(Value word, int64_t i, double common, Type f32) {
-    int64_t shift = i * lines.bits, last = kPlaces - shift;
-    Value bits = math.bitAnd(word, ((int64_t(1) << lines.bits) - 1) << shift);
-    bits = math.bitOr(bits, (kOne + last) << kPlaces);
-    Value number = math.fromBits(bits, f32);
-    double begin = std::ldexp(1, int(last)) + common;
-    if (zero)
-      return math.sub(number, math.add(zero, begin));
-    return math.sub(number, begin);
+  void readIntegers(Value word, double begin, SmallVector<Value> &numbers) {
+    OpBuilder &b = math.getBuilder();
+    Value offset = zero ? math.add(zero, begin) : Value();
+    Value beginBits = math.integer(b.getI32Type(), kBeginBits);
+    SmallVector<Value, 2> words = {word};
+    int64_t bytes = std::max<int64_t>(lines.bits / 8, 1);
+    if (lines.bits == 4)
+      words = {math.bitAnd(word, 0x0f0f0f0f),
+               math.bitAnd(math.shiftRight(word, 4), 0x0f0f0f0f)};
+    for (int64_t i = 0; i < lines.perWord(); ++i) {
+      auto count = int64_t(words.size());
+      // From above: the float's first byte, zeros, and the integer's bytes.
+      int64_t byte = i / count * bytes;
+      int64_t selector =
+          bytes == 1 ? 0x7440 | byte : 0x7400 | (byte + 1) << 4 | byte;
+      Value bits = cuda::CallOp::create(
+          b, math.getLoc(), b.getI32Type(), "permuteBytes",
+          ValueRange{words[i % count], beginBits,
+                     math.integer(b.getI32Type(), selector)});
+      Value number = math.fromBits(bits, b.getF32Type());
+      numbers.push_back(zero ? math.sub(number, offset)
+                             : math.sub(number, begin));
+    }
   }
 
   Value bfloat16(Value word, int64_t i) {
