@@ -10,6 +10,8 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mpc;
 
@@ -19,19 +21,74 @@ static int64_t rowsOf(Operation *op) {
   return elementCount(result) / std::max<int64_t>(shapeOf(result).back(), 1);
 }
 
+bool mpc::unpacksMatrices(const TargetInfo &target) {
+  const KernelModel &kernels = target.kernels();
+  return kernels.mapsOperands && kernels.panelColumns == 0;
+}
+
+/// Smaller constants are read in less time than anything else takes.
+static constexpr double kLeastBytes = 1 << 16;
+/// Instructions that unpack one weight, and rows of the tiles for each of which
+/// a kernel does it again.
+static constexpr double kUnpackInstructions = 4;
+static constexpr int64_t kTileRows = 128;
+/// Rows up to which a product waits for memory wherever rates are not known.
+static constexpr int64_t kFewRows = 8;
+/// What is to be gained at least.
+static constexpr double kWorthwhile = 0.9;
+
+bool mpc::paysToUnpack(const UnpackedWeights &weights,
+                       const TargetInfo &target) {
+  if (weights.wideBytes < kLeastBytes ||
+      weights.narrowBytes >= weights.wideBytes)
+    return false;
+  if (!target.hasCeilings())
+    return weights.rows <= kFewRows;
+  auto count = double(weights.count);
+  double multiply = 2 * double(weights.rows) * count /
+                    target.flopsPerSecond(weights.type, /*aligned=*/true);
+  // A multiply-add is two operations of one instruction.
+  double unpack = double(llvm::divideCeil(weights.rows, kTileRows)) * count *
+                  kUnpackInstructions * 2 /
+                  target.flopsPerSecond(PolicyType::Float32, /*aligned=*/true);
+  // Matrix units work beside the threads.
+  double busy = target.unit(weights.type) ? std::max(multiply, unpack)
+                                          : multiply + unpack;
+  double wide = std::max(multiply, weights.wideBytes / target.bytesPerSecond());
+  return std::max(busy, weights.narrowBytes / target.bytesPerSecond()) <
+         kWorthwhile * wide;
+}
+
+/// Whether a kernel of threads reads them so.
+static bool unpacksStored(Operation *op, PolicyType type,
+                          const WeightFormat &format, int64_t count,
+                          const FusionTarget &target) {
+  bool is16 = type == PolicyType::Float16 || type == PolicyType::BFloat16;
+  return isa<MatmulOp>(op) && !target.hasProductLibrary &&
+         paysToUnpack({rowsOf(op), type, count,
+                       (is16 ? 2.0 : 4.0) * double(count),
+                       double(storedBytes(op, format))},
+                      target.machine);
+}
+
 bool mpc::readsStored(Operation *op, PolicyType type,
                       const WeightFormat &format, const FusionTarget &target) {
+  bool isUnpacked = unpacksMatrices(target.machine);
   ConstantOp constant = weightsOf(op);
   std::optional<WeightColumns> columns =
       constant ? WeightColumns::of(op) : std::nullopt;
   // A splat is one number, and filters of groups are in no panels.
   if (!columns || columns->length == 0 || splatValue(constant.getValue()) ||
-      !format.isNarrow() || target.machine.kernels().panelColumns == 0)
+      !format.isNarrow() ||
+      (target.machine.kernels().panelColumns == 0 && !isUnpacked))
     return false;
   if (auto conv = dyn_cast<ConvOp>(op); conv && conv.getGroups() != 1)
     return false;
   if (columns->formatFor(format, op).type != format.type)
     return false;
+  if (isUnpacked)
+    return unpacksStored(op, type, format, columns->count * columns->length,
+                         target);
   if (type == PolicyType::Float32)
     return true;
   // Of 16 bits the unit for bytes reads integers, while few rows wait for

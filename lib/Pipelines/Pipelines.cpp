@@ -11,6 +11,7 @@
 #include "Flags.h"
 
 #include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Analysis/WeightStorage.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -351,6 +352,10 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
         unit && unit->depth == 4)
       narrow.int8Depth = unit->depth;
     func.addPass(createNarrowPanelsPass(narrow));
+    func.addPass(createCSEPass());
+  } else if (unpacksMatrices(options.target) && !options.libraryGemms) {
+    // A library reads what it multiplies.
+    func.addPass(createNarrowMatricesPass());
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");

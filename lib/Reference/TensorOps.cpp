@@ -98,7 +98,8 @@ static double storedAt(DequantizeOp op, const Tensor &values, int64_t panel,
                        int64_t k, int64_t column) {
   bool nibbles = op.getNibbles();
   int64_t depth = op.getDepth();
-  int64_t lines = values.getShape()[1], width = values.getShape()[2];
+  int64_t lines = values.getShape()[1],
+          width = op.isMatrix() ? 1 : values.getShape()[2];
   int64_t line = k / (nibbles ? 2 * depth : depth);
   int64_t at = (panel * lines + line) * width + column * depth + k % depth;
   if (values.isFloat())
@@ -115,13 +116,14 @@ static void evaluateDequantize(DequantizeOp op, Evaluation &evaluation) {
                *zero = evaluation.find(op.getZero());
   Tensor &result = evaluation.addResult();
   ArrayRef<int64_t> shape = result.getShape();
-  int64_t group = op.getGroup(), groups = group ? shape[1] / group : 0;
+  int64_t group = op.getGroup(), groups = group ? shape[1] / group : 0,
+          columns = op.isMatrix() ? 1 : shape[2];
   double *out = result.floats().data();
   for (int64_t panel = 0; panel < shape[0]; ++panel)
     for (int64_t k = 0; k < shape[1]; ++k)
-      for (int64_t column = 0; column < shape[2]; ++column) {
+      for (int64_t column = 0; column < columns; ++column) {
         double value = storedAt(op, values, panel, k, column);
-        int64_t at = (panel * groups + k / group) * shape[2] + column;
+        int64_t at = (panel * groups + k / group) * columns + column;
         value -= zero ? double(zero->ints()[at]) : double(op.getCommonZero());
         *out++ = scale ? value * scale->floats()[at] : value;
       }

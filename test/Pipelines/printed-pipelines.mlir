@@ -92,6 +92,8 @@
 // CUDA: mpc-assign-layout,
 // CUDA: cse,
 // CUDA-NEXT: mpc-pair-contractions{block=8},
+// CUDA-NEXT: mpc-narrow-matrices{target=},
+// CUDA-NEXT: cse,
 // CUDA-NEXT: mpc-verify-stage{stage=layout}
 
 // LAYOUT: builtin.module(

@@ -124,9 +124,9 @@ Status TuneCommand::makeSpace() {
     return Status(StatusCode::InvalidArgument, "--types",
                   "names a form of weights, which a training step keeps as "
                   "arguments; leave it out");
-  if (!weights.empty() && target.machine.kernels().panelColumns == 0)
-    reporter.note("kernels of " + target.machine.name() +
-                  " read no narrow weights: they are no choice");
+  if (!weights.empty() && target.hasProductLibrary)
+    reporter.note("the library of " + target.machine.name() +
+                  " reads no narrow weights: they are no choice");
   chooseTypes(target);
   Policy base = TypeSpace::basePolicy(types);
   for (const std::string &text : arguments.common.sets)

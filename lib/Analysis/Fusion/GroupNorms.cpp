@@ -81,9 +81,8 @@ void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
   auto product = dyn_cast<MatmulOp>(group->anchor);
   if (!kernels.makesRows || !product || product.getPacked() ||
       product.getTransposeLhs() || !multipliesOneMatrix(product) ||
-      llvm::any_of(group->ops, [](Operation *op) {
-        return isa<DequantizeOp, ReductionOpInterface>(op);
-      }))
+      llvm::any_of(group->ops,
+                   [](Operation *op) { return isa<ReductionOpInterface>(op); }))
     return;
   Value operand = product.getLhs();
   FusionGroup *source = graph.groupOf(operand);

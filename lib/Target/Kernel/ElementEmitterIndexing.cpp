@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "IndexingRules.h"
+#include "NarrowElements.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -460,5 +461,17 @@ FailureOr<Value> ElementEmitter::emitIndexing(Operation *op,
           [&](auto) { return emitGather(op, at); })
       .Case([&](OneHotOp) { return emitOneHot(op, at); })
       .Case([&](IotaOp) { return emitIota(op, at); })
+      .Case([&](DequantizeOp narrow) -> Result {
+        bool isWhole = !at.mask && startsAtMultiple(at) &&
+                       narrow.getGroup() % at.lanes == 0;
+        if (at.lanes > 1 && !isWhole)
+          return emitPerLane(narrow.getResult(), at);
+        Result value = emitNarrow(*this, narrow, at.indices, at.lanes);
+        // Whoever stored them saw to it that they are numbers of this type.
+        Type element = getElementTypeOrSelf(narrow.getResult().getType());
+        if (succeeded(value) && !element.isF32())
+          rounded[*value] = element;
+        return value;
+      })
       .Default([&](Operation *) { return emitComputed(op, at); });
 }

@@ -55,7 +55,8 @@ static SmallVector<int64_t> panelsOf(RankedTensorType values, bool nibbles,
                                      int64_t depth) {
   SmallVector<int64_t> shape(values.getShape());
   shape[1] *= depth * (nibbles ? 2 : 1);
-  shape[2] /= depth;
+  if (shape.size() == 3)
+    shape[2] /= depth;
   return shape;
 }
 
@@ -83,24 +84,25 @@ LogicalResult DequantizeOp::verify() {
   auto result = cast<RankedTensorType>(getResult().getType());
   int64_t depth = getDepth();
   Type widened = result.getElementType();
-  if (values.getRank() != 3 || result.getRank() != 3 ||
-      !(widened.isF32() ||
-        (depth > 1 && (widened.isBF16() || widened.isF16())))) // C5
+  int64_t rank = result.getRank();
+  if ((rank != 2 && rank != 3) || values.getRank() != rank ||
+      !(widened.isF32() || ((depth > 1 || rank == 2) &&
+                            (widened.isBF16() || widened.isF16())))) // C5
     return emitOpError() << "widens panels of rank 3 to f32, or with a depth "
-                            "of 4 to 16 bits, found "
+                            "of 4 or of rank 2 to 16 bits, found "
                          << values << " and " << result;
-  if ((depth != 1 && depth != 4) ||
+  if ((depth != 1 && (depth != 4 || rank == 2)) ||
       (depth > 1 && (!getScale() || getFloat8() ||
                      !values.getElementType().isInteger(8)))) // C4
     return emitOpError() << "has a depth of " << depth
                          << ", which is 1, or 4 of 8-bit integers";
   SmallVector<int64_t> shape = panelsOf(values, getNibbles(), depth);
-  if (values.getDimSize(2) % depth ||
+  if ((rank == 3 && values.getDimSize(2) % depth) ||
       result.getShape() != ArrayRef<int64_t>(shape))
     return emitOpError() << "makes " << result << " of " << values
                          << ", which holds " << shape[0] << " panels of "
-                         << shape[1] << " positions of " << shape[2]
-                         << " columns";
+                         << shape[1] << " positions of "
+                         << (rank == 3 ? shape[2] : 1) << " columns";
   Type element = values.getElementType();
   bool isInteger = element.isInteger(8) || element.isSignlessInteger(16);
   if (!isInteger && !element.isBF16() && !element.isF16()) // C1
@@ -127,9 +129,11 @@ LogicalResult DequantizeOp::verify() {
   if (!getScale())
     return success();
   auto scale = cast<RankedTensorType>(getScale().getType());
-  int64_t groups = scale.getRank() == 3 ? scale.getDimSize(1) : 0;
+  int64_t groups = scale.getRank() == rank ? scale.getDimSize(1) : 0;
   if (groups < 1 || scale.getDimSize(0) != shape[0] ||
-      scale.getDimSize(2) != shape[2] || shape[1] % groups ||
+      scale.getShape().drop_front(2) !=
+          ArrayRef<int64_t>(shape).drop_front(2) ||
+      shape[1] % groups ||
       shape[1] / groups % (depth * (getNibbles() ? 2 : 1))) // C2
     return emitOpError() << "has scales " << scale << " for " << result
                          << ", of which they are to divide the positions into "

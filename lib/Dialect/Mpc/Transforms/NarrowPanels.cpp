@@ -9,15 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NarrowConstant.h"
+#include "StoredPanels.h"
 
-#include "mpc/Analysis/NarrowForm.h"
-#include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
-#include <cstring>
 #include <map>
 
 namespace mpc {
@@ -36,13 +32,6 @@ static constexpr int64_t kLeastBytes = 1 << 16;
 static constexpr int64_t kMostSplitRows = 4;
 
 namespace {
-
-/// What an mpc.dequantize reads.
-struct StoredPanels {
-  Value values, scale, zero;
-  bool areNibbles = false, areFloats = false;
-  int64_t commonZero = 0, depth = 1;
-};
 
 /// The packed constant of `op`, where its product reads f32 numbers as they
 /// are, or 16 bits; null elsewhere.
@@ -74,61 +63,28 @@ struct PlainPanels {
 std::optional<PlainPanels> plainPanels(mpc::ConstantOp constant,
                                        PackedAttr packed, int64_t depth) {
   auto type = cast<RankedTensorType>(constant.getType());
-  FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
-  if (failed(bytes) || type.getRank() != 3)
+  std::optional<std::vector<float>> numbers = numbersOf(constant);
+  if (!numbers || type.getRank() != 3)
     return std::nullopt;
   PlainPanels panels{{}, type.getDimSize(0), depth, packed.getColumns()};
-  Type element = type.getElementType();
-  if (element.isF32()) {
-    ArrayRef<float> numbers = bytes->as<float>();
-    panels.numbers.assign(numbers.begin(), numbers.end());
+  if (type.getElementType().isF32()) {
+    panels.numbers = std::move(*numbers);
     return panels;
   }
   // Neighbours in a step are positions of a column, or columns that stand half
   // a panel apart.
   int64_t together = packed.getDepth(), apart = packed.getInterleave();
   int64_t columns = panels.columns, half = columns / apart;
-  ArrayRef<uint16_t> halves = bytes->as<uint16_t>();
-  const llvm::fltSemantics &semantics =
-      cast<FloatType>(element).getFloatSemantics();
   for (int64_t panel = 0; panel < panels.count; ++panel)
     for (int64_t k = 0; k < depth; ++k) {
       int64_t line = panel * type.getDimSize(1) + k / together;
       for (int64_t column = 0; column < columns; ++column) {
         int64_t place = apart * (column % half) + column / half;
-        uint16_t bits =
-            halves[(line * columns + place) * together + k % together];
         panels.numbers.push_back(
-            element.isBF16() ? llvm::bit_cast<float>(uint32_t(bits) << 16)
-                             : llvm::APFloat(semantics, llvm::APInt(16, bits))
-                                   .convertToFloat());
+            (*numbers)[(line * columns + place) * together + k % together]);
       }
     }
   return panels;
-}
-
-template <typename T> ArrayRef<char> bytesOf(const std::vector<T> &values) {
-  return {reinterpret_cast<const char *>(values.data()),
-          values.size() * sizeof(T)};
-}
-
-/// Whether bf16 holds all of `scales`.
-bool areBf16(ArrayRef<float> scales) {
-  return llvm::all_of(scales, [](float scale) {
-    uint32_t bits;
-    std::memcpy(&bits, &scale, sizeof(bits));
-    return (bits & 0xffff) == 0;
-  });
-}
-
-std::vector<uint16_t> upperHalves(ArrayRef<float> numbers) {
-  std::vector<uint16_t> halves;
-  for (float number : numbers) {
-    uint32_t bits;
-    std::memcpy(&bits, &number, sizeof(bits));
-    halves.push_back(bits >> 16);
-  }
-  return halves;
 }
 
 struct NarrowPanelsPass : mpc::impl::NarrowPanelsPassBase<NarrowPanelsPass> {
@@ -185,13 +141,8 @@ private:
       it->second = store(constant, op, isProduct, together);
     if (!it->second)
       return;
-    const StoredPanels &stored = *it->second;
     OpBuilder builder(op);
-    Value numbers =
-        DequantizeOp::create(builder, op.getLoc(), stored.values, stored.scale,
-                             stored.zero, stored.areNibbles, stored.areFloats,
-                             stored.commonZero, stored.depth, element);
-    op->setOperand(1, numbers);
+    op->setOperand(1, it->second->widen(builder, op.getLoc(), element));
     if (product)
       product.setPackedAttr(plainOf(product.getPackedAttr().getColumns()));
   }
@@ -217,68 +168,16 @@ private:
     // Of 16 bits only bytes are narrower.
     if (!form || (!isWide && form->depth == 1))
       return std::nullopt;
-    OpBuilder builder(constant);
-    std::string name = resourceName(constant);
-    int64_t saved = byteCount(type);
-    auto make = [&](int64_t lines, int64_t width, Type element,
-                    ArrayRef<char> data, StringRef suffix) -> Value {
-      auto narrow = RankedTensorType::get({count, lines, width}, element);
-      saved -= byteCount(narrow);
-      return mpc::ConstantOp::create(
-          builder, constant.getLoc(),
-          makeConstant(narrow, data, (name + "." + suffix).str()));
-    };
-    StoredPanels stored;
-    stored.areNibbles = form->kind == NarrowForm::Kind::Nibbles;
-    stored.areFloats = form->kind == NarrowForm::Kind::Float8;
-    stored.commonZero = form->commonZero;
-    stored.depth = form->depth;
-    int64_t ofByte = form->depth * (stored.areNibbles ? 2 : 1);
-    stored.values =
-        make(depth / ofByte, form->depth * columns, elementOf(form->kind),
-             bytesOf(form->values), "narrow");
-    if (form->isScaled()) {
-      int64_t groups = depth / form->group;
-      std::vector<uint16_t> halves = upperHalves(form->scales);
-      stored.scale = areBf16(form->scales)
-                         ? make(groups, columns, builder.getBF16Type(),
-                                bytesOf(halves), "scales")
-                         : make(groups, columns, builder.getF32Type(),
-                                bytesOf(form->scales), "scales");
-      if (!form->zeros.empty())
-        stored.zero =
-            make(groups, columns, byteType(), bytesOf(form->zeros), "zeros");
-    }
+    StoredPanels stored =
+        StoredPanels::make(constant, *form, {count, depth, columns});
     ++numNarrowed;
-    bytesSaved += saved;
+    bytesSaved += byteCount(type) - stored.bytes;
     return stored;
   }
 
   PackedAttr plainOf(int64_t columns) {
     return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
                            /*depth=*/1);
-  }
-
-  Type byteType() {
-    return IntegerType::get(&getContext(), 8, IntegerType::Unsigned);
-  }
-
-  Type elementOf(NarrowForm::Kind kind) {
-    switch (kind) {
-    case NarrowForm::Kind::BFloat16:
-      return BFloat16Type::get(&getContext());
-    case NarrowForm::Kind::Float16:
-      return Float16Type::get(&getContext());
-    case NarrowForm::Kind::Int16:
-      return IntegerType::get(&getContext(), 16);
-    case NarrowForm::Kind::Int8:
-      return IntegerType::get(&getContext(), 8);
-    case NarrowForm::Kind::Float8:
-    case NarrowForm::Kind::UnsignedInt8:
-    case NarrowForm::Kind::Nibbles:
-      return byteType();
-    }
-    llvm_unreachable("every kind has a type");
   }
 
   /// By the constant, whether products read it, and those whose rows are split.

@@ -174,6 +174,13 @@ MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
 
 MPC_FUNCTION unsigned bitsOf(float x) { return __float_as_uint(x); }
 MPC_FUNCTION float floatOf(unsigned bits) { return __uint_as_float(bits); }
+/// Four of the eight bytes of `x` and, behind them, `y`, the lowest first: that
+/// whose number four bits of `selector` are.
+MPC_FUNCTION int permuteBytes(int x, int y, int selector) {
+  return static_cast<int>(__byte_perm(static_cast<unsigned>(x),
+                                      static_cast<unsigned>(y),
+                                      static_cast<unsigned>(selector)));
+}
 MPC_FUNCTION unsigned long long bitsOf(double x) {
   return static_cast<unsigned long long>(__double_as_longlong(x));
 }

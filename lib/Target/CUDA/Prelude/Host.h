@@ -219,6 +219,15 @@ inline T shuffleXor(T value, int flip, int width = kWarpSize,
 
 inline unsigned bitsOf(float x) { return __builtin_bit_cast(unsigned, x); }
 inline float floatOf(unsigned bits) { return __builtin_bit_cast(float, bits); }
+inline int permuteBytes(int x, int y, int selector) {
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    int byte = selector >> 4 * i & 7;
+    unsigned word = static_cast<unsigned>(byte < 4 ? x : y);
+    result |= (word >> 8 * (byte % 4) & 0xffu) << 8 * i;
+  }
+  return static_cast<int>(result);
+}
 inline unsigned long long bitsOf(double x) {
   return __builtin_bit_cast(unsigned long long, x);
 }

@@ -24,7 +24,7 @@
 //   warpgroupMma, warpgroupBegin, warpgroupCommit, warpgroupWait<Pending>,
 //   fenceShared
 //   toFloat, toHalf, toBfloat16, toTf32, packHalf, packBfloat16, bitsOf,
-//   floatOf
+//   floatOf, permuteBytes
 //   fma, sqrt, rem, floor, ceil, trunc, roundEven, abs, copySign, exp2Fast,
 //   rcpFast
 // and, the same text on both sides:

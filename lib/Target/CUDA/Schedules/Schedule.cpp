@@ -6,6 +6,8 @@
 
 #include "Schedule.h"
 
+#include "LineProduct.h"
+
 #include "../Emit/KernelAttributes.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
@@ -180,6 +182,7 @@ FailureOr<CudaTarget> mpc::cudaTargetOf(Operation *module) {
 ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
   static const auto *families = [] {
     auto *list = new SmallVector<std::unique_ptr<KernelFamily>>;
+    list->push_back(createLineFamily());
     list->push_back(createGemmFamily());
     list->push_back(createConvolutionFamily());
     list->push_back(createAttentionFamily());

@@ -7,6 +7,7 @@
 #include "StridedView.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -173,6 +174,11 @@ static int64_t alignedRun(Value tensor, int64_t most,
                 return least;
               })
               .Case([&](ConstantOp) { return run; })
+              // A run has one scale.
+              .Case([&](DequantizeOp narrow) {
+                return narrow.isMatrix() ? powerOfTwoIn(narrow.getGroup(), run)
+                                         : int64_t(1);
+              })
               .Case([&](ReshapeOp reshape) {
                 Value input = reshape.getInput();
                 if (isa<BlockArgument>(input))

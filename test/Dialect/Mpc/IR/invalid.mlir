@@ -160,6 +160,30 @@ func.func @dequantize_c4(%x: tensor<2x8x4xbf16>) {
 
 // -----
 
+func.func @dequantize_c4_matrix(%x: tensor<2x8xui8>, %s: tensor<2x1xf32>) {
+  // expected-error @below {{'mpc.dequantize' op has a depth of 4, which is 1, or 4 of 8-bit integers}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x1xf32>) depth(4) : tensor<2x8xui8> to tensor<2x32xf32>
+  return
+}
+
+// -----
+
+func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
+  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or with a depth of 4 or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xbf16>'}}
+  %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x8x4xbf16>
+  return
+}
+
+// -----
+
+func.func @dequantize_c2_matrix(%x: tensor<2x8xui8>, %s: tensor<2x1x1xf32>) {
+  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x1x1xf32>' for 'tensor<2x8xf32>', of which they are to divide the positions into groups of whole bytes and steps}}
+  %0 = mpc.dequantize %x scale(%s : tensor<2x1x1xf32>) : tensor<2x8xui8> to tensor<2x8xf32>
+  return
+}
+
+// -----
+
 func.func @dequantize_c3(%x: tensor<2x8x4xui8>, %s: tensor<2x1x4xf32>, %z: tensor<2x1x4xui8>) {
   // expected-error @below {{'mpc.dequantize' op has a zero point for each scale and 8 for all}}
   %0 = mpc.dequantize %x scale(%s : tensor<2x1x4xf32>) zero(%z : tensor<2x1x4xui8>) common_zero(8) : tensor<2x8x4xui8> to tensor<2x8x4xf32>

@@ -95,7 +95,7 @@ func.func @binary(%x: tensor<2x3xf32>, %y: tensor<3xf32>, %i: tensor<2xi32>, %p:
 // CHECK-LABEL: func.func @narrow_panels
 func.func @narrow_panels(%h: tensor<2x8x4xbf16>, %i: tensor<2x8x4xi8>, %n: tensor<2x4x4xui8>,
                          %s: tensor<2x1x4xf32>, %g: tensor<2x4x4xbf16>, %z: tensor<2x4x4xui8>,
-                         %d: tensor<2x4x16xui8>) {
+                         %d: tensor<2x4x16xui8>, %l: tensor<6x4xui8>, %t: tensor<6x1xf32>) {
   // CHECK: mpc.dequantize %{{.*}} : tensor<2x8x4xbf16> to tensor<2x8x4xf32>
   %0 = mpc.dequantize %h : tensor<2x8x4xbf16> to tensor<2x8x4xf32>
   // CHECK: mpc.dequantize %{{.*}} scale(%{{.*}} : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
@@ -108,6 +108,8 @@ func.func @narrow_panels(%h: tensor<2x8x4xbf16>, %i: tensor<2x8x4xi8>, %n: tenso
   %4 = mpc.dequantize %d scale(%g : tensor<2x4x4xbf16>) common_zero(128) depth(4) : tensor<2x4x16xui8> to tensor<2x16x4xf32>
   // CHECK: mpc.dequantize %{{.*}} float8 scale(%{{.*}} : tensor<2x4x4xbf16>) : tensor<2x4x4xui8> to tensor<2x4x4xf32>
   %5 = mpc.dequantize %n float8 scale(%g : tensor<2x4x4xbf16>) : tensor<2x4x4xui8> to tensor<2x4x4xf32>
+  // CHECK: mpc.dequantize %{{.*}} nibbles scale(%{{.*}} : tensor<6x1xf32>) common_zero(8) : tensor<6x4xui8> to tensor<6x8xbf16>
+  %6 = mpc.dequantize %l nibbles scale(%t : tensor<6x1xf32>) common_zero(8) : tensor<6x4xui8> to tensor<6x8xbf16>
   return
 }
 

@@ -61,7 +61,8 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
   let summary = "Widen panels of a narrow constant";
   let description = [{
     `result[p, k, c] = scale[p, k / G, c] * (values[p, k, c] - zero[p, k / G, c])` of
-    panels `[P, K, C]`, computed in f32 and rounded to the result's type. Without
+    panels `[P, K, C]`, computed in f32 and rounded to the result's type. Of rank 2,
+    `[P, K]`, panels have one column, and scales and zero points rank 2, too. Without
     `scale` it is 1. `zero` is an
     operand or one number for all. With `float8` bytes are codes of
     `mpc.decode_float8`. With `nibbles` byte `[p, i, c]` holds positions
@@ -77,7 +78,7 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
       multiple of the depth, of nibbles of twice that.
     - (C3) there is one kind of zero point.
     - (C4) the depth is 1 or 4, and 1 of all but 8-bit integers.
-    - (C5) the result is f32, or bf16 or f16 with a depth of 4.
+    - (C5) the result is f32, or bf16 or f16 with a depth of 4 or of rank 2.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
                        Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles, UnitAttr:$float8,
@@ -98,6 +99,8 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
     bool isPrecisionOperand(unsigned) { return false; }
     /// Positions that share a scale; those of all K where there is none.
     int64_t getGroup();
+    /// Whether panels have one column, each a line in memory.
+    bool isMatrix() { return getResult().getType().getRank() == 2; }
   }];
 }
 

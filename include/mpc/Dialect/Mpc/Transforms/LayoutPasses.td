@@ -129,6 +129,39 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
   ];
 }
 
+def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
+  let summary = "Store constant matrices of products narrow where that saves time";
+  let description = [{
+    On targets whose products unpack matrices (`unpacksMatrices`) the constant
+    right-hand side of a product is stored as mpc-narrow-panels stores panels, each
+    column a line: the reader's kernel gets an `mpc.dequantize` of rank 2, read
+    transposed.
+
+    ```mlir
+    %0 = mpc.matmul %x, %w : (tensor<1x64xbf16>, tensor<64x32xbf16>) -> tensor<1x32xf32>
+    // becomes, where each column is a multiple of 15 steps or less
+    %w = mpc.dequantize %q nibbles scale(%s : tensor<32x1xbf16>) common_zero(8) : tensor<32x32xui8> to tensor<32x64xbf16>
+    %0 = mpc.matmul %x, %w transpose_rhs : (tensor<1x64xbf16>, tensor<32x64xbf16>) -> tensor<1x32xf32>
+    ```
+
+    Contract in: after mpc-assign-layout. Contract out: the same values.
+    Numerics: unchanged; a form is taken where it gives back every value bit by bit.
+    Left alone: products of so many rows that multiplying takes longer than reading
+    (`paysToUnpack`), constants of less than 64 KB, batches of matrices, convolutions,
+    sums in f64.
+    Executed example: test/Dialect/Mpc/Transforms/narrow-matrices.mlir.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", /*default=*/"",
+           "target to store for; empty: that of the module">,
+  ];
+  let dependentDialects = ["::mpc::MpcDialect"];
+  let statistics = [
+    Statistic<"numNarrowed", "constants-narrowed", "constants stored narrower">,
+    Statistic<"bytesSaved", "bytes-saved", "bytes that they take less">,
+  ];
+}
+
 def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
   let summary = "Store packed constants in the narrowest form that holds them";
   let description = [{

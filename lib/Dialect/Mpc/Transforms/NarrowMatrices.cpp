@@ -1,0 +1,131 @@
+//===- NarrowMatrices.cpp - matrices of products in fewer bytes -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stores the constant matrices of products in the narrowest form that gives
+// every number back, columns as lines, and an mpc.dequantize before each
+// reader, where the reader takes less time so (Analysis/WeightStorage). Behind
+// mpc-assign-layout and the passes that join products, which know floats alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StoredPanels.h"
+
+#include "mpc/Analysis/WeightStorage.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include <map>
+
+namespace mpc {
+#define GEN_PASS_DEF_NARROWMATRICESPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+/// What a product multiplies elements of a float type as; nullopt where threads
+/// unpack none.
+static std::optional<PolicyType> multipliedType(Type element) {
+  if (element.isF32())
+    return PolicyType::Float32;
+  if (element.isBF16())
+    return PolicyType::BFloat16;
+  if (element.isF16())
+    return PolicyType::Float16;
+  return std::nullopt;
+}
+
+/// What `op` reads of weights that take half a byte each, which is the least;
+/// nullopt where it has no constant matrix that could be narrow.
+static std::optional<UnpackedWeights> weightsReadBy(MatmulOp op) {
+  auto matrix = cast<RankedTensorType>(op.getRhs().getType());
+  std::optional<PolicyType> type = multipliedType(matrix.getElementType());
+  auto constant = op.getRhs().getDefiningOp<mpc::ConstantOp>();
+  if (!constant || !type || matrix.getRank() != 2 || op.getPacked() ||
+      isa<SplatElementsAttr>(constant.getValue()) ||
+      op.getAccumulate().value_or(op.getType().getElementType()).isF64())
+    return std::nullopt;
+  int64_t columns = shapeOf(op.getResult()).back();
+  UnpackedWeights weights;
+  weights.rows = columns ? elementCount(op.getResult()) / columns : 0;
+  weights.type = *type;
+  weights.count = matrix.getNumElements();
+  weights.wideBytes = double(byteCount(matrix));
+  weights.narrowBytes = 0.5 * double(weights.count);
+  return weights;
+}
+
+namespace {
+struct NarrowMatricesPass
+    : mpc::impl::NarrowMatricesPassBase<NarrowMatricesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    FailureOr<TargetInfo> info = exe::targetOf(getOperation(), target);
+    if (failed(info))
+      return signalPassFailure();
+    if (!unpacksMatrices(*info))
+      return markAllAnalysesPreserved();
+    getOperation().walk([&](MatmulOp op) { narrow(op, *info); });
+    known.clear();
+    for (Operation &op :
+         llvm::make_early_inc_range(getOperation().getBody().front()))
+      if (isa<mpc::ConstantOp>(op) && op.use_empty())
+        op.erase();
+  }
+
+private:
+  void narrow(MatmulOp op, const TargetInfo &info) {
+    // A form is looked for only where the narrowest of all saves time.
+    std::optional<UnpackedWeights> weights = weightsReadBy(op);
+    if (!weights || !paysToUnpack(*weights, info))
+      return;
+    auto constant = op.getRhs().getDefiningOp<mpc::ConstantOp>();
+    auto [it, isNew] = known.try_emplace(
+        {constant.getOperation(), op.getTransposeRhs()}, std::nullopt);
+    if (isNew)
+      it->second = store(constant, op.getTransposeRhs());
+    if (!it->second)
+      return;
+    weights->narrowBytes = double(it->second->bytes);
+    if (!paysToUnpack(*weights, info))
+      return;
+    if (it->second->values.use_empty()) {
+      ++numNarrowed;
+      bytesSaved += byteCount(constant.getType()) - it->second->bytes;
+    }
+    OpBuilder builder(op);
+    Type element = getElementTypeOrSelf(constant.getType());
+    op->setOperand(1, it->second->widen(builder, op.getLoc(), element));
+    op.setTransposeRhs(true);
+  }
+
+  /// `constant` with its columns as lines; `areLines`: it has them so.
+  std::optional<StoredPanels> store(mpc::ConstantOp constant, bool areLines) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    std::optional<std::vector<float>> numbers = numbersOf(constant);
+    if (!numbers)
+      return std::nullopt;
+    int64_t count = type.getDimSize(areLines ? 0 : 1),
+            depth = type.getDimSize(areLines ? 1 : 0);
+    if (!areLines) {
+      std::vector<float> lines(numbers->size());
+      for (int64_t k = 0; k < depth; ++k)
+        for (int64_t line = 0; line < count; ++line)
+          lines[line * depth + k] = (*numbers)[k * count + line];
+      numbers = std::move(lines);
+    }
+    std::optional<NarrowForm> form = findNarrowForm(
+        *numbers, count, depth, /*columns=*/1, /*byGroups=*/true);
+    if (!form)
+      return std::nullopt;
+    return StoredPanels::make(constant, *form, {count, depth});
+  }
+
+  /// By the constant, and whether it has columns as lines.
+  std::map<std::pair<Operation *, bool>, std::optional<StoredPanels>> known;
+};
+} // namespace

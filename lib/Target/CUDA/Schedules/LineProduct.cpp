@@ -1,0 +1,253 @@
+//===- LineProduct.cpp - few rows by narrow weights -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which products these are, and how their lines are dealt to threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LineProduct.h"
+
+#include "../CudaMachine.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+/// Beyond so many rows tiles of the matrix units take less time.
+static constexpr int64_t kMostRows = 8;
+/// Sums of a thread.
+static constexpr int64_t kMostSums = 32;
+static constexpr int64_t kVectorBytes = 16;
+
+//===----------------------------------------------------------------------===//
+// The lines
+//===----------------------------------------------------------------------===//
+
+std::optional<WeightLines> WeightLines::of(Value matrix) {
+  auto narrow = matrix.getDefiningOp<DequantizeOp>();
+  if (!narrow || !narrow.isMatrix() || !isa<BlockArgument>(narrow.getValues()))
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(matrix.getType());
+  WeightLines lines;
+  lines.narrow = narrow;
+  lines.count = type.getDimSize(0);
+  lines.depth = type.getDimSize(1);
+  lines.group = narrow.getGroup();
+  lines.bits = narrow.getNibbles()
+                   ? 4
+                   : getElementTypeOrSelf(narrow.getValues().getType())
+                         .getIntOrFloatBitWidth();
+  for (int64_t bytes : {int64_t(16), int64_t(8), int64_t(4)}) {
+    lines.pieceBytes = bytes;
+    if (lines.depth % lines.piece() == 0 && lines.group % lines.piece() == 0)
+      return lines;
+  }
+  return std::nullopt;
+}
+
+std::optional<LineProduct> LineProduct::of(func::FuncOp kernel,
+                                           const CudaTarget &target) {
+  // Before more is asked, which takes longer.
+  auto op = dyn_cast_if_present<MatmulOp>(soleContraction(kernel));
+  std::optional<WeightLines> lines =
+      op && op.getTransposeRhs() ? WeightLines::of(op.getRhs()) : std::nullopt;
+  if (!lines)
+    return std::nullopt;
+  std::optional<GemmProblem> problem = GemmProblem::matmul(kernel, target);
+  if (!problem || problem->batches != 1 || problem->m > kMostRows ||
+      !problem->sums.empty())
+    return std::nullopt;
+  return LineProduct{std::move(*problem), *lines};
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+SmallVector<int64_t, 3> LineProduct::rowsShape() const {
+  // Lanes read neighbouring pieces, which are an odd number of vectors apart.
+  int64_t pad = kVectorBytes / bytesPerElement(problem.tileType);
+  return {lines.pieces(), problem.m | 1, lines.piece() + pad};
+}
+
+int64_t LineProduct::rowsBytes() const {
+  int64_t elements = 1;
+  for (int64_t extent : rowsShape())
+    elements *= extent;
+  return int64_t(llvm::alignTo(elements * bytesPerElement(problem.tileType),
+                               kVectorBytes));
+}
+
+int64_t LineProduct::sharedBytes(const LineTiles &tiles) const {
+  return rowsBytes() + 4 * problem.m * tiles.blockColumns();
+}
+
+GemmTiles LineProduct::rowTiles(const LineTiles &tiles) const {
+  GemmTiles rows;
+  rows.m = problem.m;
+  rows.n = tiles.blockColumns();
+  rows.k = lines.piece();
+  rows.warpsM = tiles.warps;
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+std::vector<LineTiles> LineProduct::candidates(const CudaTarget &target) const {
+  constexpr int64_t kFewestLanes = 8;
+  std::vector<LineTiles> all;
+  for (int64_t columns : {4, 2, 1})
+    for (int64_t lanes : {32, 16, 8})
+      for (int64_t warps : {8, 4}) {
+        LineTiles tiles{columns, lanes, warps};
+        bool isIdle = lanes > kFewestLanes && lanes > lines.pieces();
+        // A block has both halves of its pairs.
+        bool cutsPairs =
+            problem.pair && tiles.blockColumns() % (2 * problem.pair->block);
+        if (columns * problem.m <= kMostSums && !isIdle && !cutsPairs &&
+            sharedBytes(tiles) <= target.sharedBytesPerBlock())
+          all.push_back(tiles);
+      }
+  return all;
+}
+
+double LineProduct::cycles(const LineTiles &tiles,
+                           const CudaTarget &target) const {
+  // Instructions for one weight beside one for each row, registers beside sums,
+  // and cycles of a load from memory and of a block's begin and end.
+  // What takes longest hides most of the others.
+  constexpr double kUnpack = 2.5, kLatency = 900, kBlockWait = 1500,
+                   kHidden = 0.95;
+  constexpr int64_t kOthers = 48;
+  CudaMachine machine = CudaMachine::of(target.target());
+  auto processors = double(machine.multiprocessors);
+  int64_t rows = problem.m,
+          blocks = llvm::divideCeil(lines.count, tiles.blockColumns());
+  int64_t registers = kOthers +
+                      (lines.isGrouped() ? 2 : 1) * tiles.columns * rows +
+                      tiles.columns * lines.words() + rows * lines.perWord();
+  int64_t resident = std::max<int64_t>(
+      machine.residentBlocks(tiles.threads(), registers, sharedBytes(tiles)),
+      1);
+  double used = std::min(double(blocks), processors),
+         waves = std::ceil(double(blocks) / (processors * double(resident)));
+  double steps = double(llvm::divideCeil(lines.pieces(), tiles.lanes));
+  double wait = waves * (kBlockWait + (1 + steps) * kLatency);
+  // Of one multiprocessor, where blocks are spread evenly.
+  double share = double(blocks) / used;
+  auto columns = double(tiles.blockColumns());
+  double weights = columns * double(lines.depth),
+         bytes = share * weights * double(lines.bits) / 8,
+         ofRows = share * double(rows * lines.depth) *
+                  double(bytesPerElement(problem.tileType));
+  double memory = std::min(CudaMachine::kL2BytesAlone,
+                           machine.memoryBytes() * processors / used),
+         cache = std::min(CudaMachine::kL2BytesAlone,
+                          CudaMachine::kL2Bytes * processors / used);
+  double moved = std::max(bytes / memory, (bytes + ofRows) / cache);
+  double perWeight = kUnpack + double(rows) * (1 + 1 / double(tiles.columns)),
+         joins = columns * double(rows * tiles.lanes) * 2 *
+                 std::log2(double(tiles.lanes));
+  double issue =
+      share * (weights * perWeight + joins) / (32 * CudaMachine::kIssue);
+  double longest = std::max({wait, moved, issue});
+  return longest + (1 - kHidden) * (wait + moved + issue - longest) +
+         kBlockWait;
+}
+
+//===----------------------------------------------------------------------===//
+// In the schedule
+//===----------------------------------------------------------------------===//
+
+LineTiles LineTiles::of(const Schedule &schedule) {
+  return {schedule["columns"], schedule["lanes"], schedule["warps"]};
+}
+
+void LineTiles::addTo(Schedule &schedule) const {
+  schedule.parameters["columns"] = columns;
+  schedule.parameters["lanes"] = lanes;
+  schedule.parameters["warps"] = warps;
+}
+
+Schedule LineProduct::scheduleWith(const LineTiles &tiles) const {
+  Schedule schedule;
+  schedule.blocks[0] = llvm::divideCeil(lines.count, tiles.blockColumns());
+  schedule.threads = tiles.threads();
+  schedule.sharedBytes = sharedBytes(tiles);
+  if (problem.rows)
+    schedule.team = problem.rows->team(rowTiles(tiles));
+  tiles.addTo(schedule);
+  return schedule;
+}
+
+namespace {
+class LineFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "lines"; }
+
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override {
+    return best(kernel, target,
+                [&](const LineProduct &product, const LineTiles &tiles) {
+                  return product.cycles(tiles, target);
+                });
+  }
+
+  std::optional<Schedule> scheduleAs(func::FuncOp kernel,
+                                     const CudaTarget &target,
+                                     const Schedule &given) const override {
+    auto number = [&](const char *name) -> int64_t {
+      auto found = given.parameters.find(name);
+      return found == given.parameters.end() ? 0 : found->second;
+    };
+    return best(kernel, target,
+                [&](const LineProduct &product, const LineTiles &tiles) {
+                  int64_t others = (tiles.columns != number("columns")) +
+                                   (tiles.lanes != number("lanes")) +
+                                   (tiles.warps != number("warps"));
+                  // Of equally near ones the fastest.
+                  constexpr double kApart = 1e12;
+                  return kApart * double(others) +
+                         product.cycles(tiles, target);
+                });
+  }
+
+  LogicalResult emit(GpuKernel &kernel) const override {
+    std::optional<LineProduct> product =
+        LineProduct::of(kernel.kernel, kernel.target);
+    return product ? emitLineProduct(kernel, *product) : failure();
+  }
+
+private:
+  /// The schedule of the least price; nullopt where there is none.
+  static std::optional<Schedule>
+  best(func::FuncOp kernel, const CudaTarget &target,
+       llvm::function_ref<double(const LineProduct &, const LineTiles &)>
+           priceOf) {
+    std::optional<LineProduct> product = LineProduct::of(kernel, target);
+    if (!product || !GemmEpilogue::of(kernel, product->problem))
+      return std::nullopt;
+    std::optional<LineTiles> chosen;
+    double least = HUGE_VAL;
+    for (const LineTiles &tiles : product->candidates(target))
+      if (double price = priceOf(*product, tiles); price < least) {
+        least = price;
+        chosen = tiles;
+      }
+    if (!chosen)
+      return std::nullopt;
+    return product->scheduleWith(*chosen);
+  }
+};
+} // namespace
+
+std::unique_ptr<KernelFamily> mpc::createLineFamily() {
+  return std::make_unique<LineFamily>();
+}
