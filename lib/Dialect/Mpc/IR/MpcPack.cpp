@@ -83,11 +83,12 @@ LogicalResult DequantizeOp::verify() {
   auto result = cast<RankedTensorType>(getResult().getType());
   int64_t depth = getDepth();
   Type widened = result.getElementType();
+  bool areBytes = values.getElementType().isInteger(8);
   if (values.getRank() != 3 || result.getRank() != 3 ||
       !(widened.isF32() ||
-        (depth > 1 && (widened.isBF16() || widened.isF16())))) // C5
-    return emitOpError() << "widens panels of rank 3 to f32, or with a depth "
-                            "of 4 to 16 bits, found "
+        (areBytes && (widened.isBF16() || widened.isF16())))) // C5
+    return emitOpError() << "widens panels of rank 3 to f32, or of bytes to "
+                            "bf16 or f16, found "
                          << values << " and " << result;
   if ((depth != 1 && depth != 4) ||
       (depth > 1 && (!getScale() || getFloat8() ||

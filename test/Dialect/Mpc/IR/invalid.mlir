@@ -80,6 +80,14 @@ func.func @dequantize_shape(%x: tensor<2x8x4xbf16>) {
 
 // -----
 
+func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
+  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or of bytes to bf16 or f16, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xf16>'}}
+  %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x8x4xf16>
+  return
+}
+
+// -----
+
 func.func @dequantize_c1(%x: tensor<2x8x4xi8>) {
   // expected-error @below {{'mpc.dequantize' op needs a scale for 'i8'}}
   %0 = mpc.dequantize %x : tensor<2x8x4xi8> to tensor<2x8x4xf32>
