@@ -93,7 +93,8 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
   bool computes = family == FusionClass::Elementwise ||
                   family == FusionClass::Source || isa<OrderOpInterface>(op);
   bool usesLow = plan.cls == PrecisionClass::Low;
-  std::optional<PolicyType> chosen = builder.policy.productOf(opNames(op));
+  std::optional<PolicyType> chosen =
+      builder.policy.productOf(opNames(op), builder.isBackward(op));
   PolicyType type = chosen.value_or(policy.getCompute());
   if (usesLow && storageBits(type) < 32 && carriesIntegers(builder, op)) {
     keepIntegers(builder, op);

@@ -9,6 +9,7 @@
 
 #include "PlanBuilder.h"
 
+#include "mpc/Analysis/BackwardOps.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -23,15 +24,29 @@ FailureOr<const PolicyOverride *> PlanBuilder::findOverride(Operation *op) {
   StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
   StringRef layer = layerPath(op);
   SmallVector<StringRef> names = opNames(op);
+  bool isBackward = this->isBackward(op);
   for (const PolicyOverride &override : policy.getOverrides())
-    useOf(override).matched += override.fits(kind, layer, names);
+    useOf(override).matched += override.fits(kind, layer, names, isBackward);
   llvm::Expected<const PolicyOverride *> found =
-      policy.findOverride(kind, layer, names);
+      policy.findOverride(kind, layer, names, isBackward);
   if (!found) {
     op->emitError(llvm::toString(found.takeError()));
     return failure();
   }
   return *found;
+}
+
+const PolicyOverride *PlanBuilder::findInputs(Operation *op) const {
+  return policy.findInputs(cast<PrecisionOpInterface>(op).getPrecisionKind(),
+                           layerPath(op), opNames(op), isBackward(op));
+}
+
+bool PlanBuilder::isBackward(Operation *op) const {
+  // Few policies ask.
+  if (!backward)
+    backward = policy.speaksOfBackward() ? findBackward(func)
+                                         : llvm::DenseSet<Operation *>();
+  return backward->contains(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,9 +268,7 @@ static LogicalResult planPinnedMode(PlanBuilder &builder, Operation *op,
 /// result to its readers. True where there is one and it decides.
 static FailureOr<bool> protectInputs(PlanBuilder &builder, Operation *op,
                                      const PolicyOverride *override) {
-  StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
-  const PolicyOverride *inputs =
-      builder.policy.findInputs(kind, layerPath(op), opNames(op));
+  const PolicyOverride *inputs = builder.findInputs(op);
   if (!inputs)
     return false;
   if (override && storageBits(override->type) < 32) {
@@ -288,9 +301,7 @@ FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
   if (failed(kept))
     return kept;
   if (*kept) {
-    if (const PolicyOverride *inputs = builder.policy.findInputs(
-            cast<PrecisionOpInterface>(op).getPrecisionKind(), layerPath(op),
-            opNames(op)))
+    if (const PolicyOverride *inputs = builder.findInputs(op))
       ++builder.useOf(*inputs).idle;
     return kept;
   }

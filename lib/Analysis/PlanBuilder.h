@@ -88,6 +88,11 @@ public:
   /// The override that decides about `op`, or null. A diagnostic where
   /// overrides contradict each other.
   mlir::FailureOr<const PolicyOverride *> findOverride(mlir::Operation *op);
+  /// The override that keeps what `op` reads in float32, or null.
+  const PolicyOverride *findInputs(mlir::Operation *op) const;
+  /// Whether `op` belongs to a backward pass; false of all where the policy
+  /// says nothing of one.
+  bool isBackward(mlir::Operation *op) const;
 
   /// Records that `op` cannot obey `override`, which decides about it. One by
   /// name speaks of this op alone: a diagnostic.
@@ -116,6 +121,7 @@ public:
 private:
   PrecisionPlan &plan;
   mutable std::optional<IntegerValues> integers;
+  mutable std::optional<llvm::DenseSet<mlir::Operation *>> backward;
   llvm::DenseSet<mlir::Operation *> wideParts;
 };
 

@@ -124,7 +124,8 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high(overflow, op, "samples overflow 16 bits");
   bool isForced = plan->override && plan->compute == builder.wide;
   SmallVector<StringRef> names = opNames(op);
-  if (std::optional<bool> narrow = builder.policy.storesNarrow(names);
+  if (std::optional<bool> narrow =
+          builder.policy.storesNarrow(names, builder.isBackward(op));
       narrow && !(demand.wide && (isForced || builder.isWidePart(op))))
     return StorageRule{*narrow ? StorageLabel::Low : StorageLabel::High,
                        "policy '" + builder.policy.getName().str() +

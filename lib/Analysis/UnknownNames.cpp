@@ -21,7 +21,9 @@ static void warn(Location loc, const Policy &policy, StringRef field,
   std::string first;
   size_t count = 0;
   for (const auto &[name, entry] : entries) {
-    if (known.contains(name))
+    StringRef ofOp = name;
+    ofOp.consume_front(Policy::kBackward);
+    if (known.contains(name) || known.contains(ofOp))
       continue;
     if (count++ == 0)
       first = name;

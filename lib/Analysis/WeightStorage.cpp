@@ -91,17 +91,24 @@ bool mpc::readsStored(Operation *op, PolicyType type,
                          target);
   if (type == PolicyType::Float32)
     return true;
-  // Of 16 bits the unit for bytes reads integers, while few rows wait for
-  // memory.
+  // Integers of 16 bits are no narrower than what is multiplied.
+  bool areBytes = format.isScaled() && format.type != WeightType::Int16;
+  if (!areBytes ||
+      (type != PolicyType::BFloat16 && type != PolicyType::Float16))
+    return false;
+  // Without a unit kernels widen factors in registers, whatever they are.
+  if (!target.machine.unit(type == PolicyType::Float16 ? MathType::Float16
+                                                       : MathType::BFloat16))
+    return true;
+  // Where there is one, the unit for bytes reads integers while few rows wait
+  // for memory.
   constexpr int64_t kMostRows = 4, kSteps = 16;
   const MathUnit *unit = target.machine.unit(MathType::Int8);
   auto product = dyn_cast<MatmulOp>(op);
   int64_t group =
       format.type == WeightType::Int4 ? format.group : columns->length;
-  return (type == PolicyType::BFloat16 || type == PolicyType::Float16) &&
-         format.isInteger() && format.type != WeightType::Int16 && product &&
-         !product.getTransposeLhs() && unit && unit->depth == 4 &&
-         rowsOf(op) <= kMostRows && group % kSteps == 0;
+  return format.isInteger() && product && !product.getTransposeLhs() && unit &&
+         unit->depth == 4 && rowsOf(op) <= kMostRows && group % kSteps == 0;
 }
 
 int64_t mpc::storedBytes(Operation *op, const WeightFormat &format) {

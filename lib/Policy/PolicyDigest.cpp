@@ -63,6 +63,7 @@ std::string Policy::digest() const {
   parts.reserve(std::max(overrides.size(), layers.size()));
   for (const PolicyOverride &entry : overrides)
     parts.push_back((Twine(int(entry.source)) + "," + Twine(int(entry.key)) +
+                     (entry.isAboutBackward ? "b" : "") +
                      (entry.isAboutInputs ? "i," : ",") +
                      stringify(entry.type) + "," + entry.pattern)
                         .str());

@@ -27,19 +27,21 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   entry.text = text.str();
   // The pattern may hold '=' itself; the type cannot.
   auto [left, typeName] = text.rsplit('=');
+  entry.isAboutBackward = left.consume_front(Policy::kBackward);
   entry.isAboutInputs = left.consume_front("inputs:");
   auto [keyName, pattern] = left.split(':');
   // A name needs no key: inputs:NAME.
   bool hasKey = keyName == "op" || keyName == "layer" || keyName == "name";
-  if (entry.isAboutInputs && !(hasKey && !pattern.empty())) {
+  if ((entry.isAboutInputs || entry.isAboutBackward) &&
+      !(hasKey && !pattern.empty())) {
     keyName = "name";
     pattern = left;
   }
   if (typeName.empty() || pattern.empty())
     return makeError(
         "override '" + text +
-        "' is not of the form op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE or "
-        "inputs:NAME=float32");
+        "' is not of the form op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, "
+        "inputs:NAME=float32 or backward:NAME=TYPE");
   std::optional<PolicyType> type = parsePolicyType(typeName);
   if (!type)
     return makeError("override '" + text + "' names the unknown type '" +
@@ -54,7 +56,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
     entry.key = PolicyOverride::Key::Name;
   } else {
     return makeError("override '" + text + "' has the unknown key '" + keyName +
-                     "'; use op, layer, name or inputs");
+                     "'; use op, layer, name, inputs or backward");
   }
   if (entry.isAboutInputs && entry.type != PolicyType::Float32)
     return makeError("override '" + text + "' asks for inputs in " +
@@ -73,6 +75,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   for (const PolicyOverride &other : overrides)
     if (other.source == source && other.key == entry.key &&
         other.isAboutInputs == entry.isAboutInputs &&
+        other.isAboutBackward == entry.isAboutBackward &&
         other.pattern == entry.pattern) {
       if (other.type == entry.type)
         return Error::success();
@@ -83,9 +86,9 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   return Error::success();
 }
 
-/// How closely an override fits an op; 0 where it does not.
-static int rankOf(const PolicyOverride &entry, StringRef kind, StringRef layer,
-                  ArrayRef<StringRef> names) {
+/// How closely the key of an override fits an op; 0 where it does not.
+static int rankOfKey(const PolicyOverride &entry, StringRef kind,
+                     StringRef layer, ArrayRef<StringRef> names) {
   switch (entry.key) {
   case PolicyOverride::Key::Name:
     for (StringRef name : names)
@@ -107,30 +110,43 @@ static int rankOf(const PolicyOverride &entry, StringRef kind, StringRef layer,
   return 0;
 }
 
-bool PolicyOverride::fits(StringRef kind, StringRef layer,
-                          ArrayRef<StringRef> names) const {
-  return rankOf(*this, kind, layer, names) != 0;
+/// How closely an override fits an op: twice that of its key, and one more of
+/// an override for this pass alone; 0 where it does not.
+static int rankOf(const PolicyOverride &entry, StringRef kind, StringRef layer,
+                  ArrayRef<StringRef> names, bool isBackward) {
+  if (entry.isAboutBackward && !isBackward)
+    return 0;
+  int rank = rankOfKey(entry, kind, layer, names);
+  return rank ? 2 * rank + entry.isAboutBackward : 0;
 }
 
-Expected<const PolicyOverride *>
-Policy::findOverride(StringRef kind, StringRef layer,
-                     ArrayRef<StringRef> names) const {
+bool PolicyOverride::fits(StringRef kind, StringRef layer,
+                          ArrayRef<StringRef> names, bool isBackward) const {
+  return rankOf(*this, kind, layer, names, isBackward) != 0;
+}
+
+Expected<const PolicyOverride *> Policy::findOverride(StringRef kind,
+                                                      StringRef layer,
+                                                      ArrayRef<StringRef> names,
+                                                      bool isBackward) const {
   for (PolicyOverride::Source source :
        {PolicyOverride::Source::CommandLine, PolicyOverride::Source::File}) {
     const PolicyOverride *best = nullptr;
-    const PolicyOverride *regexMatch = nullptr, *otherMatch = nullptr;
-    bool exactLayer = false;
+    // Of overrides for all passes, and of those for the backward one.
+    const PolicyOverride *regexMatch[2] = {}, *otherMatch[2] = {};
+    bool exactLayer[2] = {};
     int bestRank = 0;
     for (const PolicyOverride &entry : overrides) {
       if (entry.source != source || entry.isAboutInputs)
         continue;
-      int rank = rankOf(entry, kind, layer, names);
+      int rank = rankOf(entry, kind, layer, names, isBackward);
       if (rank == 0)
         continue;
-      exactLayer |= rank == 3;
-      if (rank == 2)
-        (regexMatch ? otherMatch : regexMatch) = &entry;
-      if (rank == 4 && rank == bestRank && best->type != entry.type)
+      bool isApart = entry.isAboutBackward;
+      exactLayer[isApart] |= rank / 2 == 3;
+      if (rank / 2 == 2)
+        (regexMatch[isApart] ? otherMatch : regexMatch)[isApart] = &entry;
+      if (rank / 2 == 4 && rank == bestRank && best->type != entry.type)
         return makeError("overrides '" + best->text + "' and '" + entry.text +
                          "' both match the op '" +
                          (names.empty() ? kind : names.front()) +
@@ -143,11 +159,13 @@ Policy::findOverride(StringRef kind, StringRef layer,
     // Two regexes are an error even where they agree or a name beats both, so
     // that what they mean does not depend on which ops a model has. A layer
     // that is named exactly is looked up in no regex.
-    if (otherMatch && !exactLayer)
-      return makeError("overrides '" + regexMatch->text + "' and '" +
-                       otherMatch->text + "' both match layer '" + layer +
-                       "'; make the regular expressions disjoint or name the "
-                       "layer exactly");
+    for (int apart : {0, 1})
+      if (otherMatch[apart] && !exactLayer[apart])
+        return makeError("overrides '" + regexMatch[apart]->text + "' and '" +
+                         otherMatch[apart]->text + "' both match layer '" +
+                         layer +
+                         "'; make the regular expressions disjoint or name the "
+                         "layer exactly");
     if (best)
       return best;
   }
@@ -155,13 +173,14 @@ Policy::findOverride(StringRef kind, StringRef layer,
 }
 
 const PolicyOverride *Policy::findInputs(StringRef kind, StringRef layer,
-                                         ArrayRef<StringRef> names) const {
+                                         ArrayRef<StringRef> names,
+                                         bool isBackward) const {
   const PolicyOverride *best = nullptr;
   // All of them ask for the same; the closest one is named in messages.
   for (const PolicyOverride &entry : overrides)
-    if (entry.isAboutInputs && entry.fits(kind, layer, names) &&
-        (!best ||
-         rankOf(entry, kind, layer, names) > rankOf(*best, kind, layer, names)))
+    if (entry.isAboutInputs && entry.fits(kind, layer, names, isBackward) &&
+        (!best || rankOf(entry, kind, layer, names, isBackward) >
+                      rankOf(*best, kind, layer, names, isBackward)))
       best = &entry;
   return best;
 }

@@ -124,20 +124,50 @@ static int narrowness(PolicyType type) {
   }
 }
 
-std::optional<PolicyType> Policy::productOf(ArrayRef<StringRef> names) const {
+/// Calls `visit` with the entries of `names`: those that are about a backward
+/// pass alone where it is asked for, and where there are none the others.
+template <typename Entry>
+static void forEntries(const std::map<std::string, Entry> &entries,
+                       ArrayRef<StringRef> names, bool isBackward,
+                       llvm::function_ref<void(const Entry &)> visit) {
+  bool isFound = false;
+  for (StringRef prefix : {StringRef(Policy::kBackward), StringRef()}) {
+    if (isFound || (!isBackward && !prefix.empty()))
+      continue;
+    for (StringRef name : names)
+      if (auto it = entries.find((prefix + name).str()); it != entries.end()) {
+        visit(it->second);
+        isFound = true;
+      }
+  }
+}
+
+std::optional<PolicyType> Policy::productOf(ArrayRef<StringRef> names,
+                                            bool isBackward) const {
   std::optional<PolicyType> found;
-  for (StringRef name : names)
-    if (auto it = products.find(name.str());
-        it != products.end() &&
-        (!found || narrowness(it->second) < narrowness(*found)))
-      found = it->second;
+  forEntries<PolicyType>(products, names, isBackward,
+                         [&](const PolicyType &type) {
+                           if (!found || narrowness(type) < narrowness(*found))
+                             found = type;
+                         });
   return found;
 }
 
-std::optional<bool> Policy::storesNarrow(ArrayRef<StringRef> names) const {
+std::optional<bool> Policy::storesNarrow(ArrayRef<StringRef> names,
+                                         bool isBackward) const {
   std::optional<bool> narrow;
-  for (StringRef name : names)
-    if (auto it = values.find(name.str()); it != values.end())
-      narrow = narrow.value_or(true) && it->second;
+  forEntries<bool>(values, names, isBackward, [&](const bool &isNarrow) {
+    narrow = narrow.value_or(true) && isNarrow;
+  });
   return narrow;
+}
+
+bool Policy::speaksOfBackward() const {
+  auto speaks = [](const auto &entry) {
+    return StringRef(entry.first).starts_with(kBackward);
+  };
+  return llvm::any_of(products, speaks) || llvm::any_of(values, speaks) ||
+         llvm::any_of(overrides, [](const PolicyOverride &entry) {
+           return entry.isAboutBackward;
+         });
 }

@@ -8,6 +8,7 @@
 
 #include "../Analysis/MeasuredRanges.h"
 
+#include "mpc/Analysis/BackwardOps.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/PlannedRoundings.h"
 #include "mpc/Analysis/WeightStorage.h"
@@ -110,37 +111,47 @@ static bool isTunable(const PrecisionPlan &plan, Operation *op) {
          opPlan.cls == PrecisionClass::Low;
 }
 
+std::string TypeSpace::nameOf(Operation *op) const {
+  StringRef prefix =
+      backward.contains(op) ? Policy::kBackward : StringLiteral("");
+  return (prefix + opNames(op).front()).str();
+}
+
 void TypeSpace::addVariables(const PrecisionPlan &plan,
                              ArrayRef<PolicyType> types,
                              ArrayRef<WeightType> weights) {
   PolicyType store = base.getStore();
-  // Ops that share a name are one.
-  llvm::EquivalenceClasses<StringRef> classes;
+  backward = findBackward(function);
+  // Ops of one pass that share a name are one.
+  using Name = std::pair<unsigned, StringRef>;
+  llvm::EquivalenceClasses<Name> classes;
   Block &body = function.getBody().front();
   for (Operation &op : body) {
     SmallVector<StringRef> names = opNames(&op);
+    bool isBackward = backward.contains(&op);
     for (StringRef name : names)
-      classes.unionSets(names.front(), name);
+      classes.unionSets({isBackward, names.front()}, {isBackward, name});
   }
   struct Group {
     SmallVector<Operation *, 1> products;
     SmallVector<Value, 1> values;
   };
-  llvm::MapVector<StringRef, Group> groups;
+  llvm::MapVector<Name, Group> groups;
   for (Operation &op : body) {
     SmallVector<StringRef> names = opNames(&op);
     unnamed += names.empty() && isTunable(plan, &op);
     if (names.empty() || isa<mpc::ConstantOp>(op))
       continue;
-    Group &group = groups[classes.getLeaderValue(names.front())];
+    Group &group =
+        groups[classes.getLeaderValue({backward.contains(&op), names.front()})];
     if (isTunable(plan, &op))
       group.products.push_back(&op);
     for (Value result : op.getResults())
       if (plan.isEligible(result) && isNarrow(store))
         group.values.push_back(result);
   }
-  auto nameAll = [](Variable &variable, Operation *op) {
-    std::string name = opNames(op).front().str();
+  auto nameAll = [&](Variable &variable, Operation *op) {
+    std::string name = nameOf(op);
     if (!llvm::is_contained(variable.names, name))
       variable.names.push_back(std::move(name));
   };
@@ -169,7 +180,7 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
   Policy narrow = base;
   for (auto &[leader, group] : groups)
     for (Value value : group.values)
-      narrow.setValue(opNames(value.getDefiningOp()).front(), true);
+      narrow.setValue(nameOf(value.getDefiningOp()), true);
   FailureOr<PrecisionPlan> narrowest = PrecisionPlan::create(
       function, narrow, target, CastPlacement::MinimumCut);
   noteOverflowing(plan);

@@ -14,6 +14,7 @@
 #include "Inputs.h"
 #include "Instrument.h"
 
+#include "mpc/Analysis/BackwardOps.h"
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/RangeRecorder.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
@@ -55,23 +56,9 @@ OpObserver tool::observeRanges(const SampledModel &model, size_t number,
       };
 }
 
-llvm::DenseSet<mlir::Operation *>
-tool::backwardOps(mlir::func::FuncOp function) {
-  llvm::DenseSet<mlir::Operation *> found;
-  for (mlir::Operation &op : function.getBody().front().without_terminator()) {
-    bool isBackward = mlir::isa<GradientSeedOp>(op) ||
-                      llvm::any_of(op.getOperands(), [&](mlir::Value operand) {
-                        return found.contains(operand.getDefiningOp());
-                      });
-    if (isBackward)
-      found.insert(&op);
-  }
-  return found;
-}
-
 Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
                           RangeRecorder &gradients, MomentRecorder *moments) {
-  llvm::DenseSet<mlir::Operation *> backward = backwardOps(model.entry());
+  llvm::DenseSet<mlir::Operation *> backward = findBackward(model.entry());
   for (size_t number = 0; number < model.samples().size(); ++number) {
     OpObserver forward = observeRanges(model, number, recorder);
     if (moments)
@@ -80,6 +67,8 @@ Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
         if (tensor.isFloat())
           moments->add(argument, tensor.floats());
     auto observer = [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+      if (mlir::isa<GradientSeedOp>(op))
+        return;
       if (!backward.contains(op)) {
         forward(op, results);
         if (moments)
@@ -89,8 +78,6 @@ Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
               moments->add(value, result.floats());
         return;
       }
-      if (mlir::isa<GradientSeedOp>(op))
-        return;
       for (const Tensor &result : results)
         if (result.isFloat())
           gradients.add(opName(op) + " backward", result.floats(), number);

@@ -13,16 +13,11 @@
 #include "mpc/Analysis/WeightMoments.h"
 #include "mpc/Tuning/LossScaleChoice.h"
 
-#include "llvm/ADT/DenseSet.h"
-
 namespace mpc::tool {
 
 /// Sets the part of a training step that gives gradients, without a loss scale;
 /// empty text sets none. Fails where `text` asks for another part.
 Status setGradients(const std::string &text, CompileOptions &options);
-
-/// Ops of `function` that compute what flows back from a loss.
-llvm::DenseSet<mlir::Operation *> backwardOps(mlir::func::FuncOp function);
 
 /// Runs the model over its samples and notes every float value, by the name of
 /// the op that makes it or of the input; what flows back from a loss among

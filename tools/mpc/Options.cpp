@@ -57,10 +57,11 @@ static std::string checkSet(const std::string &text) {
   std::string key, type;
   if (!splitPair(text, key, type) ||
       (key.rfind("op:", 0) != 0 && key.rfind("layer:", 0) != 0 &&
-       key.rfind("name:", 0) != 0 && key.rfind("inputs:", 0) != 0))
+       key.rfind("name:", 0) != 0 && key.rfind("inputs:", 0) != 0 &&
+       key.rfind("backward:", 0) != 0))
     return "'" + text +
-           "' is not op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE or "
-           "inputs:NAME=float32";
+           "' is not op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, "
+           "inputs:NAME=float32 or backward:NAME=TYPE";
   return {};
 }
 
@@ -127,8 +128,9 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->capture_default_str();
   command
       .add_option("--set", options.sets,
-                  "override: op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, or "
-                  "inputs:NAME=float32 for what an op reads")
+                  "override: op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, "
+                  "inputs:NAME=float32 for what an op reads, or backward: and "
+                  "one of these for a backward pass alone")
       ->check(CLI::Validator(checkSet, "KEY=TYPE"))
       ->take_all()
       ->expected(1)

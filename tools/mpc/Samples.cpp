@@ -8,6 +8,7 @@
 
 #include "Inputs.h"
 
+#include "mpc/Analysis/BackwardOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
@@ -213,6 +214,7 @@ void SampledModel::setLossScale(double scale) {
     auto constant = mpc::ConstantOp::create(
         builder, seed.getLoc(), type,
         mlir::DenseElementsAttr::get(type, float(scale)));
+    constant->setDiscardableAttr(kSeedAttr, builder.getUnitAttr());
     seed.getResult().replaceAllUsesWith(constant.getResult());
     seed.erase();
   }

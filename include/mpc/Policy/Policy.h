@@ -133,6 +133,8 @@ struct PolicyOverride {
   /// Whether it speaks of what ops read, which stays in float32, and leaves
   /// what they make to others.
   bool isAboutInputs = false;
+  /// Whether it speaks of ops of a backward pass alone.
+  bool isAboutBackward = false;
   PolicyType type = PolicyType::Float32;
   std::string pattern;
   /// As the user wrote it: `layer:encoder/.*=float32`.
@@ -143,7 +145,8 @@ struct PolicyOverride {
   /// Whether an op is one that this override speaks of, though a closer one may
   /// decide about it.
   bool fits(llvm::StringRef kind, llvm::StringRef layer,
-            llvm::ArrayRef<llvm::StringRef> names) const;
+            llvm::ArrayRef<llvm::StringRef> names,
+            bool isBackward = false) const;
 };
 
 /// How large a value became over samples.
@@ -192,23 +195,28 @@ public:
 
   /// Adds an override `op:KIND=TYPE`, `layer:PATH-OR-REGEX=TYPE` or
   /// `name:NAME=TYPE`, or one of inputs: `inputs:NAME=float32`,
-  /// `inputs:op:KIND=float32`, `inputs:layer:PATH-OR-REGEX=float32`.
+  /// `inputs:op:KIND=float32`, `inputs:layer:PATH-OR-REGEX=float32`. Behind
+  /// `backward:` each speaks of a backward pass alone, and a name may stand
+  /// without `name:`.
   llvm::Error addOverride(
       llvm::StringRef text,
       PolicyOverride::Source source = PolicyOverride::Source::CommandLine);
 
   /// The override that decides about an op, or null. The command line beats the
   /// file; within one source a name beats an exact layer, beats a layer regex,
-  /// beats a kind. Two regexes of one source that match a layer which that
+  /// beats a kind, and of two alike the one about the backward pass decides
+  /// there. Two regexes of one source that match a layer which that
   /// source does not name exactly are an error, as are two names that disagree.
   llvm::Expected<const PolicyOverride *>
   findOverride(llvm::StringRef kind, llvm::StringRef layer,
-               llvm::ArrayRef<llvm::StringRef> names) const;
+               llvm::ArrayRef<llvm::StringRef> names,
+               bool isBackward = false) const;
 
   /// The override that keeps what an op reads in float32, or null. An override
   /// of the op itself is another matter.
   const PolicyOverride *findInputs(llvm::StringRef kind, llvm::StringRef layer,
-                                   llvm::ArrayRef<llvm::StringRef> names) const;
+                                   llvm::ArrayRef<llvm::StringRef> names,
+                                   bool isBackward = false) const;
 
   /// The largest range of an op, or an input, of one of these names; null where
   /// there is none.
@@ -221,9 +229,10 @@ public:
 
   /// The type in which an op of one of these names computes where its kind is
   /// in the class low; nullopt where the policy does not say. Of names that
-  /// disagree the widest type holds.
-  std::optional<PolicyType>
-  productOf(llvm::ArrayRef<llvm::StringRef> names) const;
+  /// disagree the widest type holds. In a backward pass what stands behind
+  /// kBackward in a name beats what does not.
+  std::optional<PolicyType> productOf(llvm::ArrayRef<llvm::StringRef> names,
+                                      bool isBackward = false) const;
 
   /// How the policy stores the weights that an op of one of these names reads;
   /// null where it does not say so of the op. Of names that disagree the widest
@@ -233,7 +242,12 @@ public:
   /// Whether the results of an op of one of these names are stored in 16 bits
   /// between kernels; nullopt where the policy does not say. Names that
   /// disagree mean f32.
-  std::optional<bool> storesNarrow(llvm::ArrayRef<llvm::StringRef> names) const;
+  std::optional<bool> storesNarrow(llvm::ArrayRef<llvm::StringRef> names,
+                                   bool isBackward = false) const;
+
+  /// Whether anything is said of a backward pass alone.
+  bool speaksOfBackward() const;
+  static constexpr llvm::StringLiteral kBackward = "backward:";
 
   /// Maps a layer path, or a regular expression for whole paths, to the policy
   /// `name`: one of Keras' where this policy types by layers, else a built-in

@@ -132,6 +132,8 @@ private:
   /// memory.
   int64_t movedBy(const PrecisionPlan &plan, const Forms &forms) const;
   int64_t keptBy(const PrecisionPlan &plan, const Forms &forms) const;
+  /// The name by which a policy speaks of `op`, which has one.
+  std::string nameOf(mlir::Operation *op) const;
   /// Notes what leaves kernels and is kept in f32 because samples overflow.
   void noteOverflowing(const PrecisionPlan &plan);
   /// The choice that is next to what mixed_float16 with another type of
@@ -146,6 +148,8 @@ private:
   Policy base;
   std::vector<Variable> variables;
   std::vector<Overflowing> overflowing;
+  /// Ops of a backward pass, which are variables of their own.
+  llvm::DenseSet<mlir::Operation *> backward;
   int64_t unnamed = 0;
   /// Of each variable that is a value, the values; of a product, its ops.
   std::vector<llvm::SmallVector<mlir::Value, 1>> valuesOf;

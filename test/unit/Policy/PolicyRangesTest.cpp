@@ -37,6 +37,21 @@ TEST(PolicyRangesTest, NamesGiveProductsTheirTypes) {
   EXPECT_EQ(policy.productOf({"a", "c", "b"}), PolicyType::Float32);
 }
 
+TEST(PolicyRangesTest, ABackwardPassHasEntriesOfItsOwn) {
+  Policy policy = parse(R"("products": {"a": "f16", "backward:a": "bf16",
+                                        "b": "f16"},
+                           "values": {"a": "narrow", "backward:a": "float32"})");
+  EXPECT_EQ(policy.productOf({"a"}), PolicyType::Float16);
+  EXPECT_EQ(policy.productOf({"a"}, /*isBackward=*/true), PolicyType::BFloat16);
+  EXPECT_EQ(policy.productOf({"b"}, /*isBackward=*/true), PolicyType::Float16);
+  EXPECT_EQ(policy.productOf({"b", "a"}, /*isBackward=*/true),
+            PolicyType::BFloat16);
+  EXPECT_EQ(policy.storesNarrow({"a"}), true);
+  EXPECT_EQ(policy.storesNarrow({"a"}, /*isBackward=*/true), false);
+  EXPECT_TRUE(policy.speaksOfBackward());
+  EXPECT_FALSE(parse(R"("products": {"a": "f16"})").speaksOfBackward());
+}
+
 TEST(PolicyRangesTest, NamesGiveValuesTheirStorage) {
   Policy policy = parse(R"("values": {"a": "narrow", "b": "float32"})");
   EXPECT_EQ(policy.storesNarrow({"a"}), true);

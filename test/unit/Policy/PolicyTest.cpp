@@ -195,8 +195,8 @@ TEST(PolicyTest, ErrorsSayWhereAndWhat) {
       "be float32 or the compute type");
   EXPECT_EQ(errorOf(R"({"name": "a", "overrides": {"add": "float32"}})"),
             "test.json: overrides: override 'add=float32' is not of the form "
-            "op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE or "
-            "inputs:NAME=float32");
+            "op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, "
+            "inputs:NAME=float32 or backward:NAME=TYPE");
   EXPECT_NE(errorOf(R"({"name": "a", "colour": "red"})")
                 .find("colour: unknown field"),
             std::string::npos);
@@ -322,10 +322,11 @@ TEST(PolicyTest, BadOverridesAreErrors) {
   Policy policy = load("float32");
   EXPECT_EQ(toString(policy.addOverride("op:add")),
             "override 'op:add' is not of the form op:KIND=TYPE, "
-            "layer:PATH=TYPE, name:NAME=TYPE or inputs:NAME=float32");
+            "layer:PATH=TYPE, name:NAME=TYPE, inputs:NAME=float32 or "
+            "backward:NAME=TYPE");
   EXPECT_EQ(toString(policy.addOverride("kind:add=float32")),
             "override 'kind:add=float32' has the unknown key 'kind'; use op, "
-            "layer, name or inputs");
+            "layer, name, inputs or backward");
   EXPECT_EQ(toString(policy.addOverride("op:add=int8")),
             "override 'op:add=int8' names the unknown type 'int8'; use "
             "float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, "
@@ -333,6 +334,39 @@ TEST(PolicyTest, BadOverridesAreErrors) {
   // A pattern may hold the sign that ends it.
   add(policy, "name:a=b=float16");
   EXPECT_EQ(decide(policy, "add", "", {"a=b"}), "name:a=b=float16");
+}
+
+TEST(PolicyTest, ABackwardPassHasOverridesOfItsOwn) {
+  Policy policy = load("mixed_float16");
+  add(policy, "op:matmul=float16");
+  add(policy, "backward:op:matmul=bfloat16");
+  add(policy, "layer:head/.*=float32");
+  add(policy, "backward:layer:head/[12]=bfloat16");
+  add(policy, "name:fc=float32");
+  add(policy, "backward:fc2=float32");
+  add(policy, "backward:inputs:fc3=float32");
+  auto backward = [&](StringRef layer, StringRef name) {
+    Expected<const PolicyOverride *> found =
+        policy.findOverride("matmul", layer, {name}, /*isBackward=*/true);
+    return found ? (*found)->text : toString(found.takeError());
+  };
+  EXPECT_EQ(decide(policy, "matmul", "", {"x"}), "op:matmul=float16");
+  EXPECT_EQ(backward("", "x"), "backward:op:matmul=bfloat16");
+  // Regular expressions for the two passes may overlap.
+  EXPECT_EQ(decide(policy, "matmul", "head/1", {"x"}), "layer:head/.*=float32");
+  EXPECT_EQ(backward("head/1", "x"), "backward:layer:head/[12]=bfloat16");
+  EXPECT_EQ(backward("head/3", "x"), "layer:head/.*=float32");
+  // A closer key decides, whichever pass it speaks of.
+  EXPECT_EQ(backward("head/1", "fc"), "name:fc=float32");
+  EXPECT_EQ(backward("head/1", "fc2"), "backward:fc2=float32");
+  EXPECT_EQ(decide(policy, "matmul", "", {"fc2"}), "op:matmul=float16");
+  EXPECT_EQ(policy.findInputs("matmul", "", {"fc3"}), nullptr);
+  EXPECT_NE(policy.findInputs("matmul", "", {"fc3"}, /*isBackward=*/true),
+            nullptr);
+  Policy forward = load("mixed_float16"), both = load("mixed_float16");
+  add(forward, "op:matmul=bfloat16");
+  add(both, "backward:op:matmul=bfloat16");
+  EXPECT_NE(forward.digest(), both.digest());
 }
 
 TEST(PolicyTest, InputsAreProtectedByNameLayerOrKind) {

@@ -191,10 +191,12 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
     }
   ASSERT_EQ(texts.size(), 2u);
   EXPECT_EQ(texts[0], (std::vector<std::string>{"float32", "float16"}));
-  EXPECT_EQ(texts[1], (std::vector<std::string>{
-                          "float32", "float16", "float32 with weights in int16",
-                          "float32 with weights in int8",
-                          "float32 with weights in int4"}));
+  EXPECT_EQ(
+      texts[1],
+      (std::vector<std::string>{
+          "float32", "float16", "float32 with weights in int16",
+          "float32 with weights in int8", "float16 with weights in int8",
+          "float32 with weights in int4", "float16 with weights in int4"}));
   Sensitivity sensitivity(function, Budget::Measure::Rms);
   types.considerWeights(sensitivity);
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
@@ -205,11 +207,12 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
     return search.plan(choice, 0);
   };
   constexpr double kElements = 64 * 64, kScales = 64 * 4;
-  PricedChoice wide = with(0), words = with(2), bytes = with(3),
-               nibbles = with(4);
+  PricedChoice wide = with(0), halves = with(1), words = with(2),
+               bytes = with(3), halfBytes = with(4), nibbles = with(5);
   EXPECT_EQ(wide.cost - words.cost, 2 * kElements - kScales);
   EXPECT_EQ(wide.cost - bytes.cost, 3 * kElements - kScales);
   EXPECT_EQ(wide.cost - nibbles.cost, 3.5 * kElements - 2 * kElements / 32);
+  EXPECT_EQ(halves.cost - halfBytes.cost, kElements - kScales);
   EXPECT_EQ(wide.error, 0);
   EXPECT_GT(words.error, 0);
   EXPECT_GT(bytes.error, 1e3 * words.error);
@@ -221,6 +224,20 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   search = memory.searchSpace(sensitivity);
   EXPECT_NEAR(with(0).cost - with(3).cost, 3 * kElements - kScales,
               1e-2 * kElements);
+
+  // A unit for 16 bits reads 16 bits, but of few rows.
+  target = FusionTarget(*TargetInfo::parse("cpu:avx512bf16"));
+  TypeSpace unit = space(function, {PolicyType::BFloat16, PolicyType::Float16},
+                         TuningObjective::Bytes, forms);
+  int halfForms = 0;
+  for (const TypeSpace::Variable &variable : unit.getVariables())
+    for (const TypeSpace::Option &option : variable.options) {
+      EXPECT_FALSE(option.weights.isNarrow() &&
+                   option.type == PolicyType::BFloat16);
+      halfForms +=
+          option.weights.isNarrow() && option.type == PolicyType::Float16;
+    }
+  EXPECT_EQ(halfForms, 2);
 
   // GPUs store what they multiply.
   target = FusionTarget(*TargetInfo::parse("cuda:sm_80"));

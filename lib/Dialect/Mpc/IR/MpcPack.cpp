@@ -85,11 +85,12 @@ LogicalResult DequantizeOp::verify() {
   int64_t depth = getDepth();
   Type widened = result.getElementType();
   int64_t rank = result.getRank();
+  bool areBytes = values.getElementType().isInteger(8);
   if ((rank != 2 && rank != 3) || values.getRank() != rank ||
-      !(widened.isF32() || ((depth > 1 || rank == 2) &&
+      !(widened.isF32() || ((areBytes || rank == 2) &&
                             (widened.isBF16() || widened.isF16())))) // C5
-    return emitOpError() << "widens panels of rank 3 to f32, or with a depth "
-                            "of 4 or of rank 2 to 16 bits, found "
+    return emitOpError() << "widens panels of rank 3 to f32, or of bytes or of "
+                            "rank 2 to 16 bits, found "
                          << values << " and " << result;
   if ((depth != 1 && (depth != 4 || rank == 2)) ||
       (depth > 1 && (!getScale() || getFloat8() ||

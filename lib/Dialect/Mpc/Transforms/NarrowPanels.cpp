@@ -33,11 +33,17 @@ static constexpr int64_t kMostSplitRows = 4;
 
 namespace {
 
+/// The layout of the constant that `op`, a matmul or a conv, reads.
+PackedAttr packedOf(Operation *op) {
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return product.getPackedAttr();
+  return cast<ConvOp>(op).getPackedAttr();
+}
+
 /// The packed constant of `op`, where its product reads f32 numbers as they
 /// are, or 16 bits; null elsewhere.
 mpc::ConstantOp packedConstant(ContractionOpInterface op) {
-  PackedAttr packed = isa<MatmulOp>(op) ? cast<MatmulOp>(op).getPackedAttr()
-                                        : cast<ConvOp>(op).getPackedAttr();
+  PackedAttr packed = packedOf(op);
   if (!packed || op.getComputeMode() != ComputeMode::native ||
       !op.getAccumulateType().isF32())
     return {};
@@ -131,9 +137,11 @@ private:
         product && !product.getTransposeLhs() && rowsOf(op) <= kMostSplitRows;
     int64_t together = inSteps ? int8Depth : 1;
     Type element = getElementTypeOrSelf(constant.getType());
-    // Of 16 bits the target has a unit; one for bytes is what beats it, and
-    // that only while few rows wait for memory.
-    if (!element.isF32() && together == 1)
+    PackedAttr packed = packedOf(op);
+    // A unit multiplies several positions of 16 bits at once; one for bytes is
+    // what beats it, and that only while few rows wait for memory. Without a
+    // unit factors are widened in registers, whatever they are.
+    if (!element.isF32() && together == 1 && packed.getDepth() > 1)
       return;
     auto [it, isNew] =
         known.try_emplace({constant.getOperation(), isProduct, inSteps});
@@ -144,7 +152,10 @@ private:
     OpBuilder builder(op);
     op->setOperand(1, it->second->widen(builder, op.getLoc(), element));
     if (product)
-      product.setPackedAttr(plainOf(product.getPackedAttr().getColumns()));
+      product.setPackedAttr(plainOf(packed.getColumns()));
+    else
+      cast<ConvOp>(op.getOperation())
+          .setPackedAttr(plainOf(packed.getColumns()));
   }
 
   std::optional<StoredPanels> store(mpc::ConstantOp constant,
@@ -152,11 +163,10 @@ private:
                                     bool byGroups, int64_t together) {
     auto type = cast<RankedTensorType>(constant.getType());
     bool isWide = type.getElementType().isF32();
-    PackedAttr packed =
-        isWide ? plainOf(type.getShape().back())
-               : cast<MatmulOp>(reader.getOperation()).getPackedAttr();
+    PackedAttr packed = packedOf(reader);
+    bool hasUnit = packed.getDepth() > 1;
     int64_t positions =
-        isWide ? type.getShape()[1] : shapeOf(reader->getOperand(0)).back();
+        hasUnit ? shapeOf(reader->getOperand(0)).back() : type.getShape()[1];
     std::optional<PlainPanels> panels =
         plainPanels(constant, packed, positions);
     if (!panels)
@@ -165,8 +175,10 @@ private:
             columns = panels->columns;
     std::optional<NarrowForm> form = findNarrowForm(
         panels->numbers, count, depth, columns, byGroups, together);
-    // Of 16 bits only bytes are narrower.
-    if (!form || (!isWide && form->depth == 1))
+    if (!form)
+      return std::nullopt;
+    // Of 16 bits only bytes are narrower, and a unit's only in steps of those.
+    if (!isWide && (!areBytes(form->kind) || (hasUnit && form->depth == 1)))
       return std::nullopt;
     StoredPanels stored =
         StoredPanels::make(constant, *form, {count, depth, columns});
@@ -178,6 +190,11 @@ private:
   PackedAttr plainOf(int64_t columns) {
     return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
                            /*depth=*/1);
+  }
+
+  static bool areBytes(NarrowForm::Kind kind) {
+    return kind != NarrowForm::Kind::BFloat16 &&
+           kind != NarrowForm::Kind::Float16 && kind != NarrowForm::Kind::Int16;
   }
 
   /// By the constant, whether products read it, and those whose rows are split.

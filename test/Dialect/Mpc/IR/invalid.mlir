@@ -80,6 +80,14 @@ func.func @dequantize_shape(%x: tensor<2x8x4xbf16>) {
 
 // -----
 
+func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
+  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or of bytes or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xf16>'}}
+  %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x8x4xf16>
+  return
+}
+
+// -----
+
 func.func @dequantize_c1(%x: tensor<2x8x4xi8>) {
   // expected-error @below {{'mpc.dequantize' op needs a scale for 'i8'}}
   %0 = mpc.dequantize %x : tensor<2x8x4xi8> to tensor<2x8x4xf32>
@@ -169,7 +177,7 @@ func.func @dequantize_c4_matrix(%x: tensor<2x8xui8>, %s: tensor<2x1xf32>) {
 // -----
 
 func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
-  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or with a depth of 4 or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xbf16>'}}
+  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or of bytes or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xbf16>'}}
   %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x8x4xbf16>
   return
 }

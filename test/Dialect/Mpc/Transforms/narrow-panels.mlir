@@ -69,10 +69,13 @@ func.func @stays(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>) {
   return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
 }
 
-// Of 16 bits only what a unit for bytes multiplies is narrower, whether panels
-// have pairs of positions or of columns.
+// Of 16 bits bytes are narrower: of pairs of positions, which a unit multiplies,
+// where one for bytes multiplies them, of pairs of columns everywhere.
 // CHECK-LABEL: func.func @pairs
+// CHECK-NOT: to tensor<1x16x2xbf16>
+// CHECK: %[[W:.+]] = mpc.dequantize {{.*}} nibbles scale({{.*}} : tensor<1x1x4xbf16>) common_zero(8) : tensor<1x8x4xui8> to tensor<1x16x4xf16>
 // CHECK-NOT: mpc.dequantize
+// CHECK: mpc.matmul %{{.+}}, %[[W]] packed<columns = 4> : (tensor<1x16xf16>
 // BYTES-LABEL: func.func @pairs
 // BYTES-DAG: %[[P:.+]] = mpc.constant dense<{{\[\[\[}}64, 81, 98, 115, 191, 174, 157, 140], [200, 217, 234, 251, 55, 38, 21, 4]]]> : tensor<1x2x8xui8>
 // BYTES-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}64, 81, 98, 115, 191, 174, 157, 140, 136, {{.*}}], [200, 217, 234, 251, 55, 38, 21, 4, 136, {{.*}}]]]> : tensor<1x2x16xui8>
@@ -88,4 +91,15 @@ func.func @pairs(%x: tensor<1x16xbf16>, %y: tensor<1x16xf16>, %z: tensor<5x16xbf
   %1 = mpc.matmul %y, %w packed<columns = 4, interleave = 2> : (tensor<1x16xf16>, tensor<1x16x4xf16>) -> tensor<1x4xf32>
   %2 = mpc.matmul %z, %v packed<columns = 2, depth = 2> : (tensor<5x16xbf16>, tensor<1x8x4xbf16>) -> tensor<5x2xf32>
   return %0, %1, %2 : tensor<1x2xf32>, tensor<1x4xf32>, tensor<5x2xf32>
+}
+
+// Filters of 16 bits, whatever the rows.
+// CHECK-LABEL: func.func @filters
+// CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}-100, 7, 1, 90], [1, 2, 3, 1]]]> : tensor<1x2x4xi8>
+// CHECK: %[[W:.+]] = mpc.dequantize %[[Q]] scale({{.*}}) : tensor<1x2x4xi8> to tensor<1x2x4xf16>
+// CHECK: mpc.conv %{{.+}}, %[[W]] {{.*}} packed<columns = 4> : (tensor<1x9x2xf16>, tensor<1x2x4xf16>)
+func.func @filters(%x: tensor<1x9x2xf16>) -> tensor<1x9x4xf32> {
+  %w = mpc.constant dense<[[[-50.0, 0.5, 3.5, 45.0], [0.5, 1.5, 1.0, 0.5]]]> : tensor<1x2x4xf16>
+  %0 = mpc.conv %x, %w strides([1]) pad([0], [0]) dilations([1]) layout(channels_last) window([1]) packed<columns = 4, interleave = 2> : (tensor<1x9x2xf16>, tensor<1x2x4xf16>) -> tensor<1x9x4xf32>
+  return %0 : tensor<1x9x4xf32>
 }

@@ -78,7 +78,7 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
       multiple of the depth, of nibbles of twice that.
     - (C3) there is one kind of zero point.
     - (C4) the depth is 1 or 4, and 1 of all but 8-bit integers.
-    - (C5) the result is f32, or bf16 or f16 with a depth of 4 or of rank 2.
+    - (C5) the result is f32, or, of bytes or with rank 2, bf16 or f16.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
                        Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles, UnitAttr:$float8,

@@ -171,7 +171,8 @@ def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
     Scales are for all positions of a column, or for groups of 128, 64, 32 or 16.
     With `int8-depth=4` four positions stand side by side where groups are multiples
     of 16 and up to four rows are multiplied; constants of bf16 and f16, in whatever
-    layout, that meet so few rows are then stored as integers too.
+    layout, that meet so few rows are then stored as bytes too. So are those with
+    one position in a step: no unit multiplies them, and kernels widen them to f32.
 
     ```mlir
     %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
