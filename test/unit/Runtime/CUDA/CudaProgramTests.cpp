@@ -113,6 +113,25 @@ TEST_F(CudaProgram, TheFirstRunCapturesWithoutWaiting) {
     EXPECT_TRUE(run.inGraph) << run.kernel;
 }
 
+TEST_F(CudaProgram, ProgramsThatComeAndGoLeaveNothingAndNeedNoMoreMemory) {
+  Fixture on;
+  auto cycle = [&] {
+    Executable passing = *makeCudaExecutable(on.device, makeCudaProgram());
+    std::array inputs = {makeVector(3)};
+    ASSERT_TRUE(passing.run(inputs).ok());
+    std::array there = {on.upload(5)};
+    std::array outputs = {on.allocate()};
+    ASSERT_TRUE(passing.runAsync(there, outputs, on.stream).ok());
+  };
+  cycle();
+  std::vector<std::string> before = alive();
+  size_t bytes = poolBytes();
+  for (int i = 0; i < 100; ++i)
+    cycle();
+  EXPECT_EQ(alive(), before);
+  EXPECT_EQ(poolBytes(), bytes);
+}
+
 TEST_F(CudaProgram, KernelsThatAreTimedOrCheckedDoNotOverlap) {
   Fixture on;
   std::array inputs = {makeVector(3)};
