@@ -12,7 +12,7 @@ using namespace mpc;
 using namespace mpc::detail;
 
 Result<std::unique_ptr<CudaInstance>>
-CudaInstance::create(std::shared_ptr<CudaContext> context,
+CudaInstance::create(const std::shared_ptr<CudaContext> &context,
                      const Program &program, const CudaLaunches &launches) {
   const CudaDriver &cu = context->driver();
   std::unique_ptr<CudaInstance> made(
@@ -375,16 +375,17 @@ Status CudaInstance::copyIn(std::span<const Buffer> arguments, CuHandle queue) {
 Status CudaInstance::copyOut(std::span<const Buffer> results, CuHandle queue) {
   const CudaDriver &cu = context->driver();
   for (size_t i = 0; i < results.size(); ++i) {
-    // A handle to the same bytes: what a result's buffer holds is written.
-    Buffer to = results[i];
+    const Buffer &to = results[i];
     auto home = CuAddress(to.address());
     if (memory.results[i] == home || !to.size())
       continue;
     CuResult error =
         to.onDevice()
             ? cu.memcpyDtoDAsync(home, memory.results[i], to.size(), queue)
-            : cu.memcpyDtoHAsync(to.data(), memory.results[i], to.size(),
-                                 queue);
+            // A handle to the same bytes: what a result's buffer holds is
+            // written.
+            : cu.memcpyDtoHAsync(Buffer(to).data(), memory.results[i],
+                                 to.size(), queue);
     if (Status status = context->check(
             error, to.onDevice() ? "cuMemcpyDtoDAsync" : "cuMemcpyDtoHAsync",
             program.name + ": output '" + program.results[i].name + "'");

@@ -142,6 +142,7 @@ TEST(Executable, ConcurrentRunsDoNotMeet) {
   Executable executable = *makeExecutable(makeProgram(), 2);
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int round = 0; round < 20; ++round) {

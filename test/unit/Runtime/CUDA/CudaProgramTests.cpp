@@ -224,6 +224,7 @@ TEST_F(CudaProgram, AGraphThatCannotBeRewrittenIsMadeAnew) {
   Fixture on;
   Buffer input = on.upload(4);
   std::vector<Buffer> outputs;
+  outputs.reserve(kMost + 1);
   for (int i = 0; i < kMost + 1; ++i)
     outputs.push_back(on.allocate());
   for (Buffer &output : outputs)
@@ -317,6 +318,7 @@ TEST_F(CudaProgram, BuffersOfTheStreamMayGoAtOnce) {
 TEST_F(CudaProgram, RunsFromSeveralThreadsDoNotMeet) {
   Fixture on;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int round = 0; round < 10; ++round) {

@@ -8,6 +8,7 @@
 #include "RecordingState.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,7 +22,7 @@ using namespace mpc::recording::inside;
 //===----------------------------------------------------------------------===//
 
 static CuHandle contextOf(int device) {
-  return reinterpret_cast<CuHandle>(uintptr_t(0xC0 + device));
+  return std::bit_cast<CuHandle>(uintptr_t(0xC0 + device));
 }
 
 CuResult inside::init(unsigned) {
