@@ -355,6 +355,9 @@ Status Trainer::forwardBackward(std::span<const Buffer> batch) {
 Status Trainer::apply() {
   if (Status status = impl->needHalves(); !status.ok())
     return status;
+  if (!impl->hasGradients)
+    return Status(StatusCode::InvalidArgument, "update",
+                  "has no gradients; call forwardBackward() first");
   impl->inWindow = 0;
   impl->hasGradients = false;
   impl->noteUpdate(*impl->update);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What goes in and comes out of a function: types, strides, whose memory."""
 
+import ctypes
 import resource
 import time
 
@@ -51,7 +52,8 @@ def test_lists_numbers_and_buffers_are_arrays():
     function = turned("f64", 3)
     np.testing.assert_array_equal(function([1.0, 2.0, 3.0]), [3, 2, 1])
     np.testing.assert_array_equal(function(memoryview(np.array([1.0, 2, 3]))), [3, 2, 1])
-    for wrong in ("abc", object(), [[1.0], [1.0, 2.0]]):
+    np.testing.assert_array_equal(function((ctypes.c_double * 3)(1, 2, 3)), [3, 2, 1])
+    for wrong in ("abc", object(), [[1.0], [1.0, 2.0]], np.ma.masked_array([1.0, 2.0, 3.0], [True, False, False])):
         with pytest.raises(mpc.InvalidArgument, match="input 'x'"):
             function(wrong)
 

@@ -3,9 +3,13 @@
 
 import ast
 import concurrent.futures
+import copy
 import gc
+import os
 import pathlib
+import pickle
 import resource
+import signal
 import subprocess
 import sys
 import weakref
@@ -111,6 +115,8 @@ def test_errors_name_place_and_values(dense, factors):
         function(x)
     with pytest.raises(mpc.InvalidArgument, match="takes 2 inputs, not 3"):
         function(x, w, w)
+    with pytest.raises(mpc.InvalidArgument, match="has no input 'v'"):
+        function(x, w, v=w)
     with pytest.raises(mpc.InvalidArgument, match="input 'x' was given twice"):
         function(x, x=x, w=w)
     with pytest.raises(mpc.InvalidArgument, match="input 'x' has elements of type f32, not f64; convert it"):
@@ -133,6 +139,30 @@ def test_threads_compile_and_run_at_once(dense, factors):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         errors = list(pool.map(one, range(32)))
     assert max(errors[0::2]) < 1e-3 and max(errors[1::2]) < 5
+
+
+def test_errors_cross_processes(dense, factors):
+    with pytest.raises(mpc.InvalidArgument) as caught:
+        mpc.compile(dense, policy="float32")(factors[0])
+    back = pickle.loads(pickle.dumps(caught.value))
+    assert (type(back), str(back), back.where) == (mpc.InvalidArgument, str(caught.value), caught.value.where)
+
+
+def test_a_function_is_shared_by_copies_and_not_pickled(dense, factors):
+    function = mpc.compile(dense, policy="float32")
+    assert copy.deepcopy({"f": function})["f"] is function
+    with pytest.raises(mpc.InvalidArgument, match=r"is not pickled; save\(\) it"):
+        pickle.dumps(function)
+
+
+def test_a_forked_child_computes(dense, factors):
+    x, w = factors
+    function = mpc.compile(dense, x, w, policy="float32")
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if np.allclose(function(x, w), x @ w, atol=1e-3) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_what_is_dropped_is_freed(dense, factors):

@@ -52,6 +52,48 @@ def test_keywords_shapes_and_numbers(drawn):
         np.testing.assert_allclose(compiled(x[:rows], scale=2.0), 2 * x[:rows])
 
 
+def test_numbers_take_the_type_of_what_they_meet():
+    compiled = mpc.jax.jit(lambda x, y: x * y, policy="float32")
+    for x in (jax.numpy.ones(4, jax.numpy.bfloat16), jax.numpy.ones(4, jax.numpy.int8)):
+        assert compiled(x, 2).dtype == x.dtype
+        assert compiled(x, jax.numpy.ones(4)).dtype == jax.numpy.float32
+
+
+def test_keys_go_in_and_come_out():
+    def draw(key, x):
+        key, mine = jax.random.split(key)
+        return x + jax.random.normal(mine, x.shape), {"key": key}
+
+    key, x = jax.random.key(3), jax.numpy.zeros(8)
+    found, wanted = mpc.jax.jit(draw, policy="float32")(key, x), draw(key, x)
+    np.testing.assert_allclose(found[0], wanted[0], atol=1e-5)
+    assert found[1]["key"].dtype == key.dtype and (found[1]["key"] == wanted[1]["key"]).all()
+
+
+def test_names_stand_for_numbers(drawn):
+    _, x = drawn
+
+    def scaled(x, times, *, shift=0):
+        return x * times + shift
+
+    wanted = scaled(x, 3, shift=1)
+    for static in ({"static_argnums": 1, "static_argnames": "shift"}, {"static_argnames": ("times", "shift")},
+                   {"static_argnums": -1, "static_argnames": ["shift"]}):
+        compiled = mpc.jax.jit(scaled, policy="float32", **static)
+        np.testing.assert_array_equal(compiled(x, 3, shift=1), wanted)
+        np.testing.assert_array_equal(compiled(x, times=3, shift=1), wanted)
+        with pytest.raises(mpc.InvalidArgument, match="scaled: has a static argument that is no key"):
+            compiled(x, [3], shift=1)
+    given = x + 0
+    mpc.jax.jit(lambda state: state + 1, policy="float32", donate_argnums=0)(state=given)
+    assert given.is_deleted()
+
+
+def test_trees_are_jits():
+    with pytest.raises(mpc.InvalidArgument, match=r"function of trees of arrays; mpc.jax.jit\(\) takes it"):
+        mpc.compile(lambda tree: tree["x"], {"x": np.ones(3, np.float32)})
+
+
 def test_a_function_is_a_model(drawn):
     _, x = drawn
     function = mpc.compile(lambda x: x.T, x, policy="float32")

@@ -2,7 +2,9 @@
 """mpc.Policy, the global policy and the one of a context."""
 
 import concurrent.futures
+import copy
 import json
+import pickle
 import threading
 
 import mpc
@@ -14,6 +16,12 @@ import pytest
 def _global():
     yield
     mpc.set_global_policy("auto")
+
+
+def test_a_policy_is_pickled_and_copied():
+    policy = mpc.Policy("mixed_bfloat16", overrides={"op:softmax": "float32"})
+    for other in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)):
+        assert other == policy and hash(other) == hash(policy) and other.compute_dtype == "bfloat16"
 
 
 def test_a_name_has_types():

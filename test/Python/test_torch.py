@@ -33,6 +33,39 @@ def test_tensors_of_any_strides_and_graphs():
         function(x.t().bfloat16())
 
 
+class Mine(torch.Tensor):
+    """A tensor of a user's class."""
+
+
+def test_tensors_mean_what_pytorch_means():
+    """Not what lies in memory, where that is the negative; of a class made of torch's."""
+    x = torch.randn(8, 8)
+    function = mpc.compile(torch.nn.ReLU(), x, policy="float32")
+    negative = torch.view_as_complex(torch.randn(8, 8, 2)).conj().imag
+    assert negative.is_neg() and torch.equal(function(negative), negative.relu())
+    mine = x.clone().as_subclass(Mine).requires_grad_()
+    assert torch.equal(function(mine), x.relu())
+    with pytest.raises(mpc.InvalidArgument, match="input '.*': is no array: .*to_dense"):
+        function(x.to_sparse())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_exported_program_is_a_model():
+    module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.Dropout()).eval()
+    x = torch.randn(4, 8)
+    program = torch.export.export(module, (x,))
+    for function in (mpc.compile(program, policy="float32"), mpc.compile(program, x, policy="float32")):
+        assert torch.allclose(function(x), module(x), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_parts_of_a_module_keep_their_modes():
+    module = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.BatchNorm1d(4))
+    module[1].eval()
+    mpc.compile(module, torch.randn(2, 8))
+    assert [part.training for part in module.modules()] == [True, True, False]
+
+
 def test_a_module_needs_an_example():
     with pytest.raises(mpc.InvalidArgument, match="which is traced: give an array"):
         mpc.compile(torch.nn.Linear(8, 4))

@@ -328,3 +328,17 @@ compiled(torch.ones(1, 4)).sum().backward()
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True)
     assert done.returncode == 0 and "leaked" not in done.stderr
+
+
+def test_the_interpreter_ends_cleanly():
+    """Dynamo keeps what was compiled, and options, beyond the end of mpc."""
+    program = ("import mpc, mpc.torch, torch\n"
+               "f = mpc.compile(torch.nn.ReLU(), torch.ones(2), policy='float32')\n"
+               "def work(x):\n"
+               "    return f(x.sin()) + 1\n"
+               "for policy in ('float32', 'mixed_bfloat16'):\n"
+               "    c = torch.compile(work, backend='mpc', options={'policy': mpc.Policy(policy)})\n"
+               "    c(torch.ones(2))\n"
+               "print('done')\n")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout == "done\n" and "leaked" not in done.stderr, done.stderr

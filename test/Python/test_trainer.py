@@ -2,6 +2,7 @@
 """mpc.Trainer of model files and of text."""
 
 import concurrent.futures
+import copy
 import json
 import pathlib
 import subprocess
@@ -249,5 +250,16 @@ def test_wrong_batches_are_errors(batches):
         trainer.step(x[:15], y[:15])
     with pytest.raises(mpc.InvalidArgument, match="is missing in the state of the model"):
         trainer.load_state_dict({"model": {}})
+    kept = trainer.state_dict()
+    for wrong, text in ((3, "a int where a mapping"), ({"foo": {}}, "part 'foo', none of model"),
+                        ({"model": {**kept["model"], "v": x}}, "'v': is none of this training"),
+                        ({"optimizer": {"a": 1}}, "is no state of torch's"),
+                        (trainer_of(optimizer="sgd").state_dict(), "dampening in its state, which adam has not")):
+        with pytest.raises(mpc.InvalidArgument, match=text):
+            trainer.load_state_dict(wrong)
+    with pytest.raises(mpc.InvalidArgument, match="has no gradients"):
+        trainer.apply()
+    with pytest.raises(mpc.InvalidArgument, match="is not pickled"):
+        copy.deepcopy(trainer)
     with pytest.raises(mpc.NotFound):
         mpc.Trainer("/nowhere.onnx")

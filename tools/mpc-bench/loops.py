@@ -31,6 +31,7 @@ SYSTEMS = {
     "eager autocast bfloat16": (EAGER, "bfloat16"),
     "inductor float32": (INDUCTOR, "float32"),
     "inductor autocast bfloat16": (INDUCTOR, "bfloat16"),
+    "inductor autocast float16": (INDUCTOR, "float16"),
     "mpc float32": (MPC, "float32"),
     "mpc mixed_bfloat16": (MPC, "mixed_bfloat16"),
     "mpc mixed_float16": (MPC, "mixed_float16"),
@@ -62,7 +63,7 @@ class TorchLoop:
         self.batches = task.batches(data, seed)
         self.module = task.module(data, seed)
         self.optimizer = task.optimizer(self.module)
-        self.narrow = precision == "bfloat16"
+        self.narrow = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
         self.run = self.module
         if backend == INDUCTOR:
             self.run = torch.compile(self.module)
@@ -71,7 +72,7 @@ class TorchLoop:
             self.run = torch.compile(self.module, backend="mpc",
                                      options={"policy": precision, "threads": options.threads})
         # As under autocast, float16 wants its loss scaled, and PyTorch's loop has the scaler.
-        self.scaler = torch.amp.GradScaler("cpu", enabled=precision == "mixed_float16")
+        self.scaler = torch.amp.GradScaler("cpu", enabled=precision in ("float16", "mixed_float16"))
         torch.manual_seed(seed)  # of dropout
 
     def step(self):
@@ -79,7 +80,7 @@ class TorchLoop:
         x, y = (torch.from_numpy(a) for a in next(self.batches))
         for group in self.optimizer.param_groups:
             group["lr"] = task.rate_at(self.done, self.steps)
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.narrow):
+        with torch.autocast("cpu", self.narrow, enabled=self.narrow is not None):
             loss = self.run(x, y)
         self.scaler.scale(loss).backward()
         if task.clip:

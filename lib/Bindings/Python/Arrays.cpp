@@ -20,17 +20,39 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-Framework python::frameworkOf(nb::handle object) {
-  // The class says it without an import of what may not be there.
-  nb::object module = nb::getattr(object.type(), "__module__", nb::none());
-  const char *name =
+/// Whether `name` is the module `package` or one inside it.
+static bool isOf(std::string_view name, std::string_view package) {
+  return name.starts_with(package) &&
+         (name.size() == package.size() || name[package.size()] == '.');
+}
+
+/// The framework of a class by its module, which says it without an import of
+/// what may not be there; none where it is somebody else's class.
+static std::optional<Framework> frameworkOfClass(nb::handle type) {
+  nb::object module = nb::getattr(type, "__module__", nb::none());
+  const char *text =
       PyUnicode_Check(module.ptr()) ? PyUnicode_AsUTF8(module.ptr()) : nullptr;
-  std::string_view text = name ? name : "";
-  if (text.starts_with("torch"))
+  std::string_view name = text ? text : "";
+  if (isOf(name, "torch"))
     return Framework::PyTorch;
-  if (text.starts_with("cupy"))
+  if (isOf(name, "cupy"))
     return Framework::CuPy;
-  return text.starts_with("jax") ? Framework::Jax : Framework::NumPy;
+  if (isOf(name, "jax") || isOf(name, "jaxlib"))
+    return Framework::Jax;
+  if (isOf(name, "numpy") || isOf(name, "builtins"))
+    return Framework::NumPy;
+  return std::nullopt;
+}
+
+Framework python::frameworkOf(nb::handle object) {
+  nb::handle type = object.type();
+  if (std::optional<Framework> known = frameworkOfClass(type))
+    return *known;
+  // A class of the user's, which may be made of a framework's.
+  for (nb::handle base : nb::tuple(type.attr("__mro__")))
+    if (std::optional<Framework> known = frameworkOfClass(base))
+      return *known;
+  return Framework::NumPy;
 }
 
 //===----------------------------------------------------------------------===//
@@ -56,23 +78,48 @@ static void copyInOrder(const nb::ndarray<nb::ro> &array, size_t axis,
                 bytes, target);
 }
 
+static bool isMasked(nb::handle object) {
+  nb::object module = nb::getattr(object.type(), "__module__", nb::none());
+  return PyUnicode_Check(module.ptr()) &&
+         std::string_view(nb::str(module).c_str()).starts_with("numpy.ma");
+}
+
+nb::object python::plainTensor(nb::object tensor) {
+  auto says = [&](const char *question) {
+    nb::object answer = nb::getattr(tensor, question, nb::none());
+    return PyObject_IsTrue(answer.ptr()) == 1;
+  };
+  // PyTorch's DLPack refuses what is part of a graph of gradients, and gives
+  // the bytes of a tensor that is the negative of what lies there.
+  if (says("requires_grad"))
+    tensor = tensor.attr("detach")();
+  if (nb::hasattr(tensor, "is_neg") && nb::cast<bool>(tensor.attr("is_neg")()))
+    tensor = tensor.attr("resolve_neg")();
+  return tensor;
+}
+
 Buffer python::toBuffer(nb::handle object, const std::string &input) {
   if (nb::isinstance<SharedResult>(object))
     return *nb::cast<SharedResult &>(object).buffer;
   nb::object held = nb::borrow(object);
-  // PyTorch's DLPack refuses what is part of a graph of gradients.
-  if (frameworkOf(held) == Framework::PyTorch &&
-      nb::cast<bool>(held.attr("requires_grad")))
-    held = held.attr("detach")();
+  if (frameworkOf(held) == Framework::PyTorch)
+    held = plainTensor(held);
+  if (isMasked(held))
+    throw StatusError(
+        wrongInput(input, "is a masked array, whose mask no model takes; fill "
+                          "it with a value (filled()) first"));
   bool brain = false;
   nb::ndarray<nb::ro> array;
-  if (!nb::try_cast(held, array)) {
-    // A number, a list of numbers, or a type that NumPy does not export, since
-    // another package brought it.
+  if (!nb::hasattr(held, "__dlpack__") || !nb::try_cast(held, array)) {
+    // A number, a list of numbers, what speaks the buffer protocol alone (NumPy
+    // reads also what does not tell its strides), or a type that NumPy does not
+    // export, since another package brought it.
     try {
       held = nb::module_::import_("numpy").attr("asarray")(held);
-    } catch (nb::python_error &) {
-      throw StatusError(wrongInput(input, "is no array"));
+    } catch (nb::python_error &error) {
+      std::string why = nb::str(error.value()).c_str();
+      throw StatusError(
+          wrongInput(input, "is no array: " + why.substr(0, why.find('\n'))));
     }
     nb::object dtype = held.attr("dtype");
     nb::str type{nb::handle(dtype)};

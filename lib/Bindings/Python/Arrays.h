@@ -37,6 +37,10 @@ struct SharedResult {
 /// The framework of `object`; NumPy for all that are none of the others.
 Framework frameworkOf(nanobind::handle object);
 
+/// A tensor of PyTorch as DLPack may have it: without a graph of gradients, its
+/// values those that lie in its memory.
+nanobind::object plainTensor(nanobind::object tensor);
+
 /// A buffer with the elements of `object`: its own bytes, which it is kept
 /// alive for, where they are contiguous and aligned to an element, else a copy;
 /// of a SharedResult its buffer.

@@ -61,9 +61,11 @@ Function::Call Function::bind(const nb::args &positional,
     arrays.emplace_back(declared[i].name, positional[i]);
   for (auto [key, value] : named) {
     auto input = nb::cast<std::string>(key);
-    for (size_t i = 0; i < positional.size(); ++i)
-      if (declared[i].name == input)
-        throw wrong("input '" + input + "' was given twice");
+    auto found = std::ranges::find(declared, input, &ModelInput::name);
+    if (found == declared.end())
+      throw wrong("has no input '" + input + "'");
+    if (size_t(found - declared.begin()) < positional.size())
+      throw wrong("input '" + input + "' was given twice");
     arrays.emplace_back(std::move(input), value);
   }
   Call call;

@@ -143,13 +143,8 @@ static bool ordersMemory(Framework framework) {
 
 /// The array itself, or of those that can a copy without gaps.
 static nb::object withoutGaps(nb::handle object, Framework framework) {
-  if (framework == Framework::PyTorch) {
-    nb::object tensor = nb::borrow(object);
-    // PyTorch's DLPack refuses what is part of a graph of gradients.
-    if (isTruthy(tensor.attr("requires_grad")))
-      tensor = tensor.attr("detach")();
-    return tensor.attr("contiguous")();
-  }
+  if (framework == Framework::PyTorch)
+    return plainTensor(nb::borrow(object)).attr("contiguous")();
   if (framework == Framework::CuPy)
     return nb::module_::import_("cupy").attr("ascontiguousarray")(object);
   return nb::borrow(object);

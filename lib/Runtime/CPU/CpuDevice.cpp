@@ -11,7 +11,11 @@
 #include "mpc/Runtime/Buffer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <mutex>
+
+#include <pthread.h>
 
 using namespace mpc;
 using namespace mpc::detail;
@@ -45,13 +49,28 @@ private:
 
 } // namespace
 
+/// Whether threads were started that are not there in this process, since it is
+/// a child that was forked behind them. GNU's OpenMP waits for them for ever;
+/// LLVM's begins anew.
+static std::atomic<bool> lostThreads = false;
+
+static void heedForks() {
+#ifndef __clang__
+  static std::once_flag once;
+  std::call_once(once, [] {
+    (void)pthread_atfork(nullptr, nullptr, [] { lostThreads = true; });
+  });
+#endif
+}
+
 /// Runs one launch; `scratch` holds `tasks` pieces of `scratchStride` bytes.
 static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
                       char *scratch, size_t scratchStride) {
-  if (tasks <= 1) {
+  if (tasks <= 1 || lostThreads) {
     launch.function(buffers, 0, launch.items, scratch);
     return;
   }
+  heedForks();
   int threads = static_cast<int>(tasks);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int64_t task = 0; task < tasks; ++task) {

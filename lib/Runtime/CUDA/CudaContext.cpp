@@ -54,6 +54,15 @@ CudaContext::create(const CudaDriver &driver, int ordinal) {
           "cuDevicePrimaryCtxRetain", where);
       !status.ok())
     return status;
+  CudaScope scope(*made);
+  if (!scope.ok())
+    return scope.status();
+  // Does not wait for the default stream, nor that for it.
+  if (Status status =
+          made->check(driver.streamCreate(&made->queue, kCuStreamNonBlocking),
+                      "cuStreamCreate", where);
+      !status.ok())
+    return status;
   if (!pools)
     return made;
   // A pool of our own, which keeps what is given back: other users of the
@@ -75,6 +84,10 @@ CudaContext::create(const CudaDriver &driver, int ordinal) {
 }
 
 CudaContext::~CudaContext() {
+  if (queue) {
+    CudaScope scope(*this);
+    (void)cu.streamDestroy(queue);
+  }
   // Destroying a pool waits for nothing: pieces under way go first.
   if (pool)
     (void)cu.memPoolDestroy(pool);

@@ -42,6 +42,13 @@ public:
     return toStatus(cu, error, call, where);
   }
 
+  /// The stream in whose order programs get and give back their memory, which
+  /// does nothing else but fill it. Memory goes from a stream to itself for
+  /// certain, to another only where the driver knows that it was given back:
+  /// were each program to use a stream of its own, the pool would grow with
+  /// them.
+  CuHandle memoryQueue() const { return queue; }
+
   /// At least one byte, in the order of `stream`, to be given back in its order
   /// too. `keep` lives as long as the memory. The context must be current.
   Result<std::shared_ptr<void>> allocate(size_t bytes, CuHandle stream,
@@ -58,6 +65,7 @@ private:
   CuHandle context = nullptr;
   /// Null where the device has no memory in the order of streams.
   CuHandle pool = nullptr;
+  CuHandle queue = nullptr;
   int64_t sharedBytes = 0, threads = 0, processors = 0, blocks[3] = {};
 };
 

@@ -12,7 +12,7 @@ using namespace mpc;
 using namespace mpc::detail;
 
 Result<std::unique_ptr<CudaInstance>>
-CudaInstance::create(std::shared_ptr<CudaContext> context,
+CudaInstance::create(const std::shared_ptr<CudaContext> &context,
                      const Program &program, const CudaLaunches &launches) {
   const CudaDriver &cu = context->driver();
   std::unique_ptr<CudaInstance> made(
@@ -32,9 +32,10 @@ CudaInstance::create(std::shared_ptr<CudaContext> context,
     }
   int64_t arena = alignOnDevice(program.arenaBytes);
   int64_t scratch = launches.scratchBytes();
+  CuHandle queue = context->memoryQueue();
   Result<std::shared_ptr<void>> block = context->allocate(
-      size_t(arena + scratch + launches.workspaceBytes()), made->last,
-      made->stream, program.name + ": intermediate memory");
+      size_t(arena + scratch + launches.workspaceBytes()), queue,
+      /*keep=*/nullptr, program.name + ": intermediate memory");
   if (!block.ok())
     return block.status();
   made->block = std::move(*block);
@@ -42,10 +43,9 @@ CudaInstance::create(std::shared_ptr<CudaContext> context,
   made->memory.scratch = made->memory.arena + CuAddress(arena);
   made->memory.workspace = made->memory.scratch + CuAddress(scratch);
   if (scratch)
-    if (Status status =
-            context->check(cu.memsetD8Async(made->memory.scratch, 0,
-                                            size_t(scratch), made->last),
-                           "cuMemsetD8Async", program.name);
+    if (Status status = context->check(
+            cu.memsetD8Async(made->memory.scratch, 0, size_t(scratch), queue),
+            "cuMemsetD8Async", program.name);
         !status.ok())
       return status;
   CuHandle event = nullptr;
@@ -56,7 +56,7 @@ CudaInstance::create(std::shared_ptr<CudaContext> context,
     return status;
   made->done = CudaEvent(context, event);
   // The first run, on whatever stream, waits for the memory above.
-  if (Status status = context->check(cu.eventRecord(event, made->last),
+  if (Status status = context->check(cu.eventRecord(event, queue),
                                      "cuEventRecord", program.name);
       !status.ok())
     return status;
@@ -309,8 +309,10 @@ Status CudaInstance::place(std::span<const Buffer> arguments,
   if (missing) {
     const CudaDriver &cu = context->driver();
     CuHandle own = stream->handle();
-    Result<std::shared_ptr<void>> made = context->allocate(
-        size_t(missing), own, stream, program.name + ": inputs and outputs");
+    CudaStream queue(context, context->memoryQueue());
+    Result<std::shared_ptr<void>> made =
+        context->allocate(size_t(missing), queue.handle(), /*keep=*/nullptr,
+                          program.name + ": inputs and outputs");
     if (!made.ok())
       return made.status();
     CuAddress next = toCuAddress(made->get());
@@ -322,6 +324,8 @@ Status CudaInstance::place(std::span<const Buffer> arguments,
       }
     });
     // Whatever stream runs next waits for the memory, as for the run before.
+    if (Status status = stream->follow(queue); !status.ok())
+      return status;
     if (Status status =
             context->check(cu.streamWaitEvent(own, done.get(), /*flags=*/0),
                            "cuStreamWaitEvent", program.name);
@@ -371,16 +375,17 @@ Status CudaInstance::copyIn(std::span<const Buffer> arguments, CuHandle queue) {
 Status CudaInstance::copyOut(std::span<const Buffer> results, CuHandle queue) {
   const CudaDriver &cu = context->driver();
   for (size_t i = 0; i < results.size(); ++i) {
-    // A handle to the same bytes: what a result's buffer holds is written.
-    Buffer to = results[i];
+    const Buffer &to = results[i];
     auto home = CuAddress(to.address());
     if (memory.results[i] == home || !to.size())
       continue;
     CuResult error =
         to.onDevice()
             ? cu.memcpyDtoDAsync(home, memory.results[i], to.size(), queue)
-            : cu.memcpyDtoHAsync(to.data(), memory.results[i], to.size(),
-                                 queue);
+            // A handle to the same bytes: what a result's buffer holds is
+            // written.
+            : cu.memcpyDtoHAsync(Buffer(to).data(), memory.results[i],
+                                 to.size(), queue);
     if (Status status = context->check(
             error, to.onDevice() ? "cuMemcpyDtoDAsync" : "cuMemcpyDtoHAsync",
             program.name + ": output '" + program.results[i].name + "'");

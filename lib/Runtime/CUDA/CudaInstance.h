@@ -29,7 +29,7 @@ public:
   static constexpr size_t kMostGraphs = 32;
 
   static Result<std::unique_ptr<CudaInstance>>
-  create(std::shared_ptr<CudaContext> context, const Program &program,
+  create(const std::shared_ptr<CudaContext> &context, const Program &program,
          const CudaLaunches &launches);
   /// Waits for the last run.
   ~CudaInstance();

@@ -265,12 +265,9 @@ Status CudaLaunches::uploadConstants() {
     return {};
   }
   std::string where = program->name + ": constants";
-  Result<std::shared_ptr<CudaStream>> stream = CudaStream::create(context);
-  if (!stream.ok())
-    return stream.status();
-  CuHandle queue = (*stream)->handle();
+  CuHandle queue = context->memoryQueue();
   Result<std::shared_ptr<void>> memory =
-      context->allocate(size_t(bytes), queue, *stream, where);
+      context->allocate(size_t(bytes), queue, /*keep=*/nullptr, where);
   if (!memory.ok())
     return memory.status();
   constantMemory = std::move(*memory);

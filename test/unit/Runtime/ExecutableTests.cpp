@@ -15,6 +15,9 @@
 #include <atomic>
 #include <thread>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 using namespace mpc;
 
 namespace {
@@ -119,10 +122,27 @@ TEST(Executable, RunsLaunchesInOrder) {
   }
 }
 
+TEST(Executable, AForkedChildRuns) {
+  Executable executable = *makeExecutable(makeProgram(), 3);
+  std::array inputs = {makeInput(3)};
+  ASSERT_TRUE(executable.run(inputs).ok());
+  pid_t child = fork();
+  if (child == 0) {
+    // Ends a child that waits for threads of its parent.
+    alarm(20);
+    Result<std::vector<Buffer>> results = executable.run(inputs);
+    _exit(results.ok() && results->front().as<float>()[1] == 2 * 4 + 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(Executable, ConcurrentRunsDoNotMeet) {
   Executable executable = *makeExecutable(makeProgram(), 2);
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int round = 0; round < 20; ++round) {

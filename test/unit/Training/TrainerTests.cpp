@@ -297,6 +297,8 @@ TEST_F(TrainerTest, RefusesGradientsOutOfPlace) {
   EXPECT_NE(messageOf(trainer.gradients().status()).find("forwardBackward()"),
             std::string::npos);
   EXPECT_FALSE(trainer.setGradients({}).ok());
+  EXPECT_NE(messageOf(trainer.apply()).find("forwardBackward()"),
+            std::string::npos);
   ASSERT_TRUE(
       trainer.forwardBackward(firstBatch(trainer, points(kBatch, 4))).ok());
   std::vector<NamedTensor> gradients = *trainer.gradients();

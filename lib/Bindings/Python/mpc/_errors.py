@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class Error(Exception):
@@ -19,6 +20,11 @@ class Error(Exception):
         if hasattr(self, "add_note"):
             for note in self.notes:
                 self.add_note(note)
+
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A worker's error comes back to the process that started it.
+        return type(self), (self.where, self.text, self.notes)
 
 
 class InvalidArgument(Error, ValueError):

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import statistics
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _mpc, _program
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, Unavailable
 from ._policy import Policy, PolicyLike, as_policy, for_target
 from ._reports import CheckReport, Explanation
 from ._source import source
@@ -59,6 +61,34 @@ def device_of(arrays: Iterable[Any]) -> str | None:
     return None
 
 
+# What holds objects of the extension and may be held itself by what outlives the interpreter: the caches
+# of Dynamo and JAX.
+_holders: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def release_at_exit(holder: Any) -> None:
+    """Has `holder._release()` called where the interpreter ends."""
+    _holders.add(holder)
+
+
+@atexit.register
+def _release_all() -> None:
+    for holder in list(_holders):
+        holder._release()
+
+
+class _Ended:
+    """What stands for a function where the interpreter ends."""
+
+    inputs: list[Any] = []
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise Unavailable("", "the interpreter ends, and functions of mpc with it")
+
+    def __getattr__(self, name: str) -> Any:
+        return self()
+
+
 @dataclass(frozen=True)
 class _LoadedFile:
     """What stands for the model of a loaded function."""
@@ -85,6 +115,21 @@ class Function:
                  flags: Sequence[str]):
         # `flags` are those of the program mpc for the same compile.
         self._made, self._policy, self._model, self._flags = made, policy, model, list(flags)
+        release_at_exit(self)
+
+    def _release(self) -> None:
+        """Frees what was compiled: no call comes any more."""
+        self._made, self._model = _Ended(), _LoadedFile(self._model.name)  # type: ignore[assignment]
+
+    def __copy__(self) -> Function:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Function:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise InvalidArgument(self._model.name, "is a compiled function, which is not pickled; save() it as .mpcx and "
+                              "mpc.load() that where it runs, or compile there")
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         return self._made(*arrays, **named)
@@ -226,8 +271,9 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
     """A model as a function of arrays.
 
     `model`: a path (.onnx, .mlir), ONNX bytes, text of the mpc or StableHLO dialect, a
-    `torch.nn.Module` or a JAX function; the last two are traced on `example`. Given an `example`,
-    it is compiled for its shapes now, else at the first call.
+    `torch.nn.Module`, a program of `torch.export` or a JAX function; the last three are traced on
+    `example`, an exported program without one on its own. Given an `example`, it is compiled for its
+    shapes now, else at the first call.
 
     `policy`: an `mpc.Policy` or what makes one: a built-in policy's name, a path that ends in .json,
     or "auto" for what suits the device; None takes that of `with mpc.policy(...)`, else the global

@@ -6,10 +6,8 @@ Sizes are those of a call: a graph with symbolic ones is propagated anew for eac
 
 from __future__ import annotations
 
-import atexit
 import operator
 import re
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +17,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._aten import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
+from ._function import release_at_exit
 
 HOST = torch.device("cpu")
 # What says where and how a tensor lies, which is mpc's matter.
@@ -349,16 +348,6 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
 # ===----------------------------------------------------------------------=== #
 
 
-_graphs: weakref.WeakSet[Graph] = weakref.WeakSet()
-
-
-@atexit.register
-def _release() -> None:
-    """Dynamo keeps what it compiled beyond the end of the interpreter; the functions end before."""
-    for graph in list(_graphs):
-        graph.release()
-
-
 class Graph:
     """A graph as a function of lists of arguments, compiled at the first call for each set of sizes.
 
@@ -372,9 +361,9 @@ class Graph:
         self._symbolic = is_symbolic(module.graph)
         self._made: dict[Any, Callable[[Sequence[Any]], list[Any]]] = {}
         self._only: Callable[[Sequence[Any]], list[Any]] | None = None
-        _graphs.add(self)
+        release_at_exit(self)
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Frees what was compiled; a later call would compile anew."""
         self._only = None
         self._made.clear()

@@ -112,13 +112,20 @@ def from_torch(options: _mpc.OptimizerOptions, parameters: Sequence[str], state:
     Hyperparameters are part of the compiled step: they must be the same, but the learning rate,
     which follows the schedule.
     """
+    if not {"param_groups", "state"} <= set(given):
+        raise InvalidArgument("optimizer", "is no state of torch's, which has param_groups and state")
     groups = given["param_groups"]
     indices = [index for group in groups for index in group["params"]]
     if len(indices) != len(parameters):
         raise InvalidArgument("optimizer", f"has the state of {len(indices)} parameters, but {len(parameters)} are "
                               "trained")
     wanted = param_group(options, 0, parameters)
+    # What a scheduler of torch's writes into a group is not asked for.
+    others = {key for kind in _NUMBERS for _, key, _ in _NUMBERS[kind]} | {"betas"}
     for group in groups:
+        if foreign := sorted((others - set(wanted)).intersection(group)):
+            raise InvalidArgument("optimizer", f"has {foreign[0]} in its state, which {options.kind} has not: it is of "
+                                  "another optimizer")
         for key, value in wanted.items():
             held: Any = group.get(key, value)
             same = tuple(held) == value if key == "betas" else held == value

@@ -13,6 +13,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Union
 
 from . import _mpc
@@ -22,6 +23,20 @@ PolicyLike = Union[str, "os.PathLike[str]", Mapping[str, Any], "Policy"]
 
 _lock = threading.Lock()
 _folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """The types of a policy. Nothing of the extension, since others keep policies beyond its end."""
+    compute: str
+    variable: str
+    store: str
+    accumulate: str
+    output: str
+
+    @classmethod
+    def of(cls, found: _mpc.PolicySummary) -> _Summary:
+        return cls(found.compute, found.variable, found.store, found.accumulate, found.output)
 
 
 class Policy:
@@ -43,7 +58,7 @@ class Policy:
                  layers: Mapping[str, Any] | None = None, name: str | None = None):
         self._builtin: str | None = None
         self._fields: dict[str, Any] = {}
-        self._summary: _mpc.PolicySummary | None = None
+        self._summary: _Summary | None = None
         if isinstance(policy, Policy):
             self._builtin, self._fields = policy._builtin, dict(policy._fields)
         elif isinstance(policy, Mapping):
@@ -75,9 +90,9 @@ class Policy:
     def _check(self) -> None:
         if self._builtin is None:
             self._fields.setdefault("name", "policy")
-            self._summary = _mpc.parse_policy(self.to_json(), str(self._fields["name"]))
+            self._summary = _Summary.of(_mpc.parse_policy(self.to_json(), str(self._fields["name"])))
         elif self._builtin != "auto":
-            self._summary = _mpc.read_policy(self._builtin)
+            self._summary = _Summary.of(_mpc.read_policy(self._builtin))
 
     @staticmethod
     def names() -> list[str]:
@@ -100,8 +115,8 @@ class Policy:
         fields = self._fields if self._builtin is None else {"extends": self._builtin}
         return json.dumps(fields, indent=indent)
 
-    def _known(self) -> _mpc.PolicySummary:
-        return self._summary or _mpc.read_policy(_mpc.best_policy(""))
+    def _known(self) -> _Summary:
+        return self._summary or _Summary.of(_mpc.read_policy(_mpc.best_policy("")))
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from ._errors import InvalidArgument
 
 
 def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
-    """A source for a path, ONNX bytes, `.mlir` text, a torch module or a JAX function."""
+    """A source for a path, ONNX bytes, `.mlir` text, a torch module or exported program, or a JAX function."""
     if isinstance(model, _mpc.ModelSource):
         return model
     if isinstance(model, (bytes, bytearray, memoryview)):
@@ -26,10 +26,12 @@ def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return _mpc.source_bytes(f"{type(model).__name__}.onnx", export_torch(torch, model, example))
+    if torch is not None and isinstance(model, torch.export.ExportedProgram):
+        return _mpc.source_bytes("exported.onnx", export_program(torch, model, example))
     if callable(model) and "jax" in sys.modules:
         return _mpc.source_bytes(f"{getattr(model, '__name__', 'function')}.mlir", _trace_jax(model, example))
     raise InvalidArgument("model", f"is a {type(model).__name__}, none of a path, ONNX bytes, .mlir text, "
-                          "a torch.nn.Module and a JAX function")
+                          "a torch.nn.Module, an exported program and a JAX function")
 
 
 def _from_bytes(data: bytes) -> _mpc.ModelSource:
@@ -48,13 +50,31 @@ def need(example: Sequence[Any], what: str) -> None:
 def export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
     """The module as ONNX, as it is called in inference."""
     need(example, "a torch.nn.Module")
-    training, buffer = module.training, io.BytesIO()
+    modes = {part: part.training for part in module.modules()}
     try:
-        # The exporter by tracing needs no package but torch.
-        with torch.no_grad():
-            torch.onnx.export(module.eval(), tuple(example), buffer, dynamo=False, opset_version=18)
+        return trace_torch(torch, module.eval(), example)
     finally:
-        module.train(training)
+        for part, training in modes.items():
+            part.training = training
+
+
+def export_program(torch: Any, program: Any, example: Sequence[Any]) -> bytes:
+    """A program of torch.export as ONNX, on the example that it was exported with where there is none."""
+    arguments, named = program.example_inputs or ((), {})
+    if not example and named:
+        raise InvalidArgument("model", "was exported with named arguments; give an array for each of its inputs")
+    module = program.module()
+    # It has the mode that it was exported in, and refuses to be asked.
+    module.train = module.eval = lambda *_: module
+    return trace_torch(torch, module, example or arguments)
+
+
+def trace_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
+    """The module as ONNX, in the mode in which it is."""
+    buffer = io.BytesIO()
+    # The exporter by tracing needs no package but torch.
+    with torch.no_grad():
+        torch.onnx.export(module, tuple(example), buffer, dynamo=False, opset_version=18)
     return buffer.getvalue()
 
 
@@ -62,20 +82,29 @@ def _trace_jax(function: Any, example: Sequence[Any]) -> bytes:
     import jax
 
     need(example, "a JAX function")
+    if jax.tree.structure(tuple(example)) != jax.tree.structure((0,) * len(example)):
+        raise InvalidArgument("model", "is a JAX function of trees of arrays; mpc.jax.jit() takes it, mpc.compile() "
+                              "one of arrays")
     return jax.jit(function, keep_unused=True).lower(*example).as_text().encode()
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether it is a tensor of PyTorch, which need not be there."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, getattr(torch, "Tensor", ()))
 
 
 def to_host(array: Any) -> Any:
     """An array on a GPU as one in host memory, a tensor as a tensor."""
-    return array.detach().cpu() if type(array).__module__.startswith("torch") else to_numpy(array)
+    return array.detach().cpu() if is_tensor(array) else to_numpy(array)
 
 
 def to_numpy(array: Any) -> Any:
     """An array of any framework as NumPy's; bfloat16 as its bits where NumPy has no such type."""
     import numpy as np
 
-    if type(array).__module__.startswith("torch"):
-        array = array.detach().cpu().contiguous()
+    if is_tensor(array):
+        array = array.detach().cpu().resolve_neg().contiguous()
         if str(array.dtype) == "torch.bfloat16":
             import torch
 

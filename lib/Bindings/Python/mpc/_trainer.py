@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
-from . import _communicator, _function, _mpc, _optimizer, _training_models
+from . import _communicator, _function, _mpc, _optimizer, _source, _training_models
 from ._errors import InvalidArgument
 from ._policy import Policy, PolicyLike
 
@@ -251,7 +251,11 @@ class Trainer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes what `state_dict` gave, or `model`, `optimizer` and `scaler` as torch has them; parts
         that are missing stay as they are. Hyperparameters but the learning rate must be the same.
-        Fails, and changes nothing, where a name, a shape or a hyperparameter is another."""
+        Fails, and changes nothing, where a name, a shape or a hyperparameter is another; what else a torch
+        module has in its state is not read."""
+        _need_parts("state", state, ("model", "optimizer", "scaler", "trainer"))
+        for part in state.values():
+            _need_parts("state", part)
         scaler = self._made.scaler_state()
         if state.get("scaler"):
             self._made.set_scaler_state({name: float(value) for name, value in state["scaler"].items()})
@@ -275,12 +279,19 @@ class Trainer:
                 if public not in given["model"]:
                     raise InvalidArgument(f"parameter '{public}'", "is missing in the state of the model")
                 state[name] = given["model"][public]
+            known = {self._model.name(name) for name in [*self._names, *self._statistics]} | self._model.others()
+            if unknown := sorted(set(given["model"]) - known):
+                raise InvalidArgument(f"parameter '{unknown[0]}'", "is none of this training")
         if given.get("optimizer"):
             arrays, steps = _optimizer.from_torch(self._options.optimizer, self._order, state, given["optimizer"])
             state.update(arrays)
             if steps is not None:
                 state["step"] = _like(state["step"], steps)
         return state
+
+    def __reduce__(self) -> Any:
+        raise InvalidArgument(self._model.source.name, "is in training, which is not pickled or copied; state_dict() "
+                              "is, and load_state_dict() of a trainer of the same model takes it")
 
     def sync(self) -> Any:
         """Gives the weights back: a torch module gets its parameters and running statistics and is
@@ -334,6 +345,15 @@ def _choose_schedule(options: _mpc.ScheduleOptions, text: str, rate: float) -> N
         raise InvalidArgument("schedule", f"is {kind}, which ends: give its length in updates, '{kind},steps=N'")
 
 
+def _need_parts(what: str, given: Any, parts: Sequence[str] | None = None) -> None:
+    """Refuses what is no mapping, or has other keys than `parts`."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(what, f"holds a {type(given).__name__} where a mapping is wanted")
+    for name in given:
+        if parts is not None and name not in parts:
+            raise InvalidArgument(what, f"has a part '{name}', none of {', '.join(parts)}")
+
+
 def _metrics(found: tuple[float, float | None, int]) -> dict[str, Any]:
     return dict(zip(("loss", "accuracy", "batches"), found))
 
@@ -349,7 +369,7 @@ def _labels(array: Any, wanted: str) -> Any:
     held = str(getattr(array, "dtype", "")).removeprefix("torch.")
     if name is None or held == name or held not in (*_INTEGERS.values(), "uint8", "uint16", "uint32"):
         return array
-    if type(array).__module__.startswith("torch"):
+    if _source.is_tensor(array):
         import torch
 
         return array.to(getattr(torch, name))

@@ -36,6 +36,10 @@ class TrainedModel:
         """Trained parameters in the order in which an optimizer counts them."""
         return list(parameters)
 
+    def others(self) -> set[str]:
+        """Names that a state of the model may have beside what is trained."""
+        return set()
+
     def flatten(self, batch: Sequence[Any]) -> list[Any]:
         """The arrays of a batch, labels last."""
         if len(batch) == 1 and isinstance(batch[0], (tuple, list)):
@@ -107,6 +111,9 @@ class TorchModule(TrainedModel):
         if unknown := sorted(set(parameters) - set(names)):
             raise InvalidArgument("module", f"has no parameters {', '.join(unknown)}, which the exporter wrote")
         return [name for name in names if name in parameters]
+
+    def others(self) -> set[str]:
+        return set(self._module.state_dict())
 
     def sync(self, weights: Mapping[str, Any], updates: int) -> Any:
         torch, done = self._torch, updates - self._updates

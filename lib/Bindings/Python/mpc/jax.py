@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -58,6 +59,11 @@ class _Program:
         self._donated = {f"arg{i}" for i in donated}
         self._numbers = list(donated)
         self._made: _mpc.Function | None = None
+        _function.release_at_exit(self)
+
+    def _release(self) -> None:
+        """Frees what was compiled; a later call would compile anew."""
+        self._made = None
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
         if self._made is None:
@@ -91,7 +97,8 @@ def _is_float(kind: Any) -> bool:
 
 
 def _like(kind: Any) -> Any:
-    return jax.ShapeDtypeStruct(kind.shape, kind.dtype)
+    # What comes from a number of Python takes the type of what it meets.
+    return jax.ShapeDtypeStruct(kind.shape, kind.dtype, weak_type=getattr(kind, "weak_type", False))
 
 
 def _run(program: _Program, leaves: Sequence[Any]) -> list[Any]:
@@ -183,58 +190,128 @@ class _Differentiable:
 # ===----------------------------------------------------------------------=== #
 
 
-def _numbers(given: int | Sequence[int]) -> set[int]:
-    return {given} if isinstance(given, int) else set(given)
+class _Chosen:
+    """Arguments by number, counted from the end where negative, or by name; either stands for the other."""
+
+    def __init__(self, function: Callable[..., Any], numbers: int | Sequence[int], names: str | Iterable[str]):
+        self._numbers = {numbers} if isinstance(numbers, int) else set(numbers)
+        self._names = {names} if isinstance(names, str) else set(names)
+        try:
+            kinds = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            return
+        places = [kind.name for kind in kinds if kind.kind is kind.POSITIONAL_OR_KEYWORD]
+        if all(kind.kind is not kind.VAR_POSITIONAL for kind in kinds):
+            self._numbers = {i + len(places) if i < 0 else i for i in self._numbers}
+        by_name = {places.index(name) for name in self._names if name in places}
+        self._names |= {places[i] for i in self._numbers if -len(places) <= i < len(places)}
+        self._numbers |= by_name
+
+    def numbers(self, count: int) -> set[int]:
+        return {i % count for i in self._numbers if -count <= i < count}
+
+    def names(self, named: Iterable[str]) -> list[str]:
+        return sorted(self._names.intersection(named))
+
+
+def _is_key(kind: Any) -> bool:
+    # Of a type that is no type of NumPy's, which are asked first: each call asks for each leaf.
+    return not isinstance(kind.dtype, np.dtype) and bool(jax.dtypes.issubdtype(kind.dtype, jax.dtypes.prng_key))
+
+
+def _leaf(value: Any) -> Any:
+    return value if isinstance(value, jax.Array) else jax.numpy.array(value)
+
+
+class _Flat:
+    """A function of trees as one of a list of leaves. Keys of random numbers are the integers that they
+    are made of, in both directions; what comes out is known behind the trace."""
+
+    def __init__(self, function: Callable[..., Any], tree: Any, leaves: Sequence[Any], places: Sequence[int],
+                 fixed: Sequence[tuple[int, Any]], fixed_names: dict[str, Any]):
+        self._function, self._tree, self._places = function, tree, places
+        self._fixed, self._fixed_names = fixed, fixed_names
+        self._keys = [jax.random.key_impl(leaf) if _is_key(leaf) else None for leaf in leaves]
+        self._results: Any = None
+        self._result_keys: list[Any] = []
+        self.__name__ = getattr(function, "__name__", "function")
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        given, named = jax.tree.unflatten(self._tree, self._wrap(leaves, self._keys))
+        arguments = dict([*zip(self._places, given), *self._fixed])
+        found = self._function(*(arguments[i] for i in range(len(arguments))), **named, **self._fixed_names)
+        results, self._results = jax.tree.flatten(found)
+        results = [_leaf(result) for result in results]
+        self._result_keys = [jax.random.key_impl(result) if _is_key(result) else None for result in results]
+        return self.bits(results)
+
+    @staticmethod
+    def bits(leaves: Sequence[Any]) -> list[Any]:
+        return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
+
+    @staticmethod
+    def _wrap(leaves: Sequence[Any], keys: Sequence[Any]) -> list[Any]:
+        return [leaf if key is None else jax.random.wrap_key_data(leaf, impl=key) for leaf, key in zip(leaves, keys)]
+
+    def tree(self, results: Sequence[Any]) -> Any:
+        return jax.tree.unflatten(self._results, self._wrap(results, self._result_keys))
 
 
 def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, static_argnums: int | Sequence[int] = (),
-        donate_argnums: int | Sequence[int] = (), **options: Any) -> Callable[..., Any]:
+        static_argnames: str | Iterable[str] = (), donate_argnums: int | Sequence[int] = (),
+        donate_argnames: str | Iterable[str] = (), **options: Any) -> Callable[..., Any]:
     """`function`, traced by JAX for each new set of shapes and static values, compiled by mpc.
 
-    Takes and returns trees of arrays as `jax.jit` does. Arguments of `static_argnums` are Python
-    values that the trace sees. `policy` and further `options` are those of `mpc.compile`; without a
-    policy that which is in force here, where `jit` is called.
+    Takes and returns trees of arrays as `jax.jit` does. Arguments of `static_argnums` and
+    `static_argnames` are Python values that the trace sees; they are hashable. `policy` and further
+    `options` are those of `mpc.compile`; without a policy that which is in force here, where `jit` is
+    called.
 
     Under `jax.grad`, `jax.vjp` and `jax.value_and_grad` the forward and the backward pass are
     programs of mpc too; inside of `jax.jit` and `jax.vmap` it is a call of the host. Forward mode
     (`jax.jvp`) and gradients of gradients are of the function inside.
 
-    Arrays of `donate_argnums` are deleted by the call. Those that a function with donated arguments
-    returned are written in place where a result has their type and nobody else reads their memory;
-    others are copied, since JAX may have it from NumPy.
+    Arrays of `donate_argnums` and `donate_argnames` are deleted by the call. Those that a function with
+    donated arguments returned are written in place where a result has their type and nobody else reads
+    their memory; others are copied, since JAX may have it from NumPy.
 
     Compiles and runs release the interpreter's lock; any thread may call.
     """
-    static, donated = _numbers(static_argnums), _numbers(donate_argnums)
+    static = _Chosen(function, static_argnums, static_argnames)
+    donated = _Chosen(function, donate_argnums, donate_argnames)
     options["policy"] = as_policy(policy)
-    compiled: dict[Any, tuple[_Differentiable, Any]] = {}
+    compiled: dict[Any, tuple[_Differentiable, _Flat]] = {}
+
+    def make(leaves: Sequence[Any], arguments: Sequence[Any], named: dict[str, Any], places: Sequence[int],
+             flat: _Flat) -> tuple[_Differentiable, _Flat]:
+        counts = [len(jax.tree.leaves(arguments[i])) for i in places]
+        counts += [len(jax.tree.leaves(named[name])) for name in sorted(named)]
+        given = [i in donated.numbers(len(arguments)) for i in places]
+        given += [bool(donated.names([name])) for name in sorted(named)]
+        offered = [n for k, is_given in enumerate(given) if is_given
+                   for n in range(sum(counts[:k]), sum(counts[:k + 1]))]
+        return _Differentiable(flat, [_like(leaf) for leaf in leaves], offered, options), flat
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
-        fixed = tuple((i, arguments[i]) for i in sorted(static) if i < len(arguments))
-        places = [i for i in range(len(arguments)) if i not in static]
+        numbers = static.numbers(len(arguments))
+        fixed = tuple((i, arguments[i]) for i in sorted(numbers))
+        fixed_names = {name: named.pop(name) for name in static.names(named)}
+        places = [i for i in range(len(arguments)) if i not in numbers]
         leaves, tree = jax.tree.flatten(([arguments[i] for i in places], named))
-        leaves = [leaf if isinstance(leaf, jax.Array) else jax.numpy.array(leaf) for leaf in leaves]
-        key = fixed, tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-        if key not in compiled:
-            shape = None
-
-            def flat(*flat_leaves: Any) -> Any:
-                nonlocal shape
-                given, keywords = jax.tree.unflatten(tree, flat_leaves)
-                given = list(given)
-                for i, value in fixed:
-                    given.insert(i, value)
-                results, shape = jax.tree.flatten(function(*given, **keywords))
-                return results
-
-            flat.__name__ = getattr(function, "__name__", "function")
-            counts = [len(jax.tree.leaves(arguments[i])) for i in places]
-            offered = [n for k, i in enumerate(places) if i in donated
-                       for n in range(sum(counts[:k]), sum(counts[:k + 1]))]
-            made = _Differentiable(flat, [_like(leaf) for leaf in leaves], offered, options)
-            compiled[key] = made, shape
-        made, shape = compiled[key]
-        return jax.tree.unflatten(shape, made(leaves))
+        leaves = [_leaf(leaf) for leaf in leaves]
+        kinds = tuple((leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False)) for leaf in leaves)
+        key = fixed, tuple(fixed_names.items()), tree, kinds
+        try:
+            found = compiled.get(key)
+        except TypeError as error:
+            raise InvalidArgument(getattr(function, "__name__", "function"),
+                                  f"has a static argument that is no key of a dictionary: {error}") from None
+        bits = _Flat.bits(leaves)
+        if found is None:
+            flat = _Flat(function, tree, leaves, places, fixed, fixed_names)
+            found = compiled[key] = make(bits, arguments, named, places, flat)
+        made, flat = found
+        return flat.tree(made(bits))
 
     return call

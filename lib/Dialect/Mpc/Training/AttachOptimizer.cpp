@@ -12,6 +12,8 @@
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Support/StepNames.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mpc;
 
@@ -76,6 +78,22 @@ const OptimizerKind *findOptimizer(StringRef name) {
 bool isFlag(StringRef name) {
   return llvm::is_contained({"nesterov", "amsgrad", "centered", "maximize"},
                             name);
+}
+
+constexpr StringLiteral kShare = "at least 0 and less than 1",
+                        kNotNegative = "finite and not negative",
+                        kFinite = "finite";
+
+/// Where a number of an optimizer makes sense, in words.
+StringRef rangeOf(StringRef name) {
+  if (name == "beta1" || name == "beta2" || name == "alpha")
+    return kShare;
+  return name == "dampening" ? kFinite : kNotNegative;
+}
+
+bool isIn(double value, StringRef range) {
+  return std::isfinite(value) && (range == kFinite || value >= 0) &&
+         (range != kShare || value < 1);
 }
 
 /// The op's attributes that are numbers of the optimizer.
@@ -150,6 +168,9 @@ struct AttachOptimizerPass
       if (digits.getAsDouble(value))
         return fail() << "number '" << name << "' of optimizer '" << kind->name
                       << "' is '" << digits << "', which is no number";
+      if (StringRef range = rangeOf(name); !isIn(value, range))
+        return fail() << "number '" << name << "' of optimizer '" << kind->name
+                      << "' is " << digits << ", but must be " << range;
       set(name, value);
     }
     double decay = weightDecay;

@@ -113,6 +113,25 @@ TEST_F(CudaProgram, TheFirstRunCapturesWithoutWaiting) {
     EXPECT_TRUE(run.inGraph) << run.kernel;
 }
 
+TEST_F(CudaProgram, ProgramsThatComeAndGoLeaveNothingAndNeedNoMoreMemory) {
+  Fixture on;
+  auto cycle = [&] {
+    Executable passing = *makeCudaExecutable(on.device, makeCudaProgram());
+    std::array inputs = {makeVector(3)};
+    ASSERT_TRUE(passing.run(inputs).ok());
+    std::array there = {on.upload(5)};
+    std::array outputs = {on.allocate()};
+    ASSERT_TRUE(passing.runAsync(there, outputs, on.stream).ok());
+  };
+  cycle();
+  std::vector<std::string> before = alive();
+  size_t bytes = poolBytes();
+  for (int i = 0; i < 100; ++i)
+    cycle();
+  EXPECT_EQ(alive(), before);
+  EXPECT_EQ(poolBytes(), bytes);
+}
+
 TEST_F(CudaProgram, KernelsThatAreTimedOrCheckedDoNotOverlap) {
   Fixture on;
   std::array inputs = {makeVector(3)};
@@ -205,6 +224,7 @@ TEST_F(CudaProgram, AGraphThatCannotBeRewrittenIsMadeAnew) {
   Fixture on;
   Buffer input = on.upload(4);
   std::vector<Buffer> outputs;
+  outputs.reserve(kMost + 1);
   for (int i = 0; i < kMost + 1; ++i)
     outputs.push_back(on.allocate());
   for (Buffer &output : outputs)
@@ -298,6 +318,7 @@ TEST_F(CudaProgram, BuffersOfTheStreamMayGoAtOnce) {
 TEST_F(CudaProgram, RunsFromSeveralThreadsDoNotMeet) {
   Fixture on;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       for (int round = 0; round < 10; ++round) {

@@ -240,6 +240,8 @@ void recording::restart(const Machine &machine) {
   all.stickyError = 0;
   all.objects.clear();
   all.memory.clear();
+  all.pooled.clear();
+  all.poolBytes = 0;
   all.pinned.clear();
   all.retained.clear();
   all.queues.clear();
@@ -306,6 +308,11 @@ std::vector<std::string> recording::alive() {
     if (times)
       found.push_back("context");
   return found;
+}
+
+size_t recording::poolBytes() {
+  std::lock_guard<std::recursive_mutex> lock(state().mutex);
+  return state().poolBytes;
 }
 
 std::vector<std::string> recording::complaints() {

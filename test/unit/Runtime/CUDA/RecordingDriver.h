@@ -88,6 +88,9 @@ void finishWork();
 std::vector<KernelRun> kernelRuns();
 /// What exists, after finishWork(): "stream", "memory of 256 bytes", ...
 std::vector<std::string> alive();
+/// Bytes that the pools had to grow to, where memory goes from a stream to
+/// itself and to no other: what a driver may do at worst.
+size_t poolBytes();
 /// What was done that no driver allows: "cuMemAlloc without a context".
 std::vector<std::string> complaints();
 /// Gives the driver's own memory back; nothing may be called afterwards.

@@ -7,6 +7,8 @@
 #include "RecordedCode.h"
 #include "RecordingState.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,7 +22,7 @@ using namespace mpc::recording::inside;
 //===----------------------------------------------------------------------===//
 
 static CuHandle contextOf(int device) {
-  return reinterpret_cast<CuHandle>(uintptr_t(0xC0 + device));
+  return std::bit_cast<CuHandle>(uintptr_t(0xC0 + device));
 }
 
 CuResult inside::init(unsigned) {
@@ -250,18 +252,36 @@ CuResult inside::memPoolSetAttribute(CuHandle pool, int, void *) {
               [&] { return find(pool, "pool") ? 0 : 400; });
 }
 
+/// The same piece again where `stream` gave back one of that size; all pools
+/// count as one.
+static void takeFromPool(CuHandle stream, size_t bytes) {
+  auto [begin, end] = state().pooled.equal_range(stream);
+  auto found = std::find_if(
+      begin, end, [&](const auto &piece) { return piece.second == bytes; });
+  if (found != end)
+    state().pooled.erase(found);
+  else
+    state().poolBytes += bytes;
+}
+
 CuResult inside::memAllocFromPoolAsync(CuAddress *address, size_t bytes,
                                        CuHandle pool, CuHandle stream) {
   return call("cuMemAllocFromPoolAsync", bytesText(bytes),
               Needs::ContextOutsideOfCapture, [&] {
                 if (!find(pool, "pool") || !queueOf(stream))
                   return 400;
-                return takeMemory(address, bytes);
+                if (CuResult error = takeMemory(address, bytes))
+                  return error;
+                takeFromPool(stream, bytes);
+                return 0;
               });
 }
 
 CuResult inside::memFreeAsync(CuAddress address, CuHandle stream) {
   return callAnyway("cuMemFreeAsync", "", Needs::ContextOutsideOfCapture, [&] {
+    if (auto found = state().memory.find(address);
+        found != state().memory.end())
+      state().pooled.emplace(stream, found->second);
     return enqueue(stream, "", [address] { giveBack(address); });
   });
 }

@@ -95,6 +95,9 @@ struct State {
   uintptr_t nextHandle = 0;
   std::map<CuHandle, Object> objects;
   std::map<CuAddress, size_t> memory;
+  /// Bytes of pools that a stream has given back, and of all pools ever.
+  std::multimap<CuHandle, size_t> pooled;
+  size_t poolBytes = 0;
   std::map<void *, size_t> pinned;
   std::map<int, int> retained;
   /// Every queue with work, those whose stream is destroyed among them.
