@@ -54,15 +54,14 @@ static std::string shown(double label) {
                    : std::to_string(uint64_t(label));
 }
 
-/// Says which label is no class, counted in examples.
-static Status checkClasses(const Buffer &labels, int64_t classes,
-                           int64_t ignored) {
+Status training::checkClasses(const Buffer &labels, int64_t classes,
+                              std::optional<int64_t> ignored) {
   int64_t wrong = -1;
   double value = 0;
   int64_t at = 0;
   training::readElements(labels, 0, labels.size(), [&](double label) {
     bool known = (label >= 0 && label < double(classes)) ||
-                 (ignored >= 0 ? label == double(ignored) : false);
+                 (ignored && label == double(*ignored));
     if (!known && wrong < 0) {
       wrong = at;
       value = label;
@@ -142,9 +141,12 @@ Result<Batcher> Batcher::create(const Dataset &data,
       !status.ok())
     return status;
   if (!isFloat(label.element) && classes > 0) {
+    std::optional<int64_t> other;
+    if (ignored != -1)
+      other = ignored;
     Status status = data.isText()
                         ? checkVocabulary(data, classes)
-                        : checkClasses(data.labels(), classes, ignored);
+                        : training::checkClasses(data.labels(), classes, other);
     if (!status.ok())
       return status;
   }

@@ -10,6 +10,7 @@
 #include "mpc/Runtime/Buffer.h"
 
 #include <limits>
+#include <optional>
 
 namespace mpc::training {
 
@@ -67,6 +68,11 @@ inline double scalarOf(const Buffer &buffer) {
   readElements(buffer, 0, buffer.size(), [&](double value) { number = value; });
   return number;
 }
+
+/// Says which of `labels` in host memory, counted in examples, is neither in
+/// [0, classes) nor `ignored`.
+Status checkClasses(const Buffer &labels, int64_t classes,
+                    std::optional<int64_t> ignored);
 
 } // namespace mpc::training
 

@@ -284,8 +284,17 @@ Status Trainer::Impl::runForward(BoundProgram &program,
     return status;
   const Buffer &loss = program.result(program.resultOf("loss"));
   Buffer output;
-  if (comparable(program))
+  if (comparable(program)) {
     output = program.result(judged(program));
+    // What a data set has checked is checked again: batches come from anywhere.
+    const Buffer &labels = batch.back();
+    if (!labels.onDevice() && !isFloat(labels.type().element))
+      if (Status status =
+              training::checkClasses(labels, output.type().shape.back(),
+                                     options.training->loss.ignoreIndex);
+          !status.ok())
+        return status;
+  }
   if (!state.stream()) {
     if (Status status = program.run(batch, state); !status.ok())
       return status;

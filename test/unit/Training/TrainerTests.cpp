@@ -550,3 +550,20 @@ TEST_F(TrainerTest, RefusesBatchesOfAnotherType) {
   CompileOptions noTraining;
   EXPECT_FALSE(tryTrainer(noTraining).ok());
 }
+
+TEST_F(TrainerTest, RefusesLabelsThatAreNoClasses) {
+  CompileOptions compile = options("float32");
+  std::vector<Buffer> batch = {
+      *Buffer::allocate({ElementType::F32, {kBatch, kFeatures}}),
+      *Buffer::allocate({ElementType::I32, {kBatch}})};
+  batch[1].as<int32_t>()[3] = -100;
+  Trainer trainer = makeTrainer(compile);
+  EXPECT_EQ(trainer.step(batch).toString(),
+            "labels: example 3 has the label -100, but the model has " +
+                std::to_string(kClasses) + " classes, numbered from 0");
+  batch[1].as<int32_t>()[3] = 0;
+  EXPECT_TRUE(trainer.step(batch).ok());
+  batch[1].as<int32_t>()[3] = -100;
+  compile.training->loss.ignoreIndex = -100;
+  EXPECT_TRUE(makeTrainer(compile).step(batch).ok());
+}
