@@ -156,8 +156,8 @@ const Executable &Decoder::piece() const { return state->piece.executable; }
 // Caches
 //===----------------------------------------------------------------------===//
 
-/// Slack with which rows like those of `type` fill huge pages, if they fill half
-/// of one: small pages take longer to look up than their rows to read.
+/// Slack with which rows like those of `type` fill huge pages, if they fill
+/// half of one: small pages take longer to look up than their rows to read.
 static int64_t wholePages(const TensorType &type, int64_t slack) {
   constexpr int64_t kHugePage = int64_t(2) << 20;
   int64_t rows = type.shape[0];
