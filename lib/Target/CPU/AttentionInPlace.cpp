@@ -40,6 +40,14 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   return vectors.front();
 }
 
+bool AttentionEmitter::pays(const StoredRow &row) const {
+  // Few parts, or those of a few lines, processors find as fast by themselves.
+  constexpr int64_t kFewParts = 2, kFewBytes = 256;
+  auto type = cast<MemRefType>(row.memory.getType());
+  return keyShape.end()[-3] > kFewParts &&
+         row.elements * bytesPerElement(type.getElementType()) > kFewBytes;
+}
+
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
   // many of them are read one after the other. All of them if they are few:
@@ -50,8 +58,9 @@ void AttentionEmitter::prepareInPlace() {
   bool areWhole =
       keyRow.memory && valueRow.memory && batchShape.back() <= kFewHeads;
   headsPerItem = areWhole ? batchShape.back() : kMostHeads;
-  if (!areWhole)
-    keyRow = valueRow = {};
+  for (StoredRow *row : {&keyRow, &valueRow})
+    if (!areWhole || !pays(*row))
+      *row = {};
   while (batchShape.back() % headsPerItem != 0)
     --headsPerItem;
   items = productOf(batchShape) / headsPerItem;
