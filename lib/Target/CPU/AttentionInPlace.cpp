@@ -41,11 +41,13 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
 }
 
 bool AttentionEmitter::pays(const StoredRow &row) const {
-  // Few parts, or those of a few lines, processors find as fast by themselves.
-  constexpr int64_t kFewParts = 2, kFewBytes = 256;
+  // Few parts, or those of a few lines, processors find as fast by themselves,
+  // and caches of few rows, of all layers together, stay near the core.
+  constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 19;
   auto type = cast<MemRefType>(row.memory.getType());
-  return keyShape.end()[-3] > kFewParts &&
-         row.elements * bytesPerElement(type.getElementType()) > kFewBytes;
+  int64_t bytes = row.elements * bytesPerElement(type.getElementType());
+  return keyShape.end()[-3] > kFewParts && bytes > kFewBytes &&
+         bytes * positions >= kNearBytes;
 }
 
 void AttentionEmitter::prepareInPlace() {
@@ -55,8 +57,9 @@ void AttentionEmitter::prepareInPlace() {
   constexpr int64_t kMostHeads = 4, kFewHeads = 16;
   keyRow = storedRow(op.getKey());
   valueRow = storedRow(op.getValue());
-  bool areWhole =
-      keyRow.memory && valueRow.memory && batchShape.back() <= kFewHeads;
+  bool areWhole = keyRow.memory && valueRow.memory &&
+                  batchShape.back() <= kFewHeads &&
+                  (pays(keyRow) || pays(valueRow));
   headsPerItem = areWhole ? batchShape.back() : kMostHeads;
   for (StoredRow *row : {&keyRow, &valueRow})
     if (!areWhole || !pays(*row))

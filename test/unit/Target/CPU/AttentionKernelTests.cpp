@@ -103,6 +103,9 @@ TEST(AttentionKernel, RowsOfAllHeads) {
     for (bool isPositionFirst : {true, false}) {
       expectKernel(
           cachedAttention(1, 12, 12, 1, 70, 64, type, isPositionFirst));
+      // Read whole.
+      expectKernel(
+          cachedAttention(1, 12, 12, 1, 700, 64, type, isPositionFirst));
       expectKernel(cachedAttention(2, 8, 2, 3, 37, 32, type, isPositionFirst));
     }
   // Rows of few parts, and of a few lines, whose heads read them alone.
