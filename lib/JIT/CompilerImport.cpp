@@ -159,6 +159,11 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (!module)
       return failure(first);
   } else {
+    // Of text every extent is a number.
+    if (!options.dims.empty())
+      return Status(StatusCode::InvalidArgument, name,
+                    "no input has a symbolic dimension named '" +
+                        options.dims.begin()->first + "'");
     Result<Module> parsed = importMlir(
         StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),
                   bytes->bytes.size()),

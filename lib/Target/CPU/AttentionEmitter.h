@@ -49,6 +49,8 @@ private:
     llvm::SmallVector<std::pair<int64_t, int64_t>> batch;
   };
   StoredRow storedRow(mlir::Value tensor) const;
+  /// Whether readRows of it is faster than what heads read by themselves.
+  bool pays(const StoredRow &row) const;
   /// Reads `count` rows from `first` on in the order of memory, which is fast;
   /// heads then find them in caches.
   void readRows(const StoredRow &row, mlir::Value first, int64_t count);

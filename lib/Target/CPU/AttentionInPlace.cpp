@@ -40,6 +40,16 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   return vectors.front();
 }
 
+bool AttentionEmitter::pays(const StoredRow &row) const {
+  // Few parts, or those of a few lines, processors find as fast by themselves,
+  // and caches of few rows, of all layers together, stay near the core.
+  constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 19;
+  auto type = cast<MemRefType>(row.memory.getType());
+  int64_t bytes = row.elements * bytesPerElement(type.getElementType());
+  return keyShape.end()[-3] > kFewParts && bytes > kFewBytes &&
+         bytes * positions >= kNearBytes;
+}
+
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
   // many of them are read one after the other. All of them if they are few:
@@ -47,11 +57,13 @@ void AttentionEmitter::prepareInPlace() {
   constexpr int64_t kMostHeads = 4, kFewHeads = 16;
   keyRow = storedRow(op.getKey());
   valueRow = storedRow(op.getValue());
-  bool areWhole =
-      keyRow.memory && valueRow.memory && batchShape.back() <= kFewHeads;
+  bool areWhole = keyRow.memory && valueRow.memory &&
+                  batchShape.back() <= kFewHeads &&
+                  (pays(keyRow) || pays(valueRow));
   headsPerItem = areWhole ? batchShape.back() : kMostHeads;
-  if (!areWhole)
-    keyRow = valueRow = {};
+  for (StoredRow *row : {&keyRow, &valueRow})
+    if (!areWhole || !pays(*row))
+      *row = {};
   while (batchShape.back() % headsPerItem != 0)
     --headsPerItem;
   items = productOf(batchShape) / headsPerItem;

@@ -103,8 +103,17 @@ TEST(AttentionKernel, RowsOfAllHeads) {
     for (bool isPositionFirst : {true, false}) {
       expectKernel(
           cachedAttention(1, 12, 12, 1, 70, 64, type, isPositionFirst));
+      // Read whole.
+      expectKernel(
+          cachedAttention(1, 12, 12, 1, 700, 64, type, isPositionFirst));
       expectKernel(cachedAttention(2, 8, 2, 3, 37, 32, type, isPositionFirst));
     }
+  // Rows of few parts, and of a few lines, whose heads read them alone.
+  for (const char *type : {"f32", "i8"}) {
+    expectKernel(cachedAttention(1, 2, 2, 1, 37, 64, type, true));
+    expectKernel(cachedAttention(2, 8, 2, 4, 33, 16, type, false));
+    expectKernel(cachedAttention(1, 4, 4, 1, 16, 16, type, true));
+  }
   // Parts of rows: more heads than are read at once.
   expectKernel(cachedAttention(1, 20, 20, 1, 37, 32, "bf16", true));
 }
