@@ -160,6 +160,10 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
       return failure(first);
   } else {
     // Of text every extent is a number.
+    if (options.batch && *options.batch < 1)
+      return Status(StatusCode::InvalidArgument, name,
+                    "batch is " + std::to_string(*options.batch) +
+                        ", expected at least 1");
     if (!options.dims.empty())
       return Status(StatusCode::InvalidArgument, name,
                     "no input has a symbolic dimension named '" +

@@ -127,6 +127,10 @@ def test_errors_name_place_and_values(dense, factors):
         mpc.compile(dense, policy="half")(x, w)
     with pytest.raises(mpc.InvalidArgument, match="none of 'cpu', 'cuda' and 'cuda:N'"):
         mpc.compile(dense, device="tpu")
+    with pytest.raises(mpc.InvalidArgument, match="batch is 0, expected at least 1"):
+        mpc.compile(dense, batch=0)(x, w)
+    with pytest.raises(mpc.InvalidArgument, match="no input has a symbolic dimension named 'rows'"):
+        mpc.compile(dense, dims={"rows": 3})(x, w)
 
 
 def test_threads_compile_and_run_at_once(dense, factors):
