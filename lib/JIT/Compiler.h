@@ -101,6 +101,9 @@ public:
   /// computes in unless an override may say otherwise, where that is narrower
   /// than f32.
   std::optional<ElementType> cacheType();
+  /// Says nothing of a policy's type of caches that this model does not keep:
+  /// who compiles it tells of those that a decoder would.
+  void expectCaches() { expectsCaches = true; }
   /// The entry function; the module has one after a successful import.
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
@@ -150,6 +153,7 @@ private:
   std::optional<LayerPaths> layerPaths;
   std::vector<TypedLayer> layers;
   int dumped = 0;
+  bool expectsCaches = false;
 };
 
 /// The target that an option names; empty and "cpu:native" are the best level

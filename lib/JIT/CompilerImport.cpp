@@ -185,7 +185,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   if (!options.caches.empty() &&
       failed(placeCaches(entry(*module), options.caches, cacheType())))
     return failure(first);
-  if (options.caches.empty())
+  if (options.caches.empty() && !expectsCaches)
     noteCacheType();
   if (!options.chosen.empty() &&
       failed(chooseEntries(entry(*module), options.chosen)))

@@ -141,6 +141,9 @@ Result<Explanation> tool::explainModel(const ExplainRequest &request,
   explanation.model = request.model;
   explanation.policy = options.policy;
   explanation.target = compiler.targetName();
+  explanation.caches = cachesOf(request.model, compiler);
+  if (!explanation.caches.empty())
+    compiler.expectCaches();
 
   Result<Compiler::Module> module = compiler.import(request.model);
   if (!module.ok())
@@ -148,7 +151,6 @@ Result<Explanation> tool::explainModel(const ExplainRequest &request,
   if (Status status = compiler.runStages(**module, "import", "simplify");
       !status.ok())
     return status;
-  explanation.caches = cachesOf(request.model, compiler);
   mlir::func::FuncOp entry = Compiler::entry(**module);
   if (!request.why.empty()) {
     Result<ExplainedWhy> why =
