@@ -42,6 +42,9 @@ private:
     memref::StoreOp::create(b, kernel.loc, value, to, at);
   }
 
+  /// A loop of the block's threads over `perRow` parts of each row, which the
+  /// builder enters: the row and the part.
+  std::pair<Value, Value> enterItems(int64_t perRow);
   LogicalResult bringRows();
   FailureOr<Value> readRow(const OperandPlace &place, int64_t count);
   /// The column that a thread's column `c` is, one that exists.
@@ -134,19 +137,24 @@ FailureOr<Value> LineEmitter::readRow(const OperandPlace &place,
   return Value(arith::ExtFOp::create(b, kernel.loc, type, value));
 }
 
-LogicalResult LineEmitter::bringRows() {
-  const GemmOperand &lhs = *problem.lhs;
-  int64_t chunk = lhs.alongDepth ? powerOfTwoIn(lines.piece(), lhs.chunk) : 1;
-  int64_t perRow = problem.k / chunk;
+std::pair<Value, Value> LineEmitter::enterItems(int64_t perRow) {
   auto loop = scf::ForOp::create(
       b, kernel.loc, kernel.named(kernel.thread(), "thread"),
       math().constant(problem.m * perRow), math().constant(tiles.threads()));
   kernel.named(loop.getInductionVar(), "item");
-  OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(loop.getBody()->getTerminator());
   Value item = loop.getInductionVar();
   Value line = named(math(), math().div(item, perRow), "row");
-  Value k = named(math(), math().mul(math().rem(item, perRow), chunk), "k");
+  return {line, math().rem(item, perRow)};
+}
+
+LogicalResult LineEmitter::bringRows() {
+  const GemmOperand &lhs = *problem.lhs;
+  int64_t chunk = lhs.alongDepth ? powerOfTwoIn(lines.piece(), lhs.chunk) : 1;
+  int64_t perRow = problem.k / chunk;
+  OpBuilder::InsertionGuard guard(b);
+  auto [line, part] = enterItems(perRow);
+  Value k = named(math(), math().mul(part, chunk), "k");
   SmallVector<Value> batch(problem.batchShape.size(), math().constant(0));
   FailureOr<Value> value = readRow(lhs.locate(math(), batch, line, k), chunk);
   if (failed(value))
@@ -336,16 +344,9 @@ LogicalResult LineEmitter::finish() {
   int64_t columns = tiles.blockColumns() / (problem.pair ? 2 : 1);
   epilogue.lanes = powerOfTwoIn(columns, epilogue.lanes);
   int64_t together = epilogue.lanes, perRow = columns / together;
-  auto loop = scf::ForOp::create(
-      b, kernel.loc, kernel.named(kernel.thread(), "thread"),
-      math().constant(problem.m * perRow), math().constant(tiles.threads()));
-  kernel.named(loop.getInductionVar(), "item");
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(loop.getBody()->getTerminator());
-  Value item = loop.getInductionVar();
-  Value line = named(math(), math().div(item, perRow), "row");
-  Value from = named(math(), math().mul(math().rem(item, perRow), together),
-                     "resultColumn");
+  auto [line, part] = enterItems(perRow);
+  Value from = named(math(), math().mul(part, together), "resultColumn");
   Value begin = problem.pair ? math().div(blockBegin, 2) : blockBegin;
   Value column = named(math(), math().add(begin, from), "column");
   if (lines.count % tiles.blockColumns() != 0) {
