@@ -64,6 +64,8 @@ void AttentionEmitter::prepareInPlace() {
   for (StoredRow *row : {&keyRow, &valueRow})
     if (!areWhole || !pays(*row))
       *row = {};
+  if (keyRow.memory || valueRow.memory)
+    lastRead = area(1, b.getI8Type());
   while (batchShape.back() % headsPerItem != 0)
     --headsPerItem;
   items = productOf(batchShape) / headsPerItem;
@@ -74,7 +76,6 @@ void AttentionEmitter::prepareInPlace() {
   scores = area(rows * scorePitch, sumType);
   inverses = stack(rows);
   tile = stack(rows * width);
-  lastRead = area(1, b.getI8Type());
 }
 
 void AttentionEmitter::emitInPlace(Value item) {
@@ -181,7 +182,6 @@ void AttentionEmitter::readRows(const StoredRow &row, Value first,
     return;
   auto type = cast<MemRefType>(row.memory.getType());
   Type element = type.getElementType();
-  constexpr int64_t kLineBytes = 64;
   int64_t line = kLineBytes / bytesPerElement(element);
   auto loop = scf::ForOp::create(
       b, loc, math.constant(0), math.constant(count), math.constant(1),

@@ -263,6 +263,8 @@ public:
   void multiplyParts(const SumBlock &block, mlir::Value memory,
                      mlir::Value base, llvm::ArrayRef<KLoop> loops,
                      KParts parts, mlir::Value offset, const RowsAhead &ahead);
+  /// Of a line of the processor's caches.
+  static constexpr int64_t kLineBytes = 64;
   /// Asks for the lines of `elements` from `at` on.
   void fetch(mlir::Value memory, mlir::ValueRange at, int64_t elements);
   /// Asks for `elements` from `first` on of `lines` lines that are wanted some

@@ -12,7 +12,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static constexpr int64_t kLineBytes = 64;
 /// Steps of K that one running sum in f32 takes: its error grows with them.
 static constexpr int64_t kLongestSum = 512;
 
