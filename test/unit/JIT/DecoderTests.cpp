@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
 #include "JIT/DecoderSignature.h"
 #include "JIT/SlidingCache.h"
 
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <random>
 #include <thread>
 
@@ -155,12 +155,13 @@ TEST(DecoderSignatureTest, NamesWhatIsWrong) {
 // Sequences
 //===----------------------------------------------------------------------===//
 
-class DecoderTest : public testing::Test {
+class DecoderTest : public TemporaryFolder {
 protected:
   void SetUp() override {
     const char *root = std::getenv("MPC_SOURCE_DIR");
     if (!root)
       GTEST_SKIP() << "MPC_SOURCE_DIR names no source tree";
+    TemporaryFolder::SetUp();
     model = std::string(root) + "/test/Inputs/decoder/model.onnx";
     options.compile.useCache = false;
     options.capacity = 48;
@@ -173,6 +174,14 @@ protected:
     tokens.resize(count);
     for (int64_t &token : tokens)
       token = random() % 61;
+  }
+
+  /// A policy that keeps caches in this type, in a file.
+  std::string policyWithCache(const std::string &type) const {
+    std::string name = "cache-" + type + ".json";
+    write(name, R"({"name": "narrow", "extends": "float32", "cache": ")" +
+                    type + "\"}");
+    return path(name);
   }
 
   /// Logits behind each token, computed at once and without a cache.
@@ -300,15 +309,6 @@ TEST_F(DecoderTest, OnlyWindowsThatTheCacheHoldsAreEndless) {
   // Whether what is looked at is a window's end is not seen here.
   EXPECT_TRUE(textFor(16).ends_with("no sequence can outgrow it"))
       << textFor(16);
-}
-
-/// A policy that keeps caches in this type, in a file.
-std::string policyWithCache(const std::string &type) {
-  std::string path = testing::TempDir() + "cache-" + type + ".json";
-  std::ofstream(path)
-      << R"({"name": "narrow", "extends": "float32", "cache": ")" << type
-      << "\"}";
-  return path;
 }
 
 /// Scales go wherever the numbers do: through windows, forks and slots.

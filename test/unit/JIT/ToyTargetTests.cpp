@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
 #include "JIT/Compiler.h"
 #include "JIT/CpuBackend.h"
 
@@ -17,7 +18,6 @@
 
 #include "gtest/gtest.h"
 
-#include <fstream>
 #include <random>
 
 using namespace mlir;
@@ -45,7 +45,7 @@ std::unique_ptr<Backend> createToy(const TargetInfo &target,
                                       *CpuTarget::of(*TargetInfo::native()));
 }
 
-class ToyTarget : public ::testing::Test {
+class ToyTarget : public TemporaryFolder {
 protected:
   static void SetUpTestSuite() {
     addTargetFamily({"toy", describeToy,
@@ -57,14 +57,12 @@ protected:
   /// Compiles `text` for the toy, runs it on drawn inputs and gives the largest
   /// error as a part of its tolerance.
   double worst(const std::string &text, const std::string &policy) {
-    std::string path = ::testing::TempDir() + "/toy.mlir";
-    std::ofstream(path) << text;
     CompileOptions options;
     options.target = "toy:scalar";
     options.policy = policy;
     Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
     EXPECT_TRUE(compiler.ok()) << compiler.status().toString();
-    Result<Compiler::Module> module = (*compiler)->import(path);
+    Result<Compiler::Module> module = (*compiler)->import(writeModel(text));
     EXPECT_TRUE(module.ok()) << module.status().toString();
     EXPECT_TRUE((*compiler)->runStages(**module, "import", "precision").ok());
     Compiler::Module typed = (*module)->clone();

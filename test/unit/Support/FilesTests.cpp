@@ -6,6 +6,8 @@
 
 #include "mpc/Support/Files.h"
 
+#include "../TemporaryModel.h"
+
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -18,20 +20,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class Files : public testing::Test {
+class Files : public TemporaryFolder {
 protected:
-  Files() : folder(fs::path(testing::TempDir()) / "mpc-files") {
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-  }
-  ~Files() override { fs::remove_all(folder); }
-  std::string path(const char *name) const { return (folder / name).string(); }
   size_t entries() const {
     return size_t(std::distance(fs::directory_iterator(folder),
                                 fs::directory_iterator()));
   }
-
-  fs::path folder;
 };
 
 TEST_F(Files, PartsStandOneBehindTheOther) {

@@ -6,11 +6,10 @@
 
 #include "GraphDrawing.h"
 
+#include "../../TemporaryModel.h"
 #include "mpc/Support/Files.h"
 
 #include <gtest/gtest.h>
-
-#include <filesystem>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -83,13 +82,14 @@ TEST(GraphDrawingTest, NothingIsDrawnAsNothing) {
   EXPECT_TRUE(drawing["nodes"].empty());
 }
 
-TEST(HtmlReportTest, ADocumentCannotEndItsScript) {
-  std::string path = testing::TempDir() + "mpc-html-report.html";
+class HtmlReportTest : public TemporaryFolder {};
+
+TEST_F(HtmlReportTest, ADocumentCannotEndItsScript) {
+  std::string file = path("report.html");
   Json document = {{"model", "</script><script>alert(1)</script><!--"},
                    {"bytes", "\xff{{data}}"}};
-  ASSERT_TRUE(writeHtmlReport(path, "explain", document, Json()).ok());
-  Result<std::string> page = readWholeFile(path);
-  std::filesystem::remove(path);
+  ASSERT_TRUE(writeHtmlReport(file, "explain", document, Json()).ok());
+  Result<std::string> page = readWholeFile(file);
   ASSERT_TRUE(page.ok());
   size_t begin = page->find("id=\"data\">");
   ASSERT_NE(begin, std::string::npos);
@@ -102,7 +102,7 @@ TEST(HtmlReportTest, ADocumentCannotEndItsScript) {
   EXPECT_EQ(page->compare(begin + text.size(), 9, "</script>"), 0);
 }
 
-TEST(HtmlReportTest, APageThatCannotBeWrittenIsASentence) {
+TEST_F(HtmlReportTest, APageThatCannotBeWrittenIsASentence) {
   Status status =
       writeHtmlReport("/nowhere/report.html", "explain", Json(), Json());
   EXPECT_FALSE(status.ok());
