@@ -108,12 +108,13 @@ Status Search::measureRound(size_t trials, double end) {
 }
 
 Status Search::climb(double seconds) {
-  double end = questions.clock() + seconds;
   auto atBest = [&](size_t i, double ms) {
     climbers[i].bestMs = std::min(climbers[i].bestMs, ms);
   };
   if (Status status = measure(bests(), atBest); !status.ok())
     return status;
+  // However long that took, the time is for looking around.
+  double end = questions.clock() + seconds;
   while (questions.clock() < end) {
     size_t trials = beginRound();
     if (trials == 0)

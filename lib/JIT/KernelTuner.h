@@ -44,10 +44,10 @@ struct TunerQuestions {
 /// Climbs from the cost model's choices to faster schedules. All kernels climb
 /// at once, since a measurement tells the time of each: a round measures what
 /// lies beside each kernel's best, and the next begins at the best of those. It
-/// ends where no kernel gets faster or `seconds` are over; then choices and
-/// finds are measured in turns, and a find that is not faster by `leastGain` (a
-/// share) in the least of its times is dropped. `kernels` come with names and
-/// choices. Fails where a measurement does.
+/// ends where no kernel gets faster or `seconds` behind the first one are over;
+/// then choices and finds are measured in turns, and a find that is not faster
+/// by `leastGain` (a share) in the least of its times is dropped. `kernels`
+/// come with names and choices. Fails where a measurement does.
 Status tuneKernels(std::vector<TunedKernel> &kernels,
                    const TunerQuestions &questions, double seconds,
                    double leastGain = 0.02);

@@ -134,6 +134,9 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createRecognizeLayerNormPass());
   func.addPass(createRecognizeGeluPass());
   func.addPass(createRecognizeAttentionPass());
+  // Where rows are not joined, a top_k and a scatter are fewer walks.
+  if (options.target.kernels().joinsSiblings)
+    func.addPass(createRecognizeRoutingPass());
   func.addPass(createFoldBatchNormPass());
   // Folding batch norms leaves arithmetic on weights.
   addFoldConstants(func, options);

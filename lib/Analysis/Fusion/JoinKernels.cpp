@@ -25,11 +25,6 @@ ArrayRef<int64_t> mpc::summedAxes(Operation *op) {
   return {};
 }
 
-ArrayRef<int64_t> mpc::maximumAxes(Operation *op) {
-  auto maximum = dyn_cast_or_null<ReduceMaxOp>(op);
-  return maximum ? maximum.getAxes() : ArrayRef<int64_t>();
-}
-
 void KernelJoiner::widenAtReaders() {
   for (Operation *op : ops) {
     auto cast = dyn_cast<CastOp>(op);
@@ -73,7 +68,7 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
   joiner.joinRowMaxima();
   if (joinsSiblings) {
     joiner.joinRows();
-    joiner.joinRowSums();
+    joiner.joinRowNumbers();
     joiner.joinColumns();
     joiner.joinFilters();
     joiner.joinSlices();

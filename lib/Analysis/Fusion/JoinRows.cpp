@@ -3,15 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Softmaxes of the same rows with the sums over these rows, as a loss and its
-// gradient have them, and sums over rows with what they are made of and go
-// into, as the gradient of a norm has them, or maxima, as narrow rows of a
-// cache have: the rows are read once and kept.
+// gradient have them, and numbers of rows with what they are made of and go
+// into, as the gradient of a norm, narrow rows of a cache and the routing of
+// experts have them: the rows are read once and kept.
 //
 //===----------------------------------------------------------------------===//
 
 #include "KernelJoiner.h"
 
 #include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/JoinKernels.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
@@ -53,13 +54,28 @@ void KernelJoiner::joinRows() {
   }
 }
 
-/// The axes that an op reduces, where it is of some kind; none for others.
-using AxesOf = ArrayRef<int64_t>(Operation *);
+SmallVector<int64_t> KernelJoiner::rowSumAxes(Operation *op) {
+  return SmallVector<int64_t>(summedAxes(op));
+}
+
+SmallVector<int64_t> KernelJoiner::rowMaximumAxes(Operation *op) {
+  auto maximum = dyn_cast_or_null<ReduceMaxOp>(op);
+  return SmallVector<int64_t>(maximum ? maximum.getAxes()
+                                      : ArrayRef<int64_t>());
+}
+
+SmallVector<int64_t> KernelJoiner::rowAxes(Operation *op) {
+  if (!isa_and_nonnull<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp,
+                       ArgmaxOp, ArgminOp, SoftmaxOp, LogSoftmaxOp>(op))
+    return {};
+  return cast<ReductionOpInterface>(op).getReductionAxes();
+}
 
 /// Whether the group only computes elements of `full`, numbers of its rows
 /// along the last dimension, by ops that `axesOf` knows, and elements of these.
-static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
-                     AxesOf *axesOf) {
+static bool
+isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
+         llvm::function_ref<SmallVector<int64_t>(Operation *)> axesOf) {
   if (group->isLoose || group->isJoint)
     return false;
   SmallVector<int64_t> numbers(full);
@@ -70,17 +86,42 @@ static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
       return result == full || result == ArrayRef<int64_t>(numbers);
     return axesOf(op) == ArrayRef<int64_t>(full.size() - 1) &&
            shapeOf(op->getOperand(0)) == full &&
-           result == ArrayRef<int64_t>(numbers);
+           (result == ArrayRef<int64_t>(numbers) || softmaxAxis(op));
   });
 }
 
-void KernelJoiner::joinRowsOf(AxesOf *axesOf) {
+/// Longer rows are read anew by each walk: then kernels are no slower that a
+/// walk shares with other blocks, or that keep the rows of a softmax alone.
+static constexpr int64_t kLongestKept = 8192;
+
+bool mpc::joinsChainsOfRows(ArrayRef<int64_t> shape) {
+  return shape.size() >= 2 && shape.back() > 1 && shape.back() <= kLongestKept;
+}
+
+/// Sums and maxima of rows may be longer, but of very long ones there have to
+/// be so many.
+static constexpr int64_t kVeryLong = 65536, kFewRows = 64;
+
+static bool areManyRows(ArrayRef<int64_t> shape) {
+  return shape.size() >= 2 && shape.back() > 1 &&
+         (shape.back() <= kVeryLong ||
+          productOf(shape.drop_back()) >= kFewRows);
+}
+
+void KernelJoiner::joinRowNumbers() {
+  joinRowsOf(rowAxes, joinsChainsOfRows);
+  joinRowsOf(rowSumAxes, areManyRows);
+}
+
+void KernelJoiner::joinRowMaxima() { joinRowsOf(rowMaximumAxes, areManyRows); }
+
+void KernelJoiner::joinRowsOf(AxesOf *axesOf, JoinsShape *joins) {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
     if (group->anchor != op || axesOf(op).empty())
       continue;
     ArrayRef<int64_t> full = shapeOf(op->getOperand(0));
-    if (full.size() < 2 || full.back() == 1 || !isOfRows(group, full, axesOf))
+    if (!joins(full) || !isOfRows(group, full, axesOf))
       continue;
     for (bool grows = true; grows;) {
       grows = false;

@@ -15,8 +15,6 @@ namespace mpc {
 
 /// The axes of a sum or mean; empty for other ops.
 llvm::ArrayRef<int64_t> summedAxes(mlir::Operation *op);
-/// The axes of a maximum.
-llvm::ArrayRef<int64_t> maximumAxes(mlir::Operation *op);
 
 class KernelJoiner {
 public:
@@ -30,11 +28,12 @@ public:
 
   // JoinRows.cpp, JoinColumns.cpp.
   void joinRows();
-  /// Sums over rows, what is made of the rows with them, and sums of that: the
-  /// gradient of a norm. Rows are read once and kept.
-  void joinRowSums() { joinRowsOf(summedAxes); }
-  /// The same with the maxima of rows, by which a cache scales them.
-  void joinRowMaxima() { joinRowsOf(maximumAxes); }
+  /// Numbers of rows, what is made of the rows with them, and numbers of that:
+  /// the gradient of a norm, the routing of experts. Rows are read once and
+  /// kept.
+  void joinRowNumbers();
+  /// The same of maxima alone, by which a cache scales its rows.
+  void joinRowMaxima();
   void joinColumns();
   // JoinFilters.cpp, JoinProducts.cpp.
   void joinFilters();
@@ -50,9 +49,14 @@ public:
   void joinLoops();
 
 private:
+  /// The axes that an op reduces, where it is of some kind; none for others.
+  using AxesOf = llvm::SmallVector<int64_t>(mlir::Operation *);
+  static AxesOf rowMaximumAxes, rowSumAxes, rowAxes;
+  using JoinsShape = bool(llvm::ArrayRef<int64_t>);
   /// Joins numbers of rows along the last dimension, by ops of which `axesOf`
-  /// knows the axes, with what is made of the rows with them.
-  void joinRowsOf(llvm::ArrayRef<int64_t> axesOf(mlir::Operation *));
+  /// knows the axes, with what is made of the rows with them, where `joins`
+  /// the shape of these rows.
+  void joinRowsOf(AxesOf *axesOf, JoinsShape *joins);
   bool isFull(FusionGroup *group, FusionGroup *joining) const {
     return rules.isFull(group, joining);
   }

@@ -15,6 +15,11 @@
 
 namespace mpc {
 
+/// Whether rows of a tensor of this shape, along its last dimension, stay in a
+/// block while softmaxes, extrema, sums and what is made of them walk over
+/// them.
+bool joinsChainsOfRows(llvm::ArrayRef<int64_t> shape);
+
 /// Gives widening casts to their readers; where the target runs kernels that
 /// stand side by side as one launch, makes these one group.
 void joinKernels(FusionGraph &graph, mlir::Block &block,

@@ -17,6 +17,49 @@ func.func @rows(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
 
 // -----
 
+// A chain of what is made of rows and numbers of them, and reads nothing else.
+// CHECK-LABEL: func.func @chain
+func.func @chain(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  // CUDA: mpc.softmax {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = [[G:[0-9]+]] : i64}
+  // CUDA-NEXT: mpc.argmax {{.*}} {mpc.group = [[G]] : i64}
+  // CUDA-NEXT: mpc.compare {{.*}} {mpc.group = [[G]] : i64}
+  // CUDA-NEXT: mpc.select {{.*}} {mpc.group = [[G]] : i64}
+  // CUDA-NEXT: mpc.reduce_sum {{.*}} {mpc.group = [[G]] : i64}
+  // CUDA-NEXT: mpc.div {{.*}} {mpc.group = [[G]] : i64}
+  // CPU: mpc.softmax {{.*}} mpc.group = [[S:[0-9]+]] : i64}
+  // CPU-NEXT: mpc.argmax {{.*}} {mpc.anchor = #mpc<fusion_kind reduce>
+  %places = mpc.constant dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]> : tensor<16xi64>
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %0 = mpc.softmax %x axis(1) {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 0 : i64} : tensor<8x16xf32>
+  %1 = mpc.argmax %0 axis(1) keep_dims {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 1 : i64} : tensor<8x16xf32> -> tensor<8x1xi64>
+  %2 = mpc.compare eq %places, %1 {mpc.group = 2 : i64} : (tensor<16xi64>, tensor<8x1xi64>) -> tensor<8x16xi1>
+  %3 = mpc.select %2, %zero, %0 {mpc.group = 2 : i64} : (tensor<8x16xi1>, tensor<f32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %4 = mpc.reduce_sum %3 axes([1]) keep_dims {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 3 : i64} : tensor<8x16xf32> -> tensor<8x1xf32>
+  %5 = mpc.div %3, %4 {mpc.group = 3 : i64} : (tensor<8x16xf32>, tensor<8x1xf32>) -> tensor<8x16xf32>
+  return %5 : tensor<8x16xf32>
+}
+
+// -----
+
+// Few rows of many elements are shared among workers, each pass for itself, and
+// longer rows than a block keeps have sums and maxima alone joined.
+// CHECK-LABEL: func.func @long_rows
+func.func @long_rows(%x: tensor<2x1048576xf32>, %y: tensor<512x10000xf32>) -> (tensor<2x1xf32>, tensor<512x10000xf32>, tensor<512x1xi64>) {
+  // CHECK: mpc.reduce_max {{.*}} mpc.group = [[M:[0-9]+]] : i64}
+  // CHECK-NEXT: mpc.sub {{.*}} {mpc.group = [[S:[0-9]+]] : i64}
+  // CHECK-NEXT: mpc.reduce_max {{.*}} {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = [[S]] : i64}
+  // CHECK-NEXT: mpc.softmax {{.*}} {mpc.anchor
+  // CHECK-NEXT: mpc.argmax {{.*}} {mpc.anchor
+  %0 = mpc.reduce_max %x axes([1]) keep_dims {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 0 : i64} : tensor<2x1048576xf32> -> tensor<2x1xf32>
+  %1 = mpc.sub %x, %0 {mpc.group = 1 : i64} : (tensor<2x1048576xf32>, tensor<2x1xf32>) -> tensor<2x1048576xf32>
+  %2 = mpc.reduce_max %1 axes([1]) keep_dims {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 1 : i64} : tensor<2x1048576xf32> -> tensor<2x1xf32>
+  %3 = mpc.softmax %y axis(1) {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 2 : i64} : tensor<512x10000xf32>
+  %4 = mpc.argmax %3 axis(1) keep_dims {mpc.anchor = #mpc<fusion_kind reduce>, mpc.group = 3 : i64} : tensor<512x10000xf32> -> tensor<512x1xi64>
+  return %2, %3, %4 : tensor<2x1xf32>, tensor<512x10000xf32>, tensor<512x1xi64>
+}
+
+// -----
+
 // A widening cast goes to its reader on every target: 16 bits lie between.
 // CHECK-LABEL: func.func @widening
 func.func @widening(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {

@@ -83,8 +83,9 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
 def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
   let summary = "Make one group of kernels that run as one launch";
   let description = [{
-    Where the target runs kernels that stand side by side as one launch, softmaxes
-    and sums of the same rows become one group, sums over all rows join the kernel
+    Where the target runs kernels that stand side by side as one launch, softmaxes,
+    sums, extrema and their positions of the same rows, and what is made of the rows
+    with them, become one group, sums over all rows join the kernel
     that has the rows or the product that multiplies them, and small sums run beside
     the updates; loops that one kernel reads become one, and compute anew what costs
     less than a launch. On every target sums over the same dimensions of what is made of one

@@ -220,6 +220,48 @@ def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::Fun
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
+def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp"> {
+  let summary = "Choose the largest numbers of rows by masks in place of scatters";
+  let description = [{
+    ```mlir
+    %values, %indices = mpc.top_k %p k(2) axis(1)
+    %sum = mpc.reduce_sum %values axes([1]) keep_dims
+    %0 = mpc.div %values, %sum
+    %1 = mpc.scatter_elements %zeros, %indices, %0 axis(1)
+    ```
+    becomes, as the routing of experts has it,
+    ```mlir
+    %first = mpc.argmax %p axis(1) keep_dims
+    %isFirst = mpc.compare eq %places, %first
+    %left = mpc.select %isFirst, %minusOne, %p
+    %second = mpc.argmax %left axis(1) keep_dims
+    %isSecond = mpc.compare eq %places, %second
+    %mask = mpc.or %isFirst, %isSecond
+    %kept = mpc.select %mask, %p, %zero
+    %sum = mpc.reduce_sum %kept axes([1]) keep_dims
+    %0 = mpc.div %p, %sum
+    %1 = mpc.select %mask, %0, %zeros
+    ```
+    which one kernel of rows computes, the softmax before it included. Between the two
+    may stand sums over the choices, any elementwise ops of these, and ops that are
+    linear in the choices.
+
+    Contract in: mpc ops, static shapes. Contract out: the same.
+
+    Numerics: the same numbers; a sum over the choices has zeros between them and adds
+    them in the order of their places.
+
+    Left alone: more than four choices, numbers that may be below zero (what is chosen
+    is marked by -1), choices or their positions that something else reads, other
+    functions of a choice (their derivative at what was not picked may be infinite),
+    rows that one kernel would not keep.
+
+    Example: test/Dialect/Mpc/Transforms/recognize-routing.mlir
+  }];
+  let statistics = [Statistic<"numRecognized", "recognized", "scatters replaced">];
+  let dependentDialects = ["::mpc::MpcDialect"];
+}
+
 def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp"> {
   let summary = "Collect the steps of softmax and log_softmax into one op";
   let description = [{
