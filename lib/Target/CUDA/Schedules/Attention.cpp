@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionKernel.h"
+#include "AttentionSplit.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
@@ -20,7 +20,8 @@ static int64_t countBlocks(const AttentionSizes &sizes, int64_t rows,
          llvm::divideCeil(sizes.width, columns);
 }
 
-static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes) {
+static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes,
+                            const CudaTarget &target) {
   Type type = attentionSumType(op.getQuery());
   bool isDouble = type.isF64();
   Schedule schedule;
@@ -44,6 +45,7 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes) {
                          {"depth", depth},
                          {"columns", columns},
                          {"lanes", lanes}};
+  splitKeys(schedule, sizes, type, target);
   return schedule;
 }
 
@@ -130,6 +132,7 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
       {"query_in_registers", keepsQuery},
       {"weight_pieces", weightPieces(kernel, *type)},
       {"matrix_units", 1}};
+  splitKeys(schedule, sizes, attentionSumType(op.getQuery()), target);
   return schedule;
 }
 
@@ -147,7 +150,7 @@ public:
     if (std::optional<Schedule> schedule =
             scheduleMma(kernel, op, sizes, target))
       return schedule;
-    return scheduleFma(op, sizes);
+    return scheduleFma(op, sizes, target);
   }
 
   LogicalResult emit(GpuKernel &kernel) const override {

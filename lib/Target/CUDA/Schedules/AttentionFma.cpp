@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionKernel.h"
+#include "AttentionSplit.h"
 
 #include "Mma.h"
 
@@ -53,7 +53,7 @@ private:
   void addProducts();
   LogicalResult softmax(Value firstKey);
   void addValues();
-  LogicalResult emitResults();
+  LogicalResult emitResults(KeyPart &part);
 
   Value constant(double value) { return v.constant(a.sumType, value); }
   Value infinity() {
@@ -132,8 +132,9 @@ LogicalResult FmaAttention::emit() {
     return failure();
 
   LogicalResult status = success();
-  Value end = a.keyEnd(math.add(a.firstRow, rows));
-  math.loop(math.constant(0), end, keys, [&](Value first) {
+  KeyPart part(a);
+  Value end = part.endBefore(a.keyEnd(math.add(a.firstRow, rows)));
+  math.loop(part.begin(), end, keys, [&](Value first) {
     k.named(first, "first_key");
     if (failed(emitScores(first)) ||
         failed(fill(a.op.getValue(), a.keyHead, first, a.firstColumn, value,
@@ -145,7 +146,7 @@ LogicalResult FmaAttention::emit() {
     // Nobody fills the tiles again before all have read them.
     k.barrier();
   });
-  return succeeded(status) ? emitResults() : failure();
+  return succeeded(status) ? emitResults(part) : failure();
 }
 
 LogicalResult FmaAttention::emitScores(Value firstKey) {
@@ -261,15 +262,16 @@ void FmaAttention::addValues() {
   });
 }
 
-LogicalResult FmaAttention::emitResults() {
+LogicalResult FmaAttention::emitResults(KeyPart &part) {
   LogicalResult status = success();
   int64_t stored = a.storeLanes(lanes);
   unrolled(k, rowsPerThread, "i", [&](Value i) {
     Value row = k.named(math.add(a.firstRow, rowOf(i)), "row");
     Value sum = joined(a.load(total, i),
                        [&](Value x, Value y) -> Value { return v.add(x, y); });
-    Value inverse =
-        k.named(a.formula.inverse(sum, a.load(largest, i)), "inverse");
+    Value inverse;
+    if (!part.isShared())
+      inverse = k.named(a.formula.inverse(sum, a.load(largest, i)), "inverse");
     auto ifInside = [&](Value condition, llvm::function_ref<void()> body) {
       auto branch = scf::IfOp::create(b, k.loc, condition,
                                       /*withElseRegion=*/false);
@@ -278,6 +280,9 @@ LogicalResult FmaAttention::emitResults() {
       body();
     };
     ifInside(math.less(row, a.sizes.length), [&] {
+      if (part.isShared())
+        k.within(math.less(member, 1),
+                 [&] { part.leaveRow(rowOf(i), a.load(largest, i), sum); });
       unrolled(k, vectors * lanes / stored, "j", [&](Value j) {
         // Vector number j / (lanes / stored) of the thread, part of it.
         int64_t parts = lanes / stored;
@@ -287,22 +292,28 @@ LogicalResult FmaAttention::emitResults() {
                                                         kRowThreads)),
                               lanes),
                      math.mul(math.rem(j, parts), stored));
+        Value inTile = column;
         column = k.named(math.add(a.firstColumn, column), "column");
         ifInside(math.less(column, a.sizes.width), [&] {
           SmallVector<Value> results;
-          for (int64_t e = 0; e < stored; ++e)
-            results.push_back(
-                v.mul(a.load(sums, {i, math.add(first, e)}), inverse));
+          for (int64_t e = 0; e < stored; ++e) {
+            Value own = a.load(sums, {i, math.add(first, e)});
+            results.push_back(inverse ? v.mul(own, inverse) : own);
+          }
           Value result = results.front();
           if (stored > 1)
             result = vector::FromElementsOp::create(
                 b, k.loc, VectorType::get({stored}, a.sumType), results);
-          if (failed(a.store(result, row, column, stored)))
+          if (part.isShared())
+            part.leave(result, rowOf(i), inTile);
+          else if (failed(a.store(result, row, column, stored)))
             status = failure();
         });
       });
     });
   });
+  if (part.isShared() && succeeded(status))
+    return part.join();
   return status;
 }
 

@@ -95,8 +95,15 @@ AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
 void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
   int64_t rowTiles = llvm::divideCeil(sizes.length, rows);
   int64_t columnTiles = llvm::divideCeil(sizes.width, columns);
+  int64_t parts = kernel.schedule["parts"];
+  tile = kernel.block();
+  part = math.constant(0);
+  if (parts > 1) {
+    part = kernel.named(math.rem(tile, parts), "part");
+    tile = kernel.named(math.div(tile, parts), "tile");
+  }
   SmallVector<Value> place =
-      math.delinearize(kernel.block(), {sizes.heads, columnTiles, rowTiles});
+      math.delinearize(tile, {sizes.heads, columnTiles, rowTiles});
   // Later rows look at more keys: they begin first.
   if (problem.causal && rowTiles > 1)
     place[2] = math.sub(math.constant(rowTiles - 1), place[2]);

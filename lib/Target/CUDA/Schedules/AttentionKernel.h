@@ -186,8 +186,9 @@ public:
 
   AttentionOp op;
   StoredResults results;
-  /// The block's place.
-  mlir::Value firstRow, firstColumn;
+  /// The block's place; of the blocks that share the keys of a tile, the
+  /// tile's number and the part (AttentionSplit.h).
+  mlir::Value firstRow, firstColumn, tile, part;
 };
 
 /// The body of the two forms.

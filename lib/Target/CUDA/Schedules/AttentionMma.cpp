@@ -81,15 +81,16 @@ LogicalResult MmaAttention::emit() {
   mma.fill(total, 0);
 
   LogicalResult status = success();
-  Value end = a.keyEnd(math.add(a.firstRow, rows));
+  KeyPart part(a);
+  Value end = part.endBefore(a.keyEnd(math.add(a.firstRow, rows)));
   Value zero = math.constant(0);
   bool pipelined = stages == 2;
   if (pipelined) {
-    if (failed(loadTiles(zero, zero)))
+    if (failed(loadTiles(part.begin(), zero)))
       return failure();
     cuda::CommitCopiesOp::create(b, k.loc);
   }
-  math.loop(zero, end, keys, [&](Value first) {
+  math.loop(part.begin(), end, keys, [&](Value first) {
     k.named(first, "first_key");
     Value stage = zero;
     if (pipelined) {
@@ -115,7 +116,7 @@ LogicalResult MmaAttention::emit() {
     if (!pipelined)
       k.barrier();
   });
-  return succeeded(status) ? emitResults() : failure();
+  return succeeded(status) ? emitResults(part) : failure();
 }
 
 LogicalResult MmaAttention::loadQuery() {
@@ -161,7 +162,7 @@ LogicalResult MmaAttention::loadTiles(Value firstKey, Value stage) {
   return success();
 }
 
-LogicalResult MmaAttention::emitResults() {
+LogicalResult MmaAttention::emitResults(KeyPart &part) {
   Value zero = math.constant(0);
   Value tile = sharedView(k, sharedBytes, 0, {rows, columns + kResultSkew},
                           a.sumType, "result_tile");
@@ -172,16 +173,22 @@ LogicalResult MmaAttention::emitResults() {
   each(2, "half", [&](Value half) {
     Value sum = joined(a.load(total, half),
                        [&](Value x, Value y) -> Value { return v.add(x, y); });
-    Value inverse =
-        k.named(a.formula.inverse(sum, a.load(largest, half)), "inverse");
     Value row = math.add(warpRow, math.add(fragments.group, math.mul(half, 8)));
+    Value inverse;
+    if (part.isShared())
+      k.within(math.less(fragments.pair, 2),
+               [&] { part.leaveRow(row, a.load(largest, half), sum); });
+    else
+      inverse =
+          k.named(a.formula.inverse(sum, a.load(largest, half)), "inverse");
     each(columns / pieceColumns, "piece", [&](Value piece) {
       each(pieceColumns / 8, "j", [&](Value j) {
         SmallVector<Value> two;
-        for (int64_t e = 0; e < 2; ++e)
-          two.push_back(v.mul(
-              a.load(sums, {piece, zero, j, math.add(math.mul(half, 2), e)}),
-              inverse));
+        for (int64_t e = 0; e < 2; ++e) {
+          Value own =
+              a.load(sums, {piece, zero, j, math.add(math.mul(half, 2), e)});
+          two.push_back(inverse ? v.mul(own, inverse) : own);
+        }
         Value column =
             math.add(math.add(math.mul(piece, pieceColumns), math.mul(j, 8)),
                      fragments.pair);
@@ -213,10 +220,15 @@ LogicalResult MmaAttention::emitResults() {
         result = vector::LoadOp::create(b, k.loc,
                                         VectorType::get({lanes}, a.sumType),
                                         tile, ValueRange{row, column});
-      if (failed(a.store(result, math.add(a.firstRow, row), column, lanes)))
+      if (part.isShared())
+        part.leave(result, row, column);
+      else if (failed(
+                   a.store(result, math.add(a.firstRow, row), column, lanes)))
         status = failure();
     });
   });
+  if (part.isShared() && succeeded(status))
+    return part.join();
   return status;
 }
 

@@ -15,7 +15,7 @@
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONMMA_H
 
 #include "AttentionFragments.h"
-#include "AttentionKernel.h"
+#include "AttentionSplit.h"
 
 namespace mpc {
 
@@ -39,7 +39,7 @@ private:
   mlir::LogicalResult loadTiles(mlir::Value firstKey, mlir::Value stage);
   /// Divides the sums by the totals and brings them, through shared memory,
   /// into whole rows for the epilogue.
-  mlir::LogicalResult emitResults();
+  mlir::LogicalResult emitResults(KeyPart &part);
 
   // Products and what stands between them (AttentionProducts.cpp).
 

@@ -150,6 +150,43 @@ TEST(CudaAttention, RowsThatKeepNothing) {
       check);
 }
 
+// Few queries: blocks share the keys of a head, also where a part of these is
+// hidden from all of its rows, or is beyond the diagonal, or is short.
+TEST(CudaAttention, BlocksShareKeys) {
+  CudaKernelCheck check = attentionCheck();
+  // The last block is the one that runs last.
+  check.orders = {ThreadOrder::Ascending, ThreadOrder::Shuffled,
+                  ThreadOrder::Descending};
+  expectCases(
+      {
+          {1, 2, 2, 1, 1000, 64, 64, "bf16"},
+          {2, 4, 1, 1, 515, 16, 24, "f16", "", "", "f16"},
+          {1, 1, 1, 16, 769, 40, 33, "bf16", "769xi1"},
+          {1, 2, 2, 7, 600, 8, 8, "f32", "1x1x7x600xf32"},
+          {1, 2, 2, 3, 600, 8, 140, "f32", "", "causal"},
+          {1, 2, 1, 2, 2050, 8, 8, "f32", "", kTf32},
+          {1, 1, 1, 9, 640, 8, 8, "f32", "9x640xi1", "causal " + kTf32},
+          {1, 1, 1, 3, 400, 8, 6, "f64", "", "causal", "f64"},
+          {1, 1, 1, 5, 700, 300, 8, "bf16"},
+      },
+      check);
+  check.adjust = [](unsigned index, reference::Tensor &tensor) {
+    // The first 400 keys, which the first parts have.
+    if (index == 3 && tensor.isFloat())
+      for (auto [i, number] : llvm::enumerate(tensor.floats()))
+        number =
+            i % 1000 < 400 ? -std::numeric_limits<double>::infinity() : number;
+    else if (index == 3)
+      for (auto [i, number] : llvm::enumerate(tensor.ints()))
+        number = i % 1000 >= 400;
+  };
+  expectCases({{1, 2, 2, 4, 1000, 16, 16, "bf16", "4x1000xf32"},
+               {1, 2, 2, 4, 1000, 16, 16, "bf16", "4x1000xi1"},
+               {1, 2, 2, 4, 1000, 16, 16, "f32", "4x1000xf32"},
+               {1, 2, 2, 4, 1000, 16, 16, "f32", "4x1000xi1", kTf32}},
+              check);
+}
+
 // A mask of the lowest finite number leaves a row's mean where it covers the
 // whole row.
 TEST(CudaAttention, LowestFiniteMask) {
@@ -259,6 +296,18 @@ TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
                  {"mpc::mma<mpc::bfloat16>", "mpc::copyAsync<16>",
                   "mpc::loadMatrixTransposed"},
                  {"position"});
+}
+
+// Many heads, or few keys, have no parts.
+TEST(CudaAttention, PrintsParts) {
+  AttentionCase decode{1, 8, 8, 1, 4096, 64, 64, "bf16", "", "", "bf16"};
+  expectCudaText(decode.text(), cudaTarget("sm_90a"),
+                 {"part_begin", "partials", "counters"}, {});
+  decode.heads = decode.groups = 128;
+  expectCudaText(decode.text(), cudaTarget("sm_90a"), {}, {"partials"});
+  decode.heads = decode.groups = 8;
+  decode.t = 200;
+  expectCudaText(decode.text(), cudaTarget("sm_90a"), {}, {"partials"});
 }
 
 TEST(CudaAttention, PrintsTf32) {
