@@ -12,6 +12,8 @@
 
 #include "Sha256.h"
 
+#include "mpc/Runtime/Buffer.h"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,8 +28,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <tuple>
 
+using namespace mpc;
 using namespace mpc::detail;
 namespace fs = std::filesystem;
 
@@ -197,6 +201,41 @@ static Sha256Digest digestOf(const PartsHeader &header,
   return sha256OfParts(parts);
 }
 
+/// Bytes of the mapping that begins at `start` which huge pages map, by the
+/// system's own account; nothing where it gives none.
+static std::optional<size_t> bytesOnHugePages(const void *start) {
+  std::ifstream account("/proc/self/smaps");
+  char begin[2 * sizeof(void *) + 2];
+  std::snprintf(begin, sizeof(begin), "%zx-", reinterpret_cast<size_t>(start));
+  std::string line;
+  while (std::getline(account, line) && !line.starts_with(begin)) {
+  }
+  constexpr std::string_view kField = "FilePmdMapped:";
+  while (std::getline(account, line) && !line.starts_with(kField)) {
+  }
+  if (!account)
+    return std::nullopt;
+  return std::strtoull(line.c_str() + kField.size(), nullptr, 10) * 1024;
+}
+
+/// A file's pages in memory are as large as it was written or read, and small
+/// ones cost a kernel that waits for memory a third of it. A copy on huge pages
+/// where most of a large mapping has none, else the mapping.
+static std::shared_ptr<const void>
+onHugePages(std::shared_ptr<const void> mapping, size_t size) {
+  constexpr size_t kLarge = size_t(4) << 20;
+  if (size < kLarge)
+    return mapping;
+  std::optional<size_t> huge = bytesOnHugePages(mapping.get());
+  if (!huge || *huge > size / 8 * 7)
+    return mapping;
+  std::shared_ptr<void> copy = allocateAligned(size);
+  if (!copy)
+    return mapping;
+  std::memcpy(copy.get(), mapping.get(), size);
+  return copy;
+}
+
 std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
   if (folder.empty())
     return std::nullopt;
@@ -215,14 +254,15 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
     return std::nullopt;
   std::shared_ptr<const void> owner(
       start, [size](void *mapping) { ::munmap(mapping, size); });
+  owner = onHugePages(std::move(owner), size);
   PartsHeader header;
-  std::memcpy(&header, start, sizeof(header));
+  std::memcpy(&header, owner.get(), sizeof(header));
   size_t rest = size - sizeof(header);
   if (header.magic != kPartsHeader.magic || header.bodyBytes > rest ||
       header.headBytes != rest - header.bodyBytes)
     return std::nullopt;
   const std::byte *body =
-      static_cast<const std::byte *>(start) + sizeof(header);
+      static_cast<const std::byte *>(owner.get()) + sizeof(header);
   MappedEntry entry{std::move(owner),
                     {body + header.bodyBytes, size_t(header.headBytes)},
                     {body, size_t(header.bodyBytes)}};

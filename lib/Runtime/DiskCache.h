@@ -22,9 +22,10 @@ namespace mpc::detail {
 /// part counts, so that no two sequences run together.
 std::string contentKey(std::span<const std::string_view> parts);
 
-/// An entry where it lies in its file, which may be deleted meanwhile.
+/// An entry where it lies in its file, which may be deleted meanwhile, or in a
+/// copy.
 struct MappedEntry {
-  /// Keeps the mapping.
+  /// Keeps the mapping or the copy.
   std::shared_ptr<const void> owner;
   std::span<const std::byte> head;
   /// At a multiple of 64 in memory.

@@ -26,6 +26,10 @@ static int64_t fineDigits(DequantizeOp narrow) {
 /// takes to come, across the pages that processors fetch ahead within.
 static constexpr int64_t kAhead = 4096;
 
+/// Of so many words of last digits one may be another than zero: a word that is
+/// listed takes some times as long as one that is not.
+static constexpr int64_t kWordsPerListed = 8;
+
 /// The most positions that divide `extent`, in multiples of `unit`. The sums of
 /// digits of so many are integers that f32 has, and are joined seldom.
 static int64_t longestPart(int64_t extent, int64_t unit) {
@@ -46,6 +50,7 @@ DigitProductEmitter::DigitProductEmitter(const ContractionKernel &kernel)
       span(longestPart(shape.depth, length)), segments(shape.depth / length),
       loaded(narrow.getDepth() * (narrow.getNibbles() ? 2 : 1)),
       digits{3, fineDigits(narrow)}, finer(digits[1] == 3 ? 0x1p22f : 0x1p15f),
+      mostListed(length / kWords / kWordsPerListed),
       words(VectorType::get({lanes}, b.getI32Type())),
       numbers(VectorType::get({lanes}, b.getF32Type())),
       split(shape.m, blocks.getRows()),
@@ -62,7 +67,9 @@ void DigitProductEmitter::prepare() {
     offsets[i] = area(rows * segments * kWords, b.getI32Type());
   }
   steps = area(rows * segments, sumType);
-  inexact = area(rows * segments, b.getI32Type());
+  states = area(rows * segments, b.getI32Type());
+  listPlaces = area(rows * shape.depth / kWords, b.getI32Type());
+  listWords = area(rows * shape.depth / kWords, b.getI32Type());
   panel.memory = inPlace(contraction.stored(), contraction.panelType());
   prepareSums(rows * columns, 1);
   if (split.blocks == 1)
@@ -115,37 +122,53 @@ DigitProductEmitter::multiplySegment(Value segment, int64_t rows,
   Values zeros;
   if (narrow.getZero())
     zeros = loadOfGroup(narrow.getZero(), group, vectors, b.getI32Type());
-  Value isExact;
-  Values areExact;
+  Value worst;
+  Values ofRows;
   for (int64_t r = 0; r < rows; ++r) {
-    Value flag = memref::LoadOp::create(b, loc, inexact,
-                                        math.add(segment, r * segments));
-    Value own = arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::eq, flag,
-        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0)));
-    isExact =
-        isExact ? Value(arith::AndIOp::create(b, loc, isExact, own)) : own;
-    areExact.push_back(own);
+    Value state =
+        memref::LoadOp::create(b, loc, states, math.add(segment, r * segments));
+    worst = worst ? Value(arith::MaxUIOp::create(b, loc, worst, state)) : state;
+    ofRows.push_back(state);
   }
-  auto branch = scf::IfOp::create(
-      b, loc, SmallVector<Type>(rows * vectors, numbers), isExact,
-      /*withElseRegion=*/true);
-  for (bool exact : {true, false}) {
+  auto isAtMost = [&](Value state, State most) -> Value {
+    return arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::ule, state,
+        arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(most)));
+  };
+  auto branch = [&](Value condition, llvm::function_ref<Values()> then,
+                    llvm::function_ref<Values()> otherwise) {
+    auto made =
+        scf::IfOp::create(b, loc, SmallVector<Type>(rows * vectors, numbers),
+                          condition, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(exact ? branch.thenBlock() : branch.elseBlock());
-    Values products = exact ? multiplyDigits(segment, rows, vectors, zeros)
-                            : multiplyNumbers(segment, rows, vectors, zeros);
+    b.setInsertionPointToStart(made.thenBlock());
+    scf::YieldOp::create(b, loc, then());
+    b.setInsertionPointToStart(made.elseBlock());
+    scf::YieldOp::create(b, loc, otherwise());
+    return Values(made.getResults());
+  };
+  auto ofDigits = [&](bool listed) {
+    return multiplyDigits(segment, rows, vectors, zeros, listed);
+  };
+  auto ofNumbers = [&] {
+    Values products = multiplyNumbers(segment, rows, vectors, zeros);
     // A row has the same bits whatever stands in the rows beside it.
-    if (!exact && rows > 1)
-      for (auto [i, digits] :
-           llvm::enumerate(multiplyDigits(segment, rows, vectors, zeros)))
-        products[i] = arith::SelectOp::create(b, loc, areExact[i / vectors],
-                                              digits, products[i]);
-    scf::YieldOp::create(b, loc, products);
-  }
+    if (rows > 1)
+      for (auto [i, product] : llvm::enumerate(ofDigits(/*listed=*/false)))
+        products[i] = arith::SelectOp::create(
+            b, loc, isAtMost(ofRows[i / vectors], Whole), product, products[i]);
+    return products;
+  };
+  Values products = branch(
+      isAtMost(worst, Listed), [&] { return ofDigits(/*listed=*/true); },
+      [&] {
+        return branch(
+            isAtMost(worst, Whole), [&] { return ofDigits(/*listed=*/false); },
+            ofNumbers);
+      });
   Values scales = loadOfGroup(narrow.getScale(), group, vectors, sumType);
   Values sums;
-  for (auto [i, product] : llvm::enumerate(branch.getResults()))
+  for (auto [i, product] : llvm::enumerate(products))
     sums.push_back(
         math::FmaOp::create(b, loc, product, scales[i % vectors], totals[i]));
   return sums;
@@ -153,7 +176,8 @@ DigitProductEmitter::multiplySegment(Value segment, int64_t rows,
 
 DigitProductEmitter::Values
 DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
-                                    int64_t vectors, ValueRange zeros) {
+                                    int64_t vectors, ValueRange zeros,
+                                    bool listed) {
   Values sums;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t v = 0; v < vectors; ++v)
@@ -169,7 +193,7 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
 
   // More code only takes long to compile.
   constexpr int64_t kMostUnrolled = 16;
-  int64_t all = digits[0] + digits[1];
+  int64_t all = digits[0] + digits[1], lastOfAll = last() ? digits[0] : 0;
   sums = carryLoads(
       segment, kMostUnrolled / (rows * vectors), sums,
       [&](Value load, ValueRange before) {
@@ -177,6 +201,8 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
         for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t d = 0; d < all; ++d) {
+              if (listed && d == lastOfAll)
+                continue;
               bool isFine = d >= digits[0];
               Value at = math.add(math.mul(load, loaded),
                                   r * shape.depth + int64_t(half) * kWords +
@@ -191,6 +217,15 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
         return next;
       });
 
+  if (listed) {
+    Values ofLast;
+    for (int64_t i = 0; i < rows * vectors; ++i)
+      ofLast.push_back(sums[i * all + lastOfAll]);
+    addListed(segment, rows, vectors, ofLast);
+    for (auto [i, sum] : llvm::enumerate(ofLast))
+      sums[i * all + lastOfAll] = sum;
+  }
+
   Values products;
   for (int64_t i = 0; i < rows * vectors; ++i) {
     ValueRange own = ValueRange(sums).slice(i * all, all);
@@ -203,6 +238,34 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
     products.push_back(arith::MulFOp::create(b, loc, whole, step));
   }
   return products;
+}
+
+void DigitProductEmitter::addListed(Value segment, int64_t rows,
+                                    int64_t vectors,
+                                    MutableArrayRef<Value> sums) {
+  int64_t ofLoad = loaded / kWords;
+  Value first = math.mul(segment, length / loaded);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < mostListed; ++i) {
+      Value at = math.add(math.mul(segment, length / kWords),
+                          r * shape.depth / kWords + i);
+      Value place = arith::IndexCastOp::create(
+          b, loc, b.getIndexType(),
+          memref::LoadOp::create(b, loc, listPlaces, at));
+      Value digits = splat(memref::LoadOp::create(b, loc, listWords, at));
+      Value load = math.add(first, math.div(place, ofLoad));
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value bytes = loadPacked(placeOf(load, v));
+        if (narrow.getNibbles()) {
+          Value down = arith::IndexCastOp::create(
+              b, loc, b.getI32Type(), math.mul(math.rem(place, ofLoad), 4));
+          bytes = arith::ShRUIOp::create(b, loc, bytes, splat(down));
+          bytes = arith::AndIOp::create(b, loc, bytes, word(0x0f0f0f0f));
+        }
+        Value &sum = sums[r * vectors + v];
+        sum = addDotBytes(sum, bytes, digits);
+      }
+    }
 }
 
 DigitProductEmitter::Values
@@ -253,17 +316,25 @@ DigitProductEmitter::Values DigitProductEmitter::carryLoads(Value segment,
   });
 }
 
-SmallVector<DigitProductEmitter::Values>
-DigitProductEmitter::loadWords(Value load, int64_t vectors) {
+Value DigitProductEmitter::placeOf(Value load, int64_t vector) {
   Value line = math.add(math.mul(panel.number, shape.depth / loaded), load);
   int64_t depth = narrow.getDepth();
+  return math.add(math.mul(line, depth * columns), depth * vector * lanes);
+}
+
+Value DigitProductEmitter::loadPacked(Value at) {
   auto bytes = VectorType::get({4 * lanes}, b.getI8Type());
-  SmallVector<Values> halves(loaded / depth);
+  Value packed = vector::LoadOp::create(b, loc, bytes, panel.memory, at);
+  return vector::BitCastOp::create(b, loc, words, packed);
+}
+
+SmallVector<DigitProductEmitter::Values>
+DigitProductEmitter::loadWords(Value load, int64_t vectors) {
+  SmallVector<Values> halves(loaded / narrow.getDepth());
   for (int64_t v = 0; v < vectors; ++v) {
-    Value at = math.add(math.mul(line, depth * columns), depth * v * lanes);
+    Value at = placeOf(load, v);
     fetch(panel.memory, math.add(at, kAhead), 4 * lanes);
-    Value packed = vector::LoadOp::create(b, loc, bytes, panel.memory, at);
-    packed = vector::BitCastOp::create(b, loc, words, packed);
+    Value packed = loadPacked(at);
     if (!narrow.getNibbles()) {
       halves.front().push_back(packed);
       continue;
@@ -280,15 +351,27 @@ DigitProductEmitter::loadWords(Value load, int64_t vectors) {
 // Values
 //===----------------------------------------------------------------------===//
 
+bool DigitProductEmitter::isWord() {
+  int64_t levels = narrow.getNibbles() ? 15 : 255;
+  return length * levels << kLargestBits <= INT32_MAX;
+}
+
 Value DigitProductEmitter::numberOf(ValueRange sums) {
   Value whole;
   for (Value sum : llvm::reverse(sums)) {
+    if (isWord()) {
+      if (whole)
+        sum = arith::AddIOp::create(
+            b, loc, arith::ShLIOp::create(b, loc, whole, word(8)), sum);
+      whole = sum;
+      continue;
+    }
     Value digit = arith::SIToFPOp::create(b, loc, numbers, sum);
     whole = whole
                 ? Value(math::FmaOp::create(b, loc, whole, number(256), digit))
                 : digit;
   }
-  return whole;
+  return isWord() ? arith::SIToFPOp::create(b, loc, numbers, whole) : whole;
 }
 
 Value DigitProductEmitter::addDotBytes(Value sum, Value bytes, Value split) {

@@ -8,6 +8,10 @@
 // digits, a unit for bytes multiplies with the weights as they are. Sums over a
 // segment are exact; each goes into the f32 sum by one multiply-add.
 //
+// The last digits are mostly zeros: only numbers far below the largest of their
+// segment have others. Those words of them that are none are listed, and where
+// a segment has few, the digits in front meet all weights and they their own.
+//
 // A segment whose numbers are no such integers, since they lie too far apart or
 // are none, is widened and multiplied in f32: what a product gives does not
 // hang on what stands beside a number.
@@ -27,6 +31,9 @@ public:
 
   void prepare() override;
   void emitItem(mlir::Value item) override;
+
+  /// The largest integer of a segment is at most two to this power.
+  static constexpr int kLargestBits = 22;
 
   /// Sums that a row has for each vector of columns.
   static int64_t sumsOfRow(DequantizeOp narrow);
@@ -48,6 +55,10 @@ private:
   void splitRow(mlir::Value row, mlir::Value local);
   void splitSegment(mlir::Value local, mlir::Value segment, mlir::Value step,
                     mlir::Value perStep);
+  /// Lists the words of last digits of the segment whose number among those of
+  /// all rows is `place`, of positions from `first` on, that are not zero; how
+  /// many they are.
+  mlir::Value listLast(mlir::Value place, mlir::Value first);
   /// The power of two that numbers of a magnitude of at most `largest`, lane by
   /// lane and as bits, are divided by to be at most 2^22, and its inverse.
   std::pair<mlir::Value, mlir::Value> stepOf(mlir::Value largest);
@@ -69,9 +80,13 @@ private:
                          mlir::ValueRange totals);
   /// The products of integers and of numbers with weights without their scale,
   /// of `[row][vector]`, where the zero points of vectors are `zeros`, if there
-  /// are more than one.
+  /// are more than one. `listed`: last digits are those of the lists.
   Values multiplyDigits(mlir::Value segment, int64_t rows, int64_t vectors,
-                        mlir::ValueRange zeros);
+                        mlir::ValueRange zeros, bool listed);
+  /// Adds the products of listed words to sums of last digits,
+  /// `[row][vector]`.
+  void addListed(mlir::Value segment, int64_t rows, int64_t vectors,
+                 llvm::MutableArrayRef<mlir::Value> sums);
   Values multiplyNumbers(mlir::Value segment, int64_t rows, int64_t vectors,
                          mlir::ValueRange zeros);
   /// Carries `sums` through a segment's loads of the panel, some at a time.
@@ -79,8 +94,13 @@ private:
                     mlir::ValueRange sums, Body body);
   /// The words of a load, with four positions each: `[word][vector]`.
   llvm::SmallVector<Values> loadWords(mlir::Value load, int64_t vectors);
+  /// Where vector `vector` of a load lies in the panel, and its bytes as words.
+  mlir::Value placeOf(mlir::Value load, int64_t vector);
+  mlir::Value loadPacked(mlir::Value at);
   /// The number that sums of digits, the lowest first, are.
   mlir::Value numberOf(mlir::ValueRange sums);
+  /// Whether such a number is an i32.
+  bool isWord();
 
   mlir::Value addDotBytes(mlir::Value sum, mlir::Value bytes,
                           mlir::Value digits);
@@ -106,14 +126,23 @@ private:
   }
   /// How many times finer the second one is, a power of two.
   float finer;
+  /// What `states` has: the integers are the numbers, and the last digits are
+  /// listed, or too many to be, or the integers are not.
+  enum State : int32_t { Listed, Whole, Inexact };
+  /// The most words that are listed of a segment, whose lists have as many.
+  int64_t mostListed;
+  /// The integer whose lowest digits are the last ones.
+  int last() const { return digits[1] ? 1 : 0; }
   mlir::VectorType words, numbers;
   RowSplit split;
   int64_t blocksPerItem, rowGroups;
   /// Of the rows of a block: the numbers, `[row][depth]`; words of digits
   /// `[integer][row][depth / 4][kWords]`, what sums begin with,
-  /// `[integer][row][segment][kWords]`; the step and whether the integers are
-  /// not the numbers, `[row][segment]`.
-  mlir::Value rowNumbers, rowDigits[2], offsets[2], steps, inexact;
+  /// `[integer][row][segment][kWords]`; the step and State, `[row][segment]`;
+  /// of the words that are listed the place among those of the segment and the
+  /// word, `[row][depth / 4]`.
+  mlir::Value rowNumbers, rowDigits[2], offsets[2], steps, states, listPlaces,
+      listWords;
 };
 
 } // namespace mpc

@@ -17,14 +17,13 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The largest integer is at most 2^22, so that added to `kNoFraction`, where
-/// f32 numbers are integers, it and its opposite stay between powers of two.
-static constexpr int kLargestBits = 22;
+/// The largest integer is so small that added to `kNoFraction`, where f32
+/// numbers are integers, it and its opposite stay between powers of two.
 static constexpr float kNoFraction = 0x1.8p23f;
 /// Exponents of f32 with their bias: of 1, of the largest finite numbers, and
 /// of those whose step is the least normal number.
 static constexpr int kBias = 127, kMostExponent = 254,
-                     kLeastExponent = kLargestBits;
+                     kLeastExponent = DigitProductEmitter::kLargestBits;
 
 void DigitProductEmitter::splitRows(const BlockRows &rows) {
   math.loop(math.constant(0), rows.count(), 1, [&](Value local) {
@@ -153,11 +152,43 @@ void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
   });
   Value isOff = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
                                             sums.back());
-  memref::StoreOp::create(b, loc,
-                          arith::ExtUIOp::create(b, loc, b.getI32Type(), isOff),
-                          inexact, place);
+  auto integer = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(value));
+  };
+  Value isMuch =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt,
+                            listLast(place, first), integer(mostListed));
+  Value state = arith::ExtUIOp::create(b, loc, b.getI32Type(), isMuch);
+  state = arith::SelectOp::create(b, loc, isOff, integer(Inexact), state);
+  memref::StoreOp::create(b, loc, state, states, place);
   for (int i : integers())
     storeOffsets(sums[i], offsets[i], math.mul(place, kWords));
+}
+
+Value DigitProductEmitter::listLast(Value place, Value first) {
+  Value list = math.mul(place, length / kWords);
+  Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
+  // What a list has behind its words is multiplied with them.
+  for (int64_t i = 0; i < mostListed; ++i) {
+    memref::StoreOp::create(b, loc, zero, listPlaces, math.add(list, i));
+    memref::StoreOp::create(b, loc, zero, listWords, math.add(list, i));
+  }
+  Value count = math.constant(0);
+  count =
+      carry(length / kWords, 1, count, [&](Value at, ValueRange before) {
+        Value found = memref::LoadOp::create(
+            b, loc, rowDigits[last()], math.add(first, math.mul(at, kWords)));
+        Value next = math.add(list, before.front());
+        Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), at);
+        memref::StoreOp::create(b, loc, number, listPlaces, next);
+        memref::StoreOp::create(b, loc, found, listWords, next);
+        Value isOther = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                              found, zero);
+        return Values{math.add(
+            before.front(),
+            arith::IndexCastUIOp::create(b, loc, b.getIndexType(), isOther))};
+      }).front();
+  return arith::IndexCastOp::create(b, loc, b.getI32Type(), count);
 }
 
 void DigitProductEmitter::storeOffsets(Value sums, Value memory, Value at) {
