@@ -9,6 +9,7 @@
 #include "mpc/Analysis/PrecisionPlan.h"
 
 #include "PlanBuilder.h"
+#include "ScaledRowsTypes.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -103,6 +104,7 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
     planned = classifyByLists(builder);
     if (succeeded(planned)) {
       settleWideParts(builder);
+      settleScaledRows(builder);
       // What updates read weighs in the cut.
       settleTraining(builder);
       if (placement == CastPlacement::MinimumCut)

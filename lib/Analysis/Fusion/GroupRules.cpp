@@ -14,6 +14,7 @@
 
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Analysis/ScaledRows.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -123,36 +124,6 @@ void GroupRules::joinPanels() {
       graph.merge(graph.groupOf(*op->user_begin()), graph.groupOf(op));
 }
 
-/// What makes `operand` of rows of bytes and a scale of each, from the operand
-/// on: movement of whole rows, conversions, the product with the scales and the
-/// numbers of the bytes; empty where it is something else, or where something
-/// else reads a part of it.
-SmallVector<Operation *> GroupRules::scaledRowsBehind(Value operand) const {
-  SmallVector<Operation *> chain;
-  auto take = [&](Value value) -> Operation * {
-    Operation *op = value.getDefiningOp();
-    if (!op || !value.hasOneUse() || op->getBlock() != &block)
-      return nullptr;
-    chain.push_back(op);
-    return op;
-  };
-  Operation *op = take(operand);
-  while (op && ((isa<TransposeOp>(op) && keepsLastDimension(op)) ||
-                (isa<CastOp>(op) &&
-                 isa<FloatType>(getElementTypeOrSelf(op->getOperand(0))))))
-    op = take(op->getOperand(0));
-  auto product = dyn_cast_if_present<MulOp>(op);
-  if (!product || shapeOf(product.getRhs()).empty() ||
-      shapeOf(product.getRhs()).back() != 1)
-    return {};
-  op = take(product.getLhs());
-  if (!op || !(isa<DecodeFloat8Op>(op) ||
-               (isa<CastOp>(op) &&
-                getElementTypeOrSelf(op->getOperand(0)).isInteger(8))))
-    return {};
-  return chain;
-}
-
 /// Attention widens scaled rows of a cache as it loads them: stored wide, they
 /// would be several times what is read.
 void GroupRules::joinScaledRows() {
@@ -160,10 +131,22 @@ void GroupRules::joinScaledRows() {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
       continue;
-    for (Value operand : {attention.getKey(), attention.getValue()})
-      for (Operation *part : scaledRowsBehind(operand))
+    for (Value operand : {attention.getKey(), attention.getValue()}) {
+      std::optional<ScaledRows> rows = ScaledRows::of(operand);
+      // What something else reads as well has memory.
+      if (!rows || !llvm::all_of(rows->chain, [&](Operation *part) {
+            return part->hasOneUse() && part->getBlock() == &block;
+          }))
+        continue;
+      for (Operation *part : rows->chain)
         if (!graph.merge(graph.groupOf(op), graph.groupOf(part)))
           break;
+      // A query of 16 bits meets their numbers as it is.
+      Operation *widened = attention.getQuery().getDefiningOp();
+      if (isa_and_present<CastOp>(widened) && widened->hasOneUse() &&
+          widened->getBlock() == &block)
+        graph.merge(graph.groupOf(op), graph.groupOf(widened));
+    }
   }
 }
 

@@ -116,8 +116,6 @@ private:
   void joinHalves();
   void joinPanels();
   void joinScaledRows();
-  llvm::SmallVector<mlir::Operation *>
-  scaledRowsBehind(mlir::Value operand) const;
   void takeReader(FusionGroup *group, mlir::Operation *op);
 
   FusionGraph &graph;

@@ -14,6 +14,8 @@
 
 #include "../Kernel/AttentionMath.h"
 
+#include "mpc/Analysis/ScaledRows.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
@@ -43,6 +45,7 @@ void AttentionEmitter::prepare() {
   cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions /
                   (4.0 * lanes) / rowGroups;
 
+  takeScales();
   if (readsInPlace) {
     prepareInPlace();
     return;
@@ -59,13 +62,49 @@ void AttentionEmitter::prepare() {
   if (scorePitch * bytesPerElement(sumType) % 4096 == 0)
     scorePitch += lanes;
   scores = area(split.largest() * scorePitch, sumType);
+  if (keyScales)
+    keyFactors = area(scorePitch, sumType);
   inverses = stack(split.largest());
   tile = stack(split.largest() * value.columns);
 }
 
+void AttentionEmitter::takeScales() {
+  keyNumbers = op.getKey();
+  valueNumbers = op.getValue();
+  for (auto [numbers, scales] : {std::pair(&keyNumbers, &keyScales),
+                                 std::pair(&valueNumbers, &valueScales)}) {
+    std::optional<ScaledRows> rows = ScaledRows::of(*numbers);
+    if (!rows || rows->isRounded())
+      continue;
+    // The kernel is not read again: what is added moves rows as it does.
+    OpBuilder builder(op);
+    *numbers = rows->numbers;
+    *scales = rows->scales;
+    for (Operation *part : llvm::reverse(rows->chain))
+      if (auto transpose = dyn_cast<TransposeOp>(part))
+        for (Value *moved : {numbers, scales}) {
+          auto type = cast<RankedTensorType>(moved->getType());
+          SmallVector<int64_t> shape;
+          for (int64_t dim : transpose.getPermutation())
+            shape.push_back(type.getDimSize(dim));
+          *moved = TransposeOp::create(builder, loc, type.clone(shape), *moved,
+                                       transpose.getPermutation());
+        }
+  }
+}
+
+Value AttentionEmitter::scaleAt(Value scales, Value position) {
+  SmallVector<Value> at(keyHead);
+  at.append({position, math.constant(0)});
+  return loadWhole(scales, at, 1);
+}
+
 void AttentionEmitter::packKey() {
+  if (keyFactors)
+    math.loop(positions,
+              [&](Value at) { store(scaleAt(keyScales, at), keyFactors, at); });
   math.loop(key.panels, [&](Value number) {
-    packPanel(op.getKey(), keyHead, /*transposed=*/true, number, key.columns,
+    packPanel(keyNumbers, keyHead, /*transposed=*/true, number, key.columns,
               math.constant(0), key.depth, key.panel.memory,
               math.mul(number, key.panelElements));
   });
@@ -105,8 +144,7 @@ void AttentionEmitter::emitItem(Value item) {
       math.delinearize(item, {productOf(batchShape), rowGroups});
   head = math.delinearize(position[0], batchShape);
   keyHead = head;
-  keyHead.back() =
-      math.div(head.back(), batchShape.back() / keyShape.end()[-3]);
+  keyHead.back() = keyHeadOf(head.back());
   queryBase = math.mul(position[0], length * depth);
   packKey();
   packValue();
@@ -251,6 +289,10 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   auto first = [&](Value column, VectorType of, Value mask) {
     Value at = math.add(base, column);
     Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
+    if (keyFactors)
+      loaded = arith::MulFOp::create(
+          b, loc, loaded,
+          vector::LoadOp::create(b, loc, of, keyFactors, column));
     loaded = maskScores(loaded, row, column, of.getDimSize(0), mask);
     vector::StoreOp::create(b, loc, loaded, scores, at);
     return loaded;

@@ -27,6 +27,8 @@ private:
     Panel panel;
   };
   Packed makePacked(DotUnit unit, int64_t depth, int64_t width);
+  /// Takes scales out of keys and values that have one for each row.
+  void takeScales();
   void packKey();
   void packValue();
   void emitRowBlock(mlir::Value block);
@@ -34,6 +36,11 @@ private:
   /// (AttentionInPlace.cpp).
   void prepareInPlace();
   void emitInPlace(mlir::Value item);
+  /// `count` heads from `first` on, all of one entry of the batch.
+  void emitHeads(mlir::Value first, mlir::Value count);
+  mlir::Value keyHeadOf(mlir::Value head) const {
+    return math.div(head, batchShape.back() / keyShape.end()[-3]);
+  }
   /// Scores of row `row` of the head for `count` positions, 1 or as many as a
   /// vector has lanes, from `first` on; they are row `local` of the item's.
   void scoreInPlace(int64_t row, mlir::Value local, mlir::Value first,
@@ -49,11 +56,10 @@ private:
     llvm::SmallVector<std::pair<int64_t, int64_t>> batch;
   };
   StoredRow storedRow(mlir::Value tensor) const;
-  /// Whether readRows of it is faster than what heads read by themselves.
+  /// Whether fetching it whole is faster than what heads read by themselves.
   bool pays(const StoredRow &row) const;
-  /// Reads `count` rows from `first` on in the order of memory, which is fast;
-  /// heads then find them in caches.
-  void readRows(const StoredRow &row, mlir::Value first, int64_t count);
+  /// Asks for what the row of `position` has of the key heads `heads`.
+  void fetchRow(const StoredRow &row, Range heads, mlir::Value position);
   /// The sums of `rows` rows at `base` times a panel.
   llvm::SmallVector<mlir::Value> sumsOf(SumBlock &block, int64_t rows,
                                         int64_t pitch, mlir::Value memory,
@@ -63,6 +69,8 @@ private:
   mlir::Value maskScores(mlir::Value scores, mlir::Value row,
                          mlir::Value column, int64_t lanes, mlir::Value mask);
   mlir::Value splatted(mlir::Value scalar, int64_t lanes);
+  /// The scale of position `at` of the head, a scalar.
+  mlir::Value scaleAt(mlir::Value scales, mlir::Value at);
 
   static llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
     return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
@@ -76,6 +84,9 @@ private:
   int64_t positions = keyShape.end()[-2];
   int64_t width = shapeOf(op.getValue()).back();
   Packed key, value;
+  /// Keys and values as they are multiplied, and what their rows are to be
+  /// multiplied by, which meets scores and weights: null where nothing is.
+  mlir::Value keyNumbers, keyScales, valueNumbers, valueScales;
   /// Packing a key or value costs as much as multiplying some rows by it.
   static constexpr int64_t kMostRowsInPlace = 4;
   bool readsInPlace = length <= kMostRowsInPlace && depth % lanes == 0 &&
@@ -87,9 +98,11 @@ private:
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t queryPitch = 0, scorePitch = 0;
   mlir::Value queryMemory, scores, inverses, tile;
+  /// Scales of the item's keys, one after another, where these are packed.
+  mlir::Value keyFactors;
   StoredRow keyRow, valueRow;
-  /// What readRows has read, so that it has.
-  mlir::Value lastRead;
+  /// Whether rows of all heads of a call are read one after the other.
+  bool readsRows = false;
   llvm::SmallVector<mlir::Value> head, keyHead;
   mlir::Value queryBase;
 };

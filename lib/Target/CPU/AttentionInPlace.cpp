@@ -43,7 +43,7 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
 bool AttentionEmitter::pays(const StoredRow &row) const {
   // Few parts, or those of a few lines, processors find as fast by themselves,
   // and caches of few rows, of all layers together, stay near the core.
-  constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 19;
+  constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 18;
   auto type = cast<MemRefType>(row.memory.getType());
   int64_t bytes = row.elements * bytesPerElement(type.getElementType());
   return keyShape.end()[-3] > kFewParts && bytes > kFewBytes &&
@@ -52,26 +52,25 @@ bool AttentionEmitter::pays(const StoredRow &row) const {
 
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
-  // many of them are read one after the other. All of them if they are few:
-  // what processors fetch ahead of a part of a row is the rest of it.
+  // many of them are read one after the other. All of a worker's if they are
+  // few: what processors fetch ahead of a part of a row is the rest of it.
   constexpr int64_t kMostHeads = 4, kFewHeads = 16;
-  keyRow = storedRow(op.getKey());
-  valueRow = storedRow(op.getValue());
-  bool areWhole = keyRow.memory && valueRow.memory &&
-                  batchShape.back() <= kFewHeads &&
-                  (pays(keyRow) || pays(valueRow));
-  headsPerItem = areWhole ? batchShape.back() : kMostHeads;
+  keyRow = storedRow(keyNumbers);
+  valueRow = storedRow(valueNumbers);
+  readsRows = keyRow.memory && valueRow.memory &&
+              batchShape.back() <= kFewHeads &&
+              (pays(keyRow) || pays(valueRow));
+  headsPerItem = readsRows ? 1 : kMostHeads;
   for (StoredRow *row : {&keyRow, &valueRow})
-    if (!areWhole || !pays(*row))
+    if (!readsRows || !pays(*row))
       *row = {};
-  if (keyRow.memory || valueRow.memory)
-    lastRead = area(1, b.getI8Type());
   while (batchShape.back() % headsPerItem != 0)
     --headsPerItem;
   items = productOf(batchShape) / headsPerItem;
-  cyclesPerItem = (2.0 * (depth + width) + 40) * length * positions *
-                  headsPerItem / (4.0 * lanes);
-  int64_t rows = headsPerItem * length;
+  // Of each vector loading, widening and adding; a score's share of the rest.
+  cyclesPerItem = (3.0 * double(depth + width) / double(lanes) + 8) *
+                  double(length * positions * headsPerItem);
+  int64_t rows = length * (readsRows ? batchShape.back() : headsPerItem);
   scorePitch = llvm::alignTo(positions, 2 * lanes);
   scores = area(rows * scorePitch, sumType);
   inverses = stack(rows);
@@ -79,15 +78,36 @@ void AttentionEmitter::prepareInPlace() {
 }
 
 void AttentionEmitter::emitInPlace(Value item) {
-  SmallVector<Value> first =
-      math.delinearize(math.mul(item, headsPerItem), batchShape);
+  if (!readsRows)
+    return emitHeads(math.mul(item, headsPerItem), math.constant(headsPerItem));
+  // The first item of a call does what all do: heads of one worker are
+  // neighbours in the rows, whoever else reads the others.
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, item,
+                                        arguments.begin);
+  math.branch(
+      isFirst,
+      [&] {
+        int64_t heads = batchShape.back();
+        Value begin = arguments.begin, end = arguments.end;
+        Value last = math.div(math.add(end, heads - 1), heads);
+        math.loop(math.div(begin, heads), last, 1, [&](Value entry) {
+          Value from = math.mul(entry, heads);
+          Value first = arith::MaxUIOp::create(b, loc, from, begin);
+          emitHeads(first,
+                    math.sub(math.min(math.add(from, heads), end), first));
+        });
+      },
+      [] {});
+}
+
+void AttentionEmitter::emitHeads(Value firstHead, Value count) {
+  SmallVector<Value> first = math.delinearize(firstHead, batchShape);
   auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
-    math.loop(headsPerItem, [&](Value number) {
+    math.loop(math.constant(0), count, 1, [&](Value number) {
       head = first;
       head.back() = math.add(first.back(), number);
       keyHead = head;
-      keyHead.back() =
-          math.div(head.back(), batchShape.back() / keyShape.end()[-3]);
+      keyHead.back() = keyHeadOf(head.back());
       body(number);
     });
   };
@@ -97,12 +117,28 @@ void AttentionEmitter::emitInPlace(Value item) {
         body(row, math.add(math.mul(number, length), row));
     });
   };
+  // While a block is worked on, each head asks for its share of the rows of the
+  // next one, in the order of memory.
+  auto fetchShare = [&](const StoredRow &row, Value next, int64_t block,
+                        Value number) {
+    if (!row.memory)
+      return;
+    auto shareOf = [&](Value heads) {
+      return Value(
+          arith::DivUIOp::create(b, loc, math.mul(heads, block), count));
+    };
+    Value last = math.add(first.back(), math.sub(count, math.constant(1)));
+    Range heads{keyHeadOf(first.back()), math.add(keyHeadOf(last), 1)};
+    math.loop(shareOf(number), shareOf(math.add(number, 1)), 1,
+              [&](Value line) { fetchRow(row, heads, math.add(next, line)); });
+  };
   int64_t whole = positions - positions % lanes;
   math.loop(math.constant(0), math.constant(whole), lanes, [&](Value at) {
-    head = first;
-    readRows(keyRow, at, lanes);
-    forRows(
-        [&](int64_t row, Value local) { scoreInPlace(row, local, at, lanes); });
+    forHeads([&](Value number) {
+      fetchShare(keyRow, math.add(at, lanes), lanes, number);
+      for (int64_t row = 0; row < length; ++row)
+        scoreInPlace(row, math.add(math.mul(number, length), row), at, lanes);
+    });
   });
   math.loop(math.constant(whole), math.constant(positions), 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
@@ -116,10 +152,11 @@ void AttentionEmitter::emitInPlace(Value item) {
   constexpr int64_t kBlock = 16;
   int64_t blocked = positions - positions % kBlock;
   math.loop(math.constant(0), math.constant(blocked), kBlock, [&](Value at) {
-    head = first;
-    readRows(valueRow, at, kBlock);
-    forRows([&](int64_t, Value local) {
-      weighInPlace(local, at, math.add(at, kBlock));
+    forHeads([&](Value number) {
+      Value next = math.add(at, kBlock);
+      fetchShare(valueRow, next, kBlock, number);
+      for (int64_t row = 0; row < length; ++row)
+        weighInPlace(math.add(math.mul(number, length), row), at, next);
     });
   });
   forRows([&](int64_t, Value local) {
@@ -140,8 +177,8 @@ void AttentionEmitter::emitInPlace(Value item) {
     at.push_back(math.rem(local, length));
     return at;
   };
-  storeTile(tile, width, math.constant(headsPerItem * length), indices,
-            first.size() + 1, math.constant(0), width);
+  storeTile(tile, width, math.mul(count, length), indices, first.size() + 1,
+            math.constant(0), width);
 }
 
 AttentionEmitter::StoredRow AttentionEmitter::storedRow(Value tensor) const {
@@ -176,39 +213,22 @@ AttentionEmitter::StoredRow AttentionEmitter::storedRow(Value tensor) const {
   return row;
 }
 
-void AttentionEmitter::readRows(const StoredRow &row, Value first,
-                                int64_t count) {
-  if (!row.memory)
-    return;
+void AttentionEmitter::fetchRow(const StoredRow &row, Range heads,
+                                Value position) {
   auto type = cast<MemRefType>(row.memory.getType());
-  Type element = type.getElementType();
-  int64_t line = kLineBytes / bytesPerElement(element);
-  auto loop = scf::ForOp::create(
-      b, loc, math.constant(0), math.constant(count), math.constant(1),
-      Value(arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(0))));
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    SmallVector<Value> at(type.getRank(), math.constant(0));
-    for (auto [dim, place] : row.batch)
-      at[place] = head[dim];
-    at[row.dimension] = math.add(first, loop.getInductionVar());
-    Value read = loop.getRegionIterArg(0);
-    for (int64_t i = 0; i < row.elements; i += line) {
-      at.end()[-2] = math.constant(i / type.getShape().back());
-      at.back() = math.constant(i % type.getShape().back());
-      Value bits = memref::LoadOp::create(b, loc, row.memory, at);
-      ValueMath values(b, loc);
-      if (isa<FloatType>(element))
-        bits = values.bits(bits);
-      if (bytesPerElement(element) > 1)
-        bits = values.truncateInt(bits, b.getI8Type());
-      read = arith::OrIOp::create(b, loc, read, bits);
-    }
-    scf::YieldOp::create(b, loc, read);
-  }
-  memref::StoreOp::create(b, loc, loop.getResult(0), lastRead,
-                          math.constant(0));
+  int64_t size = type.getShape().back();
+  int64_t line = kLineBytes / bytesPerElement(type.getElementType());
+  SmallVector<Value> at(type.getRank(), math.constant(0));
+  for (auto [dim, place] : row.batch)
+    at[place] = head[dim];
+  at[row.dimension] = position;
+  Value end = math.mul(heads.end, size);
+  math.loop(math.mul(heads.begin, size), end, line, [&](Value element) {
+    at.end()[-2] = math.div(element, size);
+    at.back() = math.rem(element, size);
+    memref::PrefetchOp::create(b, loc, row.memory, at, /*isWrite=*/false,
+                               /*localityHint=*/3, /*isDataCache=*/true);
+  });
 }
 
 void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
@@ -225,10 +245,13 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
     for (auto [part, factor] : llvm::enumerate(query)) {
       SmallVector<Value> at(keyHead);
       at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
-      Value key = loadWhole(op.getKey(), at, lanes);
+      Value key = loadWhole(keyNumbers, at, lanes);
       sum = sum ? Value(vector::FMAOp::create(b, loc, key, factor, sum))
                 : Value(arith::MulFOp::create(b, loc, key, factor));
     }
+    if (keyScales)
+      sum = arith::MulFOp::create(
+          b, loc, sum, splatted(scaleAt(keyScales, math.add(first, i)), lanes));
     sums.push_back(sum);
   }
   Value at = math.add(math.mul(local, scorePitch), first);
@@ -261,15 +284,17 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value position = loop.getInductionVar();
-      Value weight = splatted(
-          memref::LoadOp::create(
-              b, loc, scores, math.add(math.mul(local, scorePitch), position)),
-          lanes);
+      Value weight = memref::LoadOp::create(
+          b, loc, scores, math.add(math.mul(local, scorePitch), position));
+      if (valueScales)
+        weight = arith::MulFOp::create(b, loc, weight,
+                                       scaleAt(valueScales, position));
+      weight = splatted(weight, lanes);
       SmallVector<Value> sums;
       for (int64_t v = 0; v < vectors; ++v) {
         SmallVector<Value> at(keyHead);
         at.append({position, math.constant(column + v * lanes)});
-        Value value = loadWhole(op.getValue(), at, lanes);
+        Value value = loadWhole(valueNumbers, at, lanes);
         sums.push_back(vector::FMAOp::create(b, loc, value, weight,
                                              loop.getRegionIterArg(v)));
       }

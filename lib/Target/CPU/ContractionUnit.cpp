@@ -9,6 +9,7 @@
 
 #include "ContractionShape.h"
 
+#include "mpc/Analysis/ScaledRows.h"
 #include "mpc/Target/TargetInfo.h"
 
 using namespace mlir;
@@ -147,6 +148,18 @@ static bool splitsFloat32(const Contraction &c) {
          paysForTerms(c);
 }
 
+/// Whether what attention multiplies of an f32 query or key is exact in
+/// `element`, of 16 bits: a query that was widened from it, or keys of 8 bits
+/// without their scales.
+static bool holdsExactly(Value value, Type element) {
+  if (element.getIntOrFloatBitWidth() != 16)
+    return false;
+  if (auto cast = value.getDefiningOp<CastOp>())
+    return getElementTypeOrSelf(cast.getInput()) == element;
+  std::optional<ScaledRows> rows = ScaledRows::of(value);
+  return rows && !rows->isRounded();
+}
+
 /// The unit for a contraction of these operands and sums.
 static DotUnit unitOf(const Contraction &c) {
   const CpuTarget &target = c.target;
@@ -154,7 +167,9 @@ static DotUnit unitOf(const Contraction &c) {
     return *unit;
   auto areAll = [&](Type element) {
     return llvm::all_of(c.op->getOperands().take_front(2), [&](Value value) {
-      return getElementTypeOrSelf(value.getType()) == element;
+      return getElementTypeOrSelf(value.getType()) == element ||
+             (c.form == ContractionForm::Attention &&
+              holdsExactly(value, element));
     });
   };
   Builder builder(c.op->getContext());

@@ -309,4 +309,59 @@ TEST(NarrowCacheFormTest, RowsOfNoNumbersAndOfZeros) {
     }
 }
 
+/// Heads of a long cache go to as many workers as there are; each reads its
+/// part of the rows.
+TEST(NarrowCacheFormTest, ThreadsGiveEqualBits) {
+  for (auto [rows, bytes, type] :
+       {std::tuple(700, 4, "f32"), std::tuple(1400, 1, "i8")}) {
+    std::string stored = "tensor<" + std::to_string(rows) + "x2x6x64x",
+                turned = "tensor<2x6x" + std::to_string(rows) + "x64xf32>",
+                query = "tensor<2x12x1x64xf32>", text = "func.func @main(";
+    for (const char *name : {"q", "k", "v"})
+      text += std::string(name[0] == 'q' ? "" : ", ") + "%" + name + ": " +
+              (name[0] == 'q' ? query : stored + type + ">") +
+              " {mpc.role = #mpc.role<input>, mpc.name = \"" + name + "\"}";
+    text += ") -> (" + query +
+            " {mpc.role = #mpc.role<output>, mpc.name = \"y\"}) {\n";
+    for (std::string name : {"k", "v"}) {
+      std::string from = "%" + name;
+      if (bytes == 1) {
+        text += from + "w = mpc.cast " + from + " : " + stored + "i8> to " +
+                stored + "f32>\n";
+        from += "w";
+      }
+      text += "%" + name + "t = mpc.transpose " + from +
+              " [1, 2, 0, 3] : " + stored + "f32> to " + turned + "\n";
+    }
+    text += "%y = mpc.attention %q, %kt, %vt scale(0.01) causal : (" + query +
+            ", " + turned + ", " + turned + ") -> " + query +
+            "\nreturn %y : " + query + "\n}\n";
+    ModelSource model = ModelSource::fromBytes(
+        "heads.mlir", SourceBytes::copyOf(std::as_bytes(std::span(text))));
+    std::vector<float> first;
+    for (int threads : {1, 2, 3, 5, 24}) {
+      Engine engine = *Engine::create(*Device::cpu({.threads = threads}));
+      Result<Executable> made = engine.compile(model, {.useCache = false});
+      ASSERT_TRUE(made.ok()) << made.status().toString();
+      std::mt19937 random(7);
+      std::normal_distribution<float> normal;
+      std::vector<Buffer> arguments;
+      for (const ProgramValue &value : made->program().arguments) {
+        arguments.push_back(*Buffer::allocate(value.type));
+        if (value.type.element == ElementType::F32)
+          for (float &number : arguments.back().as<float>())
+            number = normal(random);
+        else
+          for (int8_t &number : arguments.back().as<int8_t>())
+            number = int8_t(random() % 255 - 127);
+      }
+      std::vector<Buffer> results = *made->run(arguments);
+      std::span<const float> y = std::as_const(results[0]).as<float>();
+      if (first.empty())
+        first.assign(y.begin(), y.end());
+      EXPECT_TRUE(std::ranges::equal(first, y)) << type << " " << threads;
+    }
+  }
+}
+
 } // namespace

@@ -118,6 +118,103 @@ TEST(AttentionKernel, RowsOfAllHeads) {
   expectKernel(cachedAttention(1, 20, 20, 1, 37, 32, "bf16", true));
 }
 
+/// Keys and values of 8 bits with a scale for each row of a head, the numbers
+/// `[t, batch, groups, d]`; queries are widened from `queryType`.
+static std::string scaledAttention(int64_t heads, int64_t groups, int64_t s,
+                                   int64_t t, int64_t d, bool isFloat8,
+                                   const std::string &queryType,
+                                   const std::string &mask = "") {
+  std::string numbers = llvm::formatv("{0}x1x{1}x{2}", t, groups, d),
+              scales = llvm::formatv("tensor<{0}x1x{1}x1xf32>", t, groups),
+              turned = llvm::formatv("tensor<1x{0}x{1}x{2}xf32>", groups, t, d),
+              rows = llvm::formatv("tensor<1x{0}x{1}x{2}x", heads, s, d);
+  std::string codes = "tensor<" + numbers + (isFloat8 ? "xui8>" : "xi8>"),
+              wide = "tensor<" + numbers + "xf32>";
+  std::string maskArgument = mask.empty() ? "" : ", %m: tensor<" + mask + ">",
+              maskUse = mask.empty() ? " causal" : "";
+  std::string text = "func.func private @k(%q: " + rows + queryType +
+                     ">, %k: " + codes + ", %v: " + codes + ", %ks: " + scales +
+                     ", %vs: " + scales + maskArgument + ") -> " + rows +
+                     "f32> attributes {mpc.kernel_kind = \"attention\"} {\n";
+  std::string query = "%q";
+  if (queryType != "f32") {
+    query = "%wide";
+    text +=
+        "%wide = mpc.cast %q : " + rows + queryType + "> to " + rows + "f32>\n";
+  }
+  for (const char *name : {"k", "v"})
+    text += llvm::formatv(
+        "%{0}n = {1} %{0} : {2} to {3}\n%{0}p = mpc.mul %{0}n, %{0}s : ({3}, "
+        "{4}) -> {3}\n%{0}t = mpc.transpose %{0}p [1, 2, 0, 3] : {3} to {5}\n",
+        name, isFloat8 ? "mpc.decode_float8" : "mpc.cast", codes, wide, scales,
+        turned);
+  return text + "%0 = mpc.attention " + query + ", %kt, %vt" +
+         (mask.empty() ? "" : " mask(%m)") + " scale(6.250000e-02)" + maskUse +
+         " : (" + rows + "f32>, " + turned + ", " + turned +
+         (mask.empty() ? "" : ", tensor<" + mask + ">") + ") -> " + rows +
+         "f32>\nreturn %0 : " + rows + "f32>\n}\n";
+}
+
+/// Codes without NaN, and scales that keep scores small.
+static void makeScaled(unsigned argument, reference::Tensor &tensor) {
+  if (argument == 1 || argument == 2)
+    for (int64_t &code : tensor.ints())
+      if ((code & 0x7f) == 0x7f)
+        code = 0;
+  if (argument == 3 || argument == 4)
+    for (double &scale : tensor.floats())
+      scale = std::abs(scale) * 0x1p-5;
+}
+
+static void expectScaled(const std::string &text,
+                         llvm::function_ref<void(unsigned, reference::Tensor &)>
+                             adjust = makeScaled) {
+  KernelCheck check;
+  check.adjust = adjust;
+  expectKernel(text, check);
+}
+
+TEST(AttentionKernel, NumbersTimesScalesOfTheirRows) {
+  for (bool isFloat8 : {false, true})
+    for (const char *query : {"f32", "bf16", "f16"}) {
+      // In place and packed.
+      for (int64_t s : {1, 3, 20})
+        expectScaled(scaledAttention(4, 2, s, 37, 32, isFloat8, query));
+      expectScaled(scaledAttention(2, 2, 20, 16, 24, isFloat8, query));
+    }
+  // Rows of all heads read one after the other.
+  expectScaled(scaledAttention(12, 12, 1, 700, 64, false, "bf16"));
+  expectScaled(scaledAttention(12, 4, 1, 1100, 128, true, "f32"));
+  for (const char *mask : {"1x1x1x37xf32", "1x4x3x37xf32", "3x37xi1"})
+    expectScaled(scaledAttention(4, 2, 3, 37, 32, false, "bf16", mask));
+}
+
+/// A row without a number is NaN to whoever sees it.
+TEST(AttentionKernel, RowsWithoutScales) {
+  for (int64_t s : {1, 20})
+    expectScaled(scaledAttention(4, 2, s, 37, 32, false, "bf16"),
+                 [](unsigned argument, reference::Tensor &tensor) {
+                   makeScaled(argument, tensor);
+                   if (argument == 3)
+                     tensor.floats()[2] = NAN;
+                   if (argument == 4)
+                     tensor.floats()[5] = INFINITY;
+                 });
+}
+
+/// Some rows of a mask hide what others see, the first one all.
+TEST(AttentionKernel, ScaledRowsThatAreHidden) {
+  for (int64_t s : {1, 3, 20})
+    expectScaled(scaledAttention(4, 2, s, 37, 32, false, "bf16",
+                                 "1x1x" + std::to_string(s) + "x37xf32"),
+                 [](unsigned argument, reference::Tensor &tensor) {
+                   makeScaled(argument, tensor);
+                   if (argument == 5)
+                     for (auto [i, value] : llvm::enumerate(tensor.floats()))
+                       value = i % 37 < 30 || i < 37 ? -INFINITY : 0;
+                 });
+}
+
 TEST(AttentionKernel, FloatMasks) {
   expectKernel(attention(2, 3, 3, 10, 45, 8, 8, "f32", "2x1x10x45xf32"));
   expectKernel(attention(2, 3, 3, 10, 45, 8, 8, "f32", "2x1x1x45xf32"));
