@@ -171,6 +171,11 @@ void roundVariablesAndOutputs(PlanBuilder &builder);
 /// makes a loss in f32, and under mpc's own lists the steps of softmax.
 void settleWideParts(PlanBuilder &builder);
 
+/// After every op has its plan: where the target takes them as they are, lets
+/// attention read 8-bit numbers times a scale of their row without rounding the
+/// products again (ScaledRows.cpp).
+void settleScaledRows(PlanBuilder &builder);
+
 /// Where a library computes products, the 16-bit type in which it sums the
 /// gradient of `parameter`, a bias that nothing but sums of products reads: the
 /// type of its weight's gradient. Null elsewhere.

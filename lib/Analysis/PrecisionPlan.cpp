@@ -9,7 +9,6 @@
 #include "mpc/Analysis/PrecisionPlan.h"
 
 #include "PlanBuilder.h"
-#include "ScaledRowsTypes.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 

@@ -11,7 +11,6 @@
 #include "mpc/Analysis/ScaledRows.h"
 
 #include "PlanBuilder.h"
-#include "ScaledRowsTypes.h"
 
 #include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"

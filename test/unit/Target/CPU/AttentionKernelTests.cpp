@@ -175,17 +175,17 @@ static void expectScaled(const std::string &text,
 }
 
 TEST(AttentionKernel, NumbersTimesScalesOfTheirRows) {
-  for (bool isFloat8 : {false, true})
-    for (const char *query : {"f32", "bf16", "f16"}) {
-      // In place and packed.
-      for (int64_t s : {1, 3, 20})
-        expectScaled(scaledAttention(4, 2, s, 37, 32, isFloat8, query));
-      expectScaled(scaledAttention(2, 2, 20, 16, 24, isFloat8, query));
-    }
+  // In place and packed.
+  for (int64_t s : {1, 3, 20})
+    expectScaled(scaledAttention(4, 2, s, 37, 32, s == 3, "bf16"));
+  expectScaled(scaledAttention(4, 2, 3, 37, 32, false, "f32"));
+  expectScaled(scaledAttention(4, 2, 20, 37, 32, true, "f32"));
+  expectScaled(scaledAttention(4, 2, 3, 37, 32, true, "f16"));
+  expectScaled(scaledAttention(2, 2, 20, 16, 24, false, "f16"));
   // Rows of all heads read one after the other.
   expectScaled(scaledAttention(12, 12, 1, 700, 64, false, "bf16"));
   expectScaled(scaledAttention(12, 4, 1, 1100, 128, true, "f32"));
-  for (const char *mask : {"1x1x1x37xf32", "1x4x3x37xf32", "3x37xi1"})
+  for (const char *mask : {"1x4x3x37xf32", "3x37xi1"})
     expectScaled(scaledAttention(4, 2, 3, 37, 32, false, "bf16", mask));
 }
 
@@ -204,7 +204,7 @@ TEST(AttentionKernel, RowsWithoutScales) {
 
 /// Some rows of a mask hide what others see, the first one all.
 TEST(AttentionKernel, ScaledRowsThatAreHidden) {
-  for (int64_t s : {1, 3, 20})
+  for (int64_t s : {1, 20})
     expectScaled(scaledAttention(4, 2, s, 37, 32, false, "bf16",
                                  "1x1x" + std::to_string(s) + "x37xf32"),
                  [](unsigned argument, reference::Tensor &tensor) {
