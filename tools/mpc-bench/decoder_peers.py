@@ -33,6 +33,8 @@ POLICIES = {
     "float16": {"extends": "float32", "weights": "float16", "cache": "float16"},
     "int8": {"extends": "mixed_bfloat16", "weights": "int8"},
     "int4": {"extends": "mixed_bfloat16", "weights": "int4"},
+    "int8-c8": {"extends": "mixed_bfloat16", "weights": "int8", "cache": "int8"},
+    "int4-c8": {"extends": "mixed_bfloat16", "weights": "int4", "cache": "int8"},
     "int8-f32": {"extends": "float32", "weights": "int8"},
     "int8-f32-c16": {"extends": "float32", "weights": "int8", "cache": "bfloat16"},
     "int8-f32-c8": {"extends": "float32", "weights": "int8", "cache": "int8"},
@@ -44,7 +46,8 @@ POLICIES = {
 KINDS = ("F16", "Q8_0", "Q4_0")
 # The system that each of mpc's is held against.
 PEERS = {"mpc-float16": "llama-F16", "mpc-bfloat16": "llama-F16", "mpc-int8": "llama-Q8_0",
-         "mpc-int4": "llama-Q4_0", "mpc-float32": "onnxruntime"}
+         "mpc-int4": "llama-Q4_0", "mpc-int8-c8": "llama-Q8_0", "mpc-int4-c8": "llama-Q4_0",
+         "mpc-float32": "onnxruntime"}
 SYSTEMS = [*(f"mpc-{name}" for name in POLICIES), *(f"llama-{kind}" for kind in KINDS),
            "torch-bfloat16", "onnxruntime"]
 
@@ -137,7 +140,7 @@ def prepare(folder):
         write_gguf(model, folder / f"{kind}.gguf", kind)
     expect(model, folder)
     for name, policy in POLICIES.items():
-        (folder / f"{name}.json").write_text(json.dumps({"name": name, **policy}))
+        (folder / f"{name}.json").write_text(json.dumps({"name": f"decode-{name}", **policy}))
 
 
 # ---------------------------------------------------------------- systems
