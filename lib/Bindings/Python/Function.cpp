@@ -24,7 +24,7 @@ using namespace mpc::python;
 //===----------------------------------------------------------------------===//
 
 void Function::bindArrays(
-    Call &call, const std::vector<std::pair<std::string, nb::handle>> &arrays) {
+    Call &call, const std::vector<std::pair<std::string, nb::object>> &arrays) {
   for (const auto &[name, object] : arrays)
     if (gpu && placeOf(object).onGpu) {
       bindOnGpu(call, frameworkOf(object), arrays);
@@ -39,7 +39,7 @@ void Function::bindArrays(
 
 void Function::bindOnGpu(
     Call &call, Framework framework,
-    const std::vector<std::pair<std::string, nb::handle>> &arrays) {
+    const std::vector<std::pair<std::string, nb::object>> &arrays) {
   call.framework = framework;
   call.stream = gpu->streamOf(framework);
   for (const auto &[name, object] : arrays)
@@ -52,13 +52,18 @@ Function::Call Function::bind(const nb::args &positional,
   auto wrong = [&](const std::string &text) {
     return StatusError(Status(StatusCode::InvalidArgument, name(), text));
   };
-  std::vector<std::pair<std::string, nb::handle>> arrays;
+  std::vector<std::pair<std::string, nb::object>> arrays;
   arrays.reserve(positional.size() + named.size());
+  auto add = [&](const ModelInput &input, nb::handle value) {
+    arrays.emplace_back(
+        input.name, input.element ? numbersAs(value, *input.element, input.name)
+                                  : nb::borrow(value));
+  };
   if (positional.size() > declared.size())
     throw wrong("takes " + std::to_string(declared.size()) + " inputs, not " +
                 std::to_string(positional.size()));
   for (size_t i = 0; i < positional.size(); ++i)
-    arrays.emplace_back(declared[i].name, positional[i]);
+    add(declared[i], positional[i]);
   for (auto [key, value] : named) {
     auto input = nb::cast<std::string>(key);
     auto found = std::ranges::find(declared, input, &ModelInput::name);
@@ -66,7 +71,7 @@ Function::Call Function::bind(const nb::args &positional,
       throw wrong("has no input '" + input + "'");
     if (size_t(found - declared.begin()) < positional.size())
       throw wrong("input '" + input + "' was given twice");
-    arrays.emplace_back(std::move(input), value);
+    add(*found, value);
   }
   Call call;
   bindArrays(call, arrays);
