@@ -5,6 +5,7 @@ import ast
 import concurrent.futures
 import copy
 import gc
+import importlib.metadata
 import os
 import pathlib
 import pickle
@@ -198,6 +199,10 @@ def test_the_interpreter_ends_cleanly(dense):
                "print(y[0, 0])\n")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "64.0\n", "")
+
+
+def test_the_version_is_that_of_the_package():
+    assert mpc.__version__ == importlib.metadata.version("mpc")
 
 
 def test_the_stub_names_all_of_the_extension():
