@@ -8,6 +8,7 @@
 
 from typing import Any as _Any
 
+from . import _interpreter  # First: it refuses where the extension would break others.
 from ._communicator import Communicator
 from ._decoder import Decoder
 from ._errors import Error, Internal, InvalidArgument, ModelWarning, NotFound, ResourceExhausted, Unavailable
