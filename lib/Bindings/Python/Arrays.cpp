@@ -9,6 +9,7 @@
 #include "ArrayTypes.h"
 #include "Errors.h"
 #include "GpuArrays.h"
+#include "Lock.h"
 
 #include <nanobind/ndarray.h>
 
@@ -191,7 +192,7 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
   auto *keeper = new nb::ndarray<nb::ro>(std::move(array));
   return valueOf(Buffer::fromHost(type, {data, bytes * keeper->size()},
                                   HostMemory::Borrow, [keeper] {
-                                    nb::gil_scoped_acquire lock;
+                                    Locked lock;
                                     delete keeper;
                                   }));
 }

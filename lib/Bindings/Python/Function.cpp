@@ -7,6 +7,7 @@
 #include "Function.h"
 
 #include "Errors.h"
+#include "Lock.h"
 #include "ProgramArguments.h"
 
 #include <nanobind/stl/string.h>
@@ -139,7 +140,7 @@ std::vector<GpuResult> Function::enqueue(Call &call,
                                          const std::set<std::string> &donated) {
   std::optional<Executable> executable;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     executable = watch->valueOf(executableFor(call.arguments));
   }
   const Program &program = executable->program();
@@ -150,7 +151,7 @@ std::vector<GpuResult> Function::enqueue(Call &call,
         needsCopy(program, i, call.arguments, donated))
       made[i] = gpu->allocate(program.results[i].type, call.framework, stream);
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     std::unique_lock guard(stateLock, std::defer_lock);
     bool keepsState = hasState(program, call.arguments);
     if (keepsState) {
@@ -197,7 +198,7 @@ nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   } else {
     std::vector<Buffer> results;
     {
-      nb::gil_scoped_release release;
+      Unlocked release;
       results = run(call.arguments, {});
     }
     for (Buffer &result : results)
@@ -221,7 +222,7 @@ Function::callInPlace(const std::set<std::string> &donated,
     for (GpuResult &result : enqueue(call, donated))
       results.push_back(share(std::move(result.buffer), true));
   } else {
-    nb::gil_scoped_release release;
+    Unlocked release;
     for (Buffer &result : run(call.arguments, donated))
       results.push_back(share(std::move(result), false));
   }
@@ -232,7 +233,7 @@ Function::callInPlace(const std::set<std::string> &donated,
 void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     watch->valueOf(executableFor(call.arguments));
     if (call.stream)
       gpu->keep(*call.stream, std::move(call.held));
@@ -277,7 +278,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
                                    const nb::kwargs &named) {
   using Clock = std::chrono::steady_clock;
   Call call = bind(positional, named);
-  nb::gil_scoped_release release;
+  Unlocked release;
   Executable executable = watch->valueOf(executableFor(call.arguments));
   // What is timed moves no loss scale.
   NamedBuffers begun;

@@ -7,6 +7,7 @@ import atexit
 import os
 import statistics
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ def release_at_exit(holder: Any) -> None:
 def _release_all() -> None:
     for holder in list(_holders):
         holder._release()
+    if threading.active_count() > 1:
+        _mpc.end_under_threads()
 
 
 class _Ended:
@@ -83,6 +86,8 @@ class _Ended:
     inputs: list[Any] = []
 
     def __call__(self, *_: Any, **__: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(1)  # The end takes the thread with it, which has no more to say.
         raise Unavailable("", "the interpreter ends, and functions of mpc with it")
 
     def __getattr__(self, name: str) -> Any:
