@@ -58,6 +58,22 @@ def test_lists_numbers_and_buffers_are_arrays():
             function(wrong)
 
 
+def test_numbers_of_python_take_the_type_of_the_input():
+    for kind in ("f16", "bf16", "f32", "f64"):
+        found = turned(kind, 3)([1, 2.5, -3])
+        np.testing.assert_array_equal(np.asarray(found, np.float64), [-3, 2.5, 1])
+    for kind in ("i8", "i32", "i64", "ui8"):
+        np.testing.assert_array_equal(turned(kind, 3)((1, 2, 3)), [3, 2, 1])
+    for kind, numbers, text in (("i32", [1.5, 2, 3], "not f64"), ("i8", [1, 2, 300], "a number that no i8 is"),
+                                ("ui8", [1, -2, 3], "a number that no ui8 is"), ("f32", [1j, 2, 3], "input 'x'"),
+                                ("f32", ["1", "2", "3"], "input 'x'"), ("f32", [[1.0], [1.0, 2.0]], "is no array")):
+        with pytest.raises(mpc.InvalidArgument, match=text):
+            turned(kind, 3)(numbers)
+    # An array has a type, and a conversion of that would hide what it costs.
+    with pytest.raises(mpc.InvalidArgument, match="f32, not f64"):
+        turned("f32", 3)(np.array([1.0, 2, 3]))
+
+
 def test_inputs_are_not_written_and_results_are_new(dense, factors):
     x, w = factors
     x.setflags(write=False)

@@ -5,6 +5,7 @@ import ast
 import concurrent.futures
 import copy
 import gc
+import importlib.metadata
 import os
 import pathlib
 import pickle
@@ -198,6 +199,45 @@ def test_the_interpreter_ends_cleanly(dense):
                "print(y[0, 0])\n")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "64.0\n", "")
+
+
+def test_the_interpreter_ends_under_threads_that_compile_and_run(dense):
+    program = f"""
+import threading, time, mpc, numpy as np
+x, w = np.ones((4, 64), np.float32), np.ones((64, 8), np.float32)
+f = mpc.compile({dense!r}, x, w, policy="float32")
+
+def compiles():
+    while True:
+        mpc.compile({dense!r}, x, w, policy="float32", cache=False)
+
+def runs():
+    while True:
+        f(x, w)
+
+for work in (compiles, compiles, runs, runs):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(4):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_subinterpreter_is_refused(dense, factors):
+    interpreters = pytest.importorskip("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
+    function = mpc.compile(dense, *factors, policy="float32")
+    other = interpreters.create()
+    program = ("try:\n    import mpc\nexcept ImportError:\n    pass\nelse:\n    raise AssertionError\n")
+    try:
+        assert interpreters.run_string(other, f"import sys; sys.path[:0] = {sys.path!r}\n{program}") is None
+    finally:
+        interpreters.destroy(other)
+    assert function(*factors).shape == mpc.compile(dense, policy="float32")(*factors).shape
+
+
+def test_the_version_is_that_of_the_package():
+    assert mpc.__version__ == importlib.metadata.version("mpc")
 
 
 def test_the_stub_names_all_of_the_extension():

@@ -76,6 +76,12 @@ def test_what_is_wrong_is_said_at_once(make, error, text):
         make()
 
 
+@pytest.mark.parametrize("overrides", ["layer:0=float32", [("a",)], {"layer:0": None}, 3])
+def test_overrides_are_keys_and_types(dense, overrides):
+    with pytest.raises(mpc.InvalidArgument, match="no mapping of keys to types"):
+        mpc.compile(dense, overrides=overrides)
+
+
 def test_it_stands_where_a_name_does(cnn):
     path, images = cnn
     policy = mpc.Policy("mixed_bfloat16", overrides={"layer:0/conv2": "float32"})

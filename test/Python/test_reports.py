@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """explain() and check(): the program's documents, as tables and as HTML."""
 
+import copy
 import json
+import pickle
 import shutil
 import xml.etree.ElementTree as ElementTree
 
@@ -151,6 +153,16 @@ def test_a_file_is_checked_and_not_explained(cnn, tmp_path):
     loaded = mpc.load(tmp_path / "m.mpcx")
     with pytest.raises(mpc.InvalidArgument, match="explain the model that it was made from"):
         loaded.explain()
+
+
+def test_an_explanation_goes_to_other_processes(cnn, tmp_path):
+    path, images = cnn
+    report = mpc.compile(path, images, policy="mixed_bfloat16").explain()
+    again = pickle.loads(pickle.dumps(report))
+    assert again == report and again.dot() == report.dot() and str(again) == str(report)
+    with pytest.raises(mpc.Unavailable, match="save the page where it was explained"):
+        again.save_html(tmp_path / "page.html")
+    assert copy.deepcopy(report) is report
 
 
 def test_errors_of_reports_are_exceptions(dense, factors):

@@ -195,6 +195,72 @@ def test_overrides_name_modules():
     assert error < bound("float32", 2) < coarse < bound("mixed_bfloat16", 2)
 
 
+class _Halves(torch.nn.Module):
+    """Two layers, each of which is a graph of its own or between two functions of mpc."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.one, self.two, self._between = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64), between
+
+    def forward(self, x):
+        x = self._between(self.one(x))
+        return self.two(x)
+
+
+def _break(x):
+    torch._dynamo.graph_break()
+    return x
+
+
+def _step(module, x, options):
+    """A result and the gradients of a loss of it."""
+    torch._dynamo.reset()
+    module.zero_grad()
+    y = torch.compile(module, backend="mpc", options=options)(x)
+    y.square().sum().backward()
+    return [part.double() for part in (y.detach(), *[p.grad for p in module.parameters() if p.requires_grad])]
+
+
+# What is between the layers of the second has gradients of its own, which are narrow.
+@pytest.mark.parametrize("between, parts", [(_break, 5), (lambda x: torch.fft.irfft(torch.fft.rfft(x), n=64), 1)])
+@pytest.mark.filterwarnings("ignore::mpc.ModelWarning")
+def test_an_override_is_of_some_of_the_graphs(between, parts):
+    """Of those of the forward and the backward pass, and of those before and behind a break."""
+    module, x, narrow = _Halves(between), torch.randn(8, 64), {"policy": "mixed_bfloat16"}
+    wide = copy.deepcopy(module).double()
+    y = wide(x.double())
+    y.square().sum().backward()
+    wanted = [y.detach(), *[p.grad for p in wide.parameters()]][:parts]
+
+    def error(overrides):
+        found = _step(module, x, {**narrow, "overrides": overrides})
+        return max(((f - w).norm() / w.norm()).item() for f, w in zip(found, wanted))
+
+    assert error({"layer:one": "float32", "layer:t.o": "float32"}) < bound("float32", 4) < 1e-4 < error({})
+    assert error({"layer:two": "float32"}) > 1e-4
+
+
+def test_an_override_of_a_layer_without_gradients():
+    module = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64))
+    module[0].requires_grad_(False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", mpc.ModelWarning)
+        found = _step(module, torch.randn(8, 64), {"policy": "mixed_bfloat16", "overrides": {"layer:0": "float32"}})
+    assert len(found) == 3 and all(part.isfinite().all() for part in found)
+
+
+def test_an_override_that_no_op_has_is_told():
+    options = {"policy": "mixed_bfloat16", "overrides": {"layer:1": "float32", "layer:tail": "float32", "op:conv": "float32"}}
+    module, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()), torch.randn(8, 64)
+    with pytest.warns(mpc.ModelWarning) as told:
+        _step(module, x, options)
+    assert [str(w.message) for w in told] == ["override 'layer:tail=float32' matches no op of a graph that PyTorch made"]
+    # What "auto" stands for has them too.
+    assert _step(module, x, {"overrides": {"layer:0": "float32"}})
+    with pytest.raises(Exception, match="unknown key 'layers'"):
+        _step(module, x, {"policy": "mixed_bfloat16", "overrides": {"layers:0": "float32"}})
+
+
 def test_dropout_draws_what_eager_mode_draws():
     module = torch.nn.Dropout(0.5)
     compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})

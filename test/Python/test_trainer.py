@@ -263,3 +263,16 @@ def test_wrong_batches_are_errors(batches):
         copy.deepcopy(trainer)
     with pytest.raises(mpc.NotFound):
         mpc.Trainer("/nowhere.onnx")
+
+
+def test_a_batch_may_be_lists():
+    numbers = np.random.default_rng(0)
+    x, y = numbers.standard_normal((2, 1, 8, 8), np.float32), numbers.integers(0, 10, 2)
+    losses = []
+    for batch in ((x, y), (x.tolist(), y.tolist())):
+        trainer = mpc.Trainer(INPUTS / "onnx" / "small-cnn.onnx", policy="float32", optimizer="sgd", lr=0.01)
+        trainer.step(*batch)
+        losses.append(trainer.metrics()["loss"])
+    assert losses[0] == losses[1]
+    with pytest.raises(mpc.InvalidArgument, match="schedule: is 3, no text"):
+        mpc.Trainer(INPUTS / "onnx" / "small-cnn.onnx", schedule=3)

@@ -181,6 +181,9 @@ def measure(options):
             loops[system] = make_loop(task, system, 1, data, options)
             for _ in range(3):  # compile, and settle
                 loops[system].step()
+        if options.pause:
+            print(f"{model} is compiled; a line of input starts the clock", file=sys.stderr, flush=True)
+            sys.stdin.readline()
         if options.core is not None:  # behind the compiles, which may use all
             for thread in os.listdir("/proc/self/task"):
                 os.sched_setaffinity(int(thread), {options.core})
@@ -188,8 +191,10 @@ def measure(options):
         end = time.monotonic() + options.seconds
         while time.monotonic() < end:
             for system, loop in loops.items():
+                start = time.perf_counter()
                 loop.step()  # brings its own memory back into the caches
-                for _ in range(3):
+                # Who takes seconds would leave the others no time.
+                for _ in range(1 if time.perf_counter() - start > 1 else 3):
                     start = time.perf_counter()
                     loop.step()
                     times[system].append(time.perf_counter() - start)
@@ -280,6 +285,7 @@ def main():
     parser.add_argument("--core", type=int, help="the core on which all threads stay while they are timed")
     parser.add_argument("--minutes", type=float, default=600, help="no run begins that would end later")
     parser.add_argument("--seconds", type=float, default=20, help="of a model's turns")
+    parser.add_argument("--pause", action="store_true", help="wait for a line of input between compiles and turns")
     parser.add_argument("--images", default="/usr/share/datasets/fashion-mnist")
     parser.add_argument("--text", help="a file in place of the Bible")
     parser.add_argument("--svg", type=pathlib.Path, help="the folder of the curves")

@@ -9,6 +9,7 @@
 #include "ArrayTypes.h"
 #include "Errors.h"
 #include "GpuArrays.h"
+#include "Lock.h"
 
 #include <nanobind/ndarray.h>
 
@@ -98,6 +99,40 @@ nb::object python::plainTensor(nb::object tensor) {
   return tensor;
 }
 
+nb::object python::numbersAs(nb::handle object, ElementType element,
+                             const std::string &input) {
+  PyObject *plain = object.ptr();
+  nb::object given = nb::borrow(object);
+  if (!PyList_CheckExact(plain) && !PyTuple_CheckExact(plain) &&
+      !PyFloat_CheckExact(plain) && !PyLong_CheckExact(plain))
+    return given;
+  try {
+    nb::module_ numpy = nb::module_::import_("numpy");
+    nb::object array = numpy.attr("asarray")(given);
+    nb::object type = numpyType(element);
+    auto kindOf = [](const nb::object &dtype) {
+      return std::string(nb::str(dtype.attr("kind")).c_str());
+    };
+    auto isInteger = [](const std::string &kind) {
+      return kind == "i" || kind == "u";
+    };
+    std::string from = kindOf(array.attr("dtype"));
+    std::string to = element == ElementType::BF16 ? "f" : kindOf(type);
+    bool integers = isInteger(from) && isInteger(to);
+    if (!integers && !(to == "f" && (from == "f" || isInteger(from))))
+      return array;
+    nb::object made = array.attr("astype")(type);
+    if (integers && !nb::cast<bool>(numpy.attr("array_equal")(made, array)))
+      throw StatusError(
+          wrongInput(input, "has a number that no " +
+                                std::string(elementTypeName(element)) + " is"));
+    return made;
+  } catch (nb::python_error &) {
+    // toBuffer() says what is wrong with it.
+    return given;
+  }
+}
+
 Buffer python::toBuffer(nb::handle object, const std::string &input) {
   if (nb::isinstance<SharedResult>(object))
     return *nb::cast<SharedResult &>(object).buffer;
@@ -157,7 +192,7 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
   auto *keeper = new nb::ndarray<nb::ro>(std::move(array));
   return valueOf(Buffer::fromHost(type, {data, bytes * keeper->size()},
                                   HostMemory::Borrow, [keeper] {
-                                    nb::gil_scoped_acquire lock;
+                                    Locked lock;
                                     delete keeper;
                                   }));
 }

@@ -41,6 +41,12 @@ Framework frameworkOf(nanobind::handle object);
 /// values those that lie in its memory.
 nanobind::object plainTensor(nanobind::object tensor);
 
+/// Of numbers of Python and lists of them, which have no type of their own, an
+/// array of `element`, where that holds such numbers; else `object`, or its
+/// array. With the interpreter's lock.
+nanobind::object numbersAs(nanobind::handle object, ElementType element,
+                           const std::string &input);
+
 /// A buffer with the elements of `object`: its own bytes, which it is kept
 /// alive for, where they are contiguous and aligned to an element, else a copy;
 /// of a SharedResult its buffer.

@@ -7,6 +7,7 @@
 #include "Communicators.h"
 
 #include "Errors.h"
+#include "Lock.h"
 
 #include "mpc/Runtime/RankDevice.h"
 
@@ -41,7 +42,7 @@ public:
   PythonCommunicator(nb::object made, int rank, int size)
       : made(std::move(made)), self(rank), ranks(size) {}
   ~PythonCommunicator() override {
-    nb::gil_scoped_acquire lock;
+    Locked lock;
     made.reset();
   }
 
@@ -86,7 +87,7 @@ private:
   template <typename Work> Status call(size_t bytes, Work work) {
     if (bytes == 0)
       return {};
-    nb::gil_scoped_acquire lock;
+    Locked lock;
     std::string text;
     try {
       work();
@@ -136,7 +137,7 @@ static std::shared_ptr<Communicator> ofObject(nb::object made) {
 
 /// GPU `ordinal` for a rank; -1: that of its number on its machine.
 static Device gpuOf(int ordinal, const std::shared_ptr<Communicator> &group) {
-  nb::gil_scoped_release release;
+  Unlocked release;
   CudaDeviceOptions options;
   options.ordinal = ordinal >= 0 ? ordinal : valueOf(localRank(*group));
   return valueOf(cudaForRanks(options, group));
@@ -149,7 +150,7 @@ void python::addCommunicators(nb::module_ &module) {
       .def(
           "abort",
           [](Communicator &group, const std::string &why) {
-            nb::gil_scoped_release release;
+            Unlocked release;
             group.abort(why);
           },
           nb::arg("why"))
@@ -163,7 +164,7 @@ void python::addCommunicators(nb::module_ &module) {
       [](Communicator &group, const std::string &own) {
         Status status;
         {
-          nb::gil_scoped_release release;
+          Unlocked release;
           status = shareFailure(
               group, own.empty()
                          ? Status()
@@ -178,7 +179,7 @@ void python::addCommunicators(nb::module_ &module) {
   module.def(
       "join_mpi",
       [](double timeout) {
-        nb::gil_scoped_release release;
+        Unlocked release;
         return valueOf(joinMpi({.patience = timeout}));
       },
       nb::arg("timeout"));

@@ -7,6 +7,7 @@
 #include "CompiledFunction.h"
 
 #include "Errors.h"
+#include "Lock.h"
 
 #include "mpc/JIT/CompileFile.h"
 
@@ -23,7 +24,7 @@ CompiledFunction::CompiledFunction(const Engine &engine,
     : Function(std::move(gpu), CompileWatch::over(given)),
       options(std::move(given)) {
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     declared = valueOf(readInputs(source));
   }
   model = engine.open(source, options);
@@ -33,7 +34,7 @@ void CompiledFunction::save(
     const std::string &path, const std::vector<std::string> &targets,
     const std::vector<std::map<std::string, int64_t>> &sets) {
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     CompileOptions choices = options;
     choices.specialisations = sets;
     watch->valueOf(compileToFile(model->source(), path, targets, choices));

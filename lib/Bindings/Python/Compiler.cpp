@@ -7,6 +7,7 @@
 #include "CompiledFunction.h"
 #include "Decoding.h"
 #include "Errors.h"
+#include "Lock.h"
 #include "Training.h"
 
 #include "mpc/JIT/BestPolicy.h"
@@ -30,7 +31,7 @@ static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
   std::span<const char> data(static_cast<const char *>(keeper->data()),
                              keeper->size());
   std::shared_ptr<const void> owner(keeper, [](nb::bytes *kept) {
-    nb::gil_scoped_acquire lock;
+    Locked lock;
     delete kept;
   });
   return ModelSource::fromBytes(name, {std::as_bytes(data), owner});

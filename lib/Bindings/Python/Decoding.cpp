@@ -7,6 +7,7 @@
 #include "Decoding.h"
 
 #include "Arrays.h"
+#include "Lock.h"
 #include "Watch.h"
 
 #include "mpc/JIT/Decoder.h"
@@ -35,7 +36,7 @@ static Decoder openDecoder(const Engine &engine, const ModelSource &model,
   DecoderOptions options{std::move(compile), capacity, endless, chunk, slots};
   std::optional<Result<Decoder>> made;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     made = Decoder::open(engine, model, options);
   }
   Decoder decoder = watch->valueOf(std::move(*made));
@@ -46,7 +47,7 @@ static Decoder openDecoder(const Engine &engine, const ModelSource &model,
 static nb::object feed(Sequence &sequence, const Tokens &tokens) {
   std::optional<Result<std::vector<float>>> logits;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     logits = sequence.feed(tokens);
   }
   return toArray(valueOf(std::move(*logits)));
@@ -57,7 +58,7 @@ static std::vector<nb::object> advance(const Decoder &decoder,
                                        const Tokens &tokens) {
   std::optional<Result<std::vector<std::vector<float>>>> logits;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     logits = decoder.advance(sequences, tokens);
   }
   std::vector<nb::object> arrays;

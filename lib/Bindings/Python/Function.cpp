@@ -7,6 +7,7 @@
 #include "Function.h"
 
 #include "Errors.h"
+#include "Lock.h"
 #include "ProgramArguments.h"
 
 #include <nanobind/stl/string.h>
@@ -24,7 +25,7 @@ using namespace mpc::python;
 //===----------------------------------------------------------------------===//
 
 void Function::bindArrays(
-    Call &call, const std::vector<std::pair<std::string, nb::handle>> &arrays) {
+    Call &call, const std::vector<std::pair<std::string, nb::object>> &arrays) {
   for (const auto &[name, object] : arrays)
     if (gpu && placeOf(object).onGpu) {
       bindOnGpu(call, frameworkOf(object), arrays);
@@ -39,7 +40,7 @@ void Function::bindArrays(
 
 void Function::bindOnGpu(
     Call &call, Framework framework,
-    const std::vector<std::pair<std::string, nb::handle>> &arrays) {
+    const std::vector<std::pair<std::string, nb::object>> &arrays) {
   call.framework = framework;
   call.stream = gpu->streamOf(framework);
   for (const auto &[name, object] : arrays)
@@ -52,13 +53,18 @@ Function::Call Function::bind(const nb::args &positional,
   auto wrong = [&](const std::string &text) {
     return StatusError(Status(StatusCode::InvalidArgument, name(), text));
   };
-  std::vector<std::pair<std::string, nb::handle>> arrays;
+  std::vector<std::pair<std::string, nb::object>> arrays;
   arrays.reserve(positional.size() + named.size());
+  auto add = [&](const ModelInput &input, nb::handle value) {
+    arrays.emplace_back(
+        input.name, input.element ? numbersAs(value, *input.element, input.name)
+                                  : nb::borrow(value));
+  };
   if (positional.size() > declared.size())
     throw wrong("takes " + std::to_string(declared.size()) + " inputs, not " +
                 std::to_string(positional.size()));
   for (size_t i = 0; i < positional.size(); ++i)
-    arrays.emplace_back(declared[i].name, positional[i]);
+    add(declared[i], positional[i]);
   for (auto [key, value] : named) {
     auto input = nb::cast<std::string>(key);
     auto found = std::ranges::find(declared, input, &ModelInput::name);
@@ -66,7 +72,7 @@ Function::Call Function::bind(const nb::args &positional,
       throw wrong("has no input '" + input + "'");
     if (size_t(found - declared.begin()) < positional.size())
       throw wrong("input '" + input + "' was given twice");
-    arrays.emplace_back(std::move(input), value);
+    add(*found, value);
   }
   Call call;
   bindArrays(call, arrays);
@@ -134,7 +140,7 @@ std::vector<GpuResult> Function::enqueue(Call &call,
                                          const std::set<std::string> &donated) {
   std::optional<Executable> executable;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     executable = watch->valueOf(executableFor(call.arguments));
   }
   const Program &program = executable->program();
@@ -145,7 +151,7 @@ std::vector<GpuResult> Function::enqueue(Call &call,
         needsCopy(program, i, call.arguments, donated))
       made[i] = gpu->allocate(program.results[i].type, call.framework, stream);
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     std::unique_lock guard(stateLock, std::defer_lock);
     bool keepsState = hasState(program, call.arguments);
     if (keepsState) {
@@ -192,7 +198,7 @@ nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   } else {
     std::vector<Buffer> results;
     {
-      nb::gil_scoped_release release;
+      Unlocked release;
       results = run(call.arguments, {});
     }
     for (Buffer &result : results)
@@ -216,7 +222,7 @@ Function::callInPlace(const std::set<std::string> &donated,
     for (GpuResult &result : enqueue(call, donated))
       results.push_back(share(std::move(result.buffer), true));
   } else {
-    nb::gil_scoped_release release;
+    Unlocked release;
     for (Buffer &result : run(call.arguments, donated))
       results.push_back(share(std::move(result), false));
   }
@@ -227,7 +233,7 @@ Function::callInPlace(const std::set<std::string> &donated,
 void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     watch->valueOf(executableFor(call.arguments));
     if (call.stream)
       gpu->keep(*call.stream, std::move(call.held));
@@ -272,7 +278,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
                                    const nb::kwargs &named) {
   using Clock = std::chrono::steady_clock;
   Call call = bind(positional, named);
-  nb::gil_scoped_release release;
+  Unlocked release;
   Executable executable = watch->valueOf(executableFor(call.arguments));
   // What is timed moves no loss scale.
   NamedBuffers begun;

@@ -100,11 +100,11 @@ private:
   Call bind(const nanobind::args &positional, const nanobind::kwargs &named);
   void bindArrays(
       Call &call,
-      const std::vector<std::pair<std::string, nanobind::handle>> &arrays);
+      const std::vector<std::pair<std::string, nanobind::object>> &arrays);
   /// The same where the first array on the GPU is of `framework`.
   void bindOnGpu(
       Call &call, Framework framework,
-      const std::vector<std::pair<std::string, nanobind::handle>> &arrays);
+      const std::vector<std::pair<std::string, nanobind::object>> &arrays);
   Result<Executable> executableFor(const NamedBuffers &arguments);
   /// Results in the model's order, without the loss scale's state, which stays
   /// here from call to call. Without the interpreter's lock.

@@ -8,6 +8,7 @@
 
 #include "ArrayTypes.h"
 #include "Errors.h"
+#include "Lock.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -78,7 +79,7 @@ Gpu::Gpu(Device device)
       queue(valueOf(Stream::create(on))) {}
 
 Gpu::~Gpu() {
-  nb::gil_scoped_release release;
+  Unlocked release;
   // keep() has it wait for all others.
   (void)queue.synchronize();
   pending.clear();
@@ -268,7 +269,7 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
   if (!bytes)
     throw StatusError(wrong(input, "has no size that fits in memory"));
   auto release = [kept = found.owner.release().ptr()] {
-    nb::gil_scoped_acquire interpreter;
+    Locked interpreter;
     Py_DECREF(kept);
   };
   Buffer buffer = valueOf(Buffer::fromDevice(on, found.type, found.address,

@@ -7,6 +7,7 @@
 #include "ArrayTypes.h"
 #include "Errors.h"
 #include "GpuArrays.h"
+#include "Lock.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -65,7 +66,7 @@ nb::dict GpuArray::interface() const {
 }
 
 Buffer GpuArray::toHost() const {
-  nb::gil_scoped_release release;
+  Unlocked release;
   return valueOf(result.buffer->toHost(result.gpu->own()));
 }
 

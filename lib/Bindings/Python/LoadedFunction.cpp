@@ -6,6 +6,7 @@
 
 #include "Errors.h"
 #include "Function.h"
+#include "Lock.h"
 
 namespace nb = nanobind;
 using namespace mpc;
@@ -15,7 +16,7 @@ LoadedFunction::LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
                                const std::string &path)
     : Function(std::move(gpu), std::make_shared<CompileWatch>()),
       device(device) {
-  nb::gil_scoped_release release;
+  Unlocked release;
   file = valueOf(ExecutableFile::open(path));
   for (const StoredValue &value : file->arguments())
     declared.push_back({value.name, value.type.element, value.type.shape,

@@ -11,6 +11,7 @@
 #include "Errors.h"
 #include "Function.h"
 #include "GpuArrays.h"
+#include "Lock.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -26,7 +27,7 @@ using namespace mpc::python;
 
 /// "cpu", "cuda", "cuda:1" or "null".
 static Device makeDevice(const std::string &name, int threads) {
-  nb::gil_scoped_release release;
+  Unlocked release;
   if (name == "cpu")
     return valueOf(Device::cpu({.threads = threads}));
   if (name == "null")
@@ -46,6 +47,12 @@ static Device makeDevice(const std::string &name, int threads) {
 }
 
 NB_MODULE(_mpc, module) {
+  rememberMainThread();
+  module.def("end_under_threads", [] {
+    // What they hold is not freed any more.
+    nb::set_leak_warnings(false);
+    letOthersWaitForTheEnd();
+  });
   registerErrors();
   nb::enum_<Framework>(module, "Framework")
       .value("NumPy", Framework::NumPy)

@@ -6,6 +6,8 @@
 
 #include "Training.h"
 
+#include "Lock.h"
+
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -59,7 +61,7 @@ Training::Training(const Device &device, std::shared_ptr<Gpu> gpu,
     options.inputValues[value.name] = std::move(value.data);
   watch = CompileWatch::over(options);
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     trainer = std::make_unique<Trainer>(watch->valueOf(Trainer::create(
         device, model, options, seed, std::move(communicator))));
   }
@@ -102,12 +104,17 @@ void Training::runOn(const nb::args &batch,
   for (size_t i = 0; i < batch.size(); ++i) {
     std::string name =
         i < types.size() ? types[i].name : "argument " + std::to_string(i);
-    buffers.push_back(onGpu(batch[i])
-                          ? gpu->take(batch[i], name, framework, *stream, held)
-                          : toBuffer(batch[i], name));
+    if (onGpu(batch[i])) {
+      buffers.push_back(gpu->take(batch[i], name, framework, *stream, held));
+      continue;
+    }
+    nb::object array = i < types.size()
+                           ? numbersAs(batch[i], types[i].type.element, name)
+                           : nb::borrow(batch[i]);
+    buffers.push_back(toBuffer(array, name));
   }
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     if (stream)
       watch->check(trainer->stream()->waitFor(*stream));
     watch->check(((*trainer).*run)(buffers));
@@ -127,7 +134,7 @@ void Training::forwardBackward(const nb::args &batch) {
 
 void Training::apply() {
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     watch->check(trainer->apply());
   }
   watch->issue();
@@ -140,7 +147,7 @@ static GradientForm formOf(bool unscaled) {
 nb::dict Training::gradients(bool unscaled, Framework framework) {
   std::vector<NamedTensor> found;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     found = watch->valueOf(trainer->gradients(formOf(unscaled)));
   }
   return toArrays(std::move(found), framework, kSuffix.size());
@@ -148,7 +155,7 @@ nb::dict Training::gradients(bool unscaled, Framework framework) {
 
 void Training::setGradients(const nb::dict &gradients, bool unscaled) {
   std::vector<NamedTensor> tensors = toTensors(gradients, kSuffix);
-  nb::gil_scoped_release release;
+  Unlocked release;
   watch->check(trainer->setGradients(tensors, formOf(unscaled)));
 }
 
@@ -157,18 +164,18 @@ void Training::setGradients(const nb::dict &gradients, bool unscaled) {
 //===----------------------------------------------------------------------===//
 
 Training::Metrics Training::metrics() {
-  nb::gil_scoped_release release;
+  Unlocked release;
   return toTuple(watch->valueOf(trainer->takeMetrics()));
 }
 
 std::tuple<double, int64_t, std::string> Training::lossScale() {
-  nb::gil_scoped_release release;
+  Unlocked release;
   LossScaleReport report = watch->valueOf(trainer->lossScale());
   return {report.scale, report.skippedSteps, report.overflowed};
 }
 
 std::map<std::string, double> Training::scalerState() {
-  nb::gil_scoped_release release;
+  Unlocked release;
   std::map<std::string, double> numbers;
   for (const NamedNumber &number :
        watch->valueOf(trainer->lossScaleState(LossScaleNames::Torch)))
@@ -177,7 +184,7 @@ std::map<std::string, double> Training::scalerState() {
 }
 
 void Training::setScalerState(const std::map<std::string, double> &numbers) {
-  nb::gil_scoped_release release;
+  Unlocked release;
   std::vector<NamedNumber> given;
   given.reserve(numbers.size());
   for (const auto &[name, value] : numbers)
@@ -198,7 +205,7 @@ nb::dict Training::toArrays(std::vector<NamedTensor> tensors,
 nb::dict Training::state(Framework framework) {
   std::vector<NamedTensor> found;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     found = watch->valueOf(trainer->state());
   }
   return toArrays(std::move(found), framework);
@@ -206,7 +213,7 @@ nb::dict Training::state(Framework framework) {
 
 void Training::setState(const nb::dict &arrays) {
   std::vector<NamedTensor> tensors = toTensors(arrays);
-  nb::gil_scoped_release release;
+  Unlocked release;
   watch->check(trainer->setState(tensors));
 }
 
@@ -216,7 +223,7 @@ Training::Metrics Training::evaluate(const nb::dict &inputs,
   Buffer wanted = toHostBuffer(labels, "labels");
   TrainingMetrics metrics;
   {
-    nb::gil_scoped_release release;
+    Unlocked release;
     Dataset data = watch->valueOf(
         Dataset::fromArrays(std::move(tensors), std::move(wanted)));
     metrics = watch->valueOf(trainer->evaluate(data, Normalization()));
@@ -226,7 +233,7 @@ Training::Metrics Training::evaluate(const nb::dict &inputs,
 }
 
 void Training::exportOnnx(const std::string &path) {
-  nb::gil_scoped_release release;
+  Unlocked release;
   watch->check(trainer->exportOnnx(path));
 }
 

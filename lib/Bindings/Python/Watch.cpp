@@ -6,6 +6,8 @@
 
 #include "Watch.h"
 
+#include "Lock.h"
+
 #include <utility>
 
 namespace nb = nanobind;
@@ -44,7 +46,9 @@ void CompileWatch::issue() {
 }
 
 bool CompileWatch::interrupted() {
-  nb::gil_scoped_acquire interpreter;
+  if (!isMainThread())
+    return false;
+  Locked interpreter;
   if (PyErr_CheckSignals() == 0)
     return false;
   std::lock_guard guard(lock);
@@ -62,6 +66,6 @@ void CompileWatch::raiseInterrupt() {
       return;
     error = std::exchange(raised, nullptr);
   }
-  nb::gil_scoped_acquire interpreter;
+  Locked interpreter;
   std::rethrow_exception(error);
 }

@@ -6,6 +6,9 @@
     y = f(x)
 """
 
+from typing import Any as _Any
+
+from . import _interpreter  # First: it refuses where the extension would break others.
 from ._communicator import Communicator
 from ._decoder import Decoder
 from ._errors import Error, Internal, InvalidArgument, ModelWarning, NotFound, ResourceExhausted, Unavailable
@@ -17,3 +20,11 @@ from ._trainer import Trainer
 __all__ = ["CheckReport", "Communicator", "Decoder", "Error", "Explanation", "Function", "Internal",
            "InvalidArgument", "ModelWarning", "NotFound", "Policy", "ResourceExhausted", "Trainer", "Unavailable",
            "compile", "global_policy", "load", "policy", "set_global_policy"]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("mpc")
+    raise AttributeError(f"module 'mpc' has no attribute '{name}'")

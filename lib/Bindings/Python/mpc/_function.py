@@ -7,6 +7,7 @@ import atexit
 import os
 import statistics
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ def release_at_exit(holder: Any) -> None:
 def _release_all() -> None:
     for holder in list(_holders):
         holder._release()
+    if threading.active_count() > 1:
+        _mpc.end_under_threads()
 
 
 class _Ended:
@@ -83,6 +86,8 @@ class _Ended:
     inputs: list[Any] = []
 
     def __call__(self, *_: Any, **__: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(1)  # The end takes the thread with it, which has no more to say.
         raise Unavailable("", "the interpreter ends, and functions of mpc with it")
 
     def __getattr__(self, name: str) -> Any:
@@ -244,6 +249,28 @@ class Function:
         return f"<mpc.Function({inputs}) in {self._policy or 'a file'}>"
 
 
+def as_overrides(overrides: Any) -> dict[str, str]:
+    """Overrides as a dictionary; raises `mpc.InvalidArgument` where they are no pairs of texts."""
+    try:
+        pairs = None if isinstance(overrides, (str, bytes)) else dict(overrides)
+    except (TypeError, ValueError):
+        pairs = None
+    if pairs is None or not all(isinstance(part, str) for pair in pairs.items() for part in pair):
+        raise InvalidArgument("overrides", f'is {overrides!r}, no mapping of keys to types, such as '
+                              '{"layer:head": "float32"}')
+    return pairs
+
+
+def change_policy(policy: Policy, device: str, threads: int, overrides: Mapping[str, str]) -> Policy:
+    """The policy with overrides of its own: one that no op has is no mistake there."""
+    return Policy(_on_device(policy, _device(device, threads)[0]), overrides=overrides) if overrides else policy
+
+
+def _on_device(policy: Policy, device: _mpc.Device) -> Policy:
+    """What "auto" stands for on a device; any other policy as it is."""
+    return for_target(policy, f"cuda:{device.architecture}" if device.architecture else "")
+
+
 def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str, str] | Iterable[tuple[str, str]],
            dims: Mapping[str, int] | None, batch: int | None, rounding: str, threads: int,
            cache: bool) -> tuple[_mpc.Device, _mpc.CompileOptions, Policy]:
@@ -252,9 +279,9 @@ def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str
         raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
     made, _ = _engine(device, threads)
     options = _mpc.CompileOptions()
-    chosen = for_target(as_policy(policy), f"cuda:{made.architecture}" if made.architecture else "")
+    chosen = _on_device(as_policy(policy), made)
     options.policy = chosen.for_compiler()
-    options.sets = list(overrides.items() if isinstance(overrides, Mapping) else overrides)
+    options.sets = list(as_overrides(overrides).items())
     options.dims = dict(dims or {})
     options.batch = batch
     options.relaxed_rounding = rounding == "relaxed"
@@ -289,6 +316,8 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
     Raises `mpc.InvalidArgument` for a wrong model, policy or argument, `mpc.NotFound` for a file
     that is not there, `mpc.Unavailable` for a device that this machine lacks.
     """
+    if max_memory < 0:
+        raise InvalidArgument("max_memory", f"is {max_memory}, expected at least 0")
     device = device or device_of(example)
     _, options, chosen = choose(policy, device, overrides, dims, batch, rounding, threads, cache)
     _, engine = _engine(device, threads)

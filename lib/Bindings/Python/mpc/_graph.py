@@ -90,7 +90,7 @@ def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) 
     b.used = _uses(node, len(value) if several else 1)
     b.results = ([_optional_type(v, used, b.device) for v, used in zip(value, b.used)] if several
                  else [type_of(value, b.device)])
-    layer = _layer(node)
+    layer = layer_of(node)
     b.layer = f' {{mpc.layer = "{layer}"}}' if layer else ""
     b.place = f' loc("{node.name}")'
 
@@ -113,9 +113,10 @@ def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) 
     return made
 
 
-def _layer(node: Node) -> str:
+def layer_of(node: Node) -> str:
     """Path of the module that a node came from, scopes joined by slashes."""
-    stack = node.meta.get("nn_module_stack")
+    # Of a backward pass that of the op whose gradient it is of.
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return ""
     path = _ROOT.sub("", str(list(stack.values())[-1][0]))

@@ -37,6 +37,8 @@ _MANNER["adamw"] = _MANNER["adam"]
 
 def split_kind(text: str, what: str) -> tuple[str, dict[str, str]]:
     """"KIND,field=value,..." as `mpc train` takes it."""
+    if not isinstance(text, str):
+        raise InvalidArgument(what, f"is {text!r}, no text such as 'KIND,FIELD=VALUE'")
     kind, *parts = text.split(",")
     fields = {}
     for part in parts:

@@ -68,14 +68,27 @@ class Report(Mapping[str, Any]):
 class Explanation(Report):
     """In which type each op computes, and why: what `mpc explain --json` prints."""
 
-    def __init__(self, document: Mapping[str, Any], write_page: Callable[[str], None]):
+    def __init__(self, document: Mapping[str, Any], write_page: Callable[[str], None] | None = None):
         super().__init__(document)
         self._write_page = write_page
+
+    def __copy__(self) -> Explanation:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Explanation:
+        return self
+
+    def __reduce__(self) -> Any:
+        # The model stays behind.
+        return Explanation, (self._document,)
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Writes the report as one page for a browser: the graph by type, error or time, with every
         decision. Explains the model again. Raises `mpc.Unavailable` where Graphviz' program `dot`
-        is not on the PATH."""
+        is not on the PATH, or the explanation was pickled, which takes no model along."""
+        if self._write_page is None:
+            raise Unavailable(str(self["model"]), "is not with an explanation that was pickled; save the page where it "
+                              "was explained")
         self._write_page(os.fspath(path))
 
     @property

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from . import _function
 from ._aten import TABLE
 from ._errors import ModelWarning
-from ._graph import HOST, Graph, is_symbolic, why_not
+from ._graph import HOST, Graph, is_symbolic, layer_of, why_not
 from ._policy import as_policy
 
 _aten = torch.ops.aten
@@ -318,25 +319,51 @@ class _Part(torch.nn.Module):
 # ===----------------------------------------------------------------------=== #
 
 
+def _unmatched(graph: torch.fx.Graph, overrides: Iterable[str]) -> list[str]:
+    """Which overrides speak of no op of a graph, by a layer or a name that it does not have."""
+    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    layers, names = {layer_of(node) for node in nodes}, {node.name for node in nodes}
+
+    def speaks(key: str) -> bool:
+        # Gradients have functions of their own, which know no loss: `backward:` is of no op of theirs.
+        kind, _, pattern = key.removeprefix("inputs:").rpartition(":")
+        if kind == "layer":
+            return pattern in layers or any(re.fullmatch(pattern, layer) for layer in layers)
+        return kind == "op" or (kind in ("", "name") and pattern in names)
+
+    return [key for key in overrides if not speaks(key)]
+
+
 def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, Any] | None = None,
             **_: Any) -> Callable[..., Any]:
     """The backend "mpc" of `torch.compile`.
 
     `options` are those of `mpc.compile`: `policy`, `device`, `overrides`, `rounding`, `threads`, ...
     Compiles at the first call for each set of sizes, for the device on which the module's tensors lie.
-    Ops that mpc lacks run in eager mode, which an `mpc.ModelWarning` says.
+    Ops that mpc lacks run in eager mode, which an `mpc.ModelWarning` says, as one does of overrides that
+    no op of a graph has.
     """
     chosen = dict(options or {})
     # A backward graph may be compiled where another policy is in force.
-    chosen["policy"] = as_policy(chosen.get("policy"))
+    policy = as_policy(chosen.pop("policy", None))
+    # Each is for some of a module's graphs, as those of a policy are for some models.
+    overrides = _function.as_overrides(chosen.pop("overrides", ()))
 
     def compiler(text: str, device: torch.device) -> Callable[..., Any]:
-        return _function.compile(text, **{"device": str(device), **chosen})._made
+        given = {"device": str(device), **chosen}
+        changed = _function.change_policy(policy, given["device"], given.get("threads", 0), overrides)
+        return _function.compile(text, policy=changed, **given)._made
 
     def compile_graph(graph: GraphModule, example: Sequence[Any]) -> Any:
         return _compile(graph, compiler)
 
-    return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, partition_fn=_partition,
+    def compile_forward(graph: GraphModule, example: Sequence[Any]) -> Any:
+        for key in _unmatched(graph.graph, overrides):
+            warnings.warn(f"override '{key}={overrides[key]}' matches no op of a graph that PyTorch made",
+                          ModelWarning, stacklevel=2)
+        return compile_graph(graph, example)
+
+    return aot_autograd(fw_compiler=compile_forward, bw_compiler=compile_graph, partition_fn=_partition,
                         decompositions=decompositions())(module, inputs)
 
 

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Refuses subinterpreters: the extension's types are one set for a process, which ends with any of them."""
+
+import importlib
+import sys
+
+try:
+    _interpreters = importlib.import_module("_xxsubinterpreters" if sys.version_info < (3, 13) else "_interpreters")
+except ImportError:
+    _interpreters = None
+if _interpreters is not None and _interpreters.get_current() != _interpreters.get_main():
+    raise ImportError("mpc works in the main interpreter alone, and this is a subinterpreter")
