@@ -109,6 +109,17 @@ Status TuneCommand::tryCheapest() {
     if (*cost < best->cost)
       return {};
   }
+  // Nor need it be as fast.
+  if (isGuarded()) {
+    std::vector<Choice> others = {cheap.widest().choice};
+    for (const PricedChoice &start : cheap.starts())
+      others.push_back(start.choice);
+    Result<bool> isFast = isAsFast(found->choice, std::move(others));
+    if (!isFast.ok())
+      return isFast.status();
+    if (!*isFast)
+      return {};
+  }
   result.best = best;
   if (!heldBack.empty()) {
     if (Status status = lookAtHeldBack(); !status.ok())

@@ -98,12 +98,10 @@ void TuneCommand::chooseTypes(const FusionTarget &target) {
     if (isTime || multipliesWideAsFast(target))
       weights = {WeightType::Int16, WeightType::Int8};
   }
-  // So it is with weights of 16 bits that a product in float32 reads. Integers
-  // err less in as many.
+  // So it is with weights of 16 bits that a product in float32 reads: floats
+  // are unpacked faster, integers err less.
   PolicyType store = TypeSpace::basePolicy(types).getStore();
-  bool isWide = store == PolicyType::Float32 ||
-                llvm::is_contained(weights, WeightType::Int16);
-  if (!isWide && (isTime || multipliesWideAsFast(target)))
+  if (store != PolicyType::Float32 && (isTime || multipliesWideAsFast(target)))
     weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
                                                    : WeightType::BFloat16);
   // A step keeps its weights as arguments.
