@@ -13,7 +13,7 @@
 using namespace mpc;
 
 /// Halvings of the interval of prices, as powers of two.
-static constexpr int kHalvings = 6;
+static constexpr int kHalvings = 4;
 /// What a product's type weighs beside that of a value, where choices are
 /// compared: it decides what the kernel multiplies.
 static constexpr double kProductWeight = 16;

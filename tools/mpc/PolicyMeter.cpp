@@ -16,12 +16,11 @@ using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
 
-/// Turns, of so many runs, of which the fastest counts: at least so many, and
-/// for so long.
-static constexpr int kFewestRounds = 2;
-static constexpr int kMostRounds = 70;
-static constexpr int kRunsOfTurn = 3;
-static constexpr double kTimedSeconds = 0.2;
+/// Turns of which the fastest run counts. Each is long enough for the caches to
+/// hold what the program reads, and no longer another's.
+static constexpr int kTurns = 3;
+static constexpr int kFewestRuns = 3;
+static constexpr double kTurnSeconds = 0.03;
 
 Status PolicyMeter::prepare() {
   wanted.resize(model.samples().size());
@@ -209,20 +208,19 @@ PolicyMeter::timeInTurn(const std::vector<Executable> &executables,
       return first.status();
     outputs.push_back(std::move(*first));
   }
-  auto start = std::chrono::steady_clock::now();
-  double most = kTimedSeconds * double(executables.size());
-  for (int round = 0; round < kMostRounds; ++round) {
-    std::chrono::duration<double> all =
-        std::chrono::steady_clock::now() - start;
-    if (round >= kFewestRounds && all.count() > most)
-      break;
-    // The first of a turn finds another's weights in the caches.
+  using Clock = std::chrono::steady_clock;
+  for (int turn = 0; turn < kTurns; ++turn)
     for (auto [executable, output, time] :
-         llvm::zip_equal(executables, outputs, times))
-      for (int run = 0; run < kRunsOfTurn; ++run)
+         llvm::zip_equal(executables, outputs, times)) {
+      std::chrono::duration<double> all{0};
+      Clock::time_point start = Clock::now();
+      for (int run = 0; run < kFewestRuns || all.count() < kTurnSeconds;
+           ++run) {
         if (Status status = timeRun(executable, inputs, output, time);
             !status.ok())
           return status;
-  }
+        all = Clock::now() - start;
+      }
+    }
   return times;
 }

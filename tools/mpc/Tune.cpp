@@ -302,7 +302,8 @@ Status TuneCommand::lookAtAgreement() {
 Status TuneCommand::search() {
   if (isCheapest)
     return lookAtAgreement();
-  StopOnSignal stopper;
+  if (!stopper)
+    stopper.emplace();
   Status failed;
   TuningQuestions asked = questions(failed);
   front = finder->front(kFrontPrices, asked.stop);

@@ -136,6 +136,9 @@ private:
   void chooseTypes(const FusionTarget &target);
   /// Whether what costs least keeps the budget: there is nothing to search.
   Status tryCheapest();
+  /// Whether no built-in policy costs less once it is compiled, or is faster
+  /// where that counts.
+  Result<bool> costsLeast(const TunedPoint &point, BudgetSearch &cheap);
   /// The sensitivities, unless what costs least will do.
   Status differentiate();
   /// What is known of a choice, or what a compile says.
@@ -178,7 +181,7 @@ private:
   /// Times points, built-in ones among them, and takes the best.
   Status chooseTimed(llvm::ArrayRef<TunedPoint> points);
   Result<std::vector<TunedPoint>> searchTimed(const TuningQuestions &questions,
-                                              double target, double slack);
+                                              double target);
   bool stops() const;
   /// Measures drawn choices.
   Status measureTrials();
@@ -224,6 +227,8 @@ private:
   TuneState state;
   /// Of each searched sample, until it has been differentiated.
   std::map<size_t, ForwardValues> forwards;
+  /// Once there is something to keep.
+  std::optional<StopOnSignal> stopper;
   std::optional<Sensitivity> sensitivity;
   std::optional<PolicyMeter> meter;
   std::optional<TypeSpace> space;
@@ -238,6 +243,7 @@ private:
   std::optional<TunedPoint> bar;
   /// Of choices that were timed in turn.
   std::map<Choice, double> secondsOf;
+  std::map<Choice, Executable> loaded;
   std::optional<KernelTimes> kernelTimes;
   /// Whether what costs least kept the budget, so that nothing was
   /// differentiated.

@@ -176,12 +176,13 @@ Json TuneCommand::ruined(const Choice &choice) const {
 }
 
 Json TuneCommand::describe(const TunedPoint &point) const {
-  Json json = {{"cost", point.cost},
-               {"predicted_cost", point.priced.cost},
-               {"measured", jsonNumber(point.measured)},
-               {"keeps", costBudget ? point.cost <= costBudget->share *
-                                                        result.widest->cost
-                                    : point.measured <= budget.limit}};
+  Json json = {{"cost", point.cost}, {"predicted_cost", point.priced.cost}};
+  if (!std::isnan(point.measured)) {
+    json["measured"] = jsonNumber(point.measured);
+    json["keeps"] = costBudget
+                        ? point.cost <= costBudget->share * result.widest->cost
+                        : point.measured <= budget.limit;
+  }
   if (!std::isnan(point.predicted))
     json["predicted"] = jsonNumber(point.predicted);
   return json;

@@ -13,7 +13,7 @@ using namespace mpc::tool;
 using mpc::reference::Tensor;
 
 /// Runs backwards, over all samples.
-static constexpr int kDraws = 8;
+static constexpr int kDraws = 6;
 
 Status TuneCommand::chooseScale() {
   if (!model.options().training)
@@ -71,6 +71,11 @@ Status TuneCommand::differentiate() {
   for (size_t number : searched) {
     if (isKnown)
       break;
+    // What cost least without derivatives is kept.
+    if (result.best && stops()) {
+      isCheapest = result.isStopped = true;
+      return {};
+    }
     size_t before = model.compiler().diagnostics().size();
     auto forward = forwards.find(number);
     runs += draws + (forward == forwards.end());

@@ -11,6 +11,8 @@
 
 #include "Tune.h"
 
+#include "mpc/Analysis/WeightStorage.h"
+
 #include <algorithm>
 
 using namespace mpc;
@@ -35,6 +37,12 @@ bool TuneCommand::isGuarded() const {
 Status TuneCommand::timeInTurn(llvm::ArrayRef<Choice> choices) {
   std::vector<Executable> executables;
   for (const Choice &choice : choices) {
+    if (stops())
+      return {};
+    if (auto known = loaded.find(choice); known != loaded.end()) {
+      executables.push_back(known->second);
+      continue;
+    }
     TunedPoint point;
     point.priced.choice = choice;
     Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
@@ -49,6 +57,12 @@ Status TuneCommand::timeInTurn(llvm::ArrayRef<Choice> choices) {
       meter->timeInTurn(executables, searched.front());
   if (!times.ok())
     return times.status();
+  // Those that are timed beside each other are, as a rule, once more.
+  if (choices.size() > 1) {
+    loaded.clear();
+    for (auto [choice, executable] : llvm::zip_equal(choices, executables))
+      loaded.emplace(choice, executable);
+  }
   if (!kernelTimes)
     kernelTimes.emplace(space->timedVariables());
   for (auto [choice, time] : llvm::zip_equal(choices, *times)) {
@@ -64,6 +78,8 @@ Result<bool> TuneCommand::isAsFast(const Choice &choice,
   others.push_back(choice);
   if (Status status = timeInTurn(others); !status.ok())
     return status;
+  if (stops())
+    return false;
   return llvm::all_of(others, [&](const Choice &other) {
     return secondsOf.at(choice) <= secondsOf.at(other) * (1 + kTimeNoise);
   });
@@ -71,10 +87,14 @@ Result<bool> TuneCommand::isAsFast(const Choice &choice,
 
 Status TuneCommand::timeOptions() {
   llvm::ArrayRef<TypeSpace::Variable> variables = space->getVariables();
+  // Without a unit of its own bf16 takes as long as f16 and errs more.
+  bool isShort = multipliesWideAsFast(space->getTarget()) &&
+                 llvm::is_contained(types, PolicyType::Float16);
   std::vector<std::string> texts;
   for (const TypeSpace::Variable &variable : variables)
     for (const TypeSpace::Option &option : variable.options)
-      if (variable.isProduct && !llvm::is_contained(texts, option.text()))
+      if (variable.isProduct && !llvm::is_contained(texts, option.text()) &&
+          !(isShort && option.type == PolicyType::BFloat16))
         texts.push_back(option.text());
   for (const std::string &text : texts)
     for (int values : {0, 1}) {
@@ -160,7 +180,7 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
   std::vector<Choice> choices;
   for (const TunedPoint &point : points)
     choices.push_back(point.priced.choice);
-  if (Status status = timeInTurn(choices); !status.ok())
+  if (Status status = timeInTurn(choices); !status.ok() || stops())
     return status;
   std::vector<Rival> rivals;
   for (const TunedPoint &point : points) {
@@ -188,10 +208,9 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
   return {};
 }
 
-/// What keeps the budget in the time of the bar, `slack` of it.
+/// What keeps the budget in the time of the bar.
 Result<std::vector<TunedPoint>>
-TuneCommand::searchTimed(const TuningQuestions &questions, double target,
-                         double slack) {
+TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
   // The cut of the planner knows no time: values are variables as products are,
   // and what a choice without free ones does is planned once.
   SearchSpace timed = space->searchSpace(*sensitivity);
@@ -204,7 +223,8 @@ TuneCommand::searchTimed(const TuningQuestions &questions, double target,
     return kernelTimes->secondsOf(choice);
   };
   std::vector<TunedPoint> points;
-  double most = slack * foretold(bar->priced.choice);
+  // Half of what clocks do not tell apart.
+  double most = (1 + kTimeNoise / 2) * foretold(bar->priced.choice);
   std::optional<PricedChoice> start =
       cheapestInTime(timed, foretold, target, most, questions.stop);
   if (!start)
@@ -236,7 +256,6 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
   double limit = squareOf(budget.measure, aim.limit);
   double target =
       first.priced.error * std::clamp(spent > 0 ? limit / spent : 4, 0.25, 4.);
-  double slack = 1;
   std::vector<TunedPoint> pool = result.tried;
   for (int attempt = 0; attempt <= kMostAttempts && !stops(); ++attempt) {
     Result<std::vector<TunedPoint>> points = contenders(std::move(pool));
@@ -249,6 +268,8 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
       break;
     if (Status status = chooseTimed(*points); !status.ok())
       return status;
+    if (stops())
+      break;
     auto cheapest = std::min_element(
         points->begin(), points->end(),
         [](const auto &a, const auto &b) { return a.cost < b.cost; });
@@ -261,14 +282,9 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
                     "time gets a price");
       if (Status status = timeOptions(); !status.ok())
         return status;
-    } else {
-      // What was foretold to fit did not, or there is room.
-      slack *= std::clamp(secondsOf.at(bar->priced.choice) /
-                              secondsOf.at(cheapest->priced.choice),
-                          0.9, 1.1);
     }
-    Result<std::vector<TunedPoint>> more =
-        searchTimed(questions, target, slack);
+    // What was foretold to fit and did not is known by now.
+    Result<std::vector<TunedPoint>> more = searchTimed(questions, target);
     if (!failed.ok())
       return failed;
     if (!more.ok())
@@ -280,5 +296,7 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
           point.priced.choice == result.best->priced.choice)
         pool.push_back(point);
   }
+  loaded.clear();
+  result.isStopped |= stops();
   return heldBack.empty() ? Status() : lookAtHeldBack();
 }
