@@ -221,7 +221,12 @@ def print_times(arguments, names):
                    if (folder / f"{name}-{b}.keeping").exists()]
         for _ in range(ROUNDS):
             for policy in [*BUILT_IN, *budgets]:
-                _, report = run([arguments.mpc, "bench", folder / f"{name}-{policy}.mpcx", "--inputs",
+                compiled, file = (folder / f"{name}-{policy}{end}" for end in (".mpcx", ".json"))
+                # What has symbolic extents is compiled for the inputs.
+                subject = [compiled] if compiled.exists() else [
+                    arguments.models / name / "model.onnx", "--isa", arguments.isa, "--policy",
+                    file if file.exists() else policy]
+                _, report = run([arguments.mpc, "bench", *subject, "--inputs",
                                  folder / f"{name}.npz", "--threads", "1", "--runs", "40", "--json",
                                  "--quiet"])
                 best[policy] = min(best.get(policy, float("inf")),
