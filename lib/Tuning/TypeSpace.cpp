@@ -362,6 +362,22 @@ std::optional<Choice> TypeSpace::choiceOfMixed(PolicyType compute) const {
   return choice;
 }
 
+std::vector<KernelTimes::Variable> TypeSpace::timedVariables() const {
+  llvm::DenseMap<Value, size_t> variableOf;
+  for (auto [index, values] : llvm::enumerate(valuesOf))
+    for (Value value : values)
+      variableOf[value] = index;
+  std::vector<KernelTimes::Variable> timed;
+  for (auto [variable, products] : llvm::zip_equal(variables, productsOf)) {
+    timed.push_back({variable.names, variable.isProduct});
+    for (Operation *op : products)
+      for (Value read : op->getOperands())
+        if (auto found = variableOf.find(read); found != variableOf.end())
+          timed.back().reads.push_back(found->second);
+  }
+  return timed;
+}
+
 SearchSpace TypeSpace::searchSpace(const RoundingErrors &errors) const {
   SearchSpace space;
   for (const Variable &variable : variables) {

@@ -9,10 +9,12 @@ outputs keep the budget (rms relative to float64's, of the worst output), by its
 ONNX Runtime; AutoCast knows no budget. ONNX Runtime computes float16 on a CPU in float32 between
 casts and fuses some of these away, so that it does not say what the types of a model do; `mpc run` of
 the peer's model does, which rounds each result to the type that the model gives it. That error is the
-budget of `mpc tune`. One sample decides, as the peers take one; products in 16 bits are faster on the
-target, and what it computes is interpreted where it does not run. Counted are
+budget of `mpc tune`, which has the peers' type to choose (`--types f16`). One sample decides, as the
+peers take one; products in 16 bits are faster on the target, and what it computes is interpreted
+where it does not run. Counted are
 - flops in 16 bits: of the contractions (MatMul, Gemm, Conv, ConvTranspose) of the ONNX model, by
-  name, those that read float16 or bfloat16, as a share of all;
+  name, those that read float16 or bfloat16, as a share of all; products of attention that mpc reads
+  as one op have its type;
 - runs: how often a model is run on a sample: ONNX Runtime's runs of a peer, and of mpc tune runs
   in float64 forwards and backwards and runs of compiled choices.
 
@@ -158,19 +160,45 @@ def by_autocast(path, inputs, scratch):
     return narrow, runs.count
 
 
+def with_attention(model, products):
+    """`products` with the contractions that mpc reads as a part of an op named after their softmax."""
+    nodes, made, read = list(model.graph.node), {}, {}
+    for node in nodes:
+        made.update((name, node) for name in node.output)
+        for name in node.input:
+            read.setdefault(name, []).append(node)
+    found = dict(products)
+    for start in nodes:
+        if start.op_type not in CONTRACTIONS or start.name in products:
+            continue
+        ahead, behind = [start], [start]
+        for way, near in ((ahead, lambda node: [n for o in node.output for n in read.get(o, [])]),
+                          (behind, lambda node: [made[i] for i in node.input if i in made])):
+            while way:
+                for node in near(way.pop()):
+                    if node.op_type in CONTRACTIONS:
+                        continue
+                    if node.name in products:
+                        found[start.name] = products[node.name]
+                    else:
+                        way.append(node)
+    return found
+
+
 def by_mpc(mpc, path, inputs, budget, scratch, target):
     """(names of contractions in 16 bits, runs, error) of mpc tune."""
     sample, file = os.path.join(scratch, "sample.npz"), os.path.join(scratch, "tuned.json")
     np.savez(sample, **inputs)
     done = subprocess.run([mpc, "tune", path, "--inputs", sample, "--budget", f"rms {budget}",
-                           "--target", target, "--objective", "time", "-o", file, "--json",
-                           "--quiet"],
+                           "--target", target, "--objective", "time", "--types", "f16", "-o",
+                           file, "--json", "--quiet"],
                           capture_output=True, text=True)
     if done.returncode:
         return set(), 0, math.nan
     found = json.loads(done.stdout)
     policy = json.loads(pathlib.Path(file).read_text())
-    narrow = {name for name, kind in policy["products"].items() if kind in ("float16", "bfloat16")}
+    products = with_attention(onnx.load(path), policy["products"])
+    narrow = {name for name, kind in products.items() if kind in ("float16", "bfloat16")}
     return narrow, found["runs"], found["chosen"]["measured"]
 
 

@@ -89,7 +89,8 @@ struct TuneArguments {
   /// "forward-backward" and its flags; empty for the model itself.
   std::string training;
   std::string budget;
-  /// Empty: bytes, or what the budget speaks of.
+  /// Empty: bytes, of what takes no longer than built-in policies, or what the
+  /// budget speaks of.
   std::string objective;
   /// Types that products may have, and forms of weights; empty: those of the
   /// target.

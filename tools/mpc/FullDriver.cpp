@@ -188,15 +188,17 @@ void FullDriver::declare(CLI::App &app) {
       ->add_option("--objective", tune.objective,
                    "bytes that kernels move; time, measured where the target's "
                    "code runs here, else by its ceilings; or memory of weights "
-                   "and of values between kernels (default: bytes)")
+                   "and of values between kernels (default: bytes, of what "
+                   "takes no longer than the best built-in policy where the "
+                   "target's code runs here)")
       ->check(CLI::IsMember({"bytes", "time", "memory"}));
   command
       ->add_option(
           "--types", tune.types,
           "types that products may have: f16, bf16, tf32, and forms of "
           "weights: int16, int8, int4, float8_e4m3fn (default: f16 and bf16, "
-          "for time also tf32; int16 and int8 where products in float32 are "
-          "as fast)")
+          "for time also tf32; as weights int16, int8 and f16 where products "
+          "in float32 are as fast)")
       ->delimiter(',');
   command
       ->add_option("--seconds", tune.seconds,

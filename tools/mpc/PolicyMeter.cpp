@@ -8,19 +8,19 @@
 
 #include "Inputs.h"
 
-#include "mpc/Runtime/Executable.h"
-
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
 
-/// Runs of which the fastest counts: at least so many, and for so long.
-static constexpr int kFewestRuns = 5;
-static constexpr int kMostRuns = 200;
-static constexpr double kTimedSeconds = 0.2;
+/// Turns of which the fastest run counts. Each is long enough for the caches to
+/// hold what the program reads, and no longer another's.
+static constexpr int kTurns = 3;
+static constexpr int kFewestRuns = 3;
+static constexpr double kTurnSeconds = 0.03;
 
 Status PolicyMeter::prepare() {
   wanted.resize(model.samples().size());
@@ -40,25 +40,6 @@ void PolicyMeter::expect(size_t sample, llvm::SmallVector<Tensor> outputs) {
   wanted[sample] = std::move(outputs);
 }
 
-/// Seconds of the fastest of some runs on one sample.
-static Result<double> timeOf(Executable &executable,
-                             const std::vector<Buffer> &inputs) {
-  using Clock = std::chrono::steady_clock;
-  double fastest = INFINITY, all = 0;
-  for (int run = 0;
-       run < kMostRuns && (run < kFewestRuns || all < kTimedSeconds); ++run) {
-    Clock::time_point start = Clock::now();
-    Result<std::vector<Buffer>> results = executable.run(inputs);
-    if (!results.ok())
-      return results.status();
-    double seconds =
-        std::chrono::duration<double>(Clock::now() - start).count();
-    fastest = std::min(fastest, seconds);
-    all += seconds;
-  }
-  return fastest;
-}
-
 Status PolicyMeter::interpret(Compiler &compiler, mlir::ModuleOp module,
                               llvm::ArrayRef<size_t> samples,
                               const Receiver &receive) const {
@@ -73,17 +54,12 @@ Status PolicyMeter::interpret(Compiler &compiler, mlir::ModuleOp module,
   return {};
 }
 
-Status PolicyMeter::execute(std::shared_ptr<Program> program,
-                            llvm::ArrayRef<size_t> samples, bool isTimed,
-                            const Receiver &receive,
-                            PolicyFigures &figures) const {
-  Result<Executable> executable =
-      Executable::create(*device, std::move(program));
-  if (!executable.ok())
-    return executable.status();
+Status PolicyMeter::execute(const Executable &executable,
+                            llvm::ArrayRef<size_t> samples,
+                            const Receiver &receive) const {
   for (size_t sample : samples) {
     Result<std::vector<Buffer>> results =
-        executable->run(model.samples()[sample].buffers);
+        executable.run(model.samples()[sample].buffers);
     if (!results.ok())
       return results.status();
     std::vector<Tensor> values;
@@ -93,13 +69,6 @@ Status PolicyMeter::execute(std::shared_ptr<Program> program,
           buffer.data()));
     receive(sample, values);
   }
-  if (!isTimed || samples.empty())
-    return {};
-  Result<double> seconds =
-      timeOf(*executable, model.samples()[samples.front()].buffers);
-  if (!seconds.ok())
-    return seconds.status();
-  figures.seconds = *seconds;
   return {};
 }
 
@@ -117,10 +86,8 @@ void OutputAgreement::add(const Tensor &wanted, const Tensor &actual) {
     normRatio = ratio;
 }
 
-Result<PolicyFigures>
-PolicyMeter::measure(const std::string &path, llvm::ArrayRef<size_t> samples,
-                     bool isTimed,
-                     std::vector<OutputAgreement> *agreements) const {
+Result<PolicyMeter::Typed>
+PolicyMeter::assignTypes(const std::string &path) const {
   CompileOptions options = model.options();
   options.policy = path;
   // What a compile has to say of types is said of the policy that is written.
@@ -132,10 +99,28 @@ PolicyMeter::measure(const std::string &path, llvm::ArrayRef<size_t> samples,
   if (!module.ok())
     return module.status();
   // Where all types of a training step stand in the graph.
-  const char *typed = options.training ? "loss-scale" : "precision";
-  if (Status status = (*compiler)->runStages(**module, "import", typed);
+  const char *stage = options.training ? "loss-scale" : "precision";
+  if (Status status = (*compiler)->runStages(**module, "import", stage);
       !status.ok())
     return status;
+  return Typed{std::move(*compiler), std::move(*module), stage};
+}
+
+Result<std::shared_ptr<Program>> PolicyMeter::generate(Typed &typed) const {
+  if (Status status =
+          typed.compiler->runStages(*typed.module, typed.stage, "plan");
+      !status.ok())
+    return status;
+  return typed.compiler->generate(*typed.module, /*withCode=*/compiles);
+}
+
+Result<PolicyFigures>
+PolicyMeter::measure(const std::string &path, llvm::ArrayRef<size_t> samples,
+                     bool isTimed,
+                     std::vector<OutputAgreement> *agreements) const {
+  Result<Typed> typed = assignTypes(path);
+  if (!typed.ok())
+    return typed.status();
   ErrorMeter errors(meter);
   std::vector<ProgramValue> results = resultsOf(model.entry());
   if (agreements)
@@ -149,24 +134,93 @@ PolicyMeter::measure(const std::string &path, llvm::ArrayRef<size_t> samples,
   };
   PolicyFigures figures;
   if (!compiles)
-    if (Status status = interpret(**compiler, **module, samples, receive);
+    if (Status status =
+            interpret(*typed->compiler, *typed->module, samples, receive);
         !status.ok())
       return status;
-  if (Status status = (*compiler)->runStages(**module, typed, "plan");
-      !status.ok())
-    return status;
-  Result<std::shared_ptr<Program>> program =
-      (*compiler)->generate(**module, /*withCode=*/compiles);
+  Result<std::shared_ptr<Program>> program = generate(*typed);
   if (!program.ok())
     return program.status();
   figures.bytes = double((*program)->bytesMoved());
   figures.memory =
       double((*program)->constantBytes() + (*program)->liveArenaBytes());
-  if (compiles)
-    if (Status status =
-            execute(std::move(*program), samples, isTimed, receive, figures);
-        !status.ok())
+  if (compiles) {
+    Result<Executable> executable =
+        Executable::create(*device, std::move(*program));
+    if (!executable.ok())
+      return executable.status();
+    if (Status status = execute(*executable, samples, receive); !status.ok())
       return status;
+    if (isTimed && !samples.empty()) {
+      Result<std::vector<PolicyTimes>> times =
+          timeInTurn({*executable}, samples.front());
+      if (!times.ok())
+        return times.status();
+      figures.seconds = times->front().seconds;
+    }
+  }
   figures.error = errors.value();
   return figures;
+}
+
+Result<Executable> PolicyMeter::load(const std::string &path) const {
+  Result<Typed> typed = assignTypes(path);
+  if (!typed.ok())
+    return typed.status();
+  Result<std::shared_ptr<Program>> program = generate(*typed);
+  if (!program.ok())
+    return program.status();
+  return Executable::create(*device, std::move(*program));
+}
+
+/// Runs once, and lowers `times` to what that took.
+static Status timeRun(const Executable &executable,
+                      const std::vector<Buffer> &inputs,
+                      std::vector<Buffer> &outputs, PolicyTimes &times) {
+  std::vector<double> launches;
+  RunOptions options;
+  options.launchMilliseconds = &launches;
+  auto start = std::chrono::steady_clock::now();
+  if (Status status = executable.runInto(inputs, outputs, options);
+      !status.ok())
+    return status;
+  double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  times.seconds = std::min(times.seconds, seconds);
+  for (auto [kernel, milliseconds] : llvm::zip(times.kernels, launches))
+    kernel.seconds = std::min(kernel.seconds, 1e-3 * milliseconds);
+  return {};
+}
+
+Result<std::vector<PolicyTimes>>
+PolicyMeter::timeInTurn(const std::vector<Executable> &executables,
+                        size_t sample) const {
+  const std::vector<Buffer> &inputs = model.samples()[sample].buffers;
+  std::vector<PolicyTimes> times(executables.size());
+  std::vector<std::vector<Buffer>> outputs;
+  for (auto [executable, time] : llvm::zip_equal(executables, times)) {
+    time.seconds = INFINITY;
+    for (const Launch &launch : executable.program().launches)
+      time.kernels.push_back({launch.ops, INFINITY});
+    Result<std::vector<Buffer>> first = executable.run(inputs);
+    if (!first.ok())
+      return first.status();
+    outputs.push_back(std::move(*first));
+  }
+  using Clock = std::chrono::steady_clock;
+  for (int turn = 0; turn < kTurns; ++turn)
+    for (auto [executable, output, time] :
+         llvm::zip_equal(executables, outputs, times)) {
+      std::chrono::duration<double> all{0};
+      Clock::time_point start = Clock::now();
+      for (int run = 0; run < kFewestRuns || all.count() < kTurnSeconds;
+           ++run) {
+        if (Status status = timeRun(executable, inputs, output, time);
+            !status.ok())
+          return status;
+        all = Clock::now() - start;
+      }
+    }
+  return times;
 }

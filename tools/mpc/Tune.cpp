@@ -221,7 +221,12 @@ TuningQuestions TuneCommand::questions(Status &failed) {
       measured.cost = costOf(*figures);
     return measured;
   };
-  questions.onPoint = [this](const TunedPoint &point) {
+  questions.onPoint = [this,
+                       said = int64_t(0)](const TunedPoint &point) mutable {
+    // Of what was known already nothing is said.
+    if (measurements == said)
+      return;
+    said = measurements;
     bool keeps = costBudget || point.measured <= budget.limit;
     reporter.note("measured " + shortNumber(point.measured) + ", predicted " +
                   shortNumber(point.predicted) + ", " +
@@ -241,7 +246,7 @@ Status TuneCommand::lookAtHeldBack() {
 
 Status TuneCommand::searchError(const TuningQuestions &questions,
                                 const Status &failed) {
-  Budget aim = budget;
+  aim = budget;
   while (true) {
     result = tuneToBudget(*finder, aim, questions);
     if (!failed.ok())
@@ -273,45 +278,6 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
   }
 }
 
-Status TuneCommand::confirmTimes() {
-  constexpr size_t kMostPoints = 4;
-  constexpr int kRounds = 2;
-  if (objective != TuningObjective::Time || !meter->isCompiled() || stops())
-    return {};
-  std::vector<TunedPoint> kept;
-  for (const TunedPoint &point : result.tried)
-    if (point.measured <= budget.limit)
-      kept.push_back(point);
-  auto isFaster = [](const TunedPoint &a, const TunedPoint &b) {
-    return a.cost < b.cost;
-  };
-  std::sort(kept.begin(), kept.end(), isFaster);
-  kept.resize(std::min(kept.size(), kMostPoints));
-  for (int round = 0; round < kRounds && kept.size() > 1; ++round)
-    for (TunedPoint &point : kept) {
-      Result<PolicyFigures> figures =
-          compileAndMeasure(point.priced.choice, TuneState::Part::Searched);
-      if (!figures.ok())
-        return figures.status();
-      point.cost = std::min(point.cost, figures->seconds.value_or(point.cost));
-    }
-  std::sort(kept.begin(), kept.end(), isFaster);
-  for (const TunedPoint &point : kept) {
-    if (!heldBack.empty()) {
-      Result<PolicyFigures> figures =
-          measure(point.priced.choice, TuneState::Part::HeldBack);
-      if (!figures.ok())
-        return figures.status();
-      if (figures->error > budget.limit)
-        continue;
-      promised = figures->error;
-    }
-    result.best = point;
-    return {};
-  }
-  return {};
-}
-
 Status TuneCommand::searchCost(const TuningQuestions &questions,
                                const Status &failed) {
   result = tuneToCost(*finder, budget.measure, costBudget->share, questions);
@@ -336,17 +302,20 @@ Status TuneCommand::lookAtAgreement() {
 Status TuneCommand::search() {
   if (isCheapest)
     return lookAtAgreement();
-  StopOnSignal stopper;
+  if (!stopper)
+    stopper.emplace();
   Status failed;
   TuningQuestions asked = questions(failed);
   front = finder->front(kFrontPrices, asked.stop);
+  for (const PricedChoice &start : finder->starts())
+    builtIn.push_back(start.choice);
+  builtIn.push_back(finder->widest().choice);
   if (Status status =
           costBudget ? searchCost(asked, failed) : searchError(asked, failed);
       !status.ok())
     return status;
-  if (!costBudget && result.best)
-    if (Status status = confirmTimes(); !status.ok())
-      return status;
+  if (Status status = chooseBeside(asked, failed); !status.ok())
+    return status;
   if (Status status = lookAtAgreement(); !status.ok())
     return status;
   return measureTrials();

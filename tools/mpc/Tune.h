@@ -14,6 +14,8 @@
 #include "StopOnSignal.h"
 #include "TuneState.h"
 
+#include "mpc/Runtime/Executable.h"
+#include "mpc/Tuning/KernelTimes.h"
 #include "mpc/Tuning/Sensitivity.h"
 #include "mpc/Tuning/Tuner.h"
 #include "mpc/Tuning/TypeSpace.h"
@@ -31,6 +33,13 @@ struct OutputAgreement {
   double normRatio = 1;
 
   void add(const reference::Tensor &wanted, const reference::Tensor &actual);
+};
+
+/// What the fastest run took, and each kernel, in the order of launches, in its
+/// fastest.
+struct PolicyTimes {
+  double seconds = 0;
+  std::vector<TimedKernel> kernels;
 };
 
 /// Runs a model under policies and says what they do to it.
@@ -54,16 +63,30 @@ public:
   measure(const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
           std::vector<OutputAgreement> *agreements = nullptr) const;
 
+  /// The program under the policy in the file `path`, where programs run here.
+  Result<Executable> load(const std::string &path) const;
+  /// Runs all of them in turn, so that what disturbs one disturbs the others.
+  Result<std::vector<PolicyTimes>>
+  timeInTurn(const std::vector<Executable> &executables, size_t sample) const;
+
 private:
+  /// A graph with the types of a policy.
+  struct Typed {
+    std::unique_ptr<Compiler> compiler;
+    Compiler::Module module;
+    /// The stage that it has passed.
+    const char *stage;
+  };
+  Result<Typed> assignTypes(const std::string &path) const;
+  Result<std::shared_ptr<Program>> generate(Typed &typed) const;
   /// Receives the outputs on a sample.
   using Receiver =
       std::function<void(size_t sample, llvm::ArrayRef<reference::Tensor>)>;
   Status interpret(Compiler &compiler, mlir::ModuleOp module,
                    llvm::ArrayRef<size_t> samples,
                    const Receiver &receive) const;
-  Status execute(std::shared_ptr<Program> program,
-                 llvm::ArrayRef<size_t> samples, bool isTimed,
-                 const Receiver &receive, PolicyFigures &figures) const;
+  Status execute(const Executable &executable, llvm::ArrayRef<size_t> samples,
+                 const Receiver &receive) const;
 
   const CommonOptions &common;
   const SampledModel &model;
@@ -113,6 +136,9 @@ private:
   void chooseTypes(const FusionTarget &target);
   /// Whether what costs least keeps the budget: there is nothing to search.
   Status tryCheapest();
+  /// Whether no built-in policy costs less once it is compiled, or is faster
+  /// where that counts.
+  Result<bool> costsLeast(const TunedPoint &point, BudgetSearch &cheap);
   /// The sensitivities, unless what costs least will do.
   Status differentiate();
   /// What is known of a choice, or what a compile says.
@@ -134,9 +160,28 @@ private:
   /// What the best errs on the samples that were held back is what is promised.
   Status lookAtHeldBack();
   Status searchCost(const TuningQuestions &questions, const Status &failed);
-  /// Times the fastest points that keep the budget again, in turn: what else
-  /// runs on the machine disturbs single measurements.
-  Status confirmTimes();
+  /// Whether what is chosen may need no more of the other of bytes and time
+  /// than the best built-in policy.
+  bool isGuarded() const;
+  /// Chooses among the points that keep the budget what costs least and needs
+  /// no more of bytes and time than the best built-in policy; where bytes are
+  /// the objective, looks for more of these.
+  Status chooseBeside(const TuningQuestions &questions, const Status &failed);
+  /// Times choices in turn: what else runs on the machine disturbs single
+  /// measurements.
+  Status timeInTurn(llvm::ArrayRef<Choice> choices);
+  Result<bool> isAsFast(const Choice &choice, std::vector<Choice> others);
+  /// Times each option of all products at once, values wide and narrow.
+  Status timeOptions();
+  /// Whether a point keeps the budget on all samples.
+  Result<bool> holds(const TunedPoint &point);
+  /// Of points those that are worth a time.
+  Result<std::vector<TunedPoint>> contenders(std::vector<TunedPoint> pool);
+  Rival rivalOf(const TunedPoint &point) const;
+  /// Times points, built-in ones among them, and takes the best.
+  Status chooseTimed(llvm::ArrayRef<TunedPoint> points);
+  Result<std::vector<TunedPoint>> searchTimed(const TuningQuestions &questions,
+                                              double target);
   bool stops() const;
   /// Measures drawn choices.
   Status measureTrials();
@@ -182,12 +227,24 @@ private:
   TuneState state;
   /// Of each searched sample, until it has been differentiated.
   std::map<size_t, ForwardValues> forwards;
+  /// Once there is something to keep.
+  std::optional<StopOnSignal> stopper;
   std::optional<Sensitivity> sensitivity;
   std::optional<PolicyMeter> meter;
   std::optional<TypeSpace> space;
   std::optional<BudgetSearch> finder;
   std::vector<PricedChoice> front;
   TuningResult result;
+  /// The budget, tightened by samples that were held back.
+  Budget aim;
+  /// What the built-in policies choose, float32 among them, and the best of
+  /// them.
+  std::vector<Choice> builtIn;
+  std::optional<TunedPoint> bar;
+  /// Of choices that were timed in turn.
+  std::map<Choice, double> secondsOf;
+  std::map<Choice, Executable> loaded;
+  std::optional<KernelTimes> kernelTimes;
   /// Whether what costs least kept the budget, so that nothing was
   /// differentiated.
   bool isCheapest = false;

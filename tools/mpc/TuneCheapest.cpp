@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What costs least is known without any derivative. Where it keeps the budget
-// there is nothing to search: two runs on each sample beside those in float64.
+// What costs least is known without any derivative. Where it keeps the budget,
+// or a built-in policy does that costs as much, there is nothing to search: one
+// run on each sample, or two, beside those in float64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,18 +98,18 @@ Status TuneCommand::tryCheapest() {
                       measured->cost.value_or(priced.cost)};
   };
   std::optional<TunedPoint> best = point(*found);
+  // Shares of the cost that no model tells apart.
+  constexpr double kSame = 1e-3;
+  for (const PricedChoice &start : cheap.starts()) {
+    if (!best || best->measured <= budget.limit)
+      break;
+    if (start.cost <= found->cost * (1 + kSame))
+      best = point(start);
+  }
   if (!best || !(best->measured <= budget.limit))
     return failed;
-  // What it costs once it is compiled need not be less than others do.
-  for (const PricedChoice &start : cheap.starts()) {
-    if (start.choice == found->choice || !meter->isCompiled())
-      continue;
-    Result<double> cost = compiledCost(start.choice);
-    if (!cost.ok())
-      return cost.status();
-    if (*cost < best->cost)
-      return {};
-  }
+  // From here on there is something that an interrupt keeps.
+  stopper.emplace();
   result.best = best;
   if (!heldBack.empty()) {
     if (Status status = lookAtHeldBack(); !status.ok())
@@ -117,14 +118,44 @@ Status TuneCommand::tryCheapest() {
     if (*promised > budget.limit) {
       result.best.reset();
       promised.reset();
+      stopper.reset();
       return {};
     }
   }
-  result.widest = point(cheap.widest());
-  if (!result.widest)
-    return failed;
-  result.widest->predicted = 0;
-  result.tried = {*result.widest, *best};
-  isCheapest = true;
+  // What float32 errs nobody asks then.
+  PricedChoice widest = cheap.widest();
+  result.widest = TunedPoint{widest, kUnknown, kUnknown, widest.cost};
+  if (meter->isCompiled()) {
+    Result<double> cost = compiledCost(widest.choice);
+    if (!cost.ok())
+      return cost.status();
+    result.widest->cost = *cost;
+  }
+  result.tried = {*best};
+  Result<bool> isLeast = costsLeast(*best, cheap);
+  if (!isLeast.ok())
+    return isLeast.status();
+  isCheapest = *isLeast;
   return {};
+}
+
+Result<bool> TuneCommand::costsLeast(const TunedPoint &point,
+                                     BudgetSearch &cheap) {
+  if (!meter->isCompiled())
+    return true;
+  std::vector<Choice> others = {cheap.widest().choice};
+  for (const PricedChoice &start : cheap.starts()) {
+    if (stops())
+      return false;
+    others.push_back(start.choice);
+    Result<double> cost = compiledCost(start.choice);
+    if (!cost.ok())
+      return cost.status();
+    if (*cost < point.cost)
+      return false;
+  }
+  // Nor need it be as fast.
+  if (!isGuarded())
+    return true;
+  return isAsFast(point.priced.choice, std::move(others));
 }

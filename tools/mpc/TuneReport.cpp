@@ -27,7 +27,7 @@ std::string tool::commandOf(const TuneArguments &arguments) {
   text += " --budget \"" + arguments.budget + "\"";
   if (!arguments.training.empty())
     text += " --training \"" + arguments.training + "\"";
-  if (!arguments.objective.empty() && arguments.objective != "bytes")
+  if (!arguments.objective.empty())
     text += " --objective " + arguments.objective;
   for (const std::string &type : arguments.types)
     text += " --types " + type;
@@ -176,12 +176,13 @@ Json TuneCommand::ruined(const Choice &choice) const {
 }
 
 Json TuneCommand::describe(const TunedPoint &point) const {
-  Json json = {{"cost", point.cost},
-               {"predicted_cost", point.priced.cost},
-               {"measured", jsonNumber(point.measured)},
-               {"keeps", costBudget ? point.cost <= costBudget->share *
-                                                        result.widest->cost
-                                    : point.measured <= budget.limit}};
+  Json json = {{"cost", point.cost}, {"predicted_cost", point.priced.cost}};
+  if (!std::isnan(point.measured)) {
+    json["measured"] = jsonNumber(point.measured);
+    json["keeps"] = costBudget
+                        ? point.cost <= costBudget->share * result.widest->cost
+                        : point.measured <= budget.limit;
+  }
   if (!std::isnan(point.predicted))
     json["predicted"] = jsonNumber(point.predicted);
   return json;
@@ -214,6 +215,15 @@ Json TuneCommand::document() const {
     json["chosen"] = describe(*result.best);
     if (promised)
       json["chosen"]["held_back"] = jsonNumber(*promised);
+    for (auto [key, point] :
+         {std::pair("chosen", result.best), std::pair("built_in", bar)})
+      if (point && secondsOf.count(point->priced.choice)) {
+        if (!json.contains(key))
+          json[key] = describe(*point);
+        json[key]["bytes"] =
+            state.find(point->priced.choice, TuneState::Part::Searched)->bytes;
+        json[key]["seconds"] = secondsOf.at(point->priced.choice);
+      }
     if (promised && !costBudget) {
       json["chosen"]["looks"] = looks;
       // Were a larger share of inputs over the budget, all of these would be
@@ -346,6 +356,15 @@ int TuneCommand::report() {
                                 " samples that were held back"
                           : "") +
                 "; budget " + budgetText());
+  if (bar) {
+    Json chosen = found["chosen"], other = found["built_in"];
+    reporter.line("the best built-in policy that keeps it moves " +
+                  shortNumber(other["bytes"].get<double>()) + " bytes in " +
+                  shortNumber(1e3 * other["seconds"].get<double>()) +
+                  " ms, this " + shortNumber(chosen["bytes"].get<double>()) +
+                  " in " + shortNumber(1e3 * chosen["seconds"].get<double>()) +
+                  " ms");
+  }
   if (!trials.empty()) {
     Json described = describeTrials();
     reporter.line(std::to_string(trials.size()) +

@@ -13,7 +13,7 @@ using namespace mpc::tool;
 using mpc::reference::Tensor;
 
 /// Runs backwards, over all samples.
-static constexpr int kDraws = 8;
+static constexpr int kDraws = 6;
 
 Status TuneCommand::chooseScale() {
   if (!model.options().training)
@@ -71,6 +71,11 @@ Status TuneCommand::differentiate() {
   for (size_t number : searched) {
     if (isKnown)
       break;
+    // What cost least without derivatives is kept.
+    if (result.best && stops()) {
+      isCheapest = result.isStopped = true;
+      return {};
+    }
     size_t before = model.compiler().diagnostics().size();
     auto forward = forwards.find(number);
     runs += draws + (forward == forwards.end());
@@ -98,12 +103,10 @@ void TuneCommand::chooseTypes(const FusionTarget &target) {
     if (isTime || multipliesWideAsFast(target))
       weights = {WeightType::Int16, WeightType::Int8};
   }
-  // So it is with weights of 16 bits that a product in float32 reads. Integers
-  // err less in as many.
+  // So it is with weights of 16 bits that a product in float32 reads: floats
+  // are unpacked faster, integers err less.
   PolicyType store = TypeSpace::basePolicy(types).getStore();
-  bool isWide = store == PolicyType::Float32 ||
-                llvm::is_contained(weights, WeightType::Int16);
-  if (!isWide && (isTime || multipliesWideAsFast(target)))
+  if (store != PolicyType::Float32 && (isTime || multipliesWideAsFast(target)))
     weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
                                                    : WeightType::BFloat16);
   // A step keeps its weights as arguments.

@@ -14,6 +14,7 @@
 #include "mpc/Analysis/PlanningFacts.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 #include "mpc/Tuning/BudgetSearch.h"
+#include "mpc/Tuning/KernelTimes.h"
 #include "mpc/Tuning/Sensitivity.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -111,6 +112,9 @@ public:
   using WeightErrors = std::vector<std::pair<mlir::Operation *, double>>;
   WeightErrors weightErrors(const Choice &choice,
                             const RoundingErrors &errors) const;
+
+  /// The variables by the names that kernels have of their ops.
+  std::vector<KernelTimes::Variable> timedVariables() const;
 
   /// What one policy costs, in bytes, seconds or bytes of memory, where
   /// weights are stored as `choice` says.

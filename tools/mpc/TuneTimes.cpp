@@ -1,0 +1,302 @@
+//===- TuneTimes.cpp - no more bytes and time than built-in policies ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What moves least may take longer: weights in bytes are unpacked, rows in 16
+// bits converted. Where bytes are the objective and programs run here, what is
+// chosen takes no longer than the best built-in policy that keeps the budget;
+// where time is, it moves no more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tune.h"
+
+#include "mpc/Analysis/WeightStorage.h"
+
+#include <algorithm>
+
+using namespace mpc;
+using namespace mpc::tool;
+
+/// Searches that give time a price.
+static constexpr int kMostAttempts = 3;
+/// Points of a search that are timed, beside the built-in ones.
+static constexpr size_t kMostPoints = 4;
+/// Shares that clocks do not tell apart, and of bytes what is no difference.
+static constexpr double kTimeNoise = 0.005, kByteNoise = 0.001;
+
+bool TuneCommand::isGuarded() const {
+  if (costBudget || !meter->isCompiled())
+    return false;
+  // Kernels of a step have ops of both directions under one name.
+  bool isPlain = arguments.objective.empty() && !model.options().training;
+  return objective == TuningObjective::Time ||
+         (objective == TuningObjective::Bytes && isPlain);
+}
+
+Status TuneCommand::timeInTurn(llvm::ArrayRef<Choice> choices) {
+  std::vector<Executable> executables;
+  for (const Choice &choice : choices) {
+    if (stops())
+      return {};
+    if (auto known = loaded.find(choice); known != loaded.end()) {
+      executables.push_back(known->second);
+      continue;
+    }
+    TunedPoint point;
+    point.priced.choice = choice;
+    Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
+    if (!policy.ok())
+      return policy.status();
+    Result<Executable> executable = meter->load(policy->path());
+    if (!executable.ok())
+      return executable.status();
+    executables.push_back(std::move(*executable));
+  }
+  Result<std::vector<PolicyTimes>> times =
+      meter->timeInTurn(executables, searched.front());
+  if (!times.ok())
+    return times.status();
+  // Those that are timed beside each other are, as a rule, once more.
+  if (choices.size() > 1) {
+    loaded.clear();
+    for (auto [choice, executable] : llvm::zip_equal(choices, executables))
+      loaded.emplace(choice, executable);
+  }
+  if (!kernelTimes)
+    kernelTimes.emplace(space->timedVariables());
+  for (auto [choice, time] : llvm::zip_equal(choices, *times)) {
+    auto [known, isNew] = secondsOf.emplace(choice, time.seconds);
+    known->second = std::min(known->second, time.seconds);
+    kernelTimes->add(choice, time.kernels);
+  }
+  return {};
+}
+
+Result<bool> TuneCommand::isAsFast(const Choice &choice,
+                                   std::vector<Choice> others) {
+  others.push_back(choice);
+  if (Status status = timeInTurn(others); !status.ok())
+    return status;
+  if (stops())
+    return false;
+  return llvm::all_of(others, [&](const Choice &other) {
+    return secondsOf.at(choice) <= secondsOf.at(other) * (1 + kTimeNoise);
+  });
+}
+
+Status TuneCommand::timeOptions() {
+  llvm::ArrayRef<TypeSpace::Variable> variables = space->getVariables();
+  // Without a unit of its own bf16 takes as long as f16 and errs more.
+  bool isShort = multipliesWideAsFast(space->getTarget()) &&
+                 llvm::is_contained(types, PolicyType::Float16);
+  std::vector<std::string> texts;
+  for (const TypeSpace::Variable &variable : variables)
+    for (const TypeSpace::Option &option : variable.options)
+      if (variable.isProduct && !llvm::is_contained(texts, option.text()) &&
+          !(isShort && option.type == PolicyType::BFloat16))
+        texts.push_back(option.text());
+  for (const std::string &text : texts)
+    for (int values : {0, 1}) {
+      if (stops())
+        return {};
+      Choice choice;
+      for (const TypeSpace::Variable &variable : variables) {
+        auto option = llvm::find_if(variable.options, [&](const auto &option) {
+          return variable.isProduct && option.text() == text;
+        });
+        choice.push_back(!variable.isProduct ? values
+                         : option == variable.options.end()
+                             ? 0
+                             : int(option - variable.options.begin()));
+      }
+      if (Status status = timeInTurn({choice}); !status.ok())
+        return status;
+    }
+  return {};
+}
+
+Result<bool> TuneCommand::holds(const TunedPoint &point) {
+  if (!(point.measured <= budget.limit))
+    return false;
+  if (heldBack.empty())
+    return true;
+  Result<PolicyFigures> figures =
+      measure(point.priced.choice, TuneState::Part::HeldBack);
+  if (!figures.ok())
+    return figures.status();
+  return figures->error <= budget.limit;
+}
+
+/// The built-in ones first, then what costs least.
+Result<std::vector<TunedPoint>>
+TuneCommand::contenders(std::vector<TunedPoint> pool) {
+  auto isBuiltIn = [&](const TunedPoint &point) {
+    return llvm::is_contained(builtIn, point.priced.choice);
+  };
+  std::sort(pool.begin(), pool.end(),
+            [&](const TunedPoint &a, const TunedPoint &b) {
+              return std::pair(!isBuiltIn(a), a.cost) <
+                     std::pair(!isBuiltIn(b), b.cost);
+            });
+  std::vector<TunedPoint> found;
+  double least = INFINITY;
+  size_t others = 0;
+  for (TunedPoint &point : pool) {
+    bool isNew = llvm::none_of(found, [&](const TunedPoint &known) {
+      return known.priced.choice == point.priced.choice;
+    });
+    bool isOther = !isBuiltIn(point);
+    // A single time has more noise than bytes, which have none.
+    bool isCheap =
+        objective == TuningObjective::Time || !isOther || point.cost <= least;
+    if (!isNew || !isCheap || others == kMostPoints)
+      continue;
+    Result<bool> keeps = holds(point);
+    if (!keeps.ok())
+      return keeps.status();
+    if (!*keeps)
+      continue;
+    others += isOther;
+    if (!isOther)
+      least = std::min(least, point.cost);
+    found.push_back(std::move(point));
+  }
+  return found;
+}
+
+/// Of the cost, which is time or bytes, the other one.
+Rival TuneCommand::rivalOf(const TunedPoint &point) const {
+  double seconds = secondsOf.at(point.priced.choice);
+  double bytes =
+      state.find(point.priced.choice, TuneState::Part::Searched)->bytes;
+  Rival rival{bytes, seconds, llvm::is_contained(builtIn, point.priced.choice)};
+  if (objective == TuningObjective::Time)
+    std::swap(rival.cost, rival.beside);
+  return rival;
+}
+
+Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
+  std::vector<Choice> choices;
+  for (const TunedPoint &point : points)
+    choices.push_back(point.priced.choice);
+  if (Status status = timeInTurn(choices); !status.ok() || stops())
+    return status;
+  std::vector<Rival> rivals;
+  for (const TunedPoint &point : points) {
+    rivals.push_back(rivalOf(point));
+    reporter.note(
+        shortNumber(point.cost) + " " + unit() + " in " +
+        shortNumber(1e3 * secondsOf.at(point.priced.choice)) +
+        " ms, foretold " +
+        shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
+        (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
+  }
+  RivalNoise noise{kByteNoise, kTimeNoise};
+  if (objective == TuningObjective::Time)
+    std::swap(noise.cost, noise.beside);
+  result.best = points[chooseRival(rivals, noise)];
+  // Among the built-in ones the choice is the bar.
+  std::vector<TunedPoint> known;
+  std::vector<Rival> bars;
+  for (auto [point, rival] : llvm::zip_equal(points, rivals))
+    if (rival.isBuiltIn) {
+      known.push_back(point);
+      bars.push_back(rival);
+    }
+  bar = known[chooseRival(bars, noise)];
+  return {};
+}
+
+/// What keeps the budget in the time of the bar.
+Result<std::vector<TunedPoint>>
+TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
+  // The cut of the planner knows no time: values are variables as products are,
+  // and what a choice without free ones does is planned once.
+  SearchSpace timed = space->searchSpace(*sensitivity);
+  timed.planned.assign(timed.planned.size(), false);
+  timed.plan = [this](const Choice &choice, double) {
+    return finder->price(choice);
+  };
+  timed.starts.push_back(result.best->priced.choice);
+  SecondsOf foretold = [this](const Choice &choice) {
+    return kernelTimes->secondsOf(choice);
+  };
+  std::vector<TunedPoint> points;
+  // Half of what clocks do not tell apart.
+  double most = (1 + kTimeNoise / 2) * foretold(bar->priced.choice);
+  std::optional<PricedChoice> start =
+      cheapestInTime(timed, foretold, target, most, questions.stop);
+  if (!start)
+    return points;
+  timed.starts.push_back(start->choice);
+  BudgetSearch search(withinTime(std::move(timed), foretold, most));
+  TuningResult found = tuneToBudget(search, aim, questions);
+  result.isStopped |= found.isStopped;
+  for (TunedPoint &point : found.tried) {
+    bool isKnown = llvm::any_of(result.tried, [&](const TunedPoint &known) {
+      return known.priced.choice == point.priced.choice;
+    });
+    if (isKnown)
+      continue;
+    point.priced = finder->price(point.priced.choice);
+    result.tried.push_back(point);
+    points.push_back(point);
+  }
+  return points;
+}
+
+Status TuneCommand::chooseBeside(const TuningQuestions &questions,
+                                 const Status &failed) {
+  if (!isGuarded() || !result.best || stops())
+    return {};
+  // What the best spends, measured, and the rest of the limit.
+  const TunedPoint first = *result.best;
+  double spent = squareOf(budget.measure, first.measured);
+  double limit = squareOf(budget.measure, aim.limit);
+  double target =
+      first.priced.error * std::clamp(spent > 0 ? limit / spent : 4, 0.25, 4.);
+  std::vector<TunedPoint> pool = result.tried;
+  for (int attempt = 0; attempt <= kMostAttempts && !stops(); ++attempt) {
+    Result<std::vector<TunedPoint>> points = contenders(std::move(pool));
+    if (!points.ok())
+      return points.status();
+    bool isFresh = attempt == 0 || llvm::any_of(*points, [&](const auto &one) {
+                     return !secondsOf.count(one.priced.choice);
+                   });
+    if (!isFresh)
+      break;
+    if (Status status = chooseTimed(*points); !status.ok())
+      return status;
+    if (stops())
+      break;
+    auto cheapest = std::min_element(
+        points->begin(), points->end(),
+        [](const auto &a, const auto &b) { return a.cost < b.cost; });
+    bool isDone = result.best->cost <= cheapest->cost * (1 + kByteNoise);
+    if (objective == TuningObjective::Time || attempt == kMostAttempts ||
+        (attempt == 0 && isDone))
+      break;
+    if (attempt == 0) {
+      reporter.note("what costs least takes longer than a built-in policy: "
+                    "time gets a price");
+      if (Status status = timeOptions(); !status.ok())
+        return status;
+    }
+    // What was foretold to fit and did not is known by now.
+    Result<std::vector<TunedPoint>> more = searchTimed(questions, target);
+    if (!failed.ok())
+      return failed;
+    if (!more.ok())
+      return more.status();
+    pool = std::move(*more);
+    // Those to beat.
+    for (const TunedPoint &point : result.tried)
+      if (llvm::is_contained(builtIn, point.priced.choice) ||
+          point.priced.choice == result.best->priced.choice)
+        pool.push_back(point);
+  }
+  loaded.clear();
+  result.isStopped |= stops();
+  return heldBack.empty() ? Status() : lookAtHeldBack();
+}
