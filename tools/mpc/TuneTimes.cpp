@@ -192,9 +192,9 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
         shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
         (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
   }
-  RivalNoise noise{kByteNoise, kTimeNoise};
-  if (objective == TuningObjective::Time)
-    std::swap(noise.cost, noise.beside);
+  // Where time is the objective the fastest is taken at its word.
+  bool isTime = objective == TuningObjective::Time;
+  RivalNoise noise{isTime ? 0 : kByteNoise, isTime ? kByteNoise : kTimeNoise};
   result.best = points[chooseRival(rivals, noise)];
   // Among the built-in ones the choice is the bar.
   std::vector<TunedPoint> known;
@@ -205,6 +205,11 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
       bars.push_back(rival);
     }
   bar = known[chooseRival(bars, noise)];
+  // A single time says less than those that were taken in turn.
+  for (TunedPoint *point : {&*result.best, &*bar, &*result.widest})
+    if (auto found = secondsOf.find(point->priced.choice);
+        isTime && found != secondsOf.end())
+      point->cost = found->second;
   return {};
 }
 
