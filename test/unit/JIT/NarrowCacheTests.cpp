@@ -135,7 +135,7 @@ protected:
     return isFloat8() ? decodeFloat8(uint8_t(code)) : double(code);
   }
 
-  void check(const std::string &policy, int64_t count, Device device) {
+  void check(const std::string &policy, int64_t count, const Device &device) {
     SCOPED_TRACE(policy + " " + std::to_string(count) + " " + device.name());
     ModelSource model = modelFor(count);
     CompileOptions options = optionsFor(policy, GetParam());
@@ -151,6 +151,7 @@ protected:
     Compiler::Module module = *(*compiler)->import(model);
     mlir::func::FuncOp function = Compiler::entry(*module);
     std::vector<Tensor> inputs;
+    inputs.reserve(function.getNumArguments());
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       inputs.push_back(Tensor::fromBytes(
           mlir::cast<mlir::RankedTensorType>(function.getArgument(i).getType()),
@@ -341,7 +342,9 @@ TEST(NarrowCacheFormTest, ThreadsGiveEqualBits) {
     std::vector<float> first;
     for (int threads : {1, 2, 3, 5, 24}) {
       Engine engine = *Engine::create(*Device::cpu({.threads = threads}));
-      Result<Executable> made = engine.compile(model, {.useCache = false});
+      CompileOptions options;
+      options.useCache = false;
+      Result<Executable> made = engine.compile(model, options);
       ASSERT_TRUE(made.ok()) << made.status().toString();
       std::mt19937 random(7);
       std::normal_distribution<float> normal;
