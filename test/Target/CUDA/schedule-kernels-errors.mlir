@@ -172,7 +172,7 @@ func.func private @team(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> te
 // expected-error @below {{of family 'attention' with a 'weight_pieces' of 4096; the kernel takes 3}}
 func.func private @weight_pieces(%q: tensor<2x4x128x64xbf16>) -> tensor<2x4x128x64xf32>
     attributes {mpc.kernel_kind = "attention", mpc.schedule = {family = "attention", blocks = array<i64: 64, 1, 1>, threads = 32, shared_bytes = 36864,
-      async_query = 1, columns = 64, depth = 64, keys = 64, matrix_units = 1, piece_columns = 64, query_in_registers = 1, rows = 16, stages = 2, weight_pieces = 4096}} {
+      async_query = 1, columns = 64, depth = 64, keys = 64, matrix_units = 1, part_keys = 128, parts = 1, piece_columns = 64, query_in_registers = 1, rows = 16, stages = 2, weight_pieces = 4096}} {
   %0 = mpc.attention %q, %q, %q scale(1.250000e-01)
     : (tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>, tensor<2x4x128x64xbf16>) -> tensor<2x4x128x64xf32>
   return %0 : tensor<2x4x128x64xf32>
