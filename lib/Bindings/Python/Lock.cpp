@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include <pthread.h>
@@ -22,13 +24,17 @@ static std::atomic<unsigned long> mainThread;
 /// end first.
 static std::atomic<int> asking;
 static std::atomic<bool> closing;
+/// How many threads but the main one work without the lock.
+static std::atomic<int> working;
 
 void python::rememberMainThread() {
   nb::object thread = nb::module_::import_("threading").attr("main_thread")();
   mainThread = nb::cast<unsigned long>(thread.attr("ident"));
   // In a forked process the thread that forked is the main one.
-  pthread_atfork(nullptr, nullptr,
-                 [] { mainThread = PyThread_get_thread_ident(); });
+  pthread_atfork(nullptr, nullptr, [] {
+    mainThread = PyThread_get_thread_ident();
+    working = 0;
+  });
 }
 
 bool python::isMainThread() {
@@ -64,8 +70,22 @@ void python::beginToAsk() {
 
 void python::endToAsk() { --asking; }
 
+void python::beginToWork() { working += !isMainThread(); }
+void python::endToWork() { working -= !isMainThread(); }
+
+/// Ends the process where threads still use what its libraries' destructors
+/// would free next.
+static void endBeforeDestructors(int status, void *) {
+  if (working == 0)
+    return;
+  fflush(nullptr);
+  _exit(status);
+}
+
 void python::letOthersWaitForTheEnd() {
   closing = true;
+  // Late, so that it comes before what was made on first use.
+  on_exit(endBeforeDestructors, nullptr);
   for (int i = 0; i < 1000 && asking > 0; ++i) {
     PyThreadState *state = PyEval_SaveThread();
     std::this_thread::sleep_for(std::chrono::microseconds(100));

@@ -33,16 +33,22 @@ void endToAsk();
 /// For the thread that ends it. With the lock.
 void letOthersWaitForTheEnd();
 
+/// Before and behind work without the lock, for what a process that ends needs
+/// to know of other threads.
+void beginToWork();
+void endToWork();
+
 /// Gives the lock away.
 class Unlocked {
 public:
-  Unlocked() : state(PyEval_SaveThread()) {}
+  Unlocked() : state(PyEval_SaveThread()) { beginToWork(); }
   Unlocked(const Unlocked &) = delete;
   Unlocked &operator=(const Unlocked &) = delete;
   ~Unlocked() {
     beginToAsk();
     PyEval_RestoreThread(state);
     endToAsk();
+    endToWork();
   }
 
 private:
