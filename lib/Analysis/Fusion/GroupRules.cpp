@@ -131,6 +131,7 @@ void GroupRules::joinScaledRows() {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention)
       continue;
+    bool isScaled = false;
     for (Value operand : {attention.getKey(), attention.getValue()}) {
       std::optional<ScaledRows> rows = ScaledRows::of(operand);
       // What something else reads as well has memory.
@@ -138,15 +139,16 @@ void GroupRules::joinScaledRows() {
             return part->hasOneUse() && part->getBlock() == &block;
           }))
         continue;
+      isScaled = true;
       for (Operation *part : rows->chain)
         if (!graph.merge(graph.groupOf(op), graph.groupOf(part)))
           break;
-      // A query of 16 bits meets their numbers as it is.
-      Operation *widened = attention.getQuery().getDefiningOp();
-      if (isa_and_present<CastOp>(widened) && widened->hasOneUse() &&
-          widened->getBlock() == &block)
-        graph.merge(graph.groupOf(op), graph.groupOf(widened));
     }
+    // A query of 16 bits meets their numbers as it is.
+    Operation *widened = attention.getQuery().getDefiningOp();
+    if (isScaled && isa_and_present<CastOp>(widened) && widened->hasOneUse() &&
+        widened->getBlock() == &block)
+      graph.merge(graph.groupOf(op), graph.groupOf(widened));
   }
 }
 
