@@ -56,6 +56,7 @@ public:
 private:
   Routing(ScatterElementsOp scatter, TopKOp top) : scatter(scatter), top(top) {}
   bool collect();
+  bool isPerChoice(Value value);
   Value choose(PatternRewriter &rewriter);
 
   ScatterElementsOp scatter;
@@ -78,6 +79,12 @@ static bool isLinear(Operation *op,
   if (isa<DivOp>(op))
     return !isPerChoice(op->getOperand(1));
   return isa<AddOp, SubOp, NegOp, CastOp>(op);
+}
+
+/// Whether a value is a number per choice, of those that are known by now.
+bool Routing::isPerChoice(Value value) {
+  Operation *maker = value.getDefiningOp();
+  return maker == top || perChoice.contains(maker);
 }
 
 /// Finds all that is made of the chosen values; false where it goes elsewhere
@@ -111,10 +118,6 @@ bool Routing::collect() {
     }
   llvm::sort(chain,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  auto isPerChoice = [&](Value value) {
-    Operation *maker = value.getDefiningOp();
-    return maker == top || perChoice.contains(maker);
-  };
   for (Operation *op : chain) {
     for (Value operand : op->getOperands()) {
       if (isPerChoice(operand)) {
@@ -124,13 +127,12 @@ bool Routing::collect() {
         return false;
       }
     }
-    if (perChoice.contains(op) &&
-        (!isLinear(op, isPerChoice) ||
-         shapeOf(op->getResult(0)) != shapeOf(top.getValues())))
+    if (perChoice.contains(op) && (!isLinear(op, [&](Value value) {
+          return isPerChoice(value);
+        }) || shapeOf(op->getResult(0)) != shapeOf(top.getValues())))
       return false;
   }
-  Operation *last = scatter.getUpdates().getDefiningOp();
-  return last == top || perChoice.contains(last);
+  return isPerChoice(scatter.getUpdates());
 }
 
 std::optional<Routing> Routing::match(ScatterElementsOp scatter) {
@@ -197,11 +199,14 @@ Value Routing::rewrite(PatternRewriter &rewriter) {
   IRMapping placed;
   placed.map(top.getValues(), top.getInput());
   for (Operation *op : chain) {
-    auto sum = dyn_cast<ReduceSumOp>(op);
-    if (sum && (sum.getInput() == top.getValues() ||
-                perChoice.contains(sum.getInput().getDefiningOp()))) {
+    Operation *copy = rewriter.clone(*op, placed);
+    if (perChoice.contains(op))
+      copy->getResult(0).setType(withExtent(op->getResult(0), extent));
+    if (isa<ReduceSumOp>(op) && isPerChoice(op->getOperand(0))) {
       // What was not picked adds nothing.
-      Value input = placed.lookup(sum.getInput());
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPoint(copy);
+      Value input = copy->getOperand(0);
       auto zero = ConstantOp::create(
           rewriter, op->getLoc(),
           makeSplat(
@@ -211,13 +216,8 @@ Value Routing::rewrite(PatternRewriter &rewriter) {
                                    mask, input, zero);
       copyLayer(op, zero);
       copyLayer(op, kept);
-      Operation *copy = rewriter.clone(*op, placed);
       copy->setOperand(0, kept);
-      continue;
     }
-    Operation *copy = rewriter.clone(*op, placed);
-    if (perChoice.contains(op))
-      copy->getResult(0).setType(withExtent(op->getResult(0), extent));
   }
   auto routed =
       SelectOp::create(rewriter, scatter.getLoc(), scatter.getType(), mask,
