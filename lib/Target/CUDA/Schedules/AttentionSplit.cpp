@@ -105,11 +105,11 @@ LogicalResult KeyPart::join() {
   Location loc = a.kernel.loc;
   IndexMath &math = a.math;
   MathExpansion &v = a.values;
-  int64_t lanes = std::min(a.storeLanes(4), int64_t(4));
+  int64_t lanes = a.storeLanes(4);
   int64_t perRow = columns / lanes;
   int64_t tiles = a.kernel.schedule.blocks[0] / parts;
-  /// Calls `body` with each part and what was carried, and gives what it makes
-  /// of the last one.
+  // Calls `body` with each part and what was carried, and gives what it makes
+  // of the last one.
   auto eachPart =
       [&](ValueRange from,
           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
@@ -127,7 +127,7 @@ LogicalResult KeyPart::join() {
     return math.add(rowAt(part, row), columns);
   };
   LogicalResult status = success();
-  LogicalResult joined = inLastBlock(
+  return inLastBlock(
       a.kernel, math.view(a.kernel.scratch, 0, tiles, b.getI32Type()), a.tile,
       parts, [&]() -> LogicalResult {
         math.loop(
@@ -181,5 +181,4 @@ LogicalResult KeyPart::join() {
             });
         return status;
       });
-  return joined;
 }
