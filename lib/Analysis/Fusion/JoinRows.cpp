@@ -54,28 +54,22 @@ void KernelJoiner::joinRows() {
   }
 }
 
-SmallVector<int64_t> KernelJoiner::rowSumAxes(Operation *op) {
-  return SmallVector<int64_t>(summedAxes(op));
+static bool isRowSum(Operation *op) {
+  return isa<ReduceSumOp, ReduceMeanOp>(op);
 }
 
-SmallVector<int64_t> KernelJoiner::rowMaximumAxes(Operation *op) {
-  auto maximum = dyn_cast_or_null<ReduceMaxOp>(op);
-  return SmallVector<int64_t>(maximum ? maximum.getAxes()
-                                      : ArrayRef<int64_t>());
-}
+static bool isRowMaximum(Operation *op) { return isa<ReduceMaxOp>(op); }
 
-SmallVector<int64_t> KernelJoiner::rowAxes(Operation *op) {
-  if (!isa_and_nonnull<ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp,
-                       ArgmaxOp, ArgminOp, SoftmaxOp, LogSoftmaxOp>(op))
-    return {};
-  return cast<ReductionOpInterface>(op).getReductionAxes();
+static bool isRowNumber(Operation *op) {
+  return isRowSum(op) || isRowMaximum(op) ||
+         isa<ReduceMinOp, ArgmaxOp, ArgminOp, SoftmaxOp, LogSoftmaxOp>(op);
 }
 
 /// Whether the group only computes elements of `full`, numbers of its rows
-/// along the last dimension, by ops that `axesOf` knows, and elements of these.
-static bool
-isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
-         llvm::function_ref<SmallVector<int64_t>(Operation *)> axesOf) {
+/// along the last dimension, by ops of which `joins` holds, and elements of
+/// these.
+static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
+                     llvm::function_ref<bool(Operation *)> joins) {
   if (group->isLoose || group->isJoint)
     return false;
   SmallVector<int64_t> numbers(full);
@@ -84,7 +78,9 @@ isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
     ArrayRef<int64_t> result = shapeOf(op->getResult(0));
     if (isElementwise(op))
       return result == full || result == ArrayRef<int64_t>(numbers);
-    return axesOf(op) == ArrayRef<int64_t>(full.size() - 1) &&
+    return joins(op) &&
+           cast<ReductionOpInterface>(op).getReductionAxes() ==
+               ArrayRef<int64_t>(full.size() - 1) &&
            shapeOf(op->getOperand(0)) == full &&
            (result == ArrayRef<int64_t>(numbers) || softmaxAxis(op));
   });
@@ -109,19 +105,19 @@ static bool areManyRows(ArrayRef<int64_t> shape) {
 }
 
 void KernelJoiner::joinRowNumbers() {
-  joinRowsOf(rowAxes, joinsChainsOfRows);
-  joinRowsOf(rowSumAxes, areManyRows);
+  joinRowsOf(isRowNumber, joinsChainsOfRows);
+  joinRowsOf(isRowSum, areManyRows);
 }
 
-void KernelJoiner::joinRowMaxima() { joinRowsOf(rowMaximumAxes, areManyRows); }
+void KernelJoiner::joinRowMaxima() { joinRowsOf(isRowMaximum, areManyRows); }
 
-void KernelJoiner::joinRowsOf(AxesOf *axesOf, JoinsShape *joins) {
+void KernelJoiner::joinRowsOf(JoinsOp *joins, JoinsShape *joinsShape) {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
-    if (group->anchor != op || axesOf(op).empty())
+    if (group->anchor != op || !joins(op))
       continue;
     ArrayRef<int64_t> full = shapeOf(op->getOperand(0));
-    if (!joins(full) || !isOfRows(group, full, axesOf))
+    if (!joinsShape(full) || !isOfRows(group, full, joins))
       continue;
     for (bool grows = true; grows;) {
       grows = false;
@@ -131,12 +127,12 @@ void KernelJoiner::joinRowsOf(AxesOf *axesOf, JoinsShape *joins) {
           others.push_back(graph.groupOf(user));
         for (Value operand : member->getOperands())
           if (FusionGroup *source = graph.groupOf(operand);
-              source && source->anchor && !axesOf(source->anchor).empty())
+              source && source->anchor && joins(source->anchor))
             others.push_back(source);
       }
       for (FusionGroup *other : others)
         if (other && other != group && !other->ops.empty() &&
-            isOfRows(other, full, axesOf) && !isFull(group, other) &&
+            isOfRows(other, full, joins) && !isFull(group, other) &&
             graph.merge(group, other)) {
           group->kind = FusionKind::row;
           grows = true;

@@ -49,14 +49,12 @@ public:
   void joinLoops();
 
 private:
-  /// The axes that an op reduces, where it is of some kind; none for others.
-  using AxesOf = llvm::SmallVector<int64_t>(mlir::Operation *);
-  static AxesOf rowMaximumAxes, rowSumAxes, rowAxes;
+  using JoinsOp = bool(mlir::Operation *);
   using JoinsShape = bool(llvm::ArrayRef<int64_t>);
-  /// Joins numbers of rows along the last dimension, by ops of which `axesOf`
-  /// knows the axes, with what is made of the rows with them, where `joins`
-  /// the shape of these rows.
-  void joinRowsOf(AxesOf *axesOf, JoinsShape *joins);
+  /// Joins numbers of rows along the last dimension, by ops of which `joins`
+  /// holds, with what is made of the rows with them, where `joinsShape` holds
+  /// of the shape of these rows.
+  void joinRowsOf(JoinsOp *joins, JoinsShape *joinsShape);
   bool isFull(FusionGroup *group, FusionGroup *joining) const {
     return rules.isFull(group, joining);
   }
