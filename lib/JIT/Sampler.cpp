@@ -7,8 +7,11 @@
 #include "mpc/JIT/Sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,17 +33,45 @@ Result<Sampler> Sampler::create(const SamplingOptions &options) {
   return Sampler(options);
 }
 
+/// The largest of some numbers, or nothing where one is none. As many at once
+/// as the narrowest vectors of two registers have, since one after another
+/// takes as long as a layer of a small decoder.
+static std::optional<float> largestOf(std::span<const float> numbers) {
+  constexpr size_t kLanes = 8;
+  std::array<float, kLanes> largest;
+  largest.fill(-std::numeric_limits<float>::infinity());
+  std::array<int32_t, kLanes> isNone = {};
+  size_t whole = numbers.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      float number = numbers[i + lane];
+      largest[lane] = largest[lane] < number ? number : largest[lane];
+      isNone[lane] |= number != number;
+    }
+  for (size_t i = whole; i < numbers.size(); ++i) {
+    largest[0] = std::max(largest[0], numbers[i]);
+    isNone[0] |= std::isnan(numbers[i]);
+  }
+  if (std::ranges::any_of(isNone, [](int32_t none) { return none != 0; }))
+    return std::nullopt;
+  return *std::ranges::max_element(largest);
+}
+
 Result<int64_t> Sampler::next(std::span<const float> logits) {
   if (logits.empty())
     return Status(StatusCode::InvalidArgument, "sampling",
                   "there are no logits to draw from");
-  for (size_t i = 0; i < logits.size(); ++i)
-    if (std::isnan(logits[i]))
-      return Status(StatusCode::InvalidArgument, "sampling",
-                    "the logit of token " + std::to_string(i) +
-                        " is not a number; the model's values overflow, give "
-                        "it wider types");
-  auto largest = std::max_element(logits.begin(), logits.end());
+  std::optional<float> most = largestOf(logits);
+  if (!most) {
+    auto found = std::find_if(logits.begin(), logits.end(),
+                              [](float logit) { return std::isnan(logit); });
+    return Status(StatusCode::InvalidArgument, "sampling",
+                  "the logit of token " +
+                      std::to_string(found - logits.begin()) +
+                      " is not a number; the model's values overflow, give "
+                      "it wider types");
+  }
+  auto largest = std::find(logits.begin(), logits.end(), *most);
   // Of infinite logits the first has all the probability.
   if (options.temperature == 0 || std::isinf(*largest))
     return largest - logits.begin();
