@@ -156,34 +156,16 @@ const Executable &Decoder::piece() const { return state->piece.executable; }
 // Caches
 //===----------------------------------------------------------------------===//
 
-/// Slack with which rows like those of `type` fill huge pages, if they fill
-/// half of one: small pages take longer to look up than their rows to read.
-static int64_t wholePages(const TensorType &type, int64_t slack) {
-  constexpr int64_t kHugePage = int64_t(2) << 20;
-  int64_t rows = type.shape[0];
-  int64_t rowBytes = type.byteCount().value_or(0) / std::max<int64_t>(rows, 1);
-  int64_t bytes = (rows + slack) * rowBytes;
-  if (bytes < kHugePage / 2)
-    return slack;
-  int64_t pages = (bytes + kHugePage - 1) / kHugePage;
-  return (pages * kHugePage + rowBytes - 1) / rowBytes - rows;
-}
-
 Result<detail::Caches>
 detail::DecoderState::makeCaches(const Stream &stream) const {
-  Caches caches;
-  // The rows move back once in so many: four for each one that is written.
-  int64_t slack = std::max(piece.count, capacity / 4);
+  std::vector<TensorType> types;
   for (int index : piece.caches) {
-    TensorType type = piece.argument(index);
+    TensorType &type = types.emplace_back(piece.argument(index));
     type.shape[0] = capacity;
-    Result<SlidingCache> cache =
-        SlidingCache::create(stream, type, wholePages(type, slack));
-    if (!cache.ok())
-      return cache.status();
-    caches.push_back(std::move(*cache));
   }
-  return caches;
+  // The rows move back once in so many: four for each one that is written.
+  return SlidingCache::create(stream, types,
+                              std::max(piece.count, capacity / 4));
 }
 
 Result<detail::Caches>

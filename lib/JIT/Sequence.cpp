@@ -299,13 +299,9 @@ Decoder::advance(std::span<const Sequence> sequences,
 int64_t Sequence::length() const { return state->length; }
 
 Result<Sequence> Sequence::fork() const {
-  auto other = std::make_shared<SequenceState>(
-      SequenceState{state->decoder, state->stream, {}, state->length});
-  for (const SlidingCache &cache : state->caches) {
-    Result<SlidingCache> copy = cache.copy();
-    if (!copy.ok())
-      return copy.status();
-    other->caches.push_back(std::move(*copy));
-  }
-  return Sequence(std::move(other));
+  Result<Caches> caches = SlidingCache::copy(state->caches);
+  if (!caches.ok())
+    return caches.status();
+  return Sequence(std::make_shared<SequenceState>(SequenceState{
+      state->decoder, state->stream, std::move(*caches), state->length}));
 }

@@ -6,43 +6,82 @@
 
 #include "SlidingCache.h"
 
+#include <cstdint>
+#include <optional>
+
 using namespace mpc;
 
-Result<SlidingCache> SlidingCache::create(const Stream &stream,
-                                          const TensorType &type,
-                                          int64_t slack) {
-  SlidingCache cache(stream);
-  cache.type = type;
-  cache.slack = slack;
-  TensorType whole = type;
-  whole.shape[0] += slack;
-  // What no row has filled yet is hidden by zero weights, which only finite
-  // numbers bear.
-  Result<Buffer> zeros = Buffer::allocate(whole);
-  if (!zeros.ok())
-    return zeros.status();
-  cache.rowBytes = int64_t(zeros->size()) / whole.shape[0];
-  cache.memory = std::move(*zeros);
-  if (stream.device().hasOwnMemory()) {
-    Result<Buffer> own = Buffer::allocateOn(stream, whole);
-    if (!own.ok())
-      return own.status();
-    if (Status status = own->copyFrom(cache.memory, stream); !status.ok())
-      return status;
-    if (Status status = stream.synchronize(); !status.ok())
-      return status;
-    cache.memory = std::move(*own);
-  }
-  return cache;
+/// Zeros in the memory of the stream's device.
+static Result<Buffer> makeZeros(const Stream &stream, const TensorType &type) {
+  Result<Buffer> zeros = Buffer::allocate(type);
+  if (!zeros.ok() || !stream.device().hasOwnMemory())
+    return zeros;
+  Result<Buffer> own = Buffer::allocateOn(stream, type);
+  if (!own.ok())
+    return own;
+  if (Status status = own->copyFrom(*zeros, stream); !status.ok())
+    return status;
+  if (Status status = stream.synchronize(); !status.ok())
+    return status;
+  return own;
 }
 
-Result<Buffer> SlidingCache::part(const Buffer &buffer, int64_t first,
-                                  int64_t rows) const {
+Result<std::vector<SlidingCache>>
+SlidingCache::create(const Stream &stream, std::span<const TensorType> types,
+                     int64_t slack) {
+  std::vector<SlidingCache> caches;
+  int64_t size = 0;
+  for (const TensorType &type : types) {
+    SlidingCache &cache = caches.emplace_back(SlidingCache(stream));
+    cache.type = type;
+    cache.slack = slack;
+    cache.start = size_t(size);
+    TensorType whole = type;
+    std::optional<int64_t> bytes;
+    if (!__builtin_add_overflow(type.shape[0], slack, &whole.shape[0]))
+      bytes = whole.byteCount();
+    constexpr auto kAlignment = int64_t(kBufferAlignment);
+    if (!bytes || *bytes > INT64_MAX - kAlignment ||
+        __builtin_add_overflow(
+            size, (*bytes + kAlignment - 1) / kAlignment * kAlignment, &size))
+      return Status(StatusCode::ResourceExhausted, "cache",
+                    "rows like those of " + type.toString() +
+                        " and all others have no size that fits in memory");
+    cache.rowBytes = *bytes / whole.shape[0];
+  }
+  // What no row has filled yet is hidden by zero weights, which only finite
+  // numbers bear.
+  Result<Buffer> memory = makeZeros(stream, {ElementType::I8, {size}});
+  if (!memory.ok())
+    return memory.status();
+  for (SlidingCache &cache : caches)
+    cache.memory = *memory;
+  return caches;
+}
+
+Result<std::vector<SlidingCache>>
+SlidingCache::copy(std::span<const SlidingCache> caches) {
+  std::vector<SlidingCache> copies(caches.begin(), caches.end());
+  if (copies.empty())
+    return copies;
+  const SlidingCache &first = caches.front();
+  Result<Buffer> memory = makeZeros(first.stream, first.memory.type());
+  if (!memory.ok())
+    return memory.status();
+  if (Status status = memory->copyFrom(first.memory, first.stream);
+      !status.ok())
+    return status;
+  for (SlidingCache &cache : copies)
+    cache.memory = *memory;
+  return copies;
+}
+
+Result<Buffer> SlidingCache::part(int64_t first, int64_t rows) const {
   TensorType partType = type;
   partType.shape[0] = rows;
-  uintptr_t address = buffer.address() + uintptr_t(first * rowBytes);
+  uintptr_t address = memory.address() + start + uintptr_t(first * rowBytes);
   size_t bytes = size_t(rows * rowBytes);
-  if (buffer.onDevice())
+  if (memory.onDevice())
     return Buffer::fromDevice(stream.device(), partType, address, bytes);
   return Buffer::fromHost(partType,
                           {reinterpret_cast<const std::byte *>(address), bytes},
@@ -56,7 +95,7 @@ Result<Buffer> SlidingCache::window(int64_t more) {
     Result<Buffer> aside = Buffer::allocateOn(stream, type);
     if (!aside.ok())
       return aside;
-    Result<Buffer> from = part(memory, begin, rows), to = part(memory, 0, rows);
+    Result<Buffer> from = part(begin, rows), to = part(0, rows);
     if (!from.ok() || !to.ok())
       return from.ok() ? to : from;
     if (Status status = aside->copyFrom(*from, stream); !status.ok())
@@ -65,15 +104,5 @@ Result<Buffer> SlidingCache::window(int64_t more) {
       return status;
     begin = 0;
   }
-  return part(memory, begin, rows + more);
-}
-
-Result<SlidingCache> SlidingCache::copy() const {
-  Result<SlidingCache> other = create(stream, type, slack);
-  if (!other.ok())
-    return other;
-  if (Status status = other->memory.copyFrom(memory, stream); !status.ok())
-    return status;
-  other->begin = begin;
-  return other;
+  return part(begin, rows + more);
 }

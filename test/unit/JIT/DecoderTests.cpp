@@ -29,21 +29,25 @@ namespace {
 TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
   constexpr int64_t kRows = 5, kRow = 2, kSlack = 4;
   Stream stream = *Stream::create(*Device::cpu());
-  SlidingCache cache =
-      *SlidingCache::create(stream, {ElementType::F32, {kRows, kRow}}, kSlack);
+  // What stands before and behind it in the same memory stays as it is.
+  const TensorType type{ElementType::F32, {kRows, kRow}},
+      bytes{ElementType::I8, {kRows, 3}};
+  std::vector<SlidingCache> caches = *SlidingCache::create(
+      stream, std::vector<TensorType>{bytes, type, bytes}, kSlack);
+  SlidingCache &cache = caches[1];
   std::vector<float> wanted(kRows * kRow);
   std::mt19937 random(1);
   float next = 1;
   // Long enough for the window to come back to the start some times.
   for (int step = 0; step < 40; ++step) {
     int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
-    std::optional<SlidingCache> other;
+    std::vector<SlidingCache> copies;
     if (step % 7 == 0)
-      other = *cache.copy();
+      copies = *SlidingCache::copy(caches);
     std::vector<float> rows(given * kRow);
     for (float &value : rows)
       value = next++;
-    for (SlidingCache *each : {&cache, other ? &*other : nullptr}) {
+    for (SlidingCache *each : {&cache, copies.empty() ? nullptr : &copies[1]}) {
       if (!each)
         continue;
       Buffer window = *each->window(given);
@@ -57,7 +61,21 @@ TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
       each->slide(count);
     }
     wanted.insert(wanted.end(), rows.begin(), rows.begin() + count * kRow);
+    for (SlidingCache *beside : {&caches[0], &caches[2]})
+      for (int8_t value : beside->window(kSlack)->as<int8_t>())
+        ASSERT_EQ(value, 0) << step;
   }
+}
+
+TEST(SlidingCacheTest, RowsWithoutASizeAreRefused) {
+  Stream stream = *Stream::create(*Device::cpu());
+  const TensorType huge{ElementType::F32, {INT64_MAX / 8, 1}};
+  Result<std::vector<SlidingCache>> caches =
+      SlidingCache::create(stream, std::vector<TensorType>(3, huge), 1);
+  ASSERT_FALSE(caches.ok());
+  EXPECT_NE(caches.status().toString().find("no size that fits in memory"),
+            std::string::npos)
+      << caches.status().toString();
 }
 
 //===----------------------------------------------------------------------===//
