@@ -58,6 +58,9 @@ private:
   StoredRow storedRow(mlir::Value tensor) const;
   /// Whether fetching it whole is faster than what heads read by themselves.
   bool pays(const StoredRow &row) const;
+  /// In how many rows, whole blocks of positions, lie about so many bytes.
+  int64_t rowsAhead(llvm::ArrayRef<StoredRow> stored, int64_t bytes,
+                    int64_t block) const;
   /// Asks for what the row of `position` has of the key heads `heads`.
   void fetchRow(const StoredRow &row, Range heads, mlir::Value position);
   /// The sums of `rows` rows at `base` times a panel.
@@ -100,7 +103,9 @@ private:
   mlir::Value queryMemory, scores, inverses, tile;
   /// Scales of the item's keys, one after another, where these are packed.
   mlir::Value keyFactors;
-  StoredRow keyRow, valueRow;
+  /// Rows of keys and of values that are fetched whole, and those of their
+  /// scales behind them.
+  llvm::SmallVector<StoredRow> keyRows, valueRows;
   /// Whether rows of all heads of a call are read one after the other.
   bool readsRows = false;
   llvm::SmallVector<mlir::Value> head, keyHead;

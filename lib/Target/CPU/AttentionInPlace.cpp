@@ -12,6 +12,7 @@
 
 #include "../Kernel/MathExpansion.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -50,20 +51,43 @@ bool AttentionEmitter::pays(const StoredRow &row) const {
          bytes * positions >= kNearBytes;
 }
 
+/// How much of keys is asked for before it is read, so that it comes by the
+/// time it is, and of values, whose first part comes while exponentials are
+/// computed, for which nothing is read.
+static constexpr int64_t kKeyBytesAhead = 24 << 10, kValueBytesAhead = 64 << 10;
+
+int64_t AttentionEmitter::rowsAhead(ArrayRef<StoredRow> stored, int64_t bytes,
+                                    int64_t block) const {
+  if (stored.empty())
+    return 0;
+  const StoredRow &row = stored.front();
+  auto type = cast<MemRefType>(row.memory.getType());
+  int64_t ofRow = row.elements * bytesPerElement(type.getElementType());
+  int64_t whole = positions - positions % block;
+  return std::min(llvm::alignTo(bytes / ofRow, block), uint64_t(whole));
+}
+
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
   // many of them are read one after the other. All of a worker's if they are
   // few: what processors fetch ahead of a part of a row is the rest of it.
   constexpr int64_t kMostHeads = 4, kFewHeads = 16;
-  keyRow = storedRow(keyNumbers);
-  valueRow = storedRow(valueNumbers);
-  readsRows = keyRow.memory && valueRow.memory &&
+  keyRows = {storedRow(keyNumbers)};
+  valueRows = {storedRow(valueNumbers)};
+  readsRows = keyRows[0].memory && valueRows[0].memory &&
               batchShape.back() <= kFewHeads &&
-              (pays(keyRow) || pays(valueRow));
+              (pays(keyRows[0]) || pays(valueRows[0]));
   headsPerItem = readsRows ? 1 : kMostHeads;
-  for (StoredRow *row : {&keyRow, &valueRow})
-    if (!readsRows || !pays(*row))
-      *row = {};
+  for (auto [rows, scales] :
+       {std::pair(&keyRows, keyScales), std::pair(&valueRows, valueScales)}) {
+    if (!readsRows || !pays(rows->front())) {
+      rows->clear();
+      continue;
+    }
+    StoredRow ofScales = scales ? storedRow(scales) : StoredRow();
+    if (ofScales.memory)
+      rows->push_back(ofScales);
+  }
   while (batchShape.back() % headsPerItem != 0)
     --headsPerItem;
   items = productOf(batchShape) / headsPerItem;
@@ -102,6 +126,7 @@ void AttentionEmitter::emitInPlace(Value item) {
 
 void AttentionEmitter::emitHeads(Value firstHead, Value count) {
   SmallVector<Value> first = math.delinearize(firstHead, batchShape);
+  head = first;
   auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
     math.loop(math.constant(0), count, 1, [&](Value number) {
       head = first;
@@ -117,25 +142,37 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count) {
         body(row, math.add(math.mul(number, length), row));
     });
   };
-  // While a block is worked on, each head asks for its share of the rows of the
-  // next one, in the order of memory.
-  auto fetchShare = [&](const StoredRow &row, Value next, int64_t block,
+  // What is read next is on its way while heads compute, in the order of
+  // memory: each asks for its share of some rows.
+  constexpr int kShareBits = 16;
+  Value share = arith::DivUIOp::create(
+      b, loc, math.add(count, (int64_t(1) << kShareBits) - 1), count);
+  Value lastHead = math.add(first.back(), math.sub(count, math.constant(1)));
+  Range keyHeads{keyHeadOf(first.back()), math.add(keyHeadOf(lastHead), 1)};
+  auto fetchRows = [&](ArrayRef<StoredRow> stored, Value begin, Value end) {
+    if (!stored.empty())
+      math.loop(begin, end, 1, [&](Value position) {
+        for (const StoredRow &row : stored)
+          fetchRow(row, keyHeads, position);
+      });
+  };
+  auto fetchShare = [&](ArrayRef<StoredRow> stored, Value from, int64_t rows,
                         Value number) {
-    if (!row.memory)
-      return;
     auto shareOf = [&](Value heads) {
-      return Value(
-          arith::DivUIOp::create(b, loc, math.mul(heads, block), count));
+      Value begin = arith::ShRUIOp::create(
+          b, loc,
+          math.mul(Value(arith::MulIOp::create(b, loc, heads, share)), rows),
+          math.constant(kShareBits));
+      return math.add(from, begin);
     };
-    Value last = math.add(first.back(), math.sub(count, math.constant(1)));
-    Range heads{keyHeadOf(first.back()), math.add(keyHeadOf(last), 1)};
-    math.loop(shareOf(number), shareOf(math.add(number, 1)), 1,
-              [&](Value line) { fetchRow(row, heads, math.add(next, line)); });
+    fetchRows(stored, shareOf(number), shareOf(math.add(number, 1)));
   };
   int64_t whole = positions - positions % lanes;
+  int64_t keysAhead = rowsAhead(keyRows, kKeyBytesAhead, lanes);
+  fetchRows(keyRows, math.constant(0), math.constant(keysAhead));
   math.loop(math.constant(0), math.constant(whole), lanes, [&](Value at) {
     forHeads([&](Value number) {
-      fetchShare(keyRow, math.add(at, lanes), lanes, number);
+      fetchShare(keyRows, math.add(at, keysAhead), lanes, number);
       for (int64_t row = 0; row < length; ++row)
         scoreInPlace(row, math.add(math.mul(number, length), row), at, lanes);
     });
@@ -143,20 +180,26 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count) {
   math.loop(math.constant(whole), math.constant(positions), 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
   });
-  forRows([&](int64_t row, Value local) {
-    emitSoftmax(math.constant(row), local);
-    math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
-      storeZeros(tile, math.add(math.mul(local, width), column), lanes);
-    });
-  });
   constexpr int64_t kBlock = 16;
+  int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kBlock);
+  forHeads([&](Value number) {
+    fetchShare(valueRows, math.constant(0), valuesAhead, number);
+    for (int64_t row = 0; row < length; ++row) {
+      Value local = math.add(math.mul(number, length), row);
+      emitSoftmax(math.constant(row), local);
+      math.loop(
+          math.constant(0), math.constant(width), lanes, [&](Value column) {
+            storeZeros(tile, math.add(math.mul(local, width), column), lanes);
+          });
+    }
+  });
   int64_t blocked = positions - positions % kBlock;
   math.loop(math.constant(0), math.constant(blocked), kBlock, [&](Value at) {
     forHeads([&](Value number) {
-      Value next = math.add(at, kBlock);
-      fetchShare(valueRow, next, kBlock, number);
+      fetchShare(valueRows, math.add(at, valuesAhead), kBlock, number);
       for (int64_t row = 0; row < length; ++row)
-        weighInPlace(math.add(math.mul(number, length), row), at, next);
+        weighInPlace(math.add(math.mul(number, length), row), at,
+                     math.add(at, kBlock));
     });
   });
   forRows([&](int64_t, Value local) {
@@ -227,7 +270,7 @@ void AttentionEmitter::fetchRow(const StoredRow &row, Range heads,
     at.end()[-2] = math.div(element, size);
     at.back() = math.rem(element, size);
     memref::PrefetchOp::create(b, loc, row.memory, at, /*isWrite=*/false,
-                               /*localityHint=*/3, /*isDataCache=*/true);
+                               unsigned(Cache::Second), /*isDataCache=*/true);
   });
 }
 
@@ -246,7 +289,7 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
       SmallVector<Value> at(keyHead);
       at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
       Value key = loadWhole(keyNumbers, at, lanes);
-      sum = sum ? Value(vector::FMAOp::create(b, loc, key, factor, sum))
+      sum = sum ? Value(math::FmaOp::create(b, loc, key, factor, sum))
                 : Value(arith::MulFOp::create(b, loc, key, factor));
     }
     if (keyScales)
@@ -295,8 +338,8 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
         SmallVector<Value> at(keyHead);
         at.append({position, math.constant(column + v * lanes)});
         Value value = loadWhole(valueNumbers, at, lanes);
-        sums.push_back(vector::FMAOp::create(b, loc, value, weight,
-                                             loop.getRegionIterArg(v)));
+        sums.push_back(math::FmaOp::create(b, loc, value, weight,
+                                           loop.getRegionIterArg(v)));
       }
       scf::YieldOp::create(b, loc, sums);
     }

@@ -181,14 +181,16 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
   panel.offset = start;
 }
 
-void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements) {
+void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements,
+                               Cache into) {
   SmallVector<Value> position(at);
   Type element = cast<MemRefType>(memory.getType()).getElementType();
   int64_t line = kLineBytes / bytesPerElement(element);
   for (int64_t first = 0; first < elements; first += line) {
     position.back() = math.add(at.back(), first);
     memref::PrefetchOp::create(b, loc, memory, position, /*isWrite=*/false,
-                               /*localityHint=*/3, /*isDataCache=*/true);
+                               /*localityHint=*/unsigned(into),
+                               /*isDataCache=*/true);
   }
 }
 

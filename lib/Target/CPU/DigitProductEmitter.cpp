@@ -22,9 +22,11 @@ static int64_t fineDigits(DequantizeOp narrow) {
   return narrow.getNibbles() ? 2 : 3;
 }
 
-/// Bytes of a panel that are asked for before they are multiplied: what memory
-/// takes to come, across the pages that processors fetch ahead within.
-static constexpr int64_t kAhead = 4096;
+/// Bytes of a panel that are asked for before they are multiplied where these
+/// have two weights each. Unpacking them takes so long that processors by
+/// themselves ask too late; they keep up with bytes that are multiplied as they
+/// are, whose stream such requests would only disturb.
+static constexpr int64_t kAhead = 12288;
 
 /// Of so many words of last digits one may be another than zero: a word that is
 /// listed takes some times as long as one that is not.
@@ -333,7 +335,8 @@ DigitProductEmitter::loadWords(Value load, int64_t vectors) {
   SmallVector<Values> halves(loaded / narrow.getDepth());
   for (int64_t v = 0; v < vectors; ++v) {
     Value at = placeOf(load, v);
-    fetch(panel.memory, math.add(at, kAhead), 4 * lanes);
+    if (narrow.getNibbles())
+      fetch(panel.memory, math.add(at, kAhead), 4 * lanes, Cache::Second);
     Value packed = loadPacked(at);
     if (!narrow.getNibbles()) {
       halves.front().push_back(packed);
