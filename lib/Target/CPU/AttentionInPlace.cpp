@@ -103,7 +103,8 @@ void AttentionEmitter::prepareInPlace() {
 
 void AttentionEmitter::emitInPlace(Value item) {
   if (!readsRows)
-    return emitHeads(math.mul(item, headsPerItem), math.constant(headsPerItem));
+    return emitHeads(math.mul(item, headsPerItem), math.constant(headsPerItem),
+                     wholeRange());
   // The first item of a call does what all do: heads of one worker are
   // neighbours in the rows, whoever else reads the others.
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, item,
@@ -118,13 +119,15 @@ void AttentionEmitter::emitInPlace(Value item) {
           Value from = math.mul(entry, heads);
           Value first = arith::MaxUIOp::create(b, loc, from, begin);
           emitHeads(first,
-                    math.sub(math.min(math.add(from, heads), end), first));
+                    math.sub(math.min(math.add(from, heads), end), first),
+                    wholeRange());
         });
       },
       [] {});
 }
 
-void AttentionEmitter::emitHeads(Value firstHead, Value count) {
+void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
+  firstPosition = range.begin;
   SmallVector<Value> first = math.delinearize(firstHead, batchShape);
   head = first;
   auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
@@ -167,34 +170,38 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count) {
     };
     fetchRows(stored, shareOf(number), shareOf(math.add(number, 1)));
   };
-  int64_t whole = positions - positions % lanes;
+  // Ranges begin at whole vectors, and only the last one ends within.
+  auto wholeOf = [&](int64_t step) {
+    return math.min(range.end, positions - positions % step);
+  };
+  Value whole = wholeOf(lanes);
   int64_t keysAhead = rowsAhead(keyRows, kKeyBytesAhead, lanes);
-  fetchRows(keyRows, math.constant(0), math.constant(keysAhead));
-  math.loop(math.constant(0), math.constant(whole), lanes, [&](Value at) {
+  fetchRows(keyRows, range.begin, math.add(range.begin, keysAhead));
+  math.loop(range.begin, whole, lanes, [&](Value at) {
     forHeads([&](Value number) {
       fetchShare(keyRows, math.add(at, keysAhead), lanes, number);
       for (int64_t row = 0; row < length; ++row)
         scoreInPlace(row, math.add(math.mul(number, length), row), at, lanes);
     });
   });
-  math.loop(math.constant(whole), math.constant(positions), 1, [&](Value at) {
+  math.loop(whole, range.end, 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
   });
   constexpr int64_t kBlock = 16;
   int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kBlock);
   forHeads([&](Value number) {
-    fetchShare(valueRows, math.constant(0), valuesAhead, number);
+    fetchShare(valueRows, range.begin, valuesAhead, number);
     for (int64_t row = 0; row < length; ++row) {
       Value local = math.add(math.mul(number, length), row);
-      emitSoftmax(math.constant(row), local);
+      emitSoftmax(math.constant(row), local, range);
       math.loop(
           math.constant(0), math.constant(width), lanes, [&](Value column) {
             storeZeros(tile, math.add(math.mul(local, width), column), lanes);
           });
     }
   });
-  int64_t blocked = positions - positions % kBlock;
-  math.loop(math.constant(0), math.constant(blocked), kBlock, [&](Value at) {
+  Value blocked = wholeOf(kBlock);
+  math.loop(range.begin, blocked, kBlock, [&](Value at) {
     forHeads([&](Value number) {
       fetchShare(valueRows, math.add(at, valuesAhead), kBlock, number);
       for (int64_t row = 0; row < length; ++row)
@@ -203,7 +210,7 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count) {
     });
   });
   forRows([&](int64_t, Value local) {
-    weighInPlace(local, math.constant(blocked), math.constant(positions));
+    weighInPlace(local, blocked, range.end);
     Value inverse =
         splatted(memref::LoadOp::create(b, loc, inverses, local), lanes);
     auto type = VectorType::get({lanes}, sumType);
@@ -297,7 +304,7 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
           b, loc, sum, splatted(scaleAt(keyScales, math.add(first, i)), lanes));
     sums.push_back(sum);
   }
-  Value at = math.add(math.mul(local, scorePitch), first);
+  Value at = scoreAt(local, first);
   if (count == 1)
     memref::StoreOp::create(
         b, loc,
@@ -327,8 +334,8 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value position = loop.getInductionVar();
-      Value weight = memref::LoadOp::create(
-          b, loc, scores, math.add(math.mul(local, scorePitch), position));
+      Value weight =
+          memref::LoadOp::create(b, loc, scores, scoreAt(local, position));
       if (valueScales)
         weight = arith::MulFOp::create(b, loc, weight,
                                        scaleAt(valueScales, position));
