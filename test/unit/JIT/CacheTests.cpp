@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
+
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/JIT/Engine.h"
 #include "mpc/Target/TargetInfo.h"
@@ -25,47 +27,46 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class CacheTest : public testing::Test {
+class CacheTest : public TemporaryFolder {
 protected:
   void SetUp() override {
+    TemporaryFolder::SetUp();
     if (const char *kept = std::getenv("MPC_CACHE_DIR"))
       before = kept;
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    folder = mkdtemp(pattern.data());
     cache = folder / "cache";
     setenv("MPC_CACHE_DIR", cache.c_str(), 1);
-    path = (folder / "m.mlir").string();
-    write("0.25");
+    writeBias("0.25");
   }
   void TearDown() override {
     if (before.empty())
       unsetenv("MPC_CACHE_DIR");
     else
       setenv("MPC_CACHE_DIR", before.c_str(), 1);
-    fs::remove_all(folder);
+    TemporaryFolder::TearDown();
   }
 
-  void write(const std::string &bias) {
-    std::ofstream(path) << R"(
+  void writeBias(const std::string &bias) {
+    model = writeModel(R"(
 func.func @main(%x: tensor<4x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x8xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %w = mpc.constant dense<0.375> : tensor<40x8xf32>
-  %b = mpc.constant dense<)" + bias +
-                               R"(> : tensor<8xf32>
+  %b = mpc.constant dense<)" +
+                       bias +
+                       R"(> : tensor<8xf32>
   %0 = mpc.matmul %x, %w : (tensor<4x40xf32>, tensor<40x8xf32>) -> tensor<4x8xf32>
   %1 = mpc.add %0, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
   %2 = mpc.gelu %1 : tensor<4x8xf32>
   return %2 : tensor<4x8xf32>
-})";
+})");
   }
 
   /// The bytes of the result; sets `compiled` where stages ran.
   std::vector<char> run(CompileOptions options = {}) {
     compiled = false;
     options.onStage = [&](const std::string &) { compiled = true; };
-    Result<Executable> model = engine.compile(path, options);
-    if (!model.ok()) {
-      ADD_FAILURE() << model.status().toString();
+    Result<Executable> executable = engine.compile(model, options);
+    if (!executable.ok()) {
+      ADD_FAILURE() << executable.status().toString();
       return {};
     }
     std::vector<float> values(160);
@@ -73,7 +74,7 @@ func.func @main(%x: tensor<4x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x
       values[i] = 0.0625f * float(int(i % 17) - 8);
     std::array inputs = {
         *Buffer::fromValues<float>({ElementType::F32, {4, 40}}, values)};
-    Result<std::vector<Buffer>> results = model->run(inputs);
+    Result<std::vector<Buffer>> results = executable->run(inputs);
     if (!results.ok()) {
       ADD_FAILURE() << results.status().toString();
       return {};
@@ -91,8 +92,8 @@ func.func @main(%x: tensor<4x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "x
   }
 
   Engine engine = *Engine::create(*Device::cpu({.threads = 1}));
-  fs::path folder, cache;
-  std::string path, before;
+  fs::path cache;
+  std::string model, before;
   bool compiled = false;
 };
 
@@ -108,7 +109,7 @@ TEST_F(CacheTest, TheSecondCompileIsFound) {
   CompileOptions options;
   options.onStage = [&](const std::string &) { compiled = true; };
   ASSERT_TRUE(
-      compileToFile(path, folder / "m.mpcx", {"cpu:native"}, options).ok());
+      compileToFile(model, folder / "m.mpcx", {"cpu:native"}, options).ok());
   EXPECT_FALSE(compiled);
   // The code of a process that keeps nothing agrees in every bit.
   CompileOptions alone;
@@ -130,7 +131,7 @@ TEST_F(CacheTest, WhatDiffersIsAnotherEntry) {
   // Where the processor is no more than that it is the first entry.
   bool isOther = TargetInfo::native()->name() != "cpu:avx2";
   EXPECT_EQ(compiled, isOther);
-  write("0.5");
+  writeBias("0.5");
   run();
   EXPECT_TRUE(compiled);
   EXPECT_EQ(entries().size(), isOther ? 4u : 3u);
@@ -162,10 +163,10 @@ TEST_F(CacheTest, DamageIsMissingNotWrong) {
 // The compile may have read either; the entry would be wrong for good.
 TEST_F(CacheTest, InputThatChangesMeanwhileIsNotKept) {
   CompileOptions options;
-  options.onStage = [&](const std::string &) { write("0.5"); };
-  ASSERT_TRUE(engine.compile(path, options).ok());
+  options.onStage = [&](const std::string &) { writeBias("0.5"); };
+  ASSERT_TRUE(engine.compile(model, options).ok());
   EXPECT_TRUE(entries().empty());
-  write("0.25");
+  writeBias("0.25");
   run();
   EXPECT_TRUE(compiled);
 }
@@ -205,7 +206,7 @@ TEST_F(CacheTest, WhatAnotherUserOwnsIsNotTrusted) {
   };
   bool compiledAgain = false;
   options.onStage = [&](const std::string &) { compiledAgain = true; };
-  ASSERT_TRUE(engine.compile(path, options).ok());
+  ASSERT_TRUE(engine.compile(model, options).ok());
   EXPECT_TRUE(compiledAgain);
   EXPECT_NE(heard.find("compiles: belongs to user 4242"), std::string::npos)
       << heard;
@@ -214,7 +215,7 @@ TEST_F(CacheTest, WhatAnotherUserOwnsIsNotTrusted) {
 }
 
 TEST_F(CacheTest, SaysTheMessagesAgain) {
-  write("1.0e+06"); // beyond f16
+  writeBias("1.0e+06"); // beyond f16
   CompileOptions options;
   options.policy = "float16";
   auto messages = [&] {
@@ -222,7 +223,7 @@ TEST_F(CacheTest, SaysTheMessagesAgain) {
     options.onDiagnostic = [&](const Diagnostic &message) {
       heard.push_back(message.where + ": " + message.text);
     };
-    EXPECT_TRUE(engine.compile(path, options).ok());
+    EXPECT_TRUE(engine.compile(model, options).ok());
     return heard;
   };
   std::vector<std::string> first = messages();
@@ -245,7 +246,7 @@ TEST_F(CacheTest, TwoThreadsStoreOneEntry) {
   std::array<bool, 4> good = {};
   std::array<std::thread, 4> threads;
   for (size_t t = 0; t < threads.size(); ++t)
-    threads[t] = std::thread([&, t] { good[t] = engine.compile(path).ok(); });
+    threads[t] = std::thread([&, t] { good[t] = engine.compile(model).ok(); });
   for (std::thread &thread : threads)
     thread.join();
   for (bool each : good)

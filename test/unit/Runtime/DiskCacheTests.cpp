@@ -8,6 +8,8 @@
 
 #include "Environment.h"
 
+#include "../TemporaryModel.h"
+
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -24,14 +26,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class DiskCacheTest : public ::testing::Test {
+class DiskCacheTest : public mpc::TemporaryFolder {
 protected:
-  DiskCacheTest() {
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    root = mkdtemp(pattern.data());
-  }
-  ~DiskCacheTest() override { fs::remove_all(root); }
-
   static std::vector<std::byte> bytes(size_t count, int seed) {
     std::vector<std::byte> result(count);
     for (size_t i = 0; i < count; ++i)
@@ -39,15 +35,13 @@ protected:
     return result;
   }
   size_t files() const {
-    return size_t(
-        std::distance(fs::directory_iterator(root), fs::directory_iterator()));
+    return size_t(std::distance(fs::directory_iterator(folder),
+                                fs::directory_iterator()));
   }
-
-  fs::path root;
 };
 
 TEST_F(DiskCacheTest, FindsWhatWasStored) {
-  DiskCache cache((root / "a" / "b").string());
+  DiskCache cache((folder / "a" / "b").string());
   EXPECT_FALSE(cache.find("k"));
   for (size_t size : {size_t(0), size_t(1), size_t(100000)}) {
     ASSERT_TRUE(cache.store("k", bytes(size, 1)));
@@ -57,7 +51,7 @@ TEST_F(DiskCacheTest, FindsWhatWasStored) {
 }
 
 TEST_F(DiskCacheTest, DamagedEntriesAreMissing) {
-  DiskCache cache(root.string());
+  DiskCache cache(folder.string());
   ASSERT_TRUE(cache.store("k", bytes(1000, 1)));
   std::string path = cache.pathOf("k");
   std::ifstream in(path, std::ios::binary);
@@ -89,15 +83,15 @@ TEST_F(DiskCacheTest, KeepsNothingWhereItCannotWrite) {
   DiskCache nowhere("");
   EXPECT_FALSE(nowhere.store("k", bytes(10, 1)));
   EXPECT_FALSE(nowhere.find("k"));
-  std::ofstream(root / "file") << "x";
-  DiskCache blocked((root / "file" / "folder").string());
+  std::ofstream(folder / "file") << "x";
+  DiskCache blocked((folder / "file" / "folder").string());
   EXPECT_FALSE(blocked.store("k", bytes(10, 1)));
   EXPECT_FALSE(blocked.find("k"));
 }
 
 // Processes and threads that write and read one entry never see a part of one.
 TEST_F(DiskCacheTest, ConcurrentWritersAndReaders) {
-  DiskCache cache(root.string());
+  DiskCache cache(folder.string());
   auto hammer = [&](int seed) {
     for (int i = 0; i < 50; ++i) {
       if (!cache.store("k", bytes(20000, seed)))
@@ -143,7 +137,7 @@ static std::vector<std::byte> copyOf(std::span<const std::byte> part) {
 }
 
 TEST_F(DiskCacheTest, MapsBothParts) {
-  DiskCache cache((root / "a").string());
+  DiskCache cache((folder / "a").string());
   EXPECT_FALSE(cache.map("k"));
   // Large ones may be copied to other pages.
   for (size_t size :
@@ -163,7 +157,7 @@ TEST_F(DiskCacheTest, MapsBothParts) {
 }
 
 TEST_F(DiskCacheTest, DamagedHeadsAndSizesAreMissing) {
-  DiskCache cache(root.string());
+  DiskCache cache(folder.string());
   ASSERT_TRUE(cache.storeParts("k", bytes(100, 1), bytes(1000, 2)));
   std::string path = cache.pathOf("k");
   std::ifstream in(path, std::ios::binary);
@@ -195,7 +189,7 @@ TEST_F(DiskCacheTest, DamagedHeadsAndSizesAreMissing) {
 }
 
 TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {
-  DiskCache cache(root.string(), /*mostBytes=*/4000);
+  DiskCache cache(folder.string(), /*mostBytes=*/4000);
   auto age = [&](const std::string &key, int minutes) {
     fs::last_write_time(cache.pathOf(key), fs::file_time_type::clock::now() -
                                                std::chrono::minutes(minutes));
@@ -221,20 +215,20 @@ TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {
 }
 
 TEST_F(DiskCacheTest, EvictsWhatNobodyFinished) {
-  DiskCache cache(root.string(), /*mostBytes=*/2000);
+  DiskCache cache(folder.string(), /*mostBytes=*/2000);
   for (const char *name : {"k.1.0", "k.2.0"})
-    std::ofstream(root / name) << std::string(1500, 'x');
-  fs::last_write_time(root / "k.1.0",
+    std::ofstream(folder / name) << std::string(1500, 'x');
+  fs::last_write_time(folder / "k.1.0",
                       fs::file_time_type::clock::now() - std::chrono::hours(2));
   ASSERT_TRUE(cache.storeParts("k", {}, bytes(1000, 1)));
-  EXPECT_FALSE(fs::exists(root / "k.1.0"));
-  EXPECT_TRUE(fs::exists(root / "k.2.0")) << "another process may write it";
+  EXPECT_FALSE(fs::exists(folder / "k.1.0"));
+  EXPECT_TRUE(fs::exists(folder / "k.2.0")) << "another process may write it";
   EXPECT_TRUE(cache.map("k"));
 }
 
 // A reader sees all of an entry or none, whatever others write and delete.
 TEST_F(DiskCacheTest, ConcurrentEviction) {
-  DiskCache cache(root.string(), /*mostBytes=*/70000);
+  DiskCache cache(folder.string(), /*mostBytes=*/70000);
   auto hammer = [&](int seed) {
     for (int i = 0; i < 100; ++i) {
       int number = (seed + i) % 6;

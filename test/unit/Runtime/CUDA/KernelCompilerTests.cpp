@@ -9,6 +9,8 @@
 #include "DiskCache.h"
 #include "FakeNvrtc.h"
 
+#include "../../TemporaryModel.h"
+
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -23,11 +25,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-class KernelCompilerTest : public ::testing::Test {
+class KernelCompilerTest : public TemporaryFolder {
 protected:
-  KernelCompilerTest() {
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    folder = mkdtemp(pattern.data());
+  void SetUp() override {
+    TemporaryFolder::SetUp();
     FakeNvrtc::reset();
     nvrtc = FakeNvrtc::ready();
     options.nvrtc = &nvrtc;
@@ -37,14 +38,11 @@ protected:
       code.kernels.push_back(
           {"k" + std::to_string(i), "text of k" + std::to_string(i)});
   }
-  ~KernelCompilerTest() override { fs::remove_all(folder); }
-
   static std::string textOf(const CudaCode::Binary &binary) {
     return {reinterpret_cast<const char *>(binary.cubin.data()),
             binary.cubin.size()};
   }
 
-  fs::path folder;
   Nvrtc nvrtc;
   CudaCode code;
   KernelCompileOptions options;

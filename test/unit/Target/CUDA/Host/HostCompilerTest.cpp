@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Target/CUDA/Host/HostCompiler.h"
+#include "../../../TemporaryModel.h"
+
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "gtest/gtest.h"
@@ -21,34 +23,27 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Folders with programs of given names, in a place that goes away.
-class HostCompiler : public ::testing::Test {
+class HostCompiler : public TemporaryFolder {
 protected:
-  HostCompiler() {
-    std::string pattern = (fs::temp_directory_path() / "mpc-XXXXXX").string();
-    root = mkdtemp(pattern.data());
-  }
-  ~HostCompiler() override { fs::remove_all(root); }
-
-  std::string folder(const std::string &name,
-                     std::initializer_list<const char *> programs) {
-    fs::create_directories(root / name);
+  std::string makeFolder(const std::string &name,
+                         std::initializer_list<const char *> programs) {
+    fs::create_directories(folder / name);
     for (const char *program : programs) {
-      std::ofstream(root / name / program) << "#!/bin/sh\n";
-      fs::permissions(root / name / program, fs::perms::owner_all);
+      std::ofstream(folder / name / program) << "#!/bin/sh\n";
+      fs::permissions(folder / name / program, fs::perms::owner_all);
     }
-    return (root / name).string();
+    return (folder / name).string();
   }
-
-  fs::path root;
 };
 
 // Whatever the machine calls its compiler: a plain name, then new versions.
 TEST_F(HostCompiler, FindsEveryNameOfACompiler) {
-  std::string a = folder("a", {"g++-11", "g++-13", "c++", "ld", "clang++-cl"});
-  std::string b = folder("b", {"g++", "clang++-18"});
-  std::ofstream(root / "b" / "clang++") << "not executable";
+  std::string a =
+      makeFolder("a", {"g++-11", "g++-13", "c++", "ld", "clang++-cl"});
+  std::string b = makeFolder("b", {"g++", "clang++-18"});
+  std::ofstream(folder / "b" / "clang++") << "not executable";
   EXPECT_EQ(
-      listCompilers({a, b, (root / "absent").string()}),
+      listCompilers({a, b, (folder / "absent").string()}),
       (std::vector<std::string>{b + "/clang++-18", b + "/g++", a + "/g++-13",
                                 a + "/g++-11", a + "/c++"}));
 }
@@ -70,14 +65,14 @@ int compileWithPath(const std::string &path) {
 // One that is there but does not do is passed over.
 TEST_F(HostCompiler, TakesTheFirstThatCompilesThePrelude) {
   ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
-  std::string broken = folder("broken", {});
-  std::ofstream(root / "broken" / "clang++") << "#!/bin/sh\nexit 1\n";
-  fs::permissions(root / "broken" / "clang++", fs::perms::owner_all);
-  std::string good = folder("good", {});
-  std::ofstream(root / "good" / "g++-99")
+  std::string broken = makeFolder("broken", {});
+  std::ofstream(folder / "broken" / "clang++") << "#!/bin/sh\nexit 1\n";
+  fs::permissions(folder / "broken" / "clang++", fs::perms::owner_all);
+  std::string good = makeFolder("good", {});
+  std::ofstream(folder / "good" / "g++-99")
       << "#!/bin/sh\nPATH=/usr/bin:/bin exec " MPC_HOST_KERNEL_COMPILER
          " \"$@\"\n";
-  fs::permissions(root / "good" / "g++-99", fs::perms::owner_all);
+  fs::permissions(folder / "good" / "g++-99", fs::perms::owner_all);
   EXPECT_EXIT(_exit(compileWithPath(good + ":" + broken)),
               ::testing::ExitedWithCode(0), "");
   EXPECT_EXIT(_exit(compileWithPath(broken)), ::testing::ExitedWithCode(1),
