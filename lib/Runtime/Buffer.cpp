@@ -20,10 +20,6 @@
 
 using namespace mpc;
 
-/// What x86-64 and AArch64 (with base pages of 4 KB) map by one entry where
-/// they can.
-static constexpr size_t kHugePage = size_t(2) << 20;
-
 std::shared_ptr<void> mpc::allocateAligned(size_t size) {
   // Large memory begins at a huge page. Its size stays: the last page would
   // take memory that no one asked for.

@@ -105,7 +105,6 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
   }
   // Panels and sums are gone through again and again: a scratch that is close
   // to a huge page becomes one.
-  constexpr size_t kHugePage = size_t(2) << 20;
   if (scratchBytes >= kHugePage / 2 && scratchBytes <= SIZE_MAX - kHugePage)
     scratchBytes = (scratchBytes + kHugePage - 1) / kHugePage * kHugePage;
   // One block per calling thread, kept between runs: a fresh allocation of some
