@@ -112,7 +112,7 @@ SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
     else if (isa<IntegerType>(element))
       loaded = arith::UIToFPOp::create(b, loc, wide, loaded);
     else if (element != type)
-      loaded = arith::ExtFOp::create(b, loc, wide, loaded);
+      loaded = extendHalves(b, loc, wide, loaded);
     values.push_back(loaded);
   }
   return values;
