@@ -14,6 +14,9 @@
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -124,13 +127,19 @@ static void lintWeightsKept(LintContext &context) {
   if (!context.policy.narrowsWeights())
     return;
   bool areAny = false;
+  // Ops of one name are those that an op of the file has become.
+  llvm::StringSet<> readers;
+  llvm::MapVector<StringRef, Operation *> others;
   for (Operation &op : context.body()) {
-    if (!isa<MatmulOp, ConvOp>(op))
-      continue;
+    const WeightFormat *named = context.policy.weightsOf(opNames(&op));
     auto original = context.originals.find({&op, 1});
-    if (original == context.originals.end())
+    if (!isa<MatmulOp, ConvOp>(op) || original == context.originals.end()) {
+      if (named && !isa<CastOp, mpc::ConstantOp>(op))
+        others.try_emplace(opName(&op), &op);
       continue;
+    }
     areAny = true;
+    readers.insert(opName(&op));
     llvm::Expected<const Policy *> layer =
         context.policy.policyOfLayer(layerPath(&op));
     if (!layer) {
@@ -138,7 +147,6 @@ static void lintWeightsKept(LintContext &context) {
       llvm::consumeError(layer.takeError());
       continue;
     }
-    const WeightFormat *named = context.policy.weightsOf(opNames(&op));
     const WeightFormat &format = named ? *named : (*layer)->getWeights();
     std::string obstacle = format.isNarrow()
                                ? obstacleOf(&op, original->second.value)
@@ -150,6 +158,12 @@ static void lintWeightsKept(LintContext &context) {
                          format.describe(),
                      "none is needed; nothing is lost as it is");
   }
+  for (auto [name, op] : others)
+    if (!readers.contains(name))
+      context.report("weights_unused", op, 0,
+                     "the policy stores the weights of " + describe(op) +
+                         " narrow, which multiplies no float32 constant",
+                     "drop the name from the policy's 'weights'");
   if (!areAny)
     context.report("weights_unused", context.func, 0,
                    "the policy stores weights narrow, but no product or "
