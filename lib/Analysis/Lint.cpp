@@ -187,6 +187,7 @@ std::vector<LintWarning> NumericLint::run(func::FuncOp func,
   lintSums(context);
   lintIntegers(context);
   lintMeasured(context);
+  lintStored(context);
   // In the order of the ops; what is said of one op stays in the parts' order.
   llvm::DenseMap<Operation *, size_t> positions;
   for (auto [position, op] : llvm::enumerate(context.body()))

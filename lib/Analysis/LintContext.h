@@ -66,6 +66,7 @@ void lintRanges(LintContext &context);
 void lintSums(LintContext &context);
 void lintIntegers(LintContext &context);
 void lintMeasured(LintContext &context);
+void lintStored(LintContext &context);
 
 } // namespace mpc
 

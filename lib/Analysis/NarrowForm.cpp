@@ -321,7 +321,7 @@ halvesOf(const Panels &panels, NarrowForm::Kind kind,
 
 std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
                                               int64_t count, int64_t depth,
-                                              int64_t columns, bool byGroups,
+                                              int64_t columns, int64_t run,
                                               int64_t together) {
   Panels panels{numbers, count, depth, columns};
   if (numbers.empty())
@@ -331,8 +331,8 @@ std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
   for (bool areNibbles : {true, false})
     for (int64_t group :
          {depth, int64_t(128), int64_t(64), int64_t(32), int64_t(16)}) {
-      if (depth % group || (areNibbles && group % 2) ||
-          (group != depth && !byGroups))
+      if (depth % group || (areNibbles && (group % 2 || run % 2)) ||
+          (group != depth && run % group))
         continue;
       std::vector<IntegerGrid> grids =
           gridsOf(panels, group, areNibbles ? 16 : 256);

@@ -59,19 +59,39 @@ bool ScaledRows::isRounded() const {
   });
 }
 
+/// Lets `rows` be multiplied by their scales in f32: f16 has not all of these.
+static void multiplyWide(PlanBuilder &builder, const ScaledRows &rows) {
+  for (Operation *op : rows.chain) {
+    const OpPlan *plan = builder.findPlan(op);
+    if (!plan || !isa<MulOp, DecodeFloat8Op>(op) ||
+        plan->role == OpPlan::Role::Untouched || plan->isForced())
+      continue;
+    OpPlan &wide = builder.planOf(op);
+    wide.role = OpPlan::Role::Compute;
+    wide.compute = wide.result = builder.wide;
+    wide.cls = PrecisionClass::High;
+    wide.rule = stringify(wide.cls).str();
+    wide.reason = "scales of rows are f32";
+  }
+}
+
 void mpc::settleScaledRows(PlanBuilder &builder) {
-  // Such targets' attention takes the rows into its kernel
-  // (GroupRules::joinScaledRows), others' multiplies fragments of 16 bits.
-  if (builder.target.machine.kernels().mapsOperands)
-    return;
   for (Operation &op : builder.body()) {
     auto attention = dyn_cast<AttentionOp>(op);
     if (!attention || !builder.findPlan(&op))
       continue;
+    std::optional<ScaledRows> key = ScaledRows::of(attention.getKey()),
+                              value = ScaledRows::of(attention.getValue());
+    if (!key || !value)
+      continue;
+    multiplyWide(builder, *key);
+    multiplyWide(builder, *value);
+    // Such targets' attention takes the rows into its kernel
+    // (GroupRules::joinScaledRows), others' multiplies fragments of 16 bits.
     OpPlan &plan = builder.planOf(&op);
-    if (plan.role != OpPlan::Role::Multiply || plan.isForced() ||
-        plan.compute.getWidth() >= 32 || !ScaledRows::of(attention.getKey()) ||
-        !ScaledRows::of(attention.getValue()))
+    if (builder.target.machine.kernels().mapsOperands ||
+        plan.role != OpPlan::Role::Multiply || plan.isForced() ||
+        plan.compute.getWidth() >= 32)
       continue;
     builder.setRounding(&op, 0, plan.compute);
     plan.compute = plan.result = builder.wide;

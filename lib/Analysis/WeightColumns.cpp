@@ -32,8 +32,15 @@ std::optional<WeightColumns> WeightColumns::of(Operation *op) {
 
 WeightFormat WeightColumns::formatFor(WeightFormat format,
                                       Operation *op) const {
-  if (format.type == WeightType::Int4 &&
-      (isa<ConvOp>(op) || length % format.group)) {
+  if (format.type != WeightType::Int4)
+    return format;
+  // Of a filter a group is some channels at one place of the window, and
+  // filters of groups are in no panels.
+  auto conv = dyn_cast<ConvOp>(op);
+  bool fits = conv ? conv.getGroups() == 1 &&
+                         shapeOf(conv.getFilter())[1] % format.group == 0
+                   : length % format.group == 0;
+  if (!fits) {
     format.type = WeightType::Int8;
     format.zeroPoint = false;
   }
@@ -57,22 +64,27 @@ void WeightColumns::round(Operation *op, MutableArrayRef<float> values,
   const WeightFormat &format = stored.format;
   int64_t group = format.type == WeightType::Int4 ? format.group : length;
   auto [run, alike] = runOf(op, *this);
+  // Panels have the channels at one place of a window side by side.
+  auto placeOf = [run = run, channels = length / run](int64_t position) {
+    return run == 1 ? position
+                    : position % channels * run + position / channels;
+  };
   parallelFor(
       op->getContext(), 0, count, [&, run = run, alike = alike](size_t column) {
         std::vector<float> together(group), squares;
         int64_t channel = int64_t(column) / alike * (length / run);
+        float *from = values.data() + int64_t(column) * stride;
         for (int64_t first = 0; first < length; first += group) {
-          float *from = values.data() + int64_t(column) * stride + first * step;
           for (int64_t i = 0; i < group; ++i)
-            together[i] = from[i * step];
+            together[i] = from[placeOf(first + i) * step];
           if (!stored.squares.empty()) {
             squares.resize(group);
             for (int64_t i = 0; i < group; ++i)
-              squares[i] = stored.squares[channel + (first + i) / run];
+              squares[i] = stored.squares[channel + placeOf(first + i) / run];
           }
           roundWeights(together, format, stored.bits, squares);
           for (int64_t i = 0; i < group; ++i)
-            from[i * step] = together[i];
+            from[placeOf(first + i) * step] = together[i];
         }
       });
 }

@@ -11,6 +11,7 @@
 #include "mpc/Analysis/WideParts.h"
 
 #include "mpc/Analysis/Fusibility.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
@@ -217,4 +218,32 @@ OpSet mpc::opsOfAngles(func::FuncOp func) {
     if (found.contains(&op))
       ordered.insert(&op);
   return ordered;
+}
+
+//===----------------------------------------------------------------------===//
+// Scales of rows
+//===----------------------------------------------------------------------===//
+
+OpSet mpc::opsOfRowScales(func::FuncOp func) {
+  OpSet found;
+  for (Operation &op : func.getBody().front()) {
+    auto cast = dyn_cast<CastOp>(op);
+    auto round = cast && getElementTypeOrSelf(cast).isInteger(8)
+                     ? cast.getInput().getDefiningOp<RoundOp>()
+                     : RoundOp();
+    if (!round && !isa<EncodeFloat8Op>(op))
+      continue;
+    Operation *last = round ? round.getOperation() : &op;
+    auto steps = last->getOperand(0).getDefiningOp<DivOp>();
+    auto scale = steps ? steps.getRhs().getDefiningOp<MaxOp>() : MaxOp();
+    auto quotient = scale ? scale.getLhs().getDefiningOp<DivOp>() : DivOp();
+    auto largest = quotient ? quotient.getLhs().getDefiningOp<ReduceMaxOp>()
+                            : ReduceMaxOp();
+    auto magnitudes =
+        largest ? largest.getInput().getDefiningOp<AbsOp>() : AbsOp();
+    if (magnitudes)
+      found.insert_range(llvm::ArrayRef<Operation *>{
+          magnitudes, largest, quotient, scale, steps, last});
+  }
+  return found;
 }

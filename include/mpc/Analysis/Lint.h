@@ -54,9 +54,10 @@ public:
   explicit NumericLint(mlir::func::FuncOp func);
 
   /// The warnings about `func` under `policy`, in the order of the ops. Only
-  /// values that really are stored, computed or summed in 16 bits count, with
-  /// one exception: integers in floats are told where the policy's lists would
-  /// narrow them, and the text says that they are kept.
+  /// values that really are stored, computed or summed in 16 bits count, but
+  /// for integers in floats, which are told where the policy's lists would
+  /// narrow them and the text says that they are kept, and for what the
+  /// policy's weights and cache store in vain.
   std::vector<LintWarning> run(mlir::func::FuncOp func, const Policy &policy);
 
 private:

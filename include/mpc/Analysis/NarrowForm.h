@@ -67,12 +67,14 @@ struct NarrowForm {
 };
 
 /// The form of panels that takes the fewest bytes and gives back every number;
-/// nullopt where that is f32. `byGroups`: whether a column may have several
-/// scales. `together`: how many positions of integers without a sign stand side
-/// by side where groups are multiples of 16; else each stands alone.
+/// nullopt where that is f32. `run`: positions that kernels walk at a stretch,
+/// of which a column has some; no group that is less than a column, and no byte
+/// of two positions, reaches from one into the next. `together`: how many
+/// positions of integers without a sign stand side by side where groups are
+/// multiples of 16; else each stands alone.
 std::optional<NarrowForm> findNarrowForm(llvm::ArrayRef<float> panels,
                                          int64_t count, int64_t depth,
-                                         int64_t columns, bool byGroups,
+                                         int64_t columns, int64_t run,
                                          int64_t together = 1);
 
 } // namespace mpc

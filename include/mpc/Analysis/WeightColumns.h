@@ -38,8 +38,8 @@ struct WeightColumns {
   /// batch of matrices.
   static std::optional<WeightColumns> of(mlir::Operation *op);
 
-  /// `format` as these columns of `op` take it: int4 is int8 for convs and
-  /// where groups do not divide a column.
+  /// `format` as these columns of `op` take it: int4 is int8 where groups do
+  /// not divide a column, or the channels of a filter, and for convs of groups.
   WeightFormat formatFor(WeightFormat format, mlir::Operation *op) const;
 
   /// Rounds `values`, the constant that `op` reads.

@@ -39,6 +39,11 @@ OpSet opsOfExponentialSums(mlir::func::FuncOp func);
 /// that layers of the model compute are none of these.
 OpSet opsOfAngles(mlir::func::FuncOp func);
 
+/// What gives rows of a cache 8 bits: from the largest magnitude of a row over
+/// its scale to the number that is kept. A scale is stored in f32 and may be as
+/// small as the least normal number, which f16 has not.
+OpSet opsOfRowScales(mlir::func::FuncOp func);
+
 } // namespace mpc
 
 #endif // MPC_ANALYSIS_WIDEPARTS_H

@@ -82,7 +82,8 @@ ContractionEmitter::partsOfDepth(const SumBlock &block,
   std::optional<KParts> parts = partsOf(loops, std::min(group, kLongestSum));
   if (!parts)
     return KParts{0, loops.front().extent};
-  if (panel.form == PanelForm::Nibbles && parts->size % 2)
+  int64_t steps = parts->size * panelSteps(loops.drop_front(parts->loop));
+  if (panel.form == PanelForm::Nibbles && steps % 2)
     parts->size = kLongestSum;
   return parts;
 }
@@ -111,7 +112,7 @@ SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
     else if (isa<IntegerType>(element))
       loaded = arith::UIToFPOp::create(b, loc, wide, loaded);
     else if (element != type)
-      loaded = arith::ExtFOp::create(b, loc, wide, loaded);
+      loaded = extendHalves(b, loc, wide, loaded);
     values.push_back(loaded);
   }
   return values;
@@ -129,8 +130,10 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
                    columns, offset);
   }
   Value start = panel.offset;
-  // Adds the products of `extent` positions of loop number `parts.loop`.
-  auto add = [&](Value row, Value column, Value first, int64_t extent) {
+  // Adds the products of `extent` positions of loop number `parts.loop`, from
+  // `first` on; `position` is that of K.
+  auto add = [&](Value row, Value column, Value first, Value position,
+                 int64_t extent) {
     SmallVector<KLoop> part(loops.drop_front(parts.loop));
     part.front().extent = extent;
     part.front().begin = part.front().end = {};
@@ -140,13 +143,13 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
       next.begin = math.add(next.begin, math.mul(first, ahead.stride));
     DequantizeOp narrow = contraction.narrow;
     if (narrow && narrow.getZero())
-      panel.zeros = loadOfGroup(narrow.getZero(), narrowGroupOf(first),
+      panel.zeros = loadOfGroup(narrow.getZero(), narrowGroupOf(position),
                                 block.vectors, sumType);
     SmallVector<Value> products =
         emitMicroKernel(b, loc, block, memory, row, panel, part, next);
     if (narrow && narrow.getScale()) {
       SmallVector<Value> scales = loadOfGroup(
-          narrow.getScale(), narrowGroupOf(first), block.vectors, sumType);
+          narrow.getScale(), narrowGroupOf(position), block.vectors, sumType);
       for (auto [index, product] : llvm::enumerate(products))
         product = arith::MulFOp::create(b, loc, product,
                                         scales[index % block.vectors]);
@@ -154,30 +157,32 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
     mpc::storeSums(b, loc, block, products, sums, columns, offset,
                    /*add=*/true);
   };
-  auto walk = [&](auto &&self, size_t depth, Value row, Value column) -> void {
+  auto walk = [&](auto &&self, size_t depth, Value row, Value column,
+                  Value position) -> void {
     const KLoop &loop = loops[depth];
-    int64_t stride = panel.stepPitch() * panelSteps(loops.drop_front(depth));
+    int64_t steps = panelSteps(loops.drop_front(depth));
     auto at = [&](Value k, auto &&body) {
       body(math.add(row, math.mul(k, loop.rowStride)),
-           math.add(column, math.mul(k, stride)));
+           math.add(column, math.mul(k, panel.stepPitch() * steps)),
+           math.add(position, math.mul(k, steps)));
     };
     if (depth < parts.loop)
       return forEachStep(math, loop, [&](Value k) {
-        at(k, [&](Value r, Value c) { self(self, depth + 1, r, c); });
+        at(k,
+           [&](Value r, Value c, Value p) { self(self, depth + 1, r, c, p); });
       });
+    auto addAt = [&](Value k, int64_t extent) {
+      at(k, [&](Value r, Value c, Value p) { add(r, c, k, p, extent); });
+    };
     if (loop.begin)
-      return forEachStep(math, loop, [&](Value k) {
-        at(k, [&](Value r, Value c) { add(r, c, k, 1); });
-      });
+      return forEachStep(math, loop, [&](Value k) { addAt(k, 1); });
     int64_t whole = loop.extent / parts.size * parts.size;
-    math.loop(math.constant(0), math.constant(whole), parts.size, [&](Value k) {
-      at(k, [&](Value r, Value c) { add(r, c, k, parts.size); });
-    });
-    Value rest = math.constant(whole);
+    math.loop(math.constant(0), math.constant(whole), parts.size,
+              [&](Value k) { addAt(k, parts.size); });
     if (whole < loop.extent)
-      at(rest, [&](Value r, Value c) { add(r, c, rest, loop.extent - whole); });
+      addAt(math.constant(whole), loop.extent - whole);
   };
-  walk(walk, 0, base, start);
+  walk(walk, 0, base, start, math.constant(0));
   panel.offset = start;
 }
 

@@ -170,7 +170,8 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
   panel.number = number;
   windowLines = {g.window[1], g.dilation[1] * reader->rowStride};
   skipPadding(windowLines, row);
-  panel.offset = math.mul(number, panelElements);
+  panel.offset =
+      math.mul(number, contraction.windowSteps() * panel.stepPitch());
   auto blocks = [&](int64_t used) {
     math.loop(split.columns.blocks, [&](Value block) {
       BlockRows blockColumns(math, split.columns, block);

@@ -43,6 +43,16 @@ int64_t mpc::panelSteps(ArrayRef<KLoop> loops) {
   return steps;
 }
 
+Value mpc::extendHalves(OpBuilder &b, Location loc, VectorType wide,
+                        Value value) {
+  auto type = cast<VectorType>(value.getType());
+  if (!type.getElementType().isBF16() || !wide.getElementType().isF32())
+    return arith::ExtFOp::create(b, loc, wide, value);
+  Value pattern =
+      vector::BitCastOp::create(b, loc, type.clone(b.getI16Type()), value);
+  return ValueMath(b, loc).widenBf16(pattern, /*permutes=*/false);
+}
+
 void mpc::forEachStep(const IndexMath &math, const KLoop &loop,
                       llvm::function_ref<void(Value)> body) {
   if (loop.begin)
@@ -345,7 +355,7 @@ private:
         Value value = vector::LoadOp::create(b, loc, stored, panel.memory,
                                              math.add(column, v * block.lanes));
         if (panel.form != PanelForm::Plain)
-          value = arith::ExtFOp::create(b, loc, vectorType, value);
+          value = extendHalves(b, loc, vectorType, value);
         vectors.push_back(value);
       }
       return vectors;

@@ -132,6 +132,11 @@ struct KLoop {
   mlir::Value begin = {}, end = {};
 };
 
+/// `value`, a vector of 16-bit floats, in `wide`. Of bf16 by its bits: LLVM
+/// makes calls of shuffles of such vectors where the machine has no bf16.
+mlir::Value extendHalves(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::VectorType wide, mlir::Value value);
+
 /// Runs `body` for each step of `loop` that counts.
 void forEachStep(const IndexMath &math, const KLoop &loop,
                  llvm::function_ref<void(mlir::Value k)> body);

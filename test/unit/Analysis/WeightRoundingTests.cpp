@@ -64,7 +64,7 @@ TEST(WeightRoundingTest, SixteenBitsAreStoredInSixteen) {
     std::vector<float> values = drawn(512, seed),
                        made = rounded(values, format(WeightType::Int16));
     std::optional<NarrowForm> form =
-        findNarrowForm(made, 1, 512, 1, /*byGroups=*/true);
+        findNarrowForm(made, 1, 512, 1, /*run=*/512);
     ASSERT_TRUE(form);
     EXPECT_EQ(form->kind, NarrowForm::Kind::Int16);
     // Steps are a 32,767th of about four deviations.

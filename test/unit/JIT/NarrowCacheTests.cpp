@@ -240,7 +240,8 @@ protected:
 
 TEST_P(NarrowCacheTest, StepsAreThoseOfTheOracle) {
   Device cpu = *Device::cpu({.threads = 2});
-  for (const char *policy : {"float32", "mixed_bfloat16", "mixed_float16"})
+  for (const char *policy :
+       {"float32", "mixed_bfloat16", "mixed_float16", "float16"})
     for (int64_t count : {1, 7})
       check(policy, count, cpu);
 }
@@ -282,13 +283,15 @@ TEST(NarrowCacheFormTest, NumbersShareScalesByRow) {
 }
 
 /// What no finite number stands for is NaN wherever the row is read, and zeros
-/// are zeros.
-TEST(NarrowCacheFormTest, RowsOfNoNumbersAndOfZeros) {
+/// are zeros, whatever the policy computes in.
+class NarrowCacheRowsTest : public testing::TestWithParam<const char *> {};
+
+TEST_P(NarrowCacheRowsTest, OfNoNumbersAndOfZeros) {
   Engine engine = *Engine::create(*Device::cpu());
   for (ElementType element : {ElementType::I8, ElementType::F8E4M3FN})
     for (float given : {0.0f, INFINITY, NAN}) {
       Executable made =
-          *engine.compile(modelFor(1), optionsFor("float32", element));
+          *engine.compile(modelFor(1), optionsFor(GetParam(), element));
       std::vector<Buffer> arguments;
       for (const ProgramValue &value : made.program().arguments) {
         arguments.push_back(*Buffer::allocate(value.type));
@@ -309,6 +312,13 @@ TEST(NarrowCacheFormTest, RowsOfNoNumbersAndOfZeros) {
       }
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Policies, NarrowCacheRowsTest,
+                         testing::Values("float32", "mixed_float16", "float16",
+                                         "bfloat16"),
+                         [](const auto &info) {
+                           return std::string(info.param);
+                         });
 
 /// Heads of a long cache go to as many workers as there are; each reads its
 /// part of the rows.

@@ -118,8 +118,8 @@ private:
           lines[line * depth + k] = (*numbers)[k * count + line];
       numbers = std::move(lines);
     }
-    std::optional<NarrowForm> form = findNarrowForm(
-        *numbers, count, depth, /*columns=*/1, /*byGroups=*/true);
+    std::optional<NarrowForm> form =
+        findNarrowForm(*numbers, count, depth, /*columns=*/1, /*run=*/depth);
     if (!form)
       return std::nullopt;
     return StoredPanels::make(constant, *form, {count, depth});

@@ -58,6 +58,14 @@ mpc::ConstantOp packedConstant(ContractionOpInterface op) {
   return isTaken ? constant : mpc::ConstantOp();
 }
 
+/// Positions of the constant that `op` walks at a stretch: all of a product's,
+/// and the channels at one place of a conv's window.
+int64_t runOf(ContractionOpInterface op) {
+  int64_t depth = op.getContractionSize();
+  auto conv = dyn_cast<ConvOp>(op.getOperation());
+  return conv ? depth / productOf(conv.getWindowShape()) : depth;
+}
+
 /// Panels of f32 whose columns are in order, `[panel][position][column]`.
 struct PlainPanels {
   std::vector<float> numbers;
@@ -130,7 +138,7 @@ private:
     if (!constant)
       return;
     auto product = dyn_cast<MatmulOp>(op.getOperation());
-    bool isProduct = product != nullptr;
+    int64_t run = runOf(op);
     // Whose rows are split where they are read: a unit for bytes takes as long
     // for each row, while of many rows each takes little beside the widening.
     bool inSteps =
@@ -144,9 +152,9 @@ private:
     if (!element.isF32() && together == 1 && packed.getDepth() > 1)
       return;
     auto [it, isNew] =
-        known.try_emplace({constant.getOperation(), isProduct, inSteps});
+        known.try_emplace({constant.getOperation(), run, inSteps});
     if (isNew)
-      it->second = store(constant, op, isProduct, together);
+      it->second = store(constant, op, run, together);
     if (!it->second)
       return;
     OpBuilder builder(op);
@@ -159,8 +167,8 @@ private:
   }
 
   std::optional<StoredPanels> store(mpc::ConstantOp constant,
-                                    ContractionOpInterface reader,
-                                    bool byGroups, int64_t together) {
+                                    ContractionOpInterface reader, int64_t run,
+                                    int64_t together) {
     auto type = cast<RankedTensorType>(constant.getType());
     bool isWide = type.getElementType().isF32();
     PackedAttr packed = packedOf(reader);
@@ -173,8 +181,8 @@ private:
       return std::nullopt;
     int64_t count = panels->count, depth = panels->depth,
             columns = panels->columns;
-    std::optional<NarrowForm> form = findNarrowForm(
-        panels->numbers, count, depth, columns, byGroups, together);
+    std::optional<NarrowForm> form =
+        findNarrowForm(panels->numbers, count, depth, columns, run, together);
     if (!form)
       return std::nullopt;
     // Of 16 bits only bytes are narrower, and a unit's only in steps of those.
@@ -197,8 +205,9 @@ private:
            kind != NarrowForm::Kind::Float16 && kind != NarrowForm::Kind::Int16;
   }
 
-  /// By the constant, whether products read it, and those whose rows are split.
-  std::map<std::tuple<Operation *, bool, bool>, std::optional<StoredPanels>>
+  /// By the constant, the runs in which it is read, and whether that is by
+  /// products whose rows are split.
+  std::map<std::tuple<Operation *, int64_t, bool>, std::optional<StoredPanels>>
       known;
 };
 

@@ -64,17 +64,30 @@ func.func @groups(%x: tensor<1x64xf32>) -> tensor<1x3xf32> {
   return %0 : tensor<1x3xf32>
 }
 
-// Filters have a scale per output channel in place of groups. Batches of
-// matrices stay.
+// Of a filter a group is 32 channels at one place of the window. Batches
+// of matrices stay.
 // CHECK-LABEL: func.func @filters
 // INT4-NOT: mpc.weights = {{.*}} : tensor<2x32x4xf32>
-// INT4: tensor<4x32x1x1xf32> {{.*}}mpc.weights = "int8, one scale per column"
+// INT4: tensor<4x32x1x1xf32> {{.*}}mpc.weights = "int4, groups of 32"
 func.func @filters(%x: tensor<1x32x2x2xf32>, %y: tensor<2x1x32xf32>) -> (tensor<1x4x2x2xf32>, tensor<2x1x4xf32>) {
   %w = mpc.constant dense<0.3> : tensor<4x32x1x1xf32>
   %v = mpc.constant dense<0.3> : tensor<2x32x4xf32>
   %0 = mpc.conv %x, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x32x2x2xf32>, tensor<4x32x1x1xf32>) -> tensor<1x4x2x2xf32>
   %1 = mpc.matmul %y, %v : (tensor<2x1x32xf32>, tensor<2x32x4xf32>) -> tensor<2x1x4xf32>
   return %0, %1 : tensor<1x4x2x2xf32>, tensor<2x1x4xf32>
+}
+
+// Filters of groups, and those of other numbers of channels, have a scale per
+// output channel.
+// CHECK-LABEL: func.func @channels
+// INT4: tensor<4x16x1x2xf32> {{.*}}mpc.weights = "int8, one scale per column"
+// INT4: tensor<4x32x1x1xf32> {{.*}}mpc.weights = "int8, one scale per column"
+func.func @channels(%x: tensor<1x16x2x2xf32>, %y: tensor<1x64x2x2xf32>) -> (tensor<1x4x2x1xf32>, tensor<1x4x2x2xf32>) {
+  %w = mpc.constant dense<0.3> : tensor<4x16x1x2xf32>
+  %v = mpc.constant dense<0.7> : tensor<4x32x1x1xf32>
+  %0 = mpc.conv %x, %w strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) : (tensor<1x16x2x2xf32>, tensor<4x16x1x2xf32>) -> tensor<1x4x2x1xf32>
+  %1 = mpc.conv %y, %v strides([1, 1]) pad([0, 0], [0, 0]) dilations([1, 1]) groups(2) : (tensor<1x64x2x2xf32>, tensor<4x32x1x1xf32>) -> tensor<1x4x2x2xf32>
+  return %0, %1 : tensor<1x4x2x1xf32>, tensor<1x4x2x2xf32>
 }
 
 //--- trained.mlir

@@ -130,8 +130,9 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     The type of the constant says nothing about it: mpc-narrow-panels stores
     constants in the narrowest form that holds their values, and so does it find
     these. int16, int8 and 8-bit floats have one scale per column of the product or output
-    channel, int4 one per group along the contracted extent; convs, and matmuls whose extent is no
-    multiple of the group, have int8 instead. Scales have 16
+    channel, int4 one per group along the contracted extent, of a conv of the channels at one place
+    of its window; matmuls and convs whose extent or channels are no multiple of the group, and convs of
+    groups, have int8 instead. Scales have 16
     significant bits with int8 and 8-bit floats and 8 with int4, or fewer where their products with the
     integers are to be numbers of the 16-bit type that the policy multiplies, 9 with
     int16, which is for products in f32: 4 and 8 of
