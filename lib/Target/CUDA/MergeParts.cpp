@@ -7,7 +7,8 @@
 // largest part; whole warps that a part does not have end at once, and take no
 // part in its barriers. Shared memory is that of the part which needs most,
 // scratch buffers lie one behind the other. A part that another one reads comes
-// first, in every block, each of which has memory for it.
+// first: one of a single block in every block, each of which has memory for it,
+// one of as many blocks as its reader in the block of the same number.
 //
 // After mpc-lower-teams, when each part is code of threads.
 //
@@ -128,19 +129,27 @@ private:
     return success();
   }
 
-  /// Every block runs it as a whole, and all threads stand at its barriers.
+  /// Whether each block of the kernel runs one of the part's.
+  bool isShared(const Part &part) const {
+    return part.blocks() > 1 && parts.size() == 2 &&
+           part.blocks() == parts.back().blocks();
+  }
+
+  /// Every block runs it as a whole or its share of it, and all threads stand
+  /// at its barriers.
   LogicalResult checkLead(const Part &part) const {
     if (!part.leads())
       return success();
-    bool isWhole = part.blocks() == 1 && part.scratchBytes == 0 &&
-                   llvm::all_of(parts, [&](const Part &other) {
-                     return other.threads == part.threads;
-                   });
-    return isWhole ? success()
-                   : part.function.emitOpError()
-                         << "is read by another part of its kernel and has "
-                         << part.blocks() << " blocks of " << part.threads
-                         << " threads";
+    bool fits = (part.blocks() == 1 || isShared(part)) &&
+                part.scratchBytes == 0 &&
+                llvm::all_of(parts, [&](const Part &other) {
+                  return other.threads <= part.threads;
+                });
+    return fits ? success()
+                : part.function.emitOpError()
+                      << "is read by another part of its kernel and has "
+                      << part.blocks() << " blocks of " << part.threads
+                      << " threads";
   }
 
   void makeShell() {
@@ -173,13 +182,13 @@ private:
       for (auto [number, at] : llvm::enumerate(joined(part, inputs))) {
         BlockArgument argument = part.function.getArgument(number);
         if (at < 0) {
-          // Of each block.
-          auto [known, isNew] = ownMemory.insert({at, scratch});
+          // Of all blocks together, or of each.
+          int64_t bytes = llvm::alignTo(
+              bytesOf(cast<MemRefType>(argument.getType())), kAlign);
+          auto [known, isNew] = ownMemory.insert(
+              {at, {scratch, isShared(parts.front()) ? 0 : bytes}});
           if (isNew)
-            scratch +=
-                blocks *
-                llvm::alignTo(bytesOf(cast<MemRefType>(argument.getType())),
-                              kAlign);
+            scratch += (known->second.perBlock ? blocks : 1) * bytes;
           continue;
         }
         types[at] = argument.getType();
@@ -243,11 +252,10 @@ private:
 
   /// The block's memory of what one part makes for another.
   Value viewOf(BlockArgument argument, int64_t number, IndexMath index) {
-    auto type = cast<MemRefType>(argument.getType());
-    Value shift =
-        index.add(index.mul(block, llvm::alignTo(bytesOf(type), kAlign)),
-                  ownMemory.lookup(number));
-    return memref::ViewOp::create(index.b, argument.getLoc(), type,
+    OwnMemory own = ownMemory.lookup(number);
+    Value shift = index.add(index.mul(block, own.perBlock), own.begin);
+    return memref::ViewOp::create(index.b, argument.getLoc(),
+                                  cast<MemRefType>(argument.getType()),
                                   scratchOf(kernel), shift, ValueRange());
   }
 
@@ -257,7 +265,7 @@ private:
     OpBuilder builder(kernel.getBody().front().getTerminator());
     Location loc = builder.getUnknownLoc();
     IndexMath index{builder, loc};
-    Value local = part.leads() ? index.constant(0)
+    Value local = part.leads() && !isShared(part) ? index.constant(0)
                   : firstBlock ? index.sub(block, index.constant(firstBlock))
                                : block;
     Operation *end = builder.getInsertionBlock()->getTerminator();
@@ -327,8 +335,12 @@ private:
   }
 
   ArrayRef<Part> parts;
-  /// Where in the scratch buffer what parts make for others begins.
-  llvm::SmallDenseMap<int64_t, int64_t, 4> ownMemory;
+  /// Where in the scratch buffer what a part makes for others begins, and how
+  /// much of it each block has for itself; 0: all have the same.
+  struct OwnMemory {
+    int64_t begin = 0, perBlock = 0;
+  };
+  llvm::SmallDenseMap<int64_t, OwnMemory, 4> ownMemory;
   gpu::GPUFuncOp kernel;
   /// The block's number in the grid, the thread's in the block.
   Value block, thread;

@@ -11,6 +11,8 @@
 
 #include "Emit/KernelAttributes.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
@@ -74,6 +76,7 @@ private:
   /// Of an argument of the kernel its number. What one part makes for another
   /// is -1, -2 and so on.
   static int64_t numberOf(Value value, llvm::SetVector<Value> &inside) {
+    value = behindReshapes(value);
     if (auto argument = dyn_cast<BlockArgument>(value))
       return argument.getArgNumber();
     inside.insert(value);
@@ -103,6 +106,8 @@ private:
            llvm::zip_equal(part.getArguments(), inputs))
         if (input >= 0)
           argument.setLoc(kernel.getArgument(input).getLoc());
+      if (Attribute schedule = fusion->getAttr(exe::kScheduleAttr))
+        part->setAttr(exe::kScheduleAttr, schedule);
       part->setAttr(
           kPartAttr,
           builder.getDictionaryAttr(
