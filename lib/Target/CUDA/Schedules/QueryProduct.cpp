@@ -77,6 +77,8 @@ std::optional<QueryProduct> QueryProduct::of(func::FuncOp product,
       !readsAsQuery(op, attention.getArgument(argument)))
     return std::nullopt;
   AttentionSizes sizes{AttentionProblem(op)};
+  if (given.parameters.contains("grouped"))
+    return std::nullopt;
   int64_t rows = given["rows"], rowTiles = llvm::divideCeil(sizes.length, rows);
   // A block has whole heads, and no rows of another batch.
   if (given["columns"] < sizes.width || !hasHeadsInRows(op, sizes) ||
