@@ -172,15 +172,19 @@ Value AttentionParts::shuffleXor(Value value, int64_t flip) {
       .getShuffleResult();
 }
 
+/// Elements of a tile that a thread computes before it stores the first, and
+/// copies whose addresses it has at once.
+static constexpr int64_t kComputedAtOnce = 64, kCopiesAtOnce = 16;
+
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void AttentionParts::eachChunk(const Tile &tile, int64_t lanes,
+void AttentionParts::eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
                                llvm::function_ref<void(Value, Value)> body) {
   int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow;
   int64_t threads = kernel.schedule.threads;
-  unrolled(kernel, llvm::divideCeil(chunks, threads), "i", [&](Value i) {
+  auto one = [&](Value i) {
     Value chunk = math.add(math.mul(i, threads), thread);
     OpBuilder::InsertionGuard guard(b);
     if (chunks % threads) {
@@ -192,7 +196,20 @@ void AttentionParts::eachChunk(const Tile &tile, int64_t lanes,
     Value column =
         kernel.named(math.mul(math.rem(chunk, perRow), lanes), "column");
     body(row, column);
-  });
+  };
+  int64_t each = llvm::divideCeil(chunks, threads);
+  atOnce = std::min(atOnce, each);
+  while (each % atOnce != 0)
+    --atOnce;
+  if (atOnce == each)
+    return unrolled(kernel, each, "i", one);
+  auto loop = scf::ForOp::create(b, kernel.loc, math.constant(0),
+                                 math.constant(each), math.constant(atOnce));
+  loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
+  Value first = kernel.named(loop.getInductionVar(), "first");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  unrolled(kernel, atOnce, "i", [&](Value i) { one(math.add(first, i)); });
 }
 
 int64_t AttentionParts::rowsOf(const Tile &tile) const {
@@ -252,12 +269,15 @@ LogicalResult AttentionParts::fill(const Tile &tile) {
   int64_t bytes = std::max(element.getIntOrFloatBitWidth(),
                            stored.getIntOrFloatBitWidth()) /
                   8;
-  int64_t lanes = view ? vectorWidth(*view, tile.tensor, 16 / bytes) : 1;
+  int64_t lanes = view ? vectorWidth(*view, tile.tensor, 16 / bytes)
+                       : alignedRunOf(tile.tensor, 16 / bytes);
   while (tile.columns % lanes)
     lanes /= 2;
   Type type = lanesOf(stored, lanes);
   LogicalResult status = success();
-  eachChunk(tile, lanes, [&](Value row, Value column) {
+  // What is computed on its way has its registers until it is stored.
+  int64_t atOnce = view ? tile.rows * tile.columns : kComputedAtOnce / lanes;
+  eachChunk(tile, lanes, atOnce, [&](Value row, Value column) {
     SmallVector<Value> to(tile.at);
     to.append({row, column});
     auto read = [&]() -> Value {
@@ -269,7 +289,7 @@ LogicalResult AttentionParts::fill(const Tile &tile) {
         value = emitter.load(flatMemory(*view), element, placeIn(*view, from),
                              lanes);
       } else {
-        FailureOr<Value> emitted = emitter.emit(tile.tensor, from, 1);
+        FailureOr<Value> emitted = emitter.emit(tile.tensor, from, lanes);
         if (failed(emitted)) {
           status = failure();
           return arith::ConstantOp::create(b, kernel.loc, type,
@@ -326,7 +346,7 @@ void AttentionParts::copyAsync(const Tile &tile) {
   int64_t bytes = asyncBytes(tile.tensor);
   int64_t rows = rowsOf(tile);
   int64_t lanes = bytes / elementBytesOf(tile.tensor);
-  eachChunk(tile, lanes, [&](Value row, Value column) {
+  eachChunk(tile, lanes, kCopiesAtOnce, [&](Value row, Value column) {
     SmallVector<Value> to(tile.at);
     to.append({row, column});
     Value valid, sourceRow = math.add(tile.firstRow, row);

@@ -176,8 +176,8 @@ private:
   /// Rows of the operand, or of a group.
   int64_t rowsOf(const Tile &tile) const;
   /// The chunks of a tile, spread over the threads: `body(row, column)` of
-  /// each.
-  void eachChunk(const Tile &tile, int64_t lanes,
+  /// each, up to `atOnce` of a thread unrolled.
+  void eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
                  llvm::function_ref<void(mlir::Value, mlir::Value)> body);
   /// Whether a chunk at row and column lies inside; null where all do.
   mlir::Value isInside(const Tile &tile, mlir::Value row, mlir::Value column);
