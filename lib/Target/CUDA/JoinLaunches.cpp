@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AloneKernel.h"
+#include "FusionKernel.h"
 #include "Schedules/QueryProduct.h"
 
 #include "mpc/Analysis/Fusion/FusionMovement.h"
@@ -51,6 +52,12 @@ static constexpr size_t kMostKernels = 8, kMostBuffers = 128;
 /// Beside kernels that take this many times as long as a launch, none is worth
 /// the attempt.
 static constexpr double kMostLaunches = 8;
+
+/// Cycles until a block knows that others are done and has what they left, in
+/// all and for each of them, and seconds that a small kernel takes beside the
+/// cost of its launch (RecurrencePlan.cpp).
+static constexpr double kMeeting = 2100, kMeetingOfBlock = 4,
+                        kKernelSeconds = 1e-6;
 
 namespace {
 
@@ -131,11 +138,19 @@ private:
       return behindReshapes(value).getDefiningOp() == fusions[maker];
     });
     unsigned argument = input - fusions[reader].getInputs().begin();
-    std::optional<Schedule> tiles = tilesToLead(*first, *second, argument);
-    if (tiles)
-      fusions[maker]->setAttr(exe::kScheduleAttr,
-                              tiles->toAttribute(function.getContext()));
-    return tiles.has_value();
+    FusionOp fusion = fusions[maker];
+    auto as = [&](LeadKind kind) {
+      fusion->setAttr(kLeadAttr, StringAttr::get(function.getContext(),
+                                                 stringifyLead(kind)));
+      return true;
+    };
+    if (std::optional<Schedule> tiles =
+            tilesToLead(*first, *second, argument)) {
+      fusion->setAttr(exe::kScheduleAttr,
+                      tiles->toAttribute(function.getContext()));
+      return as(LeadKind::tile);
+    }
+    return mayAwait(*first, *second) && as(LeadKind::before);
   }
 
   /// Who reads `result` as it is or under other shapes.
@@ -178,6 +193,23 @@ private:
         !runAtOnce({FusionKind::contraction, product->schedule}, reader))
       return std::nullopt;
     return product->schedule;
+  }
+
+  /// Whether the blocks of `reader` are to wait beside those of `maker`, an
+  /// attention: one launch and what a kernel takes to begin and end against an
+  /// atomic of each block and some looks at the second-level cache.
+  bool mayAwait(const AloneKernel &maker, const AloneKernel &reader) const {
+    if (maker.schedule.family != "attention")
+      return false;
+    BlockNeeds needs;
+    needs.add(maker);
+    needs.add(reader);
+    double meeting =
+        (kMeeting + kMeetingOfBlock * double(maker.blocks())) / machine.clock;
+    return needs.fit(architecture) &&
+           maker.blocks() + reader.blocks() <=
+               needs.resident(machine) * machine.multiprocessors &&
+           meeting < architecture.target().launchSeconds() + kKernelSeconds;
   }
 
   /// Whether all blocks of `reader` run at once where each runs blocks of

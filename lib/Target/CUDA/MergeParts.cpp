@@ -8,11 +8,15 @@
 // part in its barriers. Shared memory is that of the part which needs most,
 // scratch buffers lie one behind the other. A part that another one reads comes
 // first: one of a single block in every block, each of which has memory for it,
-// one of as many blocks as its reader in the block of the same number.
+// one of as many blocks as its reader in the block of the same number. Or the
+// blocks of its reader wait for it (HandOver.h).
 //
 // After mpc-lower-teams, when each part is code of threads.
 //
 //===----------------------------------------------------------------------===//
+
+#include "FusionKernel.h"
+#include "HandOver.h"
 
 #include "Emit/Description.h"
 #include "Emit/KernelAttributes.h"
@@ -20,6 +24,7 @@
 
 #include "Target/Kernel/IndexMath.h"
 
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,10 +83,15 @@ struct Part {
     unsigned last = function.getFunctionType().getNumInputs() - 1;
     return scratchBytes ? Value(function.getArgument(last)) : Value();
   }
-  /// Whether another part reads what this one makes.
-  bool leads() const {
-    return llvm::any_of(outputs, [](int64_t output) { return output < 0; });
+  /// How another part reads what this one makes, where one does.
+  std::optional<LeadKind> lead() const {
+    if (llvm::none_of(outputs, [](int64_t output) { return output < 0; }))
+      return std::nullopt;
+    auto kind = attribute.getAs<StringAttr>("lead");
+    return kind ? symbolizeLead(kind.getValue()) : LeadKind::whole;
   }
+  /// Whether blocks of its reader run it.
+  bool leads() const { return lead() && *lead() != LeadKind::before; }
   int64_t blocks() const {
     return int64_t(grid[0]) * int64_t(grid[1]) * int64_t(grid[2]);
   }
@@ -129,22 +139,22 @@ private:
     return success();
   }
 
-  /// Whether each block of the kernel runs one of the part's.
-  bool isShared(const Part &part) const {
-    return part.blocks() > 1 && parts.size() == 2 &&
-           part.blocks() == parts.back().blocks();
-  }
-
   /// Every block runs it as a whole or its share of it, and all threads stand
-  /// at its barriers.
+  /// at its barriers; or the blocks of one part wait for it.
   LogicalResult checkLead(const Part &part) const {
-    if (!part.leads())
+    std::optional<LeadKind> lead = part.lead();
+    if (!lead)
       return success();
-    bool fits = (part.blocks() == 1 || isShared(part)) &&
-                part.scratchBytes == 0 &&
-                llvm::all_of(parts, [&](const Part &other) {
-                  return other.threads <= part.threads;
-                });
+    bool fits = parts.size() == 2 && &part == &parts.front();
+    if (lead == LeadKind::whole)
+      fits = part.blocks() == 1;
+    else if (lead == LeadKind::tile)
+      fits &= part.blocks() == parts.back().blocks();
+    if (lead != LeadKind::before)
+      fits &=
+          part.scratchBytes == 0 && llvm::all_of(parts, [&](const Part &other) {
+            return other.threads <= part.threads;
+          });
     return fits ? success()
                 : part.function.emitOpError()
                       << "is read by another part of its kernel and has "
@@ -176,6 +186,7 @@ private:
         description +=
             (description.empty() ? "" : "\n\n") + text.getValue().str();
     }
+    std::optional<LeadKind> lead = parts.front().lead();
     SmallVector<Type> types(inputs + outputs);
     SmallVector<Location> places(inputs + outputs, builder.getUnknownLoc());
     for (const Part &part : parts)
@@ -186,7 +197,7 @@ private:
           int64_t bytes = llvm::alignTo(
               bytesOf(cast<MemRefType>(argument.getType())), kAlign);
           auto [known, isNew] = ownMemory.insert(
-              {at, {scratch, isShared(parts.front()) ? 0 : bytes}});
+              {at, {scratch, lead == LeadKind::whole ? bytes : 0}});
           if (isNew)
             scratch += (known->second.perBlock ? blocks : 1) * bytes;
           continue;
@@ -194,6 +205,9 @@ private:
         types[at] = argument.getType();
         places[at] = argument.getLoc();
       }
+    int64_t counters = scratch;
+    if (lead == LeadKind::before)
+      scratch += llvm::alignTo(HandOver::kBytes, kAlign);
     if (scratch) {
       types.push_back(MemRefType::get({scratch}, builder.getI8Type()));
       places.push_back(NameLoc::get(builder.getStringAttr("scratch")));
@@ -221,8 +235,16 @@ private:
     OpBuilder inside = OpBuilder::atBlockEnd(&body);
     auto terminator = gpu::ReturnOp::create(inside, kernel.getLoc());
     inside.setInsertionPoint(terminator);
+    scratchMemory = scratchOf(kernel);
     GpuBody own = bodyAt(inside);
-    block = own.block();
+    if (lead == LeadKind::before) {
+      IndexMath index{inside, kernel.getLoc()};
+      handOver = index.view(scratchMemory, counters, HandOver::kBytes / 4,
+                            inside.getI32Type());
+      block = handOverAt(own).drawTicket();
+    } else {
+      block = own.block();
+    }
     thread = own.thread();
     blockThreads = threads;
     numInputs = inputs;
@@ -237,8 +259,12 @@ private:
   }
 
   GpuBody bodyAt(OpBuilder builder) {
-    return {kernel, builder, builder.getUnknownLoc(), scratchOf(kernel),
+    return {kernel, builder, builder.getUnknownLoc(), scratchMemory,
             /*firstBlock=*/0};
+  }
+
+  HandOver handOverAt(GpuBody &body) {
+    return {body, handOver, parts.front().blocks(), parts.back().blocks()};
   }
 
   /// Which arguments of the kernel those of the part are; what parts make for
@@ -256,7 +282,7 @@ private:
     Value shift = index.add(index.mul(block, own.perBlock), own.begin);
     return memref::ViewOp::create(index.b, argument.getLoc(),
                                   cast<MemRefType>(argument.getType()),
-                                  scratchOf(kernel), shift, ValueRange());
+                                  scratchMemory, shift, ValueRange());
   }
 
   /// Moves the part's body into the blocks behind `firstBlock`, into all of
@@ -265,7 +291,7 @@ private:
     OpBuilder builder(kernel.getBody().front().getTerminator());
     Location loc = builder.getUnknownLoc();
     IndexMath index{builder, loc};
-    Value local = part.leads() && !isShared(part) ? index.constant(0)
+    Value local = part.leads() && part.blocks() == 1 ? index.constant(0)
                   : firstBlock ? index.sub(block, index.constant(firstBlock))
                                : block;
     Operation *end = builder.getInsertionBlock()->getTerminator();
@@ -281,6 +307,20 @@ private:
       auto branch = scf::IfOp::create(builder, loc, isOwn);
       builder.setInsertionPointToStart(branch.thenBlock());
       end = branch.thenBlock()->getTerminator();
+      if (handOver) {
+        GpuBody own = bodyAt(builder);
+        if (part.lead())
+          own.builder.setInsertionPoint(end);
+        HandOver hand = handOverAt(own);
+        if (part.lead()) {
+          hand.publish();
+          end = &branch.thenBlock()->front();
+          builder.setInsertionPoint(end);
+        } else {
+          hand.await();
+          builder.setInsertionPoint(end);
+        }
+      }
     }
 
     // Numbers that the remainder keeps small are known to be so.
@@ -305,7 +345,7 @@ private:
         IndexMath shift{before, view.getLoc()};
         view.getByteShiftMutable().assign(
             shift.add(view.getByteShift(), scratchOffset));
-        view.getSourceMutable().assign(scratchOf(kernel));
+        view.getSourceMutable().assign(scratchMemory);
       }
     int64_t offset = numberOf(part.function, kDynamicSharedAttr);
     for (BlockArgument array : part.function.getWorkgroupAttributions()) {
@@ -345,7 +385,9 @@ private:
   /// The block's number in the grid, the thread's in the block.
   Value block, thread;
   int64_t blockThreads = 0, numInputs = 0;
-  Value sharedMemory;
+  Value sharedMemory, scratchMemory;
+  /// The counters of a part that another one waits for; null: there is none.
+  Value handOver;
 };
 
 struct MergePartsPass : mpc::impl::MergePartsPassBase<MergePartsPass> {

@@ -27,6 +27,25 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
+StringRef mpc::stringifyLead(LeadKind kind) {
+  switch (kind) {
+  case LeadKind::whole:
+    return "whole";
+  case LeadKind::tile:
+    return "tile";
+  case LeadKind::before:
+    return "before";
+  }
+  llvm_unreachable("unknown kind of lead");
+}
+
+std::optional<LeadKind> mpc::symbolizeLead(StringRef name) {
+  for (LeadKind kind : {LeadKind::whole, LeadKind::tile, LeadKind::before})
+    if (name == stringifyLead(kind))
+      return kind;
+  return std::nullopt;
+}
+
 func::FuncOp mpc::kernelOf(FusionOp fusion, StringRef name,
                            OpBuilder &builder) {
   OpBuilder::InsertionGuard guard(builder);
@@ -108,14 +127,13 @@ private:
           argument.setLoc(kernel.getArgument(input).getLoc());
       if (Attribute schedule = fusion->getAttr(exe::kScheduleAttr))
         part->setAttr(exe::kScheduleAttr, schedule);
-      part->setAttr(
-          kPartAttr,
-          builder.getDictionaryAttr(
-              {builder.getNamedAttr("kernel", kernel.getNameAttr()),
-               builder.getNamedAttr("inputs",
-                                    builder.getDenseI64ArrayAttr(inputs)),
-               builder.getNamedAttr("outputs",
-                                    builder.getDenseI64ArrayAttr(outputs))}));
+      NamedAttrList entries;
+      entries.set("kernel", kernel.getNameAttr());
+      entries.set("inputs", builder.getDenseI64ArrayAttr(inputs));
+      entries.set("outputs", builder.getDenseI64ArrayAttr(outputs));
+      if (Attribute lead = fusion->getAttr(kLeadAttr))
+        entries.set("lead", lead);
+      part->setAttr(kPartAttr, entries.getDictionary(builder.getContext()));
     }
   }
 };

@@ -211,3 +211,50 @@ module attributes {exe.target = #exe.target<"cuda:sm_90a">} {
     return %2 : tensor<2x32x64xf32>
   }
 }
+
+// -----
+
+// Blocks of the product that alone reads attention wait beside its blocks, where all run at once.
+// CHECK-LABEL: func.func @waits(
+// CHECK-NEXT: %[[BOTH:.*]] = mpc.fusion kind(attention) name("attend_out")
+// CHECK-NEXT: %[[Y:.*]] = mpc.fusion kind(attention) name("attend") {{.*}} attributes {mpc.lead = "before"}
+// CHECK: %[[ROWS:.*]] = mpc.reshape %[[Y]] : tensor<2x32x2x64xbf16> to tensor<2x32x128xbf16>
+// CHECK: mpc.fusion kind(contraction) name("out") (%{{.*}} = %[[ROWS]] :
+// CHECK: return %[[BOTH]]
+
+// Not where a sequence has more rows than that.
+// CHECK-LABEL: func.func @has_many_rows(
+// CHECK: name("attend") {{.*}} {
+// CHECK: name("out") {{.*}} {
+// CHECK: return
+module attributes {exe.target = #exe.target<"cuda:sm_90a">} {
+  func.func @waits(%q: tensor<2x2x32x64xbf16>, %k: tensor<2x2x72x64xbf16>, %v: tensor<2x2x72x64xbf16>, %w: tensor<128x128xbf16>) -> tensor<2x32x128xf32> {
+    %0 = mpc.fusion kind(attention) name("attend") (%a = %q : tensor<2x2x32x64xbf16>, %b = %k : tensor<2x2x72x64xbf16>, %c = %v : tensor<2x2x72x64xbf16>) -> tensor<2x32x2x64xbf16> {
+      %y = mpc.attention %a, %b, %c scale(0.125) : (tensor<2x2x32x64xbf16>, tensor<2x2x72x64xbf16>, tensor<2x2x72x64xbf16>) -> tensor<2x2x32x64xf32>
+      %n = mpc.cast %y : tensor<2x2x32x64xf32> to tensor<2x2x32x64xbf16>
+      %t = mpc.transpose %n [0, 2, 1, 3] : tensor<2x2x32x64xbf16> to tensor<2x32x2x64xbf16>
+      mpc.yield %t : tensor<2x32x2x64xbf16>
+    }
+    %1 = mpc.reshape %0 : tensor<2x32x2x64xbf16> to tensor<2x32x128xbf16>
+    %2 = mpc.fusion kind(contraction) name("out") (%a = %1 : tensor<2x32x128xbf16>, %b = %w : tensor<128x128xbf16>) -> tensor<2x32x128xf32> {
+      %p = mpc.matmul %a, %b : (tensor<2x32x128xbf16>, tensor<128x128xbf16>) -> tensor<2x32x128xf32>
+      mpc.yield %p : tensor<2x32x128xf32>
+    }
+    return %2 : tensor<2x32x128xf32>
+  }
+
+  func.func @has_many_rows(%q: tensor<2x2x8192x64xbf16>, %k: tensor<2x2x72x64xbf16>, %v: tensor<2x2x72x64xbf16>, %w: tensor<128x128xbf16>) -> tensor<2x8192x128xf32> {
+    %0 = mpc.fusion kind(attention) name("attend") (%a = %q : tensor<2x2x8192x64xbf16>, %b = %k : tensor<2x2x72x64xbf16>, %c = %v : tensor<2x2x72x64xbf16>) -> tensor<2x8192x2x64xbf16> {
+      %y = mpc.attention %a, %b, %c scale(0.125) : (tensor<2x2x8192x64xbf16>, tensor<2x2x72x64xbf16>, tensor<2x2x72x64xbf16>) -> tensor<2x2x8192x64xf32>
+      %n = mpc.cast %y : tensor<2x2x8192x64xf32> to tensor<2x2x8192x64xbf16>
+      %t = mpc.transpose %n [0, 2, 1, 3] : tensor<2x2x8192x64xbf16> to tensor<2x8192x2x64xbf16>
+      mpc.yield %t : tensor<2x8192x2x64xbf16>
+    }
+    %1 = mpc.reshape %0 : tensor<2x8192x2x64xbf16> to tensor<2x8192x128xbf16>
+    %2 = mpc.fusion kind(contraction) name("out") (%a = %1 : tensor<2x8192x128xbf16>, %b = %w : tensor<128x128xbf16>) -> tensor<2x8192x128xf32> {
+      %p = mpc.matmul %a, %b : (tensor<2x8192x128xbf16>, tensor<128x128xbf16>) -> tensor<2x8192x128xf32>
+      mpc.yield %p : tensor<2x8192x128xf32>
+    }
+    return %2 : tensor<2x8192x128xf32>
+  }
+}
