@@ -464,8 +464,10 @@ SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
       break;
     bool isMovement =
         isa<TransposeOp>(reader) && mayStoreThrough(reader, group);
-    if (kernels.mapsResults)
-      isMovement |= isa<SliceOp>(reader) && keepsLastDimension(reader);
+    if (auto slice = dyn_cast<SliceOp>(reader); slice && kernels.mapsResults)
+      isMovement = keepsLastDimension(reader) &&
+                   llvm::all_of(slice.getStrideValues(),
+                                [](int64_t stride) { return stride == 1; });
     bool isReshape = kernels.mapsResults && isa<ReshapeOp>(reader);
     if (!(isMovement && !owner->isLoose) && !isReshape)
       break;

@@ -145,6 +145,29 @@ void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
                         cost.ofOperand(group, source, /*index=*/0)});
 }
 
+/// Whether `op` reads more than one result of the group's anchor, at once or
+/// through ops of the group. A recurrent layer has them at different times.
+static bool mixesResults(const FusionGraph &graph, Operation *op,
+                         FusionGroup *group) {
+  SmallPtrSet<Operation *, 8> seen;
+  SmallVector<Value> pending(op->getOperands());
+  Value found;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation *source = value.getDefiningOp();
+    if (!source || graph.groupOf(source) != group)
+      continue;
+    if (source == group->anchor) {
+      if (found && found != value)
+        return true;
+      found = value;
+    } else if (seen.insert(source).second) {
+      llvm::append_range(pending, source->getOperands());
+    }
+  }
+  return false;
+}
+
 /// Elementwise ops of the group's shape that read its results, and what
 /// computes their other operands: elementwise ops of that shape, and index maps
 /// and conversions of any, where nothing else reads them.
@@ -172,6 +195,8 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
           reader->ops.size() == 1 && isElementwise(user) &&
           shapeOf(user->getResult(0)) == group->shape &&
           !isForReduction(user, group) && !isFull(group, reader) &&
+          !(group->kind == FusionKind::recurrence &&
+            mixesResults(graph, user, group)) &&
           seen.insert(reader).second)
         candidates.push_back({FusionStep::Epilogue, group, reader, Value(),
                               cost.ofMerge(group, reader)});

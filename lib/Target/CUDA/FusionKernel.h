@@ -13,6 +13,17 @@
 
 namespace mpc {
 
+/// How a kernel of several runs what one of its parts makes for another: each
+/// block all of it; or the block of the same number, which makes what that
+/// block reads; or before the blocks of the other, which wait.
+enum class LeadKind { whole, tile, before };
+
+/// Of the part that makes, its name; none: whole.
+inline constexpr llvm::StringLiteral kLeadAttr = "mpc.lead";
+
+llvm::StringRef stringifyLead(LeadKind kind);
+std::optional<LeadKind> symbolizeLead(llvm::StringRef name);
+
 /// A kernel that does what `fusion` does, where `builder` stands.
 mlir::func::FuncOp kernelOf(FusionOp fusion, llvm::StringRef name,
                             mlir::OpBuilder &builder);

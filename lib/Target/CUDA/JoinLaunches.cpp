@@ -5,18 +5,20 @@
 // Kernels of a small model leave most of a GPU idle, and each costs a launch.
 // Those that do not wait for each other become fusions inside one fusion, whose
 // blocks are theirs side by side (mpc-part-kernels, mpc-merge-parts). A kernel
-// of one block that one other kernel alone waits for leads that: every block of
-// the other computes it for itself.
+// that one other kernel alone waits for leads that where it has one block,
+// which every block of the other computes for itself, or where each of its
+// blocks makes what one of the other reads (QueryProduct.h).
 //
 // After all that decides what a kernel is, so that their grids are known;
 // before mpc-plan, which has to keep alive what all of them read.
 //
 //===----------------------------------------------------------------------===//
 
-#include "CudaMachine.h"
+#include "AloneKernel.h"
 #include "FusionKernel.h"
-#include "Schedules/Schedule.h"
+#include "Schedules/QueryProduct.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/SideBySide.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -51,18 +53,13 @@ static constexpr size_t kMostKernels = 8, kMostBuffers = 128;
 /// the attempt.
 static constexpr double kMostLaunches = 8;
 
-/// Registers of a thread, whose code is not there yet: a product's sums and
-/// fragments beside its addresses, what other kernels take at most.
-static constexpr int64_t kAddressRegisters = 56, kRegistersOfSum = 2,
-                         kOtherRegisters = 128;
+/// Cycles until a block knows that others are done and has what they left, in
+/// all and for each of them, and seconds that a small kernel takes beside the
+/// cost of its launch (RecurrencePlan.cpp).
+static constexpr double kMeeting = 2100, kMeetingOfBlock = 4,
+                        kKernelSeconds = 1e-6;
 
 namespace {
-
-/// How one kernel would run by itself.
-struct Alone {
-  Schedule schedule;
-  int64_t registers = kOtherRegisters;
-};
 
 class Launches {
 public:
@@ -106,13 +103,14 @@ public:
     return fusions.size() - groups.size();
   }
 
-  /// Puts kernels of one block into their only readers. Returns how many.
+  /// Puts kernels into their only readers, whose blocks run them first. Returns
+  /// how many.
   int64_t lead() {
     SmallVector<bool> isTaken(fusions.size(), false);
     int64_t count = 0;
     for (unsigned reader = 0; reader < fusions.size(); ++reader)
       for (unsigned maker : ordered[reader].reads) {
-        if (isTaken[maker] || isTaken[reader] || !mayLead(maker, reader))
+        if (isTaken[maker] || isTaken[reader] || !putBefore(maker, reader))
           continue;
         isTaken[maker] = isTaken[reader] = true;
         combine({maker, reader}, fusions[reader]);
@@ -122,36 +120,106 @@ public:
   }
 
 private:
-  /// Whether the blocks of `reader` may compute `maker` each for itself, for
-  /// less than a launch costs.
-  bool mayLead(unsigned maker, unsigned reader) {
+  /// Whether the blocks of `reader` are to run `maker` first; gives that the
+  /// schedule for it.
+  bool putBefore(unsigned maker, unsigned reader) {
     if (!ordered[maker].mayJoin || !ordered[reader].mayJoin)
       return false;
     for (Value result : fusions[maker].getOutputs())
-      for (Operation *user : result.getUsers())
+      for (Operation *user : readersOf(result))
         if (user != fusions[reader])
           return false;
-    const Alone *first = aloneOf(maker), *second = aloneOf(reader);
-    if (!first || !second || blocksOf(*first) != 1 ||
-        first->schedule.scratchBytes != 0 ||
-        first->schedule.threads != second->schedule.threads)
+    const AloneKernel *first = aloneOf(maker), *second = aloneOf(reader);
+    if (!first || !second)
       return false;
-    int64_t threads = first->schedule.threads, blocks = blocksOf(*second),
-            shared = std::max(first->schedule.sharedBytes,
-                              second->schedule.sharedBytes),
-            registers = std::max(first->registers, second->registers);
-    // A wave of blocks computes it once, at the same time.
-    return shared + CudaTarget::kPlainSharedBytes <=
-               architecture.sharedBytesPerBlock() &&
-           blocks <= residentBlocks(threads, registers, shared) *
-                         machine.multiprocessors &&
-           secondsOf(fusions[maker]) * double(blocks) <
+    if (mayLead(*first, *second, secondsOf(fusions[maker])))
+      return true;
+    auto input = llvm::find_if(fusions[reader].getInputs(), [&](Value value) {
+      return behindReshapes(value).getDefiningOp() == fusions[maker];
+    });
+    unsigned argument = input - fusions[reader].getInputs().begin();
+    FusionOp fusion = fusions[maker];
+    auto as = [&](LeadKind kind) {
+      fusion->setAttr(kLeadAttr, StringAttr::get(function.getContext(),
+                                                 stringifyLead(kind)));
+      return true;
+    };
+    if (std::optional<Schedule> tiles =
+            tilesToLead(*first, *second, argument)) {
+      fusion->setAttr(exe::kScheduleAttr,
+                      tiles->toAttribute(function.getContext()));
+      return as(LeadKind::tile);
+    }
+    return mayAwait(*first, *second) && as(LeadKind::before);
+  }
+
+  /// Who reads `result` as it is or under other shapes.
+  static SmallVector<Operation *> readersOf(Value result) {
+    SmallVector<Operation *> readers(result.getUsers());
+    for (size_t i = 0; i < readers.size();)
+      if (auto reshape = dyn_cast<ReshapeOp>(readers[i])) {
+        readers.erase(readers.begin() + i);
+        llvm::append_range(readers, reshape.getResult().getUsers());
+      } else {
+        ++i;
+      }
+    return readers;
+  }
+
+  /// Whether the blocks of `reader` may compute `maker` each for itself, for
+  /// less than a launch costs.
+  bool mayLead(const AloneKernel &maker, const AloneKernel &reader,
+               double seconds) const {
+    return maker.blocks() == 1 && maker.schedule.scratchBytes == 0 &&
+           maker.schedule.threads == reader.schedule.threads &&
+           runAtOnce(maker, reader) &&
+           seconds * double(reader.blocks()) <
                architecture.target().launchSeconds();
   }
 
-  static int64_t blocksOf(const Alone &part) {
-    return part.schedule.blocks[0] * part.schedule.blocks[1] *
-           part.schedule.blocks[2];
+  /// The schedule by which each block of `maker` makes what one of `reader`
+  /// reads as argument number `argument`, where that takes no longer than by
+  /// itself and the launch.
+  std::optional<Schedule> tilesToLead(const AloneKernel &maker,
+                                      const AloneKernel &reader,
+                                      unsigned argument) const {
+    if (maker.schedule.family != "gemm" ||
+        reader.schedule.family != "attention")
+      return std::nullopt;
+    std::optional<QueryProduct> product = QueryProduct::of(
+        maker.kernel, reader.kernel, argument, reader.schedule, architecture);
+    if (!product ||
+        product->extraSeconds > architecture.target().launchSeconds() ||
+        !runAtOnce({FusionKind::contraction, product->schedule}, reader))
+      return std::nullopt;
+    return product->schedule;
+  }
+
+  /// Whether the blocks of `reader` are to wait beside those of `maker`, an
+  /// attention: one launch and what a kernel takes to begin and end against an
+  /// atomic of each block and some looks at the second-level cache.
+  bool mayAwait(const AloneKernel &maker, const AloneKernel &reader) const {
+    if (maker.schedule.family != "attention")
+      return false;
+    BlockNeeds needs;
+    needs.add(maker);
+    needs.add(reader);
+    double meeting =
+        (kMeeting + kMeetingOfBlock * double(maker.blocks())) / machine.clock;
+    return needs.fit(architecture) &&
+           maker.blocks() + reader.blocks() <=
+               needs.resident(machine) * machine.multiprocessors &&
+           meeting < architecture.target().launchSeconds() + kKernelSeconds;
+  }
+
+  /// Whether all blocks of `reader` run at once where each runs blocks of
+  /// `maker` as well.
+  bool runAtOnce(const AloneKernel &maker, const AloneKernel &reader) const {
+    BlockNeeds needs;
+    needs.add(maker);
+    needs.add(reader);
+    return needs.fit(architecture) &&
+           reader.blocks() <= needs.resident(machine) * machine.multiprocessors;
   }
 
   void findReads(Block &block) {
@@ -195,46 +263,11 @@ private:
   }
 
   /// How the kernel runs by itself; null where it has to.
-  const Alone *aloneOf(unsigned number) {
-    std::optional<std::optional<Alone>> &known = alone[number];
+  const AloneKernel *aloneOf(unsigned number) {
+    std::optional<std::optional<AloneKernel>> &known = alone[number];
     if (!known)
-      known = makeAlone(fusions[number]);
+      known.emplace(AloneKernel::of(fusions[number], architecture));
     return *known ? &**known : nullptr;
-  }
-
-  std::optional<Alone> makeAlone(FusionOp fusion) {
-    // A kernel of that body, in a module that tells the target.
-    auto parent = function->getParentOfType<ModuleOp>();
-    OpBuilder builder(function.getContext());
-    OwningOpRef<ModuleOp> module = ModuleOp::create(fusion.getLoc());
-    (*module)->setDiscardableAttrs(parent->getDiscardableAttrDictionary());
-    builder.setInsertionPointToEnd(module->getBody());
-    func::FuncOp kernel = kernelOf(fusion, "alone", builder);
-    for (const auto &family : kernelFamilies()) {
-      std::optional<Schedule> schedule = family->schedule(kernel, architecture);
-      if (!schedule)
-        continue;
-      schedule->family = family->name().str();
-      // Blocks that wait for each other need the machine, and so do updates.
-      if (schedule->isCooperative() || family->name() == "update" ||
-          family->name() == "check" || schedule->threads % 32 != 0)
-        return std::nullopt;
-      return Alone{*schedule, registersOf(fusion.getKind(), *schedule)};
-    }
-    return std::nullopt;
-  }
-
-  static int64_t registersOf(FusionKind kind, const Schedule &schedule) {
-    if (kind == FusionKind::attention)
-      return CudaMachine::kThreadRegisters;
-    auto rows = schedule.parameters.find("tile_m");
-    auto columns = schedule.parameters.find("tile_n");
-    if (rows == schedule.parameters.end() ||
-        columns == schedule.parameters.end())
-      return kOtherRegisters;
-    int64_t sums = rows->second * columns->second / schedule.threads;
-    return std::min(kAddressRegisters + kRegistersOfSum * sums,
-                    CudaMachine::kThreadRegisters);
   }
 
   double secondsOf(FusionOp fusion) const {
@@ -243,13 +276,6 @@ private:
                                               fusion->getResultTypes()))
       bytes += byteCount(type);
     return double(bytes) / architecture.target().bytesPerSecond();
-  }
-
-  /// Blocks that a multiprocessor has at once.
-  int64_t residentBlocks(int64_t threads, int64_t registers,
-                         int64_t shared) const {
-    registers = std::min(registers, CudaMachine::kRegisters / threads);
-    return machine.residentBlocks(threads, registers, shared);
   }
 
   /// Whether one launch of all takes no longer than one after another: all
@@ -271,34 +297,31 @@ private:
     if (buffers > kMostBuffers ||
         other > kMostLaunches * architecture.target().launchSeconds())
       return false;
-    SmallVector<const Alone *> parts;
-    int64_t threads = 0, shared = 0, registers = 0, blocks = 0;
+    SmallVector<const AloneKernel *> parts;
+    BlockNeeds needs;
+    int64_t blocks = 0;
     for (unsigned number : numbers) {
-      const Alone *part = aloneOf(number);
+      const AloneKernel *part = aloneOf(number);
       if (!part)
         return false;
       parts.push_back(part);
-      threads = std::max(threads, part->schedule.threads);
-      shared = std::max(shared, part->schedule.sharedBytes);
-      registers = std::max(registers, part->registers);
-      blocks += blocksOf(*part);
+      needs.add(*part);
+      blocks += part->blocks();
     }
-    // Static arrays become parts of the dynamic memory.
-    if (shared + CudaTarget::kPlainSharedBytes >
-        architecture.sharedBytesPerBlock())
-      return false;
     // Of a block's registers each thread has its share.
-    if (llvm::any_of(parts, [&](const Alone *part) {
-          return threads > std::max(part->schedule.threads,
-                                    CudaMachine::kRegisters / part->registers);
+    if (!needs.fit(architecture) ||
+        llvm::any_of(parts, [&](const AloneKernel *part) {
+          return needs.threads >
+                 std::max(part->schedule.threads,
+                          CudaMachine::kRegisters / part->registers);
         }))
       return false;
-    int64_t resident = residentBlocks(threads, registers, shared);
+    int64_t resident = needs.resident(machine);
     return blocks <= resident * machine.multiprocessors ||
-           llvm::all_of(parts, [&](const Alone *part) {
-             return resident >= residentBlocks(part->schedule.threads,
-                                               part->registers,
-                                               part->schedule.sharedBytes);
+           llvm::all_of(parts, [&](const AloneKernel *part) {
+             BlockNeeds own;
+             own.add(*part);
+             return resident >= own.resident(machine);
            });
   }
 
@@ -312,7 +335,8 @@ private:
     op->moveBefore(terminator);
   }
 
-  /// Makes one fusion of a group's in front of `place`.
+  /// Makes one fusion of a group's in front of `place`, with the reshapes
+  /// between them.
   void combine(ArrayRef<unsigned> group, Operation *place) {
     llvm::SmallSetVector<Value, 8> inputs;
     SmallVector<Type> types;
@@ -322,7 +346,7 @@ private:
     for (unsigned number : group) {
       FusionOp fusion = fusions[number];
       for (Value input : fusion.getInputs())
-        if (!llvm::is_contained(made, input))
+        if (!llvm::is_contained(made, behindReshapes(input)))
           inputs.insert(input);
       llvm::append_range(made, fusion->getResults());
       for (Value result : fusion.getOutputs())
@@ -345,6 +369,8 @@ private:
     builder.setInsertionPointToEnd(&body);
     SmallVector<Value> results;
     for (unsigned number : group) {
+      for (Value input : fusions[number].getInputs())
+        shapeInside(input, mapping, builder);
       auto part = cast<FusionOp>(builder.clone(*fusions[number], mapping));
       for (auto [own, result] :
            llvm::zip_equal(fusions[number].getOutputs(), part.getOutputs()))
@@ -358,14 +384,33 @@ private:
         if (leaves(result, group))
           result.replaceAllUsesWith(*next++);
     // Readers before what they read.
-    for (unsigned number : llvm::reverse(group))
+    for (unsigned number : llvm::reverse(group)) {
+      for (Value result : fusions[number].getOutputs())
+        eraseReshapes(result);
       fusions[number].erase();
+    }
+  }
+
+  /// Repeats the reshapes between `value` and what `mapping` knows.
+  static void shapeInside(Value value, IRMapping &mapping, OpBuilder &builder) {
+    auto reshape = value.getDefiningOp<ReshapeOp>();
+    if (!reshape || mapping.contains(value))
+      return;
+    shapeInside(reshape.getInput(), mapping, builder);
+    builder.clone(*reshape, mapping);
+  }
+
+  static void eraseReshapes(Value value) {
+    for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
+      eraseReshapes(user->getResult(0));
+      user->erase();
+    }
   }
 
   /// Whether the result is not one that the group's own kernels alone read.
   bool leaves(Value result, ArrayRef<unsigned> group) const {
-    return result.use_empty() ||
-           llvm::any_of(result.getUsers(), [&](Operation *user) {
+    SmallVector<Operation *> readers = readersOf(result);
+    return readers.empty() || llvm::any_of(readers, [&](Operation *user) {
              auto found = numbers.find(user);
              return found == numbers.end() ||
                     !llvm::is_contained(group, found->second);
@@ -378,7 +423,7 @@ private:
   SmallVector<FusionOp> fusions;
   llvm::DenseMap<Operation *, unsigned> numbers;
   SmallVector<OrderedLaunch> ordered;
-  std::vector<std::optional<std::optional<Alone>>> alone;
+  std::vector<std::optional<std::optional<AloneKernel>>> alone;
   llvm::SmallPtrSet<Operation *, 32> placed;
 };
 

@@ -7,11 +7,16 @@
 // largest part; whole warps that a part does not have end at once, and take no
 // part in its barriers. Shared memory is that of the part which needs most,
 // scratch buffers lie one behind the other. A part that another one reads comes
-// first, in every block, each of which has memory for it.
+// first: one of a single block in every block, each of which has memory for it,
+// one of as many blocks as its reader in the block of the same number. Or the
+// blocks of its reader wait for it (HandOver.h).
 //
 // After mpc-lower-teams, when each part is code of threads.
 //
 //===----------------------------------------------------------------------===//
+
+#include "FusionKernel.h"
+#include "HandOver.h"
 
 #include "Emit/Description.h"
 #include "Emit/KernelAttributes.h"
@@ -19,6 +24,7 @@
 
 #include "Target/Kernel/IndexMath.h"
 
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -77,10 +83,15 @@ struct Part {
     unsigned last = function.getFunctionType().getNumInputs() - 1;
     return scratchBytes ? Value(function.getArgument(last)) : Value();
   }
-  /// Whether another part reads what this one makes.
-  bool leads() const {
-    return llvm::any_of(outputs, [](int64_t output) { return output < 0; });
+  /// How another part reads what this one makes, where one does.
+  std::optional<LeadKind> lead() const {
+    if (llvm::none_of(outputs, [](int64_t output) { return output < 0; }))
+      return std::nullopt;
+    auto kind = attribute.getAs<StringAttr>("lead");
+    return kind ? symbolizeLead(kind.getValue()) : LeadKind::whole;
   }
+  /// Whether blocks of its reader run it.
+  bool leads() const { return lead() && *lead() != LeadKind::before; }
   int64_t blocks() const {
     return int64_t(grid[0]) * int64_t(grid[1]) * int64_t(grid[2]);
   }
@@ -128,19 +139,27 @@ private:
     return success();
   }
 
-  /// Every block runs it as a whole, and all threads stand at its barriers.
+  /// Every block runs it as a whole or its share of it, and all threads stand
+  /// at its barriers; or the blocks of one part wait for it.
   LogicalResult checkLead(const Part &part) const {
-    if (!part.leads())
+    std::optional<LeadKind> lead = part.lead();
+    if (!lead)
       return success();
-    bool isWhole = part.blocks() == 1 && part.scratchBytes == 0 &&
-                   llvm::all_of(parts, [&](const Part &other) {
-                     return other.threads == part.threads;
-                   });
-    return isWhole ? success()
-                   : part.function.emitOpError()
-                         << "is read by another part of its kernel and has "
-                         << part.blocks() << " blocks of " << part.threads
-                         << " threads";
+    bool fits = parts.size() == 2 && &part == &parts.front();
+    if (lead == LeadKind::whole)
+      fits = part.blocks() == 1;
+    else if (lead == LeadKind::tile)
+      fits &= part.blocks() == parts.back().blocks();
+    if (lead != LeadKind::before)
+      fits &=
+          part.scratchBytes == 0 && llvm::all_of(parts, [&](const Part &other) {
+            return other.threads <= part.threads;
+          });
+    return fits ? success()
+                : part.function.emitOpError()
+                      << "is read by another part of its kernel and has "
+                      << part.blocks() << " blocks of " << part.threads
+                      << " threads";
   }
 
   void makeShell() {
@@ -167,24 +186,28 @@ private:
         description +=
             (description.empty() ? "" : "\n\n") + text.getValue().str();
     }
+    std::optional<LeadKind> lead = parts.front().lead();
     SmallVector<Type> types(inputs + outputs);
     SmallVector<Location> places(inputs + outputs, builder.getUnknownLoc());
     for (const Part &part : parts)
       for (auto [number, at] : llvm::enumerate(joined(part, inputs))) {
         BlockArgument argument = part.function.getArgument(number);
         if (at < 0) {
-          // Of each block.
-          auto [known, isNew] = ownMemory.insert({at, scratch});
+          // Of all blocks together, or of each.
+          int64_t bytes = llvm::alignTo(
+              bytesOf(cast<MemRefType>(argument.getType())), kAlign);
+          auto [known, isNew] = ownMemory.insert(
+              {at, {scratch, lead == LeadKind::whole ? bytes : 0}});
           if (isNew)
-            scratch +=
-                blocks *
-                llvm::alignTo(bytesOf(cast<MemRefType>(argument.getType())),
-                              kAlign);
+            scratch += (known->second.perBlock ? blocks : 1) * bytes;
           continue;
         }
         types[at] = argument.getType();
         places[at] = argument.getLoc();
       }
+    int64_t counters = scratch;
+    if (lead == LeadKind::before)
+      scratch += llvm::alignTo(HandOver::kBytes, kAlign);
     if (scratch) {
       types.push_back(MemRefType::get({scratch}, builder.getI8Type()));
       places.push_back(NameLoc::get(builder.getStringAttr("scratch")));
@@ -212,8 +235,16 @@ private:
     OpBuilder inside = OpBuilder::atBlockEnd(&body);
     auto terminator = gpu::ReturnOp::create(inside, kernel.getLoc());
     inside.setInsertionPoint(terminator);
+    scratchMemory = scratchOf(kernel);
     GpuBody own = bodyAt(inside);
-    block = own.block();
+    if (lead == LeadKind::before) {
+      IndexMath index{inside, kernel.getLoc()};
+      handOver = index.view(scratchMemory, counters, HandOver::kBytes / 4,
+                            inside.getI32Type());
+      block = handOverAt(own).drawTicket();
+    } else {
+      block = own.block();
+    }
     thread = own.thread();
     blockThreads = threads;
     numInputs = inputs;
@@ -228,8 +259,12 @@ private:
   }
 
   GpuBody bodyAt(OpBuilder builder) {
-    return {kernel, builder, builder.getUnknownLoc(), scratchOf(kernel),
+    return {kernel, builder, builder.getUnknownLoc(), scratchMemory,
             /*firstBlock=*/0};
+  }
+
+  HandOver handOverAt(GpuBody &body) {
+    return {body, handOver, parts.front().blocks(), parts.back().blocks()};
   }
 
   /// Which arguments of the kernel those of the part are; what parts make for
@@ -243,12 +278,11 @@ private:
 
   /// The block's memory of what one part makes for another.
   Value viewOf(BlockArgument argument, int64_t number, IndexMath index) {
-    auto type = cast<MemRefType>(argument.getType());
-    Value shift =
-        index.add(index.mul(block, llvm::alignTo(bytesOf(type), kAlign)),
-                  ownMemory.lookup(number));
-    return memref::ViewOp::create(index.b, argument.getLoc(), type,
-                                  scratchOf(kernel), shift, ValueRange());
+    OwnMemory own = ownMemory.lookup(number);
+    Value shift = index.add(index.mul(block, own.perBlock), own.begin);
+    return memref::ViewOp::create(index.b, argument.getLoc(),
+                                  cast<MemRefType>(argument.getType()),
+                                  scratchMemory, shift, ValueRange());
   }
 
   /// Moves the part's body into the blocks behind `firstBlock`, into all of
@@ -257,7 +291,7 @@ private:
     OpBuilder builder(kernel.getBody().front().getTerminator());
     Location loc = builder.getUnknownLoc();
     IndexMath index{builder, loc};
-    Value local = part.leads() ? index.constant(0)
+    Value local = part.leads() && part.blocks() == 1 ? index.constant(0)
                   : firstBlock ? index.sub(block, index.constant(firstBlock))
                                : block;
     Operation *end = builder.getInsertionBlock()->getTerminator();
@@ -273,6 +307,20 @@ private:
       auto branch = scf::IfOp::create(builder, loc, isOwn);
       builder.setInsertionPointToStart(branch.thenBlock());
       end = branch.thenBlock()->getTerminator();
+      if (handOver) {
+        GpuBody own = bodyAt(builder);
+        if (part.lead())
+          own.builder.setInsertionPoint(end);
+        HandOver hand = handOverAt(own);
+        if (part.lead()) {
+          hand.publish();
+          end = &branch.thenBlock()->front();
+          builder.setInsertionPoint(end);
+        } else {
+          hand.await();
+          builder.setInsertionPoint(end);
+        }
+      }
     }
 
     // Numbers that the remainder keeps small are known to be so.
@@ -297,7 +345,7 @@ private:
         IndexMath shift{before, view.getLoc()};
         view.getByteShiftMutable().assign(
             shift.add(view.getByteShift(), scratchOffset));
-        view.getSourceMutable().assign(scratchOf(kernel));
+        view.getSourceMutable().assign(scratchMemory);
       }
     int64_t offset = numberOf(part.function, kDynamicSharedAttr);
     for (BlockArgument array : part.function.getWorkgroupAttributions()) {
@@ -327,13 +375,19 @@ private:
   }
 
   ArrayRef<Part> parts;
-  /// Where in the scratch buffer what parts make for others begins.
-  llvm::SmallDenseMap<int64_t, int64_t, 4> ownMemory;
+  /// Where in the scratch buffer what a part makes for others begins, and how
+  /// much of it each block has for itself; 0: all have the same.
+  struct OwnMemory {
+    int64_t begin = 0, perBlock = 0;
+  };
+  llvm::SmallDenseMap<int64_t, OwnMemory, 4> ownMemory;
   gpu::GPUFuncOp kernel;
   /// The block's number in the grid, the thread's in the block.
   Value block, thread;
   int64_t blockThreads = 0, numInputs = 0;
-  Value sharedMemory;
+  Value sharedMemory, scratchMemory;
+  /// The counters of a part that another one waits for; null: there is none.
+  Value handOver;
 };
 
 struct MergePartsPass : mpc::impl::MergePartsPassBase<MergePartsPass> {

@@ -11,6 +11,8 @@
 
 #include "Emit/KernelAttributes.h"
 
+#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
@@ -24,6 +26,25 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+
+StringRef mpc::stringifyLead(LeadKind kind) {
+  switch (kind) {
+  case LeadKind::whole:
+    return "whole";
+  case LeadKind::tile:
+    return "tile";
+  case LeadKind::before:
+    return "before";
+  }
+  llvm_unreachable("unknown kind of lead");
+}
+
+std::optional<LeadKind> mpc::symbolizeLead(StringRef name) {
+  for (LeadKind kind : {LeadKind::whole, LeadKind::tile, LeadKind::before})
+    if (name == stringifyLead(kind))
+      return kind;
+  return std::nullopt;
+}
 
 func::FuncOp mpc::kernelOf(FusionOp fusion, StringRef name,
                            OpBuilder &builder) {
@@ -74,6 +95,7 @@ private:
   /// Of an argument of the kernel its number. What one part makes for another
   /// is -1, -2 and so on.
   static int64_t numberOf(Value value, llvm::SetVector<Value> &inside) {
+    value = behindReshapes(value);
     if (auto argument = dyn_cast<BlockArgument>(value))
       return argument.getArgNumber();
     inside.insert(value);
@@ -103,14 +125,15 @@ private:
            llvm::zip_equal(part.getArguments(), inputs))
         if (input >= 0)
           argument.setLoc(kernel.getArgument(input).getLoc());
-      part->setAttr(
-          kPartAttr,
-          builder.getDictionaryAttr(
-              {builder.getNamedAttr("kernel", kernel.getNameAttr()),
-               builder.getNamedAttr("inputs",
-                                    builder.getDenseI64ArrayAttr(inputs)),
-               builder.getNamedAttr("outputs",
-                                    builder.getDenseI64ArrayAttr(outputs))}));
+      if (Attribute schedule = fusion->getAttr(exe::kScheduleAttr))
+        part->setAttr(exe::kScheduleAttr, schedule);
+      NamedAttrList entries;
+      entries.set("kernel", kernel.getNameAttr());
+      entries.set("inputs", builder.getDenseI64ArrayAttr(inputs));
+      entries.set("outputs", builder.getDenseI64ArrayAttr(outputs));
+      if (Attribute lead = fusion->getAttr(kLeadAttr))
+        entries.set("lead", lead);
+      part->setAttr(kPartAttr, entries.getDictionary(builder.getContext()));
     }
   }
 };

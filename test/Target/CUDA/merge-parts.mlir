@@ -124,3 +124,111 @@ gpu.module @kernels {
     gpu.return
   }
 }
+
+// -----
+
+// Of a part of as many blocks as its reader has each block runs the one of its number, into memory of all; then
+// the warps that the reader does not have end.
+// CHECK-LABEL: gpu.func @shared(
+// CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<2x4xf32>, %[[SCRATCH:.*]]: memref<128xi8>)
+// CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
+// CHECK: %[[BLOCK:.*]] = gpu.block_id x
+// CHECK: %[[OWN:.*]] = memref.view %[[SCRATCH]][%c0{{.*}}][] : memref<128xi8> to memref<8xf32>
+// CHECK: memref.load %[[X]][%[[BLOCK]]]
+// CHECK: memref.store %{{.*}}, %[[OWN]][%[[BLOCK]]]
+// CHECK-NEXT: gpu.barrier
+// CHECK: %[[FEW:.*]] = arith.cmpi ult, %{{.*}}, %c32
+// CHECK: arith.andi %{{.*}}, %[[FEW]]
+// CHECK: %[[SAME:.*]] = memref.view %[[SCRATCH]][%c0{{.*}}][] : memref<128xi8> to memref<2x4xf32>
+// CHECK: memref.load %[[SAME]]
+// CHECK: memref.store %{{.*}}, %[[Z]]
+gpu.module @kernels {
+  gpu.func @shared_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: 0>, kernel = "shared", lead = "tile", outputs = array<i64: -1>}} {
+    %at = gpu.block_id x
+    %a = memref.load %x[%at] : memref<8xf32>
+    memref.store %a, %y[%at] : memref<8xf32>
+    gpu.return
+  }
+  gpu.func @shared_part1(%y: memref<2x4xf32>, %z: memref<2x4xf32>) kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: -1>, kernel = "shared", outputs = array<i64: 0>}} {
+    %c0 = arith.constant 0 : index
+    %at = gpu.block_id x
+    %a = memref.load %y[%c0, %at] : memref<2x4xf32>
+    memref.store %a, %z[%c0, %at] : memref<2x4xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+// Not where the reader has more threads, which would not stand at the first part's barriers.
+gpu.module @kernels {
+  // expected-error @below {{is read by another part of its kernel and has 4 blocks of 32 threads}}
+  gpu.func @few_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: 0>, kernel = "few", lead = "tile", outputs = array<i64: -1>}} {
+    gpu.return
+  }
+  gpu.func @few_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: -1>, kernel = "few", outputs = array<i64: 0>}} {
+    gpu.return
+  }
+}
+
+// -----
+
+// The blocks of a part that waits have tickets behind those of the part that it waits for; its threads may be more,
+// and the last of its blocks to go on sets the counters back.
+// CHECK-LABEL: gpu.func @waits(
+// CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<8xf32>, %[[SCRATCH:.*]]: memref<256xi8>)
+// CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 6, 1, 1>
+// CHECK: %[[COUNTERS:.*]] = memref.view %[[SCRATCH]][%c128{{.*}}][] : memref<256xi8> to memref<3xi32>
+// CHECK: memref.atomic_rmw addi %c1_i32{{.*}}, %[[COUNTERS]][%c0
+// CHECK: gpu.barrier
+// CHECK: %[[TICKET:.*]] = arith.index_cast
+// CHECK: %[[MAKES:.*]] = arith.cmpi ult, %[[TICKET]], %c2
+// CHECK: %[[FEW:.*]] = arith.cmpi ult, %{{.*}}, %c32
+// CHECK: %[[BOTH:.*]] = arith.andi %[[MAKES]], %[[FEW]]
+// CHECK: scf.if %[[BOTH]] {
+// CHECK:   memref.load %[[X]][%[[TICKET]]]
+// CHECK:   memref.store
+// CHECK-NEXT: cuda.fence
+// CHECK-NEXT: gpu.barrier
+// CHECK:   memref.atomic_rmw addi %c1_i32{{.*}}, %[[COUNTERS]][%c1
+// CHECK: }
+// CHECK: %[[LOCAL:.*]] = arith.subi %[[TICKET]], %c2
+// CHECK: %[[READS:.*]] = arith.cmpi ult, %[[LOCAL]], %c4
+// CHECK: scf.if %[[READS]] {
+// CHECK:   scf.while
+// CHECK:     %[[DONE:.*]] = memref.atomic_rmw addi %c0_i32{{.*}}, %[[COUNTERS]][%c1
+// CHECK:     arith.cmpi slt, %[[DONE]], %c2_i32
+// CHECK:   cuda.fence
+// CHECK:   memref.atomic_rmw addi %c1_i32{{.*}}, %[[COUNTERS]][%c2
+// CHECK:   gpu.barrier
+// CHECK-NEXT: cuda.fence
+// CHECK:   arith.cmpi eq, %{{.*}}, %c3_i32
+// CHECK-COUNT-3: memref.store %c0_i32{{.*}}, %[[COUNTERS]]
+// CHECK:   memref.store %{{.*}}, %[[Z]][%[[LOCAL]]]
+gpu.module @kernels {
+  gpu.func @waits_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 2, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: 0>, kernel = "waits", lead = "before", outputs = array<i64: -1>}} {
+    %at = gpu.block_id x
+    %a = memref.load %x[%at] : memref<8xf32>
+    memref.store %a, %y[%at] : memref<8xf32>
+    gpu.return
+  }
+  gpu.func @waits_part1(%y: memref<8xf32>, %z: memref<8xf32>) kernel
+      attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
+                  mpc.part = {inputs = array<i64: -1>, kernel = "waits", outputs = array<i64: 0>}} {
+    %c0 = arith.constant 0 : index
+    %at = gpu.block_id x
+    %a = memref.load %y[%c0] : memref<8xf32>
+    memref.store %a, %z[%at] : memref<8xf32>
+    gpu.return
+  }
+}

@@ -46,3 +46,23 @@ func.func private @led(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kerne
   }
   return %1 : tensor<4xf32>
 }
+
+// Reshapes between parts are none, and a schedule that a fusion has is its kernel's.
+// CHECK: func.func private @shaped_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.part = {inputs = array<i64: 0>, kernel = "shaped", lead = "tile", outputs = array<i64: -1>}
+// CHECK-SAME: mpc.schedule = {family = "map"}
+// CHECK: func.func private @shaped_part1(%{{.*}}: tensor<2x2xf32>) -> tensor<2x2xf32>
+// CHECK-SAME: mpc.part = {inputs = array<i64: -1>, kernel = "shaped", outputs = array<i64: 0>}
+// CHECK-NOT: mpc.schedule
+func.func private @shaped(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> attributes {mpc.lead = "tile", mpc.schedule = {family = "map"}} {
+    %r = mpc.relu %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  %1 = mpc.reshape %0 : tensor<4xf32> to tensor<2x2xf32>
+  %2 = mpc.fusion kind(elementwise) name("b") (%a = %1 : tensor<2x2xf32>) -> tensor<2x2xf32> {
+    %r = mpc.exp %a : tensor<2x2xf32>
+    mpc.yield %r : tensor<2x2xf32>
+  }
+  return %2 : tensor<2x2xf32>
+}

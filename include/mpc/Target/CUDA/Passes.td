@@ -31,10 +31,15 @@ def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
     by themselves, by what the schedules of mpc-schedule-kernels take of a multiprocessor.
 
     A fusion of one block that one other alone reads stands inside one with that, which
-    reads it there: each block of the reader computes it first.
+    reads it there: each block of the reader computes it first. So does a product whose
+    result is the query of one attention and nothing else: it gets a schedule
+    (`mpc.schedule`) by which each of its blocks makes what the block of that number of
+    attention reads. An attention whose blocks all run at once with those of the only
+    kernel that reads it stands beside that, whose blocks wait. `mpc.lead` of the fusion
+    that makes says which (`tile`, `before`).
 
     Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions,
-    some inside others, one level deep.
+    some inside others, one level deep, reshapes between those that lead and their readers.
     Numerics: none.
     Left alone: kernels of updates and checks, those whose blocks wait for each other,
     what replaces an argument of the function, and long kernels beside long ones.
@@ -56,7 +61,9 @@ def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel of its
     own. `mpc.part` names the kernel, and which of its arguments and results are the
-    part's; what one fusion makes for another alone is -1, -2 and so on in both.
+    part's; what one fusion makes for another alone is -1, -2 and so on in both, whatever
+    its shape. A schedule that a fusion has becomes its kernel's, its `mpc.lead` an entry of
+    `mpc.part`.
 
     ```mlir
     func.func private @k(%x: ..., %y: ...) -> (..., ...) attributes {mpc.kernel_kind = ...} {
@@ -153,7 +160,10 @@ def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
   let description = [{
     `gpu.func`s whose `mpc.part` names one kernel become the branches of that kernel. The
     grids of the parts stand one behind the other, a block has the threads and the shared
-    memory of the part that needs most of them.
+    memory of the part that needs most of them. A part that another one reads comes first
+    in every block, as a whole where it has one block, with `lead = "tile"` the block of the
+    same number; with `lead = "before"` its blocks come before those of the other, which wait
+    for all of them.
 
     Contract in: after mpc-lower-teams. Contract out: no part is left.
     Numerics: none.
@@ -161,8 +171,8 @@ def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
     Executed example: test/Target/CUDA/merge-parts.mlir.
   }];
   let dependentDialects = [
-    "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
+    "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
   ];
 }
 

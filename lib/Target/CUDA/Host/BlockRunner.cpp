@@ -162,13 +162,13 @@ void BlockRunner::runThread(void *argument) {
     thread->fiber.suspend();
 }
 
-/// Warps that end as a whole before their first barrier take no part in the
-/// block's: as on a GPU, where barriers wait for threads that have not ended.
+/// Warps that have ended as a whole take no part in barriers any more: as on a
+/// GPU, where these wait for threads that have not ended.
 void BlockRunner::leave(const Thread &thread) {
   int first = thread.where.number / kWarpSize * kWarpSize,
       end = std::min(first + kWarpSize, count);
   for (int i = first; i < end; ++i)
-    if (current->threads[i].state != State::Ended || current->threads[i].met)
+    if (current->threads[i].state != State::Ended)
       return;
   current->absent += end - first;
   if (current->arrived > 0 && current->arrived == count - current->absent)
@@ -204,7 +204,6 @@ void BlockRunner::startBlock(LiveBlock &started, int number) {
     thread.openProducts.clear();
     thread.productGroups.clear();
     thread.warpStep = 0;
-    thread.met = false;
     // Tops at one distance from each other would share a few cache sets.
     size_t shift = thread.where.number * 192 % 4096;
     thread.fiber.start(stacks.stack(firstStack + thread.where.number),
@@ -373,7 +372,6 @@ void BlockRunner::fillTable() {
     Thread &mine = *runner.running;
     mine.condition = condition;
     mine.line = line;
-    mine.met = true;
     for (const Thread &other : block.threads)
       if (other.state == State::AtBarrier) {
         if (other.line != line)

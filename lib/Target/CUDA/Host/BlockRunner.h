@@ -73,8 +73,6 @@ private:
     const void *key = nullptr;
     int expected = 0;
     bool condition = false;
-    /// Whether it has come to a barrier of the block.
-    bool met = false;
     uint32_t warpStep = 0;
     std::vector<Copy> openCopies;
     std::deque<std::vector<Copy>> copyGroups;
@@ -102,7 +100,7 @@ private:
     size_t arenaUsed = 0, sharedBytes = 0;
     std::vector<SharedArray> sharedArrays;
     int arrived = 0, barrierResult = 0;
-    /// Threads of warps that ended before they came to a barrier.
+    /// Threads of warps that have ended.
     int absent = 0;
     bool ended = false;
     /// The counter at which it waits for other blocks; null: it does not.

@@ -13,10 +13,13 @@
 using namespace mlir;
 using namespace mpc;
 
+/// The most rows that a tile has.
+static constexpr int64_t kGroupRows = 64, kGroupRowsOfDouble = 32;
+
 /// Blocks of one grid; a block per row tile, piece of columns and head.
 static int64_t countBlocks(const AttentionSizes &sizes, int64_t rows,
                            int64_t columns) {
-  return sizes.heads * llvm::divideCeil(sizes.length, rows) *
+  return sizes.groups() * llvm::divideCeil(sizes.groupRows(), rows) *
          llvm::divideCeil(sizes.width, columns);
 }
 
@@ -30,7 +33,7 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes,
   int64_t lanes = isDouble ? 2 : 4, groups = schedule.threads / 8;
   int64_t rowsPerThread = std::min<int64_t>(
       isDouble ? 2 : 4,
-      llvm::PowerOf2Ceil(llvm::divideCeil(sizes.length, groups)));
+      llvm::PowerOf2Ceil(llvm::divideCeil(sizes.groupRows(), groups)));
   int64_t rows = groups * rowsPerThread, keys = 32;
   int64_t depth = std::clamp<int64_t>(llvm::alignTo(sizes.depth, lanes), lanes,
                                       isDouble ? 32 : 64);
@@ -101,7 +104,7 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
   // Beside the sums, wide values leave no room for the query.
   bool keepsQuery = depth <= 128 && depth + columns <= (isTf32 ? 256 : 320);
   int64_t tileBytes = stages * keys * (depth + columns + 2 * skew) * bytes;
-  int64_t warps = std::min<int64_t>(4, llvm::divideCeil(sizes.length, 16));
+  int64_t warps = std::min<int64_t>(4, llvm::divideCeil(sizes.groupRows(), 16));
   auto sharedBytes = [&] {
     int64_t queryBytes = 16 * warps * (depth + skew) * bytes;
     int64_t resultBytes = 16 * warps * (columns + 8) * 4;
@@ -109,10 +112,12 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                                : tileBytes + queryBytes,
                     resultBytes);
   };
-  // Few heads: smaller blocks reach more multiprocessors.
-  while (warps > 1 && (sharedBytes() > target.sharedBytesPerBlock() ||
-                       2 * countBlocks(sizes, 16 * warps, columns) <=
-                           target.multiprocessors()))
+  // Few heads: smaller blocks reach more multiprocessors. Those of a group
+  // would read its keys again.
+  while (warps > 1 &&
+         (sharedBytes() > target.sharedBytesPerBlock() ||
+          (sizes.grouped == 1 && 2 * countBlocks(sizes, 16 * warps, columns) <=
+                                     target.multiprocessors())))
     warps = llvm::divideCeil(warps, 2);
   if (sharedBytes() > target.sharedBytesPerBlock())
     return std::nullopt;
@@ -147,10 +152,17 @@ public:
     if (!op || elementCount(op.getResult()) == 0)
       return std::nullopt;
     AttentionSizes sizes{AttentionProblem(op)};
-    if (std::optional<Schedule> schedule =
-            scheduleMma(kernel, op, sizes, target))
-      return schedule;
-    return scheduleFma(op, sizes, target);
+    // Keys are read once for all heads of few queries.
+    bool isDouble = attentionSumType(op.getQuery()).isF64();
+    if (sizes.share() * sizes.length <=
+        (isDouble ? kGroupRowsOfDouble : kGroupRows))
+      sizes.grouped = sizes.share();
+    std::optional<Schedule> schedule = scheduleMma(kernel, op, sizes, target);
+    if (!schedule)
+      schedule = scheduleFma(op, sizes, target);
+    if (sizes.grouped > 1)
+      schedule->parameters["grouped"] = sizes.grouped;
+    return schedule;
   }
 
   LogicalResult emit(GpuKernel &kernel) const override {

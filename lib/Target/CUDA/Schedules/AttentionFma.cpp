@@ -76,8 +76,11 @@ private:
   }
   LogicalResult fill(Value tensor, ValueRange leading, Value row, Value column,
                      Value memory, int64_t tileRows, int64_t tileColumns) {
-    return a.fill(
-        {tensor, leading, row, column, memory, {}, tileRows, tileColumns});
+    AttentionKernel::Tile tile{tensor, leading, row,      column,
+                               memory, {},      tileRows, tileColumns};
+    tile.ofGroup =
+        a.sizes.grouped > 1 && tensor == a.op.getQuery() && memory == query;
+    return a.fill(tile);
   }
 
   GpuKernel &k;
@@ -279,7 +282,7 @@ LogicalResult FmaAttention::emitResults(KeyPart &part) {
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
       body();
     };
-    ifInside(math.less(row, a.sizes.length), [&] {
+    ifInside(math.less(row, a.sizes.groupRows()), [&] {
       if (part.isShared())
         k.within(math.less(member, 1),
                  [&] { part.leaveRow(rowOf(i), a.load(largest, i), sum); });

@@ -86,14 +86,17 @@ AttentionParts::AttentionParts(GpuKernel &kernel,
 
 AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
     : AttentionParts(kernel, AttentionProblem(op)), op(op),
-      results(kernel.kernel, op) {}
+      results(kernel.kernel, op) {
+  if (kernel.schedule.parameters.contains("grouped"))
+    sizes.grouped = kernel.schedule["grouped"];
+}
 
 //===----------------------------------------------------------------------===//
 // Places
 //===----------------------------------------------------------------------===//
 
 void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
-  int64_t rowTiles = llvm::divideCeil(sizes.length, rows);
+  int64_t rowTiles = llvm::divideCeil(sizes.groupRows(), rows);
   int64_t columnTiles = llvm::divideCeil(sizes.width, columns);
   int64_t parts = kernel.schedule["parts"];
   tile = kernel.block();
@@ -103,7 +106,7 @@ void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
     tile = kernel.named(math.div(tile, parts), "tile");
   }
   SmallVector<Value> place =
-      math.delinearize(tile, {sizes.heads, columnTiles, rowTiles});
+      math.delinearize(tile, {sizes.groups(), columnTiles, rowTiles});
   // Later rows look at more keys: they begin first.
   if (problem.causal && rowTiles > 1)
     place[2] = math.sub(math.constant(rowTiles - 1), place[2]);
@@ -125,14 +128,29 @@ SmallVector<Value> AttentionParts::headAt(Value number,
 }
 
 void AttentionParts::placeHead(Value number) {
+  if (sizes.grouped > 1) {
+    keyHead = headAt(number, sizes.keyHeads);
+    head = keyHead;
+    head.back() = math.mul(keyHead.back(), sizes.grouped);
+    return;
+  }
   head = headAt(number, sizes.queryHeads);
   keyHead = head;
   if (int64_t share = sizes.share(); share > 1)
     keyHead.back() = kernel.named(math.div(head.back(), share), "key_head");
 }
 
+std::pair<SmallVector<Value>, Value> AttentionParts::placeInGroup(Value row) {
+  SmallVector<Value> at(head);
+  if (sizes.grouped == 1)
+    return {at, row};
+  at.back() = math.add(at.back(), math.div(row, sizes.length));
+  return {at, math.rem(row, sizes.length)};
+}
+
 Value AttentionParts::keyEnd(Value rowEnd) {
-  if (!problem.causal)
+  // The last row of any head looks at all of them.
+  if (!problem.causal || sizes.grouped > 1)
     return math.constant(sizes.positions);
   // Row s keeps t <= s + T - S.
   Value last = math.min(rowEnd, sizes.length);
@@ -154,15 +172,19 @@ Value AttentionParts::shuffleXor(Value value, int64_t flip) {
       .getShuffleResult();
 }
 
+/// Elements of a tile that a thread computes before it stores the first, and
+/// copies whose addresses it has at once.
+static constexpr int64_t kComputedAtOnce = 64, kCopiesAtOnce = 16;
+
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void AttentionParts::eachChunk(const Tile &tile, int64_t lanes,
+void AttentionParts::eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
                                llvm::function_ref<void(Value, Value)> body) {
   int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow;
   int64_t threads = kernel.schedule.threads;
-  unrolled(kernel, llvm::divideCeil(chunks, threads), "i", [&](Value i) {
+  auto one = [&](Value i) {
     Value chunk = math.add(math.mul(i, threads), thread);
     OpBuilder::InsertionGuard guard(b);
     if (chunks % threads) {
@@ -174,12 +196,41 @@ void AttentionParts::eachChunk(const Tile &tile, int64_t lanes,
     Value column =
         kernel.named(math.mul(math.rem(chunk, perRow), lanes), "column");
     body(row, column);
-  });
+  };
+  int64_t each = llvm::divideCeil(chunks, threads);
+  atOnce = std::min(atOnce, each);
+  while (each % atOnce != 0)
+    --atOnce;
+  if (atOnce == each)
+    return unrolled(kernel, each, "i", one);
+  auto loop = scf::ForOp::create(b, kernel.loc, math.constant(0),
+                                 math.constant(each), math.constant(atOnce));
+  loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
+  Value first = kernel.named(loop.getInductionVar(), "first");
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  unrolled(kernel, atOnce, "i", [&](Value i) { one(math.add(first, i)); });
+}
+
+int64_t AttentionParts::rowsOf(const Tile &tile) const {
+  if (tile.ofGroup)
+    return sizes.groupRows();
+  auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
+  return shape[shape.size() - 2];
+}
+
+SmallVector<Value> AttentionParts::sourceOf(const Tile &tile, Value row,
+                                            Value column) {
+  SmallVector<Value> at(tile.leading);
+  if (tile.ofGroup)
+    std::tie(at, row) = placeInGroup(row);
+  at.append({row, math.add(tile.firstColumn, column)});
+  return at;
 }
 
 Value AttentionParts::isInside(const Tile &tile, Value row, Value column) {
   auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
-  int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  int64_t rows = rowsOf(tile), columns = shape.back();
   Value inside;
   if (rows % tile.rows || rows == 0)
     inside = math.less(math.add(tile.firstRow, row), rows);
@@ -218,24 +269,27 @@ LogicalResult AttentionParts::fill(const Tile &tile) {
   int64_t bytes = std::max(element.getIntOrFloatBitWidth(),
                            stored.getIntOrFloatBitWidth()) /
                   8;
-  int64_t lanes = view ? vectorWidth(*view, tile.tensor, 16 / bytes) : 1;
+  int64_t lanes = view ? vectorWidth(*view, tile.tensor, 16 / bytes)
+                       : alignedRunOf(tile.tensor, 16 / bytes);
   while (tile.columns % lanes)
     lanes /= 2;
   Type type = lanesOf(stored, lanes);
   LogicalResult status = success();
-  eachChunk(tile, lanes, [&](Value row, Value column) {
-    SmallVector<Value> from(tile.leading), to(tile.at);
-    from.append(
-        {math.add(tile.firstRow, row), math.add(tile.firstColumn, column)});
+  // What is computed on its way has its registers until it is stored.
+  int64_t atOnce = view ? tile.rows * tile.columns : kComputedAtOnce / lanes;
+  eachChunk(tile, lanes, atOnce, [&](Value row, Value column) {
+    SmallVector<Value> to(tile.at);
     to.append({row, column});
     auto read = [&]() -> Value {
+      SmallVector<Value> from =
+          sourceOf(tile, math.add(tile.firstRow, row), column);
       ElementEmitter emitter = makeEmitter();
       Value value;
       if (view) {
         value = emitter.load(flatMemory(*view), element, placeIn(*view, from),
                              lanes);
       } else {
-        FailureOr<Value> emitted = emitter.emit(tile.tensor, from, 1);
+        FailureOr<Value> emitted = emitter.emit(tile.tensor, from, lanes);
         if (failed(emitted)) {
           status = failure();
           return arith::ConstantOp::create(b, kernel.loc, type,
@@ -290,11 +344,10 @@ int64_t AttentionParts::asyncBytes(Value tensor) {
 void AttentionParts::copyAsync(const Tile &tile) {
   std::optional<StridedView> view = StridedView::of(tile.tensor);
   int64_t bytes = asyncBytes(tile.tensor);
-  auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
-  int64_t rows = shape[shape.size() - 2];
+  int64_t rows = rowsOf(tile);
   int64_t lanes = bytes / elementBytesOf(tile.tensor);
-  eachChunk(tile, lanes, [&](Value row, Value column) {
-    SmallVector<Value> from(tile.leading), to(tile.at);
+  eachChunk(tile, lanes, kCopiesAtOnce, [&](Value row, Value column) {
+    SmallVector<Value> to(tile.at);
     to.append({row, column});
     Value valid, sourceRow = math.add(tile.firstRow, row);
     if (Value inside = isInside(tile, row, column)) {
@@ -303,7 +356,7 @@ void AttentionParts::copyAsync(const Tile &tile) {
                             values.integer(i32, 0));
       sourceRow = math.min(sourceRow, rows - 1);
     }
-    from.append({sourceRow, math.add(tile.firstColumn, column)});
+    SmallVector<Value> from = sourceOf(tile, sourceRow, column);
     cuda::CopyAsyncOp::create(b, kernel.loc, tile.memory, to, flatMemory(*view),
                               placeIn(*view, from), valid, bytes);
   });
@@ -317,10 +370,9 @@ Value AttentionParts::masked(Value score, Value row, Value column) {
   score = formula.scaled(score);
   if (!problem.mask)
     return score;
-  SmallVector<Value> at(head);
   // What lies outside is dropped later and may be read anywhere.
-  at.push_back(math.min(row, sizes.length - 1));
-  at.push_back(math.min(column, sizes.positions - 1));
+  auto [at, inHead] = placeInGroup(math.min(row, sizes.groupRows() - 1));
+  at.append({inHead, math.min(column, sizes.positions - 1)});
   ElementEmitter emitter = makeEmitter();
   FailureOr<Value> mask =
       emitter.emitBroadcast(problem.mask, at, 1, {0, sizes.positions});
@@ -330,9 +382,9 @@ Value AttentionParts::masked(Value score, Value row, Value column) {
 Value AttentionParts::bounded(Value score, Value row, Value column) {
   Value keeps = math.less(column, sizes.positions);
   if (problem.causal)
-    keeps = values.bitAnd(keeps, AttentionMath::isCausal(math, row, column,
-                                                         sizes.length,
-                                                         sizes.positions));
+    keeps = values.bitAnd(
+        keeps, AttentionMath::isCausal(math, placeInGroup(row).second, column,
+                                       sizes.length, sizes.positions));
   return formula.kept(keeps, score);
 }
 
@@ -390,8 +442,8 @@ int64_t AttentionKernel::storeLanes(int64_t most) {
 
 LogicalResult AttentionKernel::store(Value sums, Value row, Value column,
                                      int64_t lanes) {
-  SmallVector<Value> at(head);
-  at.append({row, column});
+  auto [at, inHead] = placeInGroup(row);
+  at.append({inHead, column});
   ElementEmitter emitter = makeEmitter();
   return results.store(emitter, kernel.outputs, sums, at, lanes);
 }

@@ -49,6 +49,13 @@ struct AttentionSizes {
 
   /// Heads of the query that share one of the key.
   int64_t share() const { return queryHeads.back() / keyHeads.back(); }
+
+  /// Heads of the query whose rows, one head's behind the other's, are those of
+  /// one tile: 1, or all that share a key's.
+  int64_t grouped = 1;
+  /// Such groups, and the rows of one.
+  int64_t groups() const { return heads / grouped; }
+  int64_t groupRows() const { return length * grouped; }
 };
 
 /// The type in which products are summed and the softmax runs.
@@ -88,6 +95,9 @@ public:
     /// The type to which elements are rounded on the way; null where the
     /// memory's type is enough.
     mlir::Type rounded = {};
+    /// Whether rows are those of a group of heads, of which `leading` is the
+    /// first.
+    bool ofGroup = false;
   };
   /// Copies a tile with all threads of the block; a barrier has to follow.
   mlir::LogicalResult fill(const Tile &tile);
@@ -98,9 +108,9 @@ public:
   /// loaded element by element.
   static int64_t asyncBytes(mlir::Value tensor);
 
-  /// `score` of a row of `head`, scaled and under the mask (AttentionMath). Row
-  /// and column may lie outside. Null, with a diagnostic, where the mask cannot
-  /// be generated.
+  /// `score` of a row of the group, scaled and under the mask (AttentionMath).
+  /// Row and column may lie outside. Null, with a diagnostic, where the mask
+  /// cannot be generated.
   mlir::Value masked(mlir::Value score, mlir::Value row, mlir::Value column);
   /// `score`, or minus infinity behind the last position and the diagonal.
   mlir::Value bounded(mlir::Value score, mlir::Value row, mlir::Value column);
@@ -140,12 +150,16 @@ public:
   MathExpansion values;
   AttentionMath formula;
   mlir::Type sumType;
-  /// The query's head at work, and the key's that belongs to it.
+  /// The query's head at work or the first of its group, and the key's that
+  /// belongs to it.
   llvm::SmallVector<mlir::Value> head, keyHead;
   mlir::Value thread;
 
 protected:
-  /// Sets `head` and `keyHead` to the query's head of this number.
+  /// The head and the row of it that row `row` of its group is.
+  std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>
+  placeInGroup(mlir::Value row);
+  /// Sets `head` and `keyHead` to the query's head or group of this number.
   void placeHead(mlir::Value number);
   /// The indices of a head's number, shown under names.
   llvm::SmallVector<mlir::Value> headAt(mlir::Value number,
@@ -156,9 +170,14 @@ protected:
                             int64_t width, int64_t most);
 
 private:
+  /// Where a chunk of a tile stands in its operand.
+  llvm::SmallVector<mlir::Value> sourceOf(const Tile &tile, mlir::Value row,
+                                          mlir::Value column);
+  /// Rows of the operand, or of a group.
+  int64_t rowsOf(const Tile &tile) const;
   /// The chunks of a tile, spread over the threads: `body(row, column)` of
-  /// each.
-  void eachChunk(const Tile &tile, int64_t lanes,
+  /// each, up to `atOnce` of a thread unrolled.
+  void eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
                  llvm::function_ref<void(mlir::Value, mlir::Value)> body);
   /// Whether a chunk at row and column lies inside; null where all do.
   mlir::Value isInside(const Tile &tile, mlir::Value row, mlir::Value column);
@@ -172,7 +191,7 @@ class AttentionKernel : public AttentionParts {
 public:
   AttentionKernel(GpuKernel &kernel, AttentionOp op);
 
-  /// Finds the block's place: rows of `rows` in one head, and columns of the
+  /// Finds the block's place: rows of `rows` in one group, and columns of the
   /// value in pieces of `columns`.
   void placeBlock(int64_t rows, int64_t columns);
 

@@ -127,6 +127,7 @@ LogicalResult MmaAttention::loadQuery() {
   AttentionKernel::Tile query{
       a.op.getQuery(), a.head, a.firstRow, math.constant(0),
       queryTile,       {},     rows,       depth};
+  query.ofGroup = a.sizes.grouped > 1;
   if (k.schedule["async_query"]) {
     a.copyAsync(query);
     cuda::CommitCopiesOp::create(b, k.loc);
@@ -209,7 +210,7 @@ LogicalResult MmaAttention::emitResults(KeyPart &part) {
     Value chunk = math.add(math.mul(i, 32), mma.lane());
     Value row = k.named(math.add(warpRow, math.div(chunk, perRow)), "row");
     Value column = k.named(math.mul(math.rem(chunk, perRow), lanes), "column");
-    Value inside = math.less(math.add(a.firstRow, row), a.sizes.length);
+    Value inside = math.less(math.add(a.firstRow, row), a.sizes.groupRows());
     if (chunks % 32)
       inside = v.bitAnd(inside, math.less(chunk, chunks));
     k.within(inside, [&] {

@@ -59,9 +59,10 @@ LogicalResult MmaAttention::maskScores(Value firstKey) {
     cuts =
         math.less(math.constant(a.sizes.positions), math.add(firstKey, keys));
   if (a.op.getCausal()) {
-    Value onDiagonal =
-        math.less(math.add(math.add(a.firstRow, warpRow), a.sizes.positions),
-                  math.add(firstKey, keys - 1 + a.sizes.length));
+    // The first row of a group's heads may be any of a warp's.
+    Value row = a.sizes.grouped > 1 ? zero : math.add(a.firstRow, warpRow);
+    Value onDiagonal = math.less(math.add(row, a.sizes.positions),
+                                 math.add(firstKey, keys - 1 + a.sizes.length));
     cuts = cuts ? Value(arith::OrIOp::create(b, k.loc, cuts, onDiagonal))
                 : onDiagonal;
   }

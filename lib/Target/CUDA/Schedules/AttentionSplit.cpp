@@ -33,7 +33,7 @@ void mpc::splitKeys(Schedule &schedule, const AttentionSizes &sizes,
   int64_t rows = schedule["rows"], columns = schedule["columns"],
           pair = 2 * schedule["keys"], tiles = schedule.blocks[0];
   int64_t parts = 1, partKeys = sizes.positions;
-  if (sizes.length <= rows && 2 * tiles <= target.multiprocessors()) {
+  if (sizes.groupRows() <= rows && 2 * tiles <= target.multiprocessors()) {
     int64_t wanted = std::min({kMostParts, 2 * target.multiprocessors() / tiles,
                                sizes.positions / kFewestKeys});
     if (wanted > 1) {
@@ -131,7 +131,7 @@ LogicalResult KeyPart::join() {
       a.kernel, math.view(a.kernel.scratch, 0, tiles, b.getI32Type()), a.tile,
       parts, [&]() -> LogicalResult {
         math.loop(
-            a.thread, math.constant(a.sizes.length * perRow),
+            a.thread, math.constant(a.sizes.groupRows() * perRow),
             a.kernel.schedule.threads, [&](Value chunk) {
               Value row = a.kernel.named(math.div(chunk, perRow), "row");
               Value column = a.kernel.named(

@@ -257,6 +257,9 @@ struct GemmTiles {
   int64_t splits = 1;
   /// Whether four warps multiply 64 rows together (wgmma), each 16 of them.
   bool warpgroups = false;
+  /// Tiles of rows that blocks go through before the next columns; 0: as many
+  /// as share columns well in the second-level cache.
+  int64_t group = 0;
 
   int64_t threads() const { return warpsM * warpsN * 32; }
   int64_t warpM() const { return m / warpsM; }

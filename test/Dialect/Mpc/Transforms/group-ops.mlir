@@ -132,3 +132,31 @@ func.func @norm_on_both_sides(%x: tensor<16x256xf32>, %s: tensor<256xf32>) -> te
   %1 = mpc.matmul %0, %0 transpose_rhs : (tensor<16x256xf32>, tensor<16x256xf32>) -> tensor<16x16xf32>
   return %1 : tensor<16x16xf32>
 }
+
+// -----
+
+// A layer has its final state at another time than the steps that it is added to.
+// CHECK-LABEL: func.func @mixes_states
+func.func @mixes_states(%x: tensor<1x1x136xf32>, %w: tensor<2x68x17xf32>, %b: tensor<2x68xf32>) -> (tensor<1x2x1x17xf32>, tensor<1x2x1x17xf32>) {
+  // CHECK: mpc.recurrence {{.*}}mpc.group = [[R:[0-9]+]] : i64
+  // CHECK: mpc.relu {{.*}}mpc.group = [[R]] : i64
+  // CHECK-NOT: mpc.add {{.*}}mpc.group = [[R]] : i64
+  // CHECK: return
+  %result, %h, %c = mpc.recurrence lstm %x, %w bias(%b) direction(bidirectional) : (tensor<1x1x136xf32>, tensor<2x68x17xf32>, tensor<2x68xf32>) -> (tensor<1x2x1x17xf32>, tensor<2x1x17xf32>, tensor<2x1x17xf32>)
+  %0 = mpc.relu %result : tensor<1x2x1x17xf32>
+  %1 = mpc.add %0, %h : (tensor<1x2x1x17xf32>, tensor<2x1x17xf32>) -> tensor<1x2x1x17xf32>
+  return %0, %1 : tensor<1x2x1x17xf32>, tensor<1x2x1x17xf32>
+}
+
+// -----
+
+// No kernel stores every other of its results.
+// CHECK-LABEL: func.func @strided_store
+func.func @strided_store(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x8xf32> {
+  // CHECK: mpc.matmul {{.*}}mpc.group = [[G:[0-9]+]] : i64
+  // CHECK-NOT: mpc.slice {{.*}}mpc.group = [[G]] : i64
+  // CHECK: return
+  %0 = mpc.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %1 = mpc.slice %0 [0, 0] [2, 8] strides [2, 1] : tensor<4x8xf32> to tensor<2x8xf32>
+  return %1 : tensor<2x8xf32>
+}

@@ -53,3 +53,26 @@ func.func private @single(%q: tensor<2x40x16xf32>, %k: tensor<2x40x16xf32>, %v: 
     : (tensor<2x40x16xf32>, tensor<2x40x16xf32>, tensor<2x40x16xf32>) -> tensor<2x40x16xf32>
   return %0 : tensor<2x40x16xf32>
 }
+
+// Eight heads of one query share two of the keys: a block has the rows of four heads, and two share its keys.
+// Of many queries blocks have one head each.
+// CHECK-LABEL: func.func private @grouped
+// SM80-SAME: blocks = array<i64: 4, 1, 1>
+// SM80-SAME: grouped = 4
+// SM80-SAME: parts = 2
+// SM80-SAME: rows = 16
+// CHECK-LABEL: func.func private @many_queries
+// CHECK-NOT: grouped
+// CHECK: return
+func.func private @grouped(%q: tensor<8x1x64xbf16>, %k: tensor<2x256x64xbf16>, %v: tensor<2x256x64xbf16>)
+    -> tensor<8x1x64xf32> attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01)
+    : (tensor<8x1x64xbf16>, tensor<2x256x64xbf16>, tensor<2x256x64xbf16>) -> tensor<8x1x64xf32>
+  return %0 : tensor<8x1x64xf32>
+}
+func.func private @many_queries(%q: tensor<8x128x64xbf16>, %k: tensor<2x256x64xbf16>, %v: tensor<2x256x64xbf16>)
+    -> tensor<8x128x64xf32> attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01)
+    : (tensor<8x128x64xbf16>, tensor<2x256x64xbf16>, tensor<2x256x64xbf16>) -> tensor<8x128x64xf32>
+  return %0 : tensor<8x128x64xf32>
+}

@@ -161,6 +161,35 @@ TEST(HostKernel, RefillingAStageThatOthersReadIsReported) {
       << status.toString();
 }
 
+/// Barriers wait for warps that have not ended, also behind one where all met.
+TEST(HostKernel, WarpsMayEndBetweenBarriers) {
+  const char *text = R"(
+MPC_KERNEL(96) void ends_early(const float *x, float *y) {
+  MPC_SHARED(float, row, [96]);
+  int t = mpc::threadX();
+  row[t] = x[t];
+  mpc::barrier();
+  if (t >= 32)
+    return;
+  float sum = row[t] + row[t + 32] + row[t + 64];
+  mpc::barrier();
+  row[t] = sum;
+  mpc::barrier();
+  y[t] = row[31 - t];
+}
+)";
+  HostModule module = compileKernels(text, {"ends_early"});
+  std::vector<float> x = randomFloats(96), y(32);
+  for (ThreadOrder order : kOrders) {
+    Status status = module.launch(
+        "ends_early", grid(1, 96, order),
+        {HostArgument::input("x", x), HostArgument::output("y", y)});
+    ASSERT_TRUE(status.ok()) << status.toString();
+    for (int i = 0; i < 32; ++i)
+      ASSERT_EQ(y[31 - i], x[i] + x[i + 32] + x[i + 64]);
+  }
+}
+
 TEST(HostKernel, RunsWithoutChecks) {
   HostModule module = compileKernels(gemmText(true), {"gemm"}, false);
   HostModule checked = compileKernels(gemmText(true), {"gemm"});

@@ -1,0 +1,73 @@
+//===- AloneKernel.cpp - how a fusion runs by itself ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AloneKernel.h"
+
+#include "FusionKernel.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Registers of a thread, whose code is not there yet: a product's sums and
+/// fragments beside its addresses, what other kernels take at most.
+static constexpr int64_t kAddressRegisters = 56, kRegistersOfSum = 2,
+                         kOtherRegisters = 128;
+
+static int64_t registersOf(FusionKind kind, const Schedule &schedule) {
+  if (kind == FusionKind::attention)
+    return CudaMachine::kThreadRegisters;
+  auto rows = schedule.parameters.find("tile_m");
+  auto columns = schedule.parameters.find("tile_n");
+  if (rows == schedule.parameters.end() || columns == schedule.parameters.end())
+    return kOtherRegisters;
+  int64_t sums = rows->second * columns->second / schedule.threads;
+  return std::min(kAddressRegisters + kRegistersOfSum * sums,
+                  CudaMachine::kThreadRegisters);
+}
+
+AloneKernel::AloneKernel(FusionKind kind, Schedule given)
+    : schedule(std::move(given)), registers(registersOf(kind, schedule)) {}
+
+std::optional<AloneKernel> AloneKernel::of(FusionOp fusion,
+                                           const CudaTarget &architecture) {
+  auto parent = fusion->getParentOfType<ModuleOp>();
+  OpBuilder builder(fusion.getContext());
+  OwningOpRef<ModuleOp> module = ModuleOp::create(fusion.getLoc());
+  (*module)->setDiscardableAttrs(parent->getDiscardableAttrDictionary());
+  builder.setInsertionPointToEnd(module->getBody());
+  func::FuncOp kernel = kernelOf(fusion, "alone", builder);
+  for (const auto &family : kernelFamilies()) {
+    std::optional<Schedule> schedule = family->schedule(kernel, architecture);
+    if (!schedule)
+      continue;
+    schedule->family = family->name().str();
+    // Blocks that wait for each other need the machine, and so do updates.
+    if (schedule->isCooperative() || family->name() == "update" ||
+        family->name() == "check" || schedule->threads % 32 != 0)
+      return std::nullopt;
+    AloneKernel alone(fusion.getKind(), *schedule);
+    alone.kernel = kernel;
+    alone.module = std::move(module);
+    return alone;
+  }
+  return std::nullopt;
+}
+
+void BlockNeeds::add(const AloneKernel &part) {
+  threads = std::max(threads, part.schedule.threads);
+  shared = std::max(shared, part.schedule.sharedBytes);
+  registers = std::max(registers, part.registers);
+}
+
+bool BlockNeeds::fit(const CudaTarget &architecture) const {
+  return shared + CudaTarget::kPlainSharedBytes <=
+         architecture.sharedBytesPerBlock();
+}
+
+int64_t BlockNeeds::resident(const CudaMachine &machine) const {
+  return machine.residentBlocks(
+      threads, std::min(registers, CudaMachine::kRegisters / threads), shared);
+}
