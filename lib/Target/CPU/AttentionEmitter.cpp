@@ -190,8 +190,9 @@ void AttentionEmitter::emitRowBlock(Value block) {
                      math.mul(number, key.columns));
     });
   });
-  math.loop(math.constant(0), rowCount, 1,
-            [&](Value local) { emitSoftmax(math.add(row, local), local); });
+  math.loop(math.constant(0), rowCount, 1, [&](Value local) {
+    emitSoftmax(math.add(row, local), local, wholeRange());
+  });
 
   math.loop(value.panels, [&](Value number) {
     value.panel.offset = math.mul(number, value.panelElements);
@@ -263,20 +264,21 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
   return scores;
 }
 
-/// Turns the scores of one row into exponentials and leaves the inverse of
-/// their sum; both are 0 for a row that keeps nothing.
-void AttentionEmitter::emitSoftmax(Value row, Value local) {
+/// Turns the scores of one row, of `range`, into exponentials and leaves the
+/// inverse of their sum; both are 0 for a row that keeps nothing.
+void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
+  firstPosition = range.begin;
   MathExpansion values(b, loc, elementTarget(contraction.target));
   AttentionMath formula(values, op.getScale().convertToDouble());
-  int64_t wide = 2 * lanes, whole = positions - positions % wide;
-  int64_t rest = positions - whole;
+  int64_t wide = 2 * lanes, rest = positions % wide;
+  Value behind = math.constant(positions - rest),
+        whole = math.min(range.end, behind);
   auto type = VectorType::get({wide}, sumType);
-  Value base = math.mul(local, scorePitch);
   Value none = values.constant(type, -std::numeric_limits<double>::infinity());
 
   // A row's place in scratch is a whole number of panels, at least as long as
   // the vectors that cover it.
-  bool vectorTail = rest && scorePitch >= whole + wide;
+  bool vectorTail = rest && scorePitch >= positions - rest + wide;
   int64_t tailLanes =
       vectorTail ? wide : llvm::PowerOf2Ceil(std::max<int64_t>(rest, 1));
   auto tailType = VectorType::get({tailLanes}, sumType);
@@ -287,7 +289,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
         ArrayRef<int64_t>{rest});
 
   auto first = [&](Value column, VectorType of, Value mask) {
-    Value at = math.add(base, column);
+    Value at = scoreAt(local, column);
     Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
     if (keyFactors)
       loaded = arith::MulFOp::create(
@@ -299,11 +301,10 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   };
   auto reduceLoop = [&](Value init,
                         llvm::function_ref<Value(Value, Value)> step) -> Value {
-    if (!whole)
+    if (positions < wide)
       return init;
-    auto loop =
-        scf::ForOp::create(b, loc, math.constant(0), math.constant(whole),
-                           math.constant(wide), init);
+    auto loop = scf::ForOp::create(b, loc, range.begin, whole,
+                                   math.constant(wide), init);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     scf::YieldOp::create(
@@ -319,14 +320,14 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
   });
   largest = reduce(vector::CombiningKind::MAXIMUMF, largest);
   if (rest) {
-    Value tail = first(math.constant(whole), tailType, tailMask);
+    Value tail = first(behind, tailType, tailMask);
     largest =
         formula.larger(largest, reduce(vector::CombiningKind::MAXIMUMF, tail));
   }
   Value shift = formula.shift(largest);
 
   auto second = [&](Value column, VectorType of) -> Value {
-    Value at = math.add(base, column);
+    Value at = scoreAt(local, column);
     Value loaded = vector::LoadOp::create(b, loc, of, scores, at);
     Value power = formula.power(loaded, splatted(shift, of.getDimSize(0)));
     vector::StoreOp::create(b, loc, power, scores, at);
@@ -338,8 +339,8 @@ void AttentionEmitter::emitSoftmax(Value row, Value local) {
       });
   sum = reduce(vector::CombiningKind::ADD, sum);
   if (rest)
-    sum = values.add(sum, reduce(vector::CombiningKind::ADD,
-                                 second(math.constant(whole), tailType)));
+    sum = values.add(
+        sum, reduce(vector::CombiningKind::ADD, second(behind, tailType)));
   Value inverse = formula.inverse(sum, largest);
   memref::StoreOp::create(b, loc, inverse, inverses, local);
 }

@@ -36,8 +36,9 @@ private:
   /// (AttentionInPlace.cpp).
   void prepareInPlace();
   void emitInPlace(mlir::Value item);
-  /// `count` heads from `first` on, all of one entry of the batch.
-  void emitHeads(mlir::Value first, mlir::Value count);
+  /// `count` heads from `first` on, all of one entry of the batch, over the
+  /// positions `range`, which begins at a multiple of two vectors.
+  void emitHeads(mlir::Value first, mlir::Value count, Range range);
   mlir::Value keyHeadOf(mlir::Value head) const {
     return math.div(head, batchShape.back() / keyShape.end()[-3]);
   }
@@ -64,7 +65,14 @@ private:
   llvm::SmallVector<mlir::Value> sumsOf(SumBlock &block, int64_t rows,
                                         int64_t pitch, mlir::Value memory,
                                         mlir::Value base, const Packed &packed);
-  void emitSoftmax(mlir::Value row, mlir::Value local);
+  /// All positions.
+  Range wholeRange() { return {math.constant(0), math.constant(positions)}; }
+  /// Where the score of a position stands in the scratch of row `local`.
+  mlir::Value scoreAt(mlir::Value local, mlir::Value position) const {
+    return math.add(math.mul(local, scorePitch),
+                    math.sub(position, firstPosition));
+  }
+  void emitSoftmax(mlir::Value row, mlir::Value local, Range range);
   /// Scaled and masked scores of `lanes` positions from `column` on.
   mlir::Value maskScores(mlir::Value scores, mlir::Value row,
                          mlir::Value column, int64_t lanes, mlir::Value mask);
@@ -105,6 +113,8 @@ private:
   bool readsRows = false;
   llvm::SmallVector<mlir::Value> head, keyHead;
   mlir::Value queryBase;
+  /// The first position whose score is kept.
+  mlir::Value firstPosition;
 };
 
 } // namespace mpc

@@ -79,7 +79,8 @@ void AttentionEmitter::prepareInPlace() {
 
 void AttentionEmitter::emitInPlace(Value item) {
   if (!readsRows)
-    return emitHeads(math.mul(item, headsPerItem), math.constant(headsPerItem));
+    return emitHeads(math.mul(item, headsPerItem), math.constant(headsPerItem),
+                     wholeRange());
   // The first item of a call does what all do: heads of one worker are
   // neighbours in the rows, whoever else reads the others.
   Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, item,
@@ -94,13 +95,15 @@ void AttentionEmitter::emitInPlace(Value item) {
           Value from = math.mul(entry, heads);
           Value first = arith::MaxUIOp::create(b, loc, from, begin);
           emitHeads(first,
-                    math.sub(math.min(math.add(from, heads), end), first));
+                    math.sub(math.min(math.add(from, heads), end), first),
+                    wholeRange());
         });
       },
       [] {});
 }
 
-void AttentionEmitter::emitHeads(Value firstHead, Value count) {
+void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
+  firstPosition = range.begin;
   SmallVector<Value> first = math.delinearize(firstHead, batchShape);
   auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
     math.loop(math.constant(0), count, 1, [&](Value number) {
@@ -132,26 +135,30 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count) {
     math.loop(shareOf(number), shareOf(math.add(number, 1)), 1,
               [&](Value line) { fetchRow(row, heads, math.add(next, line)); });
   };
-  int64_t whole = positions - positions % lanes;
-  math.loop(math.constant(0), math.constant(whole), lanes, [&](Value at) {
+  // Ranges begin at whole vectors, and only the last one ends within.
+  auto wholeOf = [&](int64_t step) {
+    return math.min(range.end, positions - positions % step);
+  };
+  Value whole = wholeOf(lanes);
+  math.loop(range.begin, whole, lanes, [&](Value at) {
     forHeads([&](Value number) {
       fetchShare(keyRow, math.add(at, lanes), lanes, number);
       for (int64_t row = 0; row < length; ++row)
         scoreInPlace(row, math.add(math.mul(number, length), row), at, lanes);
     });
   });
-  math.loop(math.constant(whole), math.constant(positions), 1, [&](Value at) {
+  math.loop(whole, range.end, 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
   });
   forRows([&](int64_t row, Value local) {
-    emitSoftmax(math.constant(row), local);
+    emitSoftmax(math.constant(row), local, range);
     math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
       storeZeros(tile, math.add(math.mul(local, width), column), lanes);
     });
   });
   constexpr int64_t kBlock = 16;
-  int64_t blocked = positions - positions % kBlock;
-  math.loop(math.constant(0), math.constant(blocked), kBlock, [&](Value at) {
+  Value blocked = wholeOf(kBlock);
+  math.loop(range.begin, blocked, kBlock, [&](Value at) {
     forHeads([&](Value number) {
       Value next = math.add(at, kBlock);
       fetchShare(valueRow, next, kBlock, number);
@@ -160,7 +167,7 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count) {
     });
   });
   forRows([&](int64_t, Value local) {
-    weighInPlace(local, math.constant(blocked), math.constant(positions));
+    weighInPlace(local, blocked, range.end);
     Value inverse =
         splatted(memref::LoadOp::create(b, loc, inverses, local), lanes);
     auto type = VectorType::get({lanes}, sumType);
@@ -254,7 +261,7 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
           b, loc, sum, splatted(scaleAt(keyScales, math.add(first, i)), lanes));
     sums.push_back(sum);
   }
-  Value at = math.add(math.mul(local, scorePitch), first);
+  Value at = scoreAt(local, first);
   if (count == 1)
     memref::StoreOp::create(
         b, loc,
@@ -284,8 +291,8 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value position = loop.getInductionVar();
-      Value weight = memref::LoadOp::create(
-          b, loc, scores, math.add(math.mul(local, scorePitch), position));
+      Value weight =
+          memref::LoadOp::create(b, loc, scores, scoreAt(local, position));
       if (valueScales)
         weight = arith::MulFOp::create(b, loc, weight,
                                        scaleAt(valueScales, position));
