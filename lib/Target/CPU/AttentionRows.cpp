@@ -47,14 +47,29 @@ std::optional<StoredRow> StoredRow::of(Value tensor) {
   return row;
 }
 
+static int64_t bytesOfElement(Value tensor) {
+  return bytesPerElement(
+      memoryElementType(getElementTypeOrSelf(tensor.getType())));
+}
+
+int64_t StoredRow::bytes() const { return elements * bytesOfElement(argument); }
+
 bool StoredRow::paysWhole() const {
   // Few parts, or those of a few lines, processors find as fast by themselves,
   // and caches of few rows, of all layers together, stay near the core.
   constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 18;
-  Type element = memoryElementType(getElementTypeOrSelf(argument.getType()));
-  int64_t bytes = elements * bytesPerElement(element);
-  return heads > kFewParts && bytes > kFewBytes &&
-         bytes * positions >= kNearBytes;
+  return heads > kFewParts && bytes() > kFewBytes &&
+         bytes() * positions >= kNearBytes;
+}
+
+int64_t mpc::storedKeyBytes(AttentionOp attention) {
+  Value key = attention.getKey();
+  while (Operation *from = key.getDefiningOp()) {
+    if (!isa<TransposeOp, ReshapeOp, ElementwiseOpInterface>(from))
+      break;
+    key = from->getOperand(0);
+  }
+  return shapeOf(attention.getKey()).back() * bytesOfElement(key);
 }
 
 bool mpc::readsKeysInPlace(const Contraction &attention) {

@@ -21,6 +21,8 @@ struct StoredRow {
   /// Nothing where `tensor`, `[..., heads, positions, width]`, lies otherwise.
   static std::optional<StoredRow> of(mlir::Value tensor);
 
+  /// Of all heads at one position.
+  int64_t bytes() const;
   /// Whether asking for it whole is faster than what heads read by themselves.
   bool paysWhole() const;
 
@@ -35,6 +37,9 @@ bool readsKeysInPlace(const Contraction &attention);
 
 /// Whether all heads of a position are better read one after the other.
 bool readsWholeRows(AttentionOp attention);
+
+/// Bytes of a key of one head where it lies, as far as that is known.
+int64_t storedKeyBytes(AttentionOp attention);
 
 /// Cycles of one head's rows at one position.
 double cyclesInPlace(const Contraction &attention);

@@ -432,26 +432,36 @@ void Cut::cutAttention() {
 void Cut::cutKeys() {
   constexpr int64_t kMostHeads = 4, kManyItems = 32, kFewestPositions = 64,
                     kMostParts = 128;
+  // Keys and values are read in turns: in shorter runs they come slower.
+  constexpr int64_t kRunBytes = 1 << 17, kAskedRunBytes = 1 << 16;
   constexpr double kPartCycles = 20000;
   auto op = cast<AttentionOp>(c.op);
   auto query = cast<RankedTensorType>(op.getQuery().getType()),
        key = cast<RankedTensorType>(op.getKey().getType());
-  int64_t heads = query.getShape().end()[-3],
+  int64_t heads = query.getShape().end()[-3], readers = 1,
           positions = key.getShape().end()[-2];
+  if (int64_t keyHeads = key.getShape().end()[-3])
+    readers = heads / keyHeads;
   // All heads where their rows lie side by side: what processors fetch ahead of
-  // a part of a row is the rest of it.
+  // a part of a row is the rest of it. Else those that read the same keys.
   fetchesRows = readsWholeRows(op);
+  std::optional<StoredRow> row = StoredRow::of(op.getKey());
   rows = query.getShape().end()[-2];
   columns = c.lanes;
   packsLeft = packsRight = false;
-  blocksPerItem = fetchesRows ? heads : std::min(kMostHeads, heads);
+  blocksPerItem =
+      fetchesRows ? heads : std::min(kMostHeads, row ? heads : readers);
   while (heads % blocksPerItem != 0)
     --blocksPerItem;
   if (outer / blocksPerItem >= kManyItems)
     return;
+  int64_t run = storedKeyBytes(op);
+  if (row)
+    run *= divideCeil(blocksPerItem, readers);
   double wanted = kPartCycles / (cyclesInPlace(c) * double(blocksPerItem));
+  int64_t fewest = (fetchesRows ? kAskedRunBytes : kRunBytes) / run;
   auto part = int64_t(llvm::PowerOf2Ceil(
-      std::max({kFewestPositions, int64_t(wanted),
+      std::max({kFewestPositions, int64_t(wanted), fewest,
                 int64_t(divideCeil(positions, kMostParts))})));
   if (2 * part <= positions)
     chunk = part;

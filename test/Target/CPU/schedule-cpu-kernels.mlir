@@ -224,7 +224,7 @@ func.func private @attention(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf
 // CHECK-LABEL: @few_positions
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16>
 // CHECK-LABEL: @many_heads
-// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 2, columns = 16, blocks_per_item = 4>
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 2, columns = 16>
 // CHECK-LABEL: @cache
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 64, blocks_per_item = 12, ahead = rows>
 // CHECK-LABEL: @long_cache

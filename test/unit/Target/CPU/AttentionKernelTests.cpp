@@ -123,8 +123,8 @@ TEST(AttentionKernel, RowsOfAllHeads) {
 TEST(AttentionKernel, KeysInParts) {
   for (int64_t t : {4096, 4136, 4129})
     expectKernel(attention(1, 1, 1, 1, t, 64, 32, "f32"));
-  expectKernel(attention(2, 6, 2, 3, 1100, 32, 48, "bf16", "", "causal"));
-  expectKernel(attention(1, 2, 1, 2, 1030, 64, 64, "f16", "2x1030xf32"));
+  expectKernel(attention(2, 6, 2, 3, 5000, 32, 48, "bf16", "", "causal"));
+  expectKernel(attention(1, 2, 1, 2, 2070, 64, 64, "f16", "2x2070xf32"));
   expectKernel(attention(1, 2, 1, 4, 1031, 144, 160, "f32", "4x1031xi1"));
   expectKernel(attention(1, 4, 4, 2, 2051, 16, 16, "f64", "", "", "f64"));
   for (int64_t t : {1024, 1075})
@@ -233,7 +233,7 @@ TEST(AttentionKernel, NumbersTimesScalesOfTheirRows) {
   // Rows of all heads read one after the other.
   expectScaled(scaledAttention(12, 12, 1, 700, 64, false, "bf16"));
   expectScaled(scaledAttention(12, 4, 1, 1100, 128, true, "f32"));
-  expectScaled(scaledAttention(4, 2, 2, 1041, 64, false, "bf16"));
+  expectScaled(scaledAttention(4, 2, 2, 2081, 64, false, "bf16"));
   for (const char *mask : {"1x4x3x37xf32", "3x37xi1"})
     expectScaled(scaledAttention(4, 2, 3, 37, 32, false, "bf16", mask));
 }
