@@ -27,9 +27,9 @@
 namespace mpc {
 
 /// The one signature of compiled CPU code. `buffers` are the launch's buffers
-/// in order (inputs, then outputs), behind them the launch's shared memory where
-/// it has some, `[begin, end)` the work items to do,
-/// `scratch` memory of the launch's scratch size for this call alone.
+/// in order (inputs, then outputs), behind them the launch's shared memory
+/// where it has some, `[begin, end)` the work items to do, `scratch` memory of
+/// the launch's scratch size for this call alone.
 using KernelFunction = void (*)(void *const *buffers, int64_t begin,
                                 int64_t end, void *scratch);
 
