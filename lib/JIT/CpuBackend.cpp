@@ -48,6 +48,8 @@ Status CpuBackend::completeLaunches(Program &program) const {
     launch.items = info->items;
     launch.grain = info->grain;
     launch.scratchBytes = info->scratchBytes;
+    launch.laterItems = info->laterItems;
+    launch.sharedBytes = info->sharedBytes;
   }
   return {};
 }

@@ -332,6 +332,13 @@ Status mpc::validate(const Program &program, bool needsCode) {
           where, "items " + std::to_string(launch.items) + ", grain " +
                      std::to_string(launch.grain) + ", scratch " +
                      std::to_string(launch.scratchBytes) + " make no sense");
+    if (launch.laterItems < 0 || launch.laterItems > launch.items ||
+        launch.sharedBytes < 0)
+      return malformed(where, std::to_string(launch.laterItems) +
+                                  " later ones of " +
+                                  std::to_string(launch.items) + " items and " +
+                                  std::to_string(launch.sharedBytes) +
+                                  " bytes that they share make no sense");
     if (!isLaunchable(launch.grid))
       return malformed(
           where, "grid of " + std::to_string(launch.grid.blocks[0]) + "x" +

@@ -466,6 +466,9 @@ int main(int argc, char **argv) {
     const KernelInfo &info = infos->front();
     std::shared_ptr<void> scratch =
         allocateAligned(llvm::alignTo(info.scratchBytes, 2 << 20));
+    std::shared_ptr<void> shared =
+        allocateAligned(std::max<int64_t>(info.sharedBytes, 1));
+    buffers.push_back(shared.get());
     // The ceiling moves with what else runs on the machine.
     double ceiling = probeUnit(unitLoopOf(target->name(), factors));
     auto [best, median] = measure(

@@ -120,6 +120,12 @@ static Extents drawExtents(Random &random) {
                   : random.pick<int64_t>({1, 2, 3, 5, 8, 13, 17, 31});
   e.depth = random.pick<int64_t>({1, 2, 4, 5, 8, 9, 16, 20});
   e.width = random.chance(80) ? e.depth : random.pick<int64_t>({1, 3, 8, 12});
+  // Few queries of many keys, which are cut into parts.
+  if (e.rows <= 3 && random.chance(15)) {
+    e.columns = random.pick<int64_t>({600, 1031, 2080, 4129});
+    e.depth = 16 * random.range(1, 3);
+    e.width = 16 * random.range(1, 3);
+  }
   return e;
 }
 

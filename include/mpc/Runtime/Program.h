@@ -27,8 +27,9 @@
 namespace mpc {
 
 /// The one signature of compiled CPU code. `buffers` are the launch's buffers
-/// in order (inputs, then outputs), `[begin, end)` the work items to do,
-/// `scratch` memory of the launch's scratch size for this call alone.
+/// in order (inputs, then outputs), behind them the launch's shared memory
+/// where it has some, `[begin, end)` the work items to do, `scratch` memory of
+/// the launch's scratch size for this call alone.
 using KernelFunction = void (*)(void *const *buffers, int64_t begin,
                                 int64_t end, void *scratch);
 
@@ -110,9 +111,14 @@ struct Launch {
   int64_t items = 1;
   /// Fewest items that are worth a thread of their own.
   int64_t grain = 1;
+  /// So many of the items, the last ones, begin when all others have ended.
+  int64_t laterItems = 0;
   /// On a CPU private memory of each call; on a GPU one buffer of the launch's
   /// own behind its other buffers, zero before the first run.
   int64_t scratchBytes = 0;
+  /// Memory that all calls of one launch on a CPU share, in which items leave
+  /// what later ones read.
+  int64_t sharedBytes = 0;
   /// On a GPU, in place of items and grain.
   LaunchGrid grid;
   /// Set where a library computes the launch; its buffers are the problem's.

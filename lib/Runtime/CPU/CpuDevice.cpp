@@ -63,6 +63,11 @@ static void heedForks() {
 #endif
 }
 
+/// Items that no others have to end before.
+static int64_t firstItems(const Launch &launch) {
+  return launch.items - launch.laterItems;
+}
+
 /// Runs one launch; `scratch` holds `tasks` pieces of `scratchStride` bytes.
 static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
                       char *scratch, size_t scratchStride) {
@@ -72,11 +77,24 @@ static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
   }
   heedForks();
   int threads = static_cast<int>(tasks);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int64_t task = 0; task < tasks; ++task) {
-    ItemRange range = splitItems(launch.items, launch.grain, tasks, task);
-    launch.function(buffers, range.begin, range.end,
-                    scratch + task * scratchStride);
+  int64_t first = firstItems(launch);
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp for schedule(static, 1) nowait
+    for (int64_t task = 0; task < tasks; ++task) {
+      ItemRange range = splitItems(first, launch.grain, tasks, task);
+      launch.function(buffers, range.begin, range.end,
+                      scratch + task * scratchStride);
+    }
+    if (launch.laterItems > 0) {
+#pragma omp barrier
+#pragma omp for schedule(static, 1) nowait
+      for (int64_t task = 0; task < tasks; ++task) {
+        ItemRange range = splitItems(launch.laterItems, 1, tasks, task);
+        launch.function(buffers, first + range.begin, first + range.end,
+                        scratch + task * scratchStride);
+      }
+    }
   }
 }
 
@@ -84,24 +102,28 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
                           Collectives *messages,
                           std::span<double> milliseconds) {
   auto tasksOf = [&](const Launch &launch) {
-    int64_t groups =
-        launch.items / launch.grain + (launch.items % launch.grain != 0);
+    int64_t items = firstItems(launch);
+    int64_t groups = items / launch.grain + (items % launch.grain != 0);
     return std::min<int64_t>(threadCount, groups);
   };
-  auto strideOf = [](const Launch &launch) {
-    return (size_t(launch.scratchBytes) + kBufferAlignment - 1) /
-           kBufferAlignment * kBufferAlignment;
+  auto aligned = [](int64_t bytes) {
+    return (size_t(bytes) + kBufferAlignment - 1) / kBufferAlignment *
+           kBufferAlignment;
+  };
+  auto strideOf = [&](const Launch &launch) {
+    return aligned(launch.scratchBytes);
   };
   size_t scratchBytes = 0, mostBuffers = 0;
   for (const Launch &launch : program.launches) {
     size_t bytes = 0;
     if (__builtin_mul_overflow(strideOf(launch),
                                size_t(std::max<int64_t>(tasksOf(launch), 1)),
-                               &bytes))
+                               &bytes) ||
+        __builtin_add_overflow(aligned(launch.sharedBytes), bytes, &bytes))
       return Status(StatusCode::ResourceExhausted, launch.kernel,
                     "scratch memory overflows");
     scratchBytes = std::max(scratchBytes, bytes);
-    mostBuffers = std::max(mostBuffers, launch.buffers.size());
+    mostBuffers = std::max(mostBuffers, launch.buffers.size() + 1);
   }
   // Panels and sums are gone through again and again: a scratch that is close
   // to a huge page becomes one.
@@ -130,11 +152,14 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
       continue;
     for (size_t j = 0; j < launch.buffers.size(); ++j)
       buffers[j] = addresses.resolve(launch.buffers[j]);
+    // What all calls share stands in front of what each has.
+    buffers[launch.buffers.size()] = scratch.get();
     auto start = std::chrono::steady_clock::time_point();
     if (!milliseconds.empty())
       start = std::chrono::steady_clock::now();
     runLaunch(launch, buffers.data(), tasksOf(launch),
-              static_cast<char *>(scratch.get()), strideOf(launch));
+              static_cast<char *>(scratch.get()) + aligned(launch.sharedBytes),
+              strideOf(launch));
     if (!milliseconds.empty()) {
       std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - start;

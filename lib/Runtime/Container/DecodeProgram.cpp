@@ -120,7 +120,9 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
   }
   to.items = from.items();
   to.grain = from.grain();
+  to.laterItems = from.later_items();
   to.scratchBytes = from.scratch_bytes();
+  to.sharedBytes = from.shared_bytes();
   to.flops = from.flops();
   to.bytes = from.bytes();
   if (const fb::Grid *grid = from.grid())
@@ -205,7 +207,8 @@ static Status checkMemory(const Program &program, const std::string &place) {
     for (const ProgramValue &value : *list)
       fits &= !__builtin_add_overflow(needed, *value.type.byteCount(), &needed);
   for (const Launch &launch : program.launches)
-    scratch = std::max(scratch, launch.scratchBytes);
+    for (int64_t bytes : {launch.scratchBytes, launch.sharedBytes})
+      scratch = std::max(scratch, bytes);
   fits &= !__builtin_add_overflow(needed, scratch, &needed);
   if (fits && needed <= most)
     return {};

@@ -197,8 +197,9 @@ flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
   if (launch.collective)
     collective = addCollective(*launch.collective);
   return fb::CreateLaunch(builder, kernel, kind, opList, bufferList,
-                          launch.items, launch.grain, launch.scratchBytes,
-                          launch.flops, launch.bytes, &grid, gemm, collective);
+                          launch.items, launch.grain, launch.laterItems,
+                          launch.scratchBytes, launch.sharedBytes, launch.flops,
+                          launch.bytes, &grid, gemm, collective);
 }
 
 flatbuffers::Offset<fb::Layer>

@@ -265,7 +265,8 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
 }
 
 /// Turns the scores of one row, of `range`, into exponentials and leaves the
-/// inverse of their sum; both are 0 for a row that keeps nothing.
+/// inverse of their sum; both are 0 for a row that keeps nothing. Of a part
+/// what belongs to its sums is left.
 void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   firstPosition = range.begin;
   MathExpansion values(b, loc, elementTarget(contraction.target));
@@ -278,7 +279,8 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
 
   // A row's place in scratch is a whole number of panels, at least as long as
   // the vectors that cover it.
-  bool vectorTail = rest && scorePitch >= positions - rest + wide;
+  bool vectorTail =
+      rest && scorePitch >= (positions - rest) % partPositions + wide;
   int64_t tailLanes =
       vectorTail ? wide : llvm::PowerOf2Ceil(std::max<int64_t>(rest, 1));
   auto tailType = VectorType::get({tailLanes}, sumType);
@@ -315,15 +317,32 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
     return vector::ReductionOp::create(b, loc, kind, vector);
   };
 
+  // Of parts only the last one has them.
+  auto withRest = [&](Value before, llvm::function_ref<Value()> after) {
+    if (!rest)
+      return before;
+    if (parts == 1)
+      return after();
+    auto op = scf::IfOp::create(b, loc, before.getType(),
+                                math.less(behind, range.end),
+                                /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(op.thenBlock());
+    scf::YieldOp::create(b, loc, after());
+    b.setInsertionPointToStart(op.elseBlock());
+    scf::YieldOp::create(b, loc, before);
+    return op.getResult(0);
+  };
+
   Value largest = reduceLoop(none, [&](Value column, Value sofar) {
     return formula.larger(sofar, first(column, type, Value()));
   });
   largest = reduce(vector::CombiningKind::MAXIMUMF, largest);
-  if (rest) {
+  largest = withRest(largest, [&] {
     Value tail = first(behind, tailType, tailMask);
-    largest =
-        formula.larger(largest, reduce(vector::CombiningKind::MAXIMUMF, tail));
-  }
+    return formula.larger(largest,
+                          reduce(vector::CombiningKind::MAXIMUMF, tail));
+  });
   Value shift = formula.shift(largest);
 
   auto second = [&](Value column, VectorType of) -> Value {
@@ -338,9 +357,14 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
         return values.add(sofar, second(column, type));
       });
   sum = reduce(vector::CombiningKind::ADD, sum);
-  if (rest)
-    sum = values.add(
+  sum = withRest(sum, [&] {
+    return values.add(
         sum, reduce(vector::CombiningKind::ADD, second(behind, tailType)));
+  });
+  if (parts > 1) {
+    leaveRow(local, largest, sum);
+    return;
+  }
   Value inverse = formula.inverse(sum, largest);
   memref::StoreOp::create(b, loc, inverse, inverses, local);
 }

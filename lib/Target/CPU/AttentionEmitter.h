@@ -7,6 +7,7 @@
 #ifndef MPC_LIB_TARGET_CPU_ATTENTIONEMITTER_H
 #define MPC_LIB_TARGET_CPU_ATTENTIONEMITTER_H
 
+#include "AttentionRows.h"
 #include "ContractionEmitter.h"
 
 namespace mpc {
@@ -17,6 +18,8 @@ public:
 
   void prepare() override;
   void emitItem(mlir::Value item) override;
+  /// Joins the parts of one head (AttentionParts.cpp).
+  void emitLaterItem(mlir::Value item) override;
 
 private:
   /// A packed operand: panels of `columns`, each `[steps][columns]` of what
@@ -42,28 +45,38 @@ private:
   mlir::Value keyHeadOf(mlir::Value head) const {
     return math.div(head, batchShape.back() / keyShape.end()[-3]);
   }
+  /// Is called with the number of each position of a block before this is read.
+  using AheadFunction = llvm::function_ref<void(mlir::Value step)>;
   /// Scores of row `row` of the head for `count` positions, 1 or as many as a
   /// vector has lanes, from `first` on; they are row `local` of the item's.
   void scoreInPlace(int64_t row, mlir::Value local, mlir::Value first,
-                    int64_t count);
+                    int64_t count, AheadFunction ahead = {});
   /// Adds the values of positions [first, last) to the sums of row `local`.
-  void weighInPlace(mlir::Value local, mlir::Value first, mlir::Value last);
-  /// Where a key or value of all heads lies in one run of `elements` of memory:
-  /// `dimension` counts positions, `batch` are dimensions of the operand before
-  /// the heads and where they stand. No memory where it does not.
-  struct StoredRow {
-    mlir::Value memory;
-    int64_t dimension = 0, elements = 0;
-    llvm::SmallVector<std::pair<int64_t, int64_t>> batch;
-  };
-  StoredRow storedRow(mlir::Value tensor) const;
-  /// Whether fetching it whole is faster than what heads read by themselves.
-  bool pays(const StoredRow &row) const;
-  /// In how many rows, whole blocks of positions, lie about so many bytes.
-  int64_t rowsAhead(llvm::ArrayRef<StoredRow> stored, int64_t bytes,
-                    int64_t block) const;
-  /// Asks for what the row of `position` has of the key heads `heads`.
-  void fetchRow(const StoredRow &row, Range heads, mlir::Value position);
+  void weighInPlace(mlir::Value local, mlir::Value first, mlir::Value last,
+                    AheadFunction ahead = {});
+  /// Asks for what head number `number` of the item has to ask for at position
+  /// `step` of a block of `block` positions, of the rows from `next` on.
+  void fetchAhead(const std::optional<StoredRow> &row, mlir::Value next,
+                  int64_t block, mlir::Value number, mlir::Value step);
+  /// Heads whose keys several items share (AttentionParts.cpp): each leaves the
+  /// sums of its part and what belongs to them, and a later item joins those of
+  /// one head, in the order of the parts.
+  void preparePartials();
+  void leaveSums(mlir::Value local);
+  void leaveRow(mlir::Value local, mlir::Value largest, mlir::Value total);
+  /// Where part `part` of row `row` of all heads begins in `partials`, and the
+  /// item's part of its row `local`.
+  mlir::Value partialAt(mlir::Value row, mlir::Value part) const;
+  mlir::Value ownPartialAt(mlir::Value local) const;
+  /// Calls `body` with each part and what was carried, and gives what it makes
+  /// of the last one.
+  llvm::SmallVector<mlir::Value>
+  overParts(mlir::ValueRange from,
+            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value,
+                                                              mlir::ValueRange)>
+                body);
+  /// Joins the parts of row `row` of all heads, row `local` of the item's.
+  void joinRow(mlir::Value row, mlir::Value local);
   /// The sums of `rows` rows at `base` times a panel.
   llvm::SmallVector<mlir::Value> sumsOf(SumBlock &block, int64_t rows,
                                         int64_t pitch, mlir::Value memory,
@@ -98,12 +111,12 @@ private:
   /// Keys and values as they are multiplied, and what their rows are to be
   /// multiplied by, which meets scores and weights: null where nothing is.
   mlir::Value keyNumbers, keyScales, valueNumbers, valueScales;
-  /// Packing a key or value costs as much as multiplying some rows by it.
-  static constexpr int64_t kMostRowsInPlace = 4;
-  bool readsInPlace = length <= kMostRowsInPlace && depth % lanes == 0 &&
-                      width % lanes == 0 && depth > 0 && width > 0;
-  /// Heads of one item that is read in place.
-  int64_t headsPerItem = 1;
+  bool readsInPlace = readsKeysInPlace(contraction);
+  /// Of what is read in place: heads of one item, its positions and how many
+  /// items share a head.
+  int64_t headsPerItem = blocks.getBlocksPerItem();
+  int64_t partPositions = blocks.getChunk() ? blocks.getChunk() : positions;
+  int64_t parts = llvm::divideCeil(positions, partPositions);
   RowSplit split{length, blocks.getRows()};
   int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
@@ -111,11 +124,15 @@ private:
   mlir::Value queryMemory, scores, inverses, tile;
   /// Scales of the item's keys, one after another, where these are packed.
   mlir::Value keyFactors;
-  /// Rows of keys and of values that are fetched whole, and those of their
-  /// scales behind them.
-  llvm::SmallVector<StoredRow> keyRows, valueRows;
-  /// Whether rows of all heads of a call are read one after the other.
-  bool readsRows = false;
+  /// What is asked for ahead.
+  std::optional<StoredRow> keyRow, valueRow;
+  /// The item's part of the keys, its first head, and what all items left.
+  mlir::Value part, leadingHead, partials;
+  int64_t partialPitch = 0;
+  /// By which the joined sums of parts are multiplied.
+  mlir::Value weights;
+  /// Sums of so many vectors stay in registers.
+  static constexpr int64_t kSumVectors = 8;
   llvm::SmallVector<mlir::Value> head, keyHead;
   mlir::Value queryBase;
   /// The first position whose score is kept.

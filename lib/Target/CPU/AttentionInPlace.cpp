@@ -41,95 +41,46 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   return vectors.front();
 }
 
-bool AttentionEmitter::pays(const StoredRow &row) const {
-  // Few parts, or those of a few lines, processors find as fast by themselves,
-  // and caches of few rows, of all layers together, stay near the core.
-  constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 18;
-  auto type = cast<MemRefType>(row.memory.getType());
-  int64_t bytes = row.elements * bytesPerElement(type.getElementType());
-  return keyShape.end()[-3] > kFewParts && bytes > kFewBytes &&
-         bytes * positions >= kNearBytes;
-}
-
-/// How much of keys is asked for before it is read, so that it comes by the
-/// time it is, and of values, whose first part comes while exponentials are
-/// computed, for which nothing is read.
-static constexpr int64_t kKeyBytesAhead = 24 << 10, kValueBytesAhead = 64 << 10;
-
-int64_t AttentionEmitter::rowsAhead(ArrayRef<StoredRow> stored, int64_t bytes,
-                                    int64_t block) const {
-  if (stored.empty())
-    return 0;
-  const StoredRow &row = stored.front();
-  auto type = cast<MemRefType>(row.memory.getType());
-  int64_t ofRow = row.elements * bytesPerElement(type.getElementType());
-  int64_t whole = positions - positions % block;
-  return std::min(llvm::alignTo(bytes / ofRow, block), uint64_t(whole));
-}
-
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
-  // many of them are read one after the other. All of a worker's if they are
-  // few: what processors fetch ahead of a part of a row is the rest of it.
-  constexpr int64_t kMostHeads = 4, kFewHeads = 16;
-  keyRows = {storedRow(keyNumbers)};
-  valueRows = {storedRow(valueNumbers)};
-  readsRows = keyRows[0].memory && valueRows[0].memory &&
-              batchShape.back() <= kFewHeads &&
-              (pays(keyRows[0]) || pays(valueRows[0]));
-  headsPerItem = readsRows ? 1 : kMostHeads;
-  for (auto [rows, scales] :
-       {std::pair(&keyRows, keyScales), std::pair(&valueRows, valueScales)}) {
-    if (!readsRows || !pays(rows->front())) {
-      rows->clear();
-      continue;
-    }
-    StoredRow ofScales = scales ? storedRow(scales) : StoredRow();
-    if (ofScales.memory)
-      rows->push_back(ofScales);
-  }
-  while (batchShape.back() % headsPerItem != 0)
-    --headsPerItem;
-  items = productOf(batchShape) / headsPerItem;
-  // Of each vector loading, widening and adding; a score's share of the rest.
-  cyclesPerItem = (3.0 * double(depth + width) / double(lanes) + 8) *
-                  double(length * positions * headsPerItem);
-  int64_t rows = length * (readsRows ? batchShape.back() : headsPerItem);
-  scorePitch = llvm::alignTo(positions, 2 * lanes);
+  // many of them are read one after the other.
+  if (blocks.fetchesRows())
+    for (auto [row, numbers] :
+         {std::pair(&keyRow, keyNumbers), std::pair(&valueRow, valueNumbers)})
+      if (std::optional<StoredRow> stored = StoredRow::of(numbers))
+        if (stored->paysWhole())
+          *row = stored;
+  items = productOf(batchShape) / headsPerItem * parts;
+  cyclesPerItem =
+      cyclesInPlace(contraction) * double(partPositions * headsPerItem);
+  int64_t rows = length * headsPerItem;
+  // Scores of all heads at one position, written between reads of a long
+  // stream, do not share a few cache sets.
+  scorePitch = llvm::alignTo(partPositions, 2 * lanes) + lanes;
   scores = area(rows * scorePitch, sumType);
   inverses = stack(rows);
   tile = stack(rows * width);
+  if (parts > 1)
+    preparePartials();
 }
 
 void AttentionEmitter::emitInPlace(Value item) {
-  if (!readsRows)
-    return emitHeads(math.mul(item, headsPerItem), math.constant(headsPerItem),
-                     wholeRange());
-  // The first item of a call does what all do: heads of one worker are
-  // neighbours in the rows, whoever else reads the others.
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, item,
-                                        arguments.begin);
-  math.branch(
-      isFirst,
-      [&] {
-        int64_t heads = batchShape.back();
-        Value begin = arguments.begin, end = arguments.end;
-        Value last = math.div(math.add(end, heads - 1), heads);
-        math.loop(math.div(begin, heads), last, 1, [&](Value entry) {
-          Value from = math.mul(entry, heads);
-          Value first = arith::MaxUIOp::create(b, loc, from, begin);
-          emitHeads(first,
-                    math.sub(math.min(math.add(from, heads), end), first),
-                    wholeRange());
-        });
-      },
-      [] {});
+  SmallVector<Value> place =
+      math.delinearize(item, {productOf(batchShape) / headsPerItem, parts});
+  Range range = wholeRange();
+  if (parts > 1) {
+    part = place[1];
+    range.begin = math.mul(part, partPositions);
+    range.end = math.min(math.add(range.begin, partPositions), positions);
+  }
+  emitHeads(math.mul(place[0], headsPerItem), math.constant(headsPerItem),
+            range);
 }
 
 void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
   firstPosition = range.begin;
   SmallVector<Value> first = math.delinearize(firstHead, batchShape);
-  head = first;
+  leadingHead = firstHead;
   auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
     math.loop(math.constant(0), count, 1, [&](Value number) {
       head = first;
@@ -145,72 +96,50 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
         body(row, math.add(math.mul(number, length), row));
     });
   };
-  // What is read next is on its way while heads compute, in the order of
-  // memory: each asks for its share of some rows.
-  constexpr int kShareBits = 16;
-  Value share = arith::DivUIOp::create(
-      b, loc, math.add(count, (int64_t(1) << kShareBits) - 1), count);
-  Value lastHead = math.add(first.back(), math.sub(count, math.constant(1)));
-  Range keyHeads{keyHeadOf(first.back()), math.add(keyHeadOf(lastHead), 1)};
-  auto fetchRows = [&](ArrayRef<StoredRow> stored, Value begin, Value end) {
-    if (!stored.empty())
-      math.loop(begin, end, 1, [&](Value position) {
-        for (const StoredRow &row : stored)
-          fetchRow(row, keyHeads, position);
-      });
-  };
-  auto fetchShare = [&](ArrayRef<StoredRow> stored, Value from, int64_t rows,
-                        Value number) {
-    auto shareOf = [&](Value heads) {
-      Value begin = arith::ShRUIOp::create(
-          b, loc,
-          math.mul(Value(arith::MulIOp::create(b, loc, heads, share)), rows),
-          math.constant(kShareBits));
-      return math.add(from, begin);
-    };
-    fetchRows(stored, shareOf(number), shareOf(math.add(number, 1)));
-  };
   // Ranges begin at whole vectors, and only the last one ends within.
   auto wholeOf = [&](int64_t step) {
     return math.min(range.end, positions - positions % step);
   };
   Value whole = wholeOf(lanes);
-  int64_t keysAhead = rowsAhead(keyRows, kKeyBytesAhead, lanes);
-  fetchRows(keyRows, range.begin, math.add(range.begin, keysAhead));
   math.loop(range.begin, whole, lanes, [&](Value at) {
+    Value next = math.add(at, lanes);
     forHeads([&](Value number) {
-      fetchShare(keyRows, math.add(at, keysAhead), lanes, number);
-      for (int64_t row = 0; row < length; ++row)
+      auto ahead = [&](Value step) {
+        fetchAhead(keyRow, next, lanes, number, step);
+      };
+      scoreInPlace(0, math.mul(number, length), at, lanes, ahead);
+      for (int64_t row = 1; row < length; ++row)
         scoreInPlace(row, math.add(math.mul(number, length), row), at, lanes);
     });
   });
   math.loop(whole, range.end, 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
   });
-  constexpr int64_t kBlock = 16;
-  int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kBlock);
-  forHeads([&](Value number) {
-    fetchShare(valueRows, range.begin, valuesAhead, number);
-    for (int64_t row = 0; row < length; ++row) {
-      Value local = math.add(math.mul(number, length), row);
-      emitSoftmax(math.constant(row), local, range);
-      math.loop(
-          math.constant(0), math.constant(width), lanes, [&](Value column) {
-            storeZeros(tile, math.add(math.mul(local, width), column), lanes);
-          });
-    }
+  forRows([&](int64_t row, Value local) {
+    emitSoftmax(math.constant(row), local, range);
+    math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
+      storeZeros(tile, math.add(math.mul(local, width), column), lanes);
+    });
   });
+  constexpr int64_t kBlock = 16;
   Value blocked = wholeOf(kBlock);
   math.loop(range.begin, blocked, kBlock, [&](Value at) {
     forHeads([&](Value number) {
-      fetchShare(valueRows, math.add(at, valuesAhead), kBlock, number);
-      for (int64_t row = 0; row < length; ++row)
-        weighInPlace(math.add(math.mul(number, length), row), at,
-                     math.add(at, kBlock));
+      Value next = math.add(at, kBlock);
+      auto ahead = [&](Value step) {
+        fetchAhead(valueRow, next, kBlock, number, step);
+      };
+      weighInPlace(math.mul(number, length), at, next, ahead);
+      for (int64_t row = 1; row < length; ++row)
+        weighInPlace(math.add(math.mul(number, length), row), at, next);
     });
   });
   forRows([&](int64_t, Value local) {
     weighInPlace(local, blocked, range.end);
+    if (parts > 1) {
+      leaveSums(local);
+      return;
+    }
     Value inverse =
         splatted(memref::LoadOp::create(b, loc, inverses, local), lanes);
     auto type = VectorType::get({lanes}, sumType);
@@ -221,6 +150,8 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
           b, loc, arith::MulFOp::create(b, loc, sum, inverse), tile, at);
     });
   });
+  if (parts > 1)
+    return;
   auto indices = [&](Value local) {
     SmallVector<Value> at(first);
     at.back() = math.add(first.back(), math.div(local, length));
@@ -231,58 +162,36 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
             math.constant(0), width);
 }
 
-AttentionEmitter::StoredRow AttentionEmitter::storedRow(Value tensor) const {
-  int64_t rank = shapeOf(tensor).size();
-  // Where the dimensions of `tensor` stand in what it is read from.
-  SmallVector<int64_t> places = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  while (Operation *from = tensor.getDefiningOp()) {
-    if (auto transpose = dyn_cast<TransposeOp>(from)) {
-      SmallVector<int64_t> moved;
-      for (int64_t place : places)
-        moved.push_back(transpose.getPermutation()[place]);
-      places = moved;
-    } else if (!isa<ElementwiseOpInterface>(from) ||
-               shapeOf(from->getOperand(0)) != shapeOf(tensor)) {
-      return {};
-    }
-    tensor = from->getOperand(0);
-  }
-  bool isWhole = rank >= 3 && places.end()[-2] < rank - 2 &&
-                 places.end()[-3] == rank - 2 && places.back() == rank - 1;
-  Value memory = memoryOf(tensor);
-  if (!isWhole || !memory ||
-      tensor.getType() != stripReshapes(tensor).getType() ||
-      !cast<MemRefType>(memory.getType()).getLayout().isIdentity())
-    return {};
-  StoredRow row;
-  row.memory = memory;
-  row.dimension = places.end()[-2];
-  for (int64_t dim = 0; dim < rank - 3; ++dim)
-    row.batch.push_back({dim, places[dim]});
-  row.elements = productOf(shapeOf(tensor).take_back(2));
-  return row;
-}
-
-void AttentionEmitter::fetchRow(const StoredRow &row, Range heads,
-                                Value position) {
-  auto type = cast<MemRefType>(row.memory.getType());
-  int64_t size = type.getShape().back();
+void AttentionEmitter::fetchAhead(const std::optional<StoredRow> &row,
+                                  Value next, int64_t block, Value number,
+                                  Value step) {
+  if (!row)
+    return;
+  Value memory = memoryOf(row->argument);
+  auto type = cast<MemRefType>(memory.getType());
   int64_t line = kLineBytes / bytesPerElement(type.getElementType());
+  int64_t lines = llvm::divideCeil(row->elements, line);
+  // One after the other with what is computed: a burst of them waits for a
+  // place in line, and all behind it.
+  int64_t each = llvm::divideCeil(lines, headsPerItem);
   SmallVector<Value> at(type.getRank(), math.constant(0));
-  for (auto [dim, place] : row.batch)
+  for (auto [dim, place] : row->batch)
     at[place] = head[dim];
-  at[row.dimension] = position;
-  Value end = math.mul(heads.end, size);
-  math.loop(math.mul(heads.begin, size), end, line, [&](Value element) {
+  int64_t size = type.getShape().back();
+  for (int64_t i = 0; i < each; ++i) {
+    Value place =
+        math.add(math.mul(math.add(math.mul(number, block), step), each), i);
+    at[row->dimension] = math.add(next, math.div(place, lines));
+    Value element = math.mul(math.rem(place, lines), line);
     at.end()[-2] = math.div(element, size);
     at.back() = math.rem(element, size);
-    memref::PrefetchOp::create(b, loc, row.memory, at, /*isWrite=*/false,
-                               unsigned(Cache::Second), /*isDataCache=*/true);
-  });
+    memref::PrefetchOp::create(b, loc, memory, at, /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
+  }
 }
 
 void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
-                                    int64_t count) {
+                                    int64_t count, AheadFunction ahead) {
   SmallVector<Value> query;
   for (int64_t d = 0; d < depth; d += lanes) {
     SmallVector<Value> at(head);
@@ -292,6 +201,8 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
   SmallVector<Value> sums;
   for (int64_t i = 0; i < count; ++i) {
     Value sum;
+    if (ahead)
+      ahead(math.constant(i));
     for (auto [part, factor] : llvm::enumerate(query)) {
       SmallVector<Value> at(keyHead);
       at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
@@ -316,12 +227,11 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
                             at);
 }
 
-void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
-  // Sums of so many vectors stay in registers.
-  constexpr int64_t kMostVectors = 8;
+void AttentionEmitter::weighInPlace(Value local, Value first, Value last,
+                                    AheadFunction ahead) {
   auto type = VectorType::get({lanes}, sumType);
-  for (int64_t column = 0; column < width; column += kMostVectors * lanes) {
-    int64_t vectors = std::min(kMostVectors, (width - column) / lanes);
+  for (int64_t column = 0; column < width; column += kSumVectors * lanes) {
+    int64_t vectors = std::min(kSumVectors, (width - column) / lanes);
     SmallVector<Value> places, before;
     for (int64_t v = 0; v < vectors; ++v) {
       places.push_back(math.add(math.mul(local, width), column + v * lanes));
@@ -334,6 +244,8 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value position = loop.getInductionVar();
+      if (ahead && column == 0)
+        ahead(math.sub(position, first));
       Value weight =
           memref::LoadOp::create(b, loc, scores, scoreAt(local, position));
       if (valueScales)
@@ -346,7 +258,7 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
         at.append({position, math.constant(column + v * lanes)});
         Value value = loadWhole(valueNumbers, at, lanes);
         sums.push_back(math::FmaOp::create(b, loc, value, weight,
-                                           loop.getRegionIterArg(v)));
+                                             loop.getRegionIterArg(v)));
       }
       scf::YieldOp::create(b, loc, sums);
     }

@@ -125,12 +125,14 @@ mpc::lowerKernels(ModuleOp module,
         dyn_cast_or_null<DenseBoolArrayAttr>(impl->removeAttr(kApartAttr));
     if (!buffers)
       continue;
-    auto number = [&](StringRef name) {
-      return cast<IntegerAttr>(impl->removeAttr(name)).getInt();
+    auto number = [&](StringRef name) -> int64_t {
+      auto value = dyn_cast_or_null<IntegerAttr>(impl->removeAttr(name));
+      return value ? value.getInt() : 0;
     };
     infos.push_back({impl.getName().drop_back(kImplSuffix.size()).str(),
                      number(kItemsAttr), number(kGrainAttr),
-                     number(kScratchBytesAttr)});
+                     number(kScratchBytesAttr), number(kLaterItemsAttr),
+                     number(kSharedBytesAttr)});
     apart.push_back(buffers);
   }
   if (failed(lowerToLlvm(module)))

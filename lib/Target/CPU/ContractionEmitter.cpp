@@ -85,7 +85,7 @@ ContractionEmitter::ContractionEmitter(const ContractionKernel &from)
       panels(contraction.groups() * panelsOfGroup),
       panelsPerItem(perItem(blocks.getPanelsPerItem(), panels)),
       panelGroups(llvm::divideCeil(panels, panelsPerItem)),
-      terms(contraction.terms), kernel(from.kernel),
+      terms(contraction.terms), kernel(from.kernel), impl(from.impl),
       stored(from.kernel, contraction.op) {
   panel.columns = columns;
   panel.form = contraction.panelForm;
@@ -106,6 +106,14 @@ FailureOr<int64_t> ContractionEmitter::run() {
                                  /*inOrder=*/false);
   b.setInsertionPoint(own.getBody().front().getTerminator());
   emitItem(own.getItem());
+  if (laterItems > 0) {
+    b.setInsertionPointAfter(own);
+    // Of no weight beside what they wait for.
+    auto later = tile::OwnOp::create(b, loc, laterItems, /*cycles=*/1.0,
+                                     /*inOrder=*/true);
+    b.setInsertionPoint(later.getBody().front().getTerminator());
+    emitLaterItem(later.getItem());
+  }
   if (tiles)
     tiles->finish();
   if (failed(status))
@@ -273,6 +281,21 @@ Value ContractionEmitter::area(int64_t elements, Type type) {
   Value view = math.view(arguments.scratch, scratchBytes, elements, type);
   scratchBytes += llvm::alignTo(elements * bytesPerElement(type), 64);
   return view;
+}
+
+Value ContractionEmitter::sharedArea(int64_t elements) {
+  // In front of the items and of scratch memory.
+  unsigned place = impl.getNumArguments() - 3;
+  auto type = MemRefType::get({elements}, sumType);
+  if (failed(impl.insertArgument(place, type, {}, loc)))
+    status = failure();
+  auto apart = cast<DenseBoolArrayAttr>(impl->getAttr(kApartAttr));
+  SmallVector<bool> buffers(apart.asArrayRef());
+  buffers.push_back(true);
+  impl->setAttr(kApartAttr, b.getDenseBoolArrayAttr(buffers));
+  impl->setAttr(kSharedBytesAttr,
+                b.getI64IntegerAttr(elements * bytesPerElement(sumType)));
+  return impl.getArgument(place);
 }
 
 Value ContractionEmitter::asBits(Value memory, Type type) {

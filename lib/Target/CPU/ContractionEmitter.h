@@ -62,6 +62,8 @@ public:
   /// Sets up memory, and says `items` and `cyclesPerItem`.
   virtual void prepare() = 0;
   virtual void emitItem(mlir::Value item) = 0;
+  /// One of `laterItems`, which begin when all others have ended.
+  virtual void emitLaterItem(mlir::Value item) {}
 
   //===--------------------------------------------------------------------===//
   // Values and memory
@@ -120,6 +122,8 @@ public:
 
   /// The next elements of scratch memory.
   mlir::Value area(int64_t elements, mlir::Type type);
+  /// Elements in the type of sums that all calls share; asked for once.
+  mlir::Value sharedArea(int64_t elements);
   /// Elements in the type of sums on the stack.
   mlir::Value stack(int64_t elements);
   /// An operand that is read where it lies, one-dimensional, in `type`, which
@@ -307,7 +311,7 @@ public:
   Panel panel; // memory is set once, offset per panel
   /// Of factors; planes are set once.
   OperandTerms terms;
-  int64_t items = 1;
+  int64_t items = 1, laterItems = 0;
   double cyclesPerItem = 1;
   /// Cycles per item of `flops` of products in all.
   double cyclesOf(double flops) const {
@@ -315,7 +319,7 @@ public:
   }
 
 private:
-  mlir::func::FuncOp kernel;
+  mlir::func::FuncOp kernel, impl;
   StoredResults stored;
   std::optional<TileUnit> tiles;
   int64_t scratchBytes = 0, sumsStart = 0, tileElements = 0, sumElements = 0;

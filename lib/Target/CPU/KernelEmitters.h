@@ -36,12 +36,15 @@ ElementTarget elementTarget(const CpuTarget &target);
 /// The same of any target with lanes and registers.
 ElementTarget elementTarget(const TargetInfo &target);
 
-/// What is said of a function on memory: its scratch memory, which buffers no
-/// other one is, and, once tiles are lowered, its items and how many are worth
-/// a task.
+/// What is said of a function on memory: its scratch memory, what an argument
+/// in front of the items has that all calls share, which buffers no other one
+/// is, and, once tiles are lowered, its items, how many of them begin when the
+/// others have ended, and how many are worth a task.
 inline constexpr llvm::StringLiteral kScratchBytesAttr = "mpc.scratch_bytes",
+                                     kSharedBytesAttr = "mpc.shared_bytes",
                                      kApartAttr = "mpc.apart",
                                      kItemsAttr = "mpc.items",
+                                     kLaterItemsAttr = "mpc.later_items",
                                      kGrainAttr = "mpc.grain";
 /// What stands behind a kernel's name in that of its function on memory.
 inline constexpr llvm::StringLiteral kImplSuffix = "_impl";

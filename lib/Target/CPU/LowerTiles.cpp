@@ -21,15 +21,18 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// Writes items as loops over [begin, end) of a call; items that begin when
-/// others have ended are one item all together.
+/// Writes items as loops over [begin, end) of a call. Items that begin when
+/// others have ended do so in the runtime's order where these leave what they
+/// have in memory of all calls; else all together are one item.
 static void lowerItems(func::FuncOp impl) {
   Value begin = impl.getArguments().end()[-3],
         end = impl.getArguments().end()[-2];
   SmallVector<tile::OwnOp> owns(impl.getOps<tile::OwnOp>());
-  bool inOrder =
-      llvm::any_of(owns, [](tile::OwnOp own) { return own.getInOrder(); });
-  int64_t items = inOrder ? 1 : 0;
+  bool isShared = impl->hasAttr(kSharedBytesAttr);
+  bool inOrder = !isShared && llvm::any_of(owns, [](tile::OwnOp own) {
+    return own.getInOrder();
+  });
+  int64_t items = inOrder ? 1 : 0, later = 0;
   double cycles = 1;
   for (tile::OwnOp own : owns) {
     OpBuilder builder(own);
@@ -44,7 +47,11 @@ static void lowerItems(func::FuncOp impl) {
       first = alone ? begin : clip(begin);
       last = alone ? end : clip(end);
       items += count;
-      cycles = std::max(cycles, own.getCycles().convertToDouble());
+      // Workers of the items before are there already.
+      if (own.getInOrder())
+        later += count;
+      else
+        cycles = std::max(cycles, own.getCycles().convertToDouble());
     }
     math.loop(first, last, 1,
               [&](Value item) { moveBody(builder, own.getBody(), item); });
@@ -52,6 +59,8 @@ static void lowerItems(func::FuncOp impl) {
   }
   Builder builder(impl.getContext());
   impl->setAttr(kItemsAttr, builder.getI64IntegerAttr(items));
+  if (isShared)
+    impl->setAttr(kLaterItemsAttr, builder.getI64IntegerAttr(later));
   impl->setAttr(kGrainAttr,
                 builder.getI64IntegerAttr(inOrder ? 1 : grainOf(cycles)));
 }

@@ -10,6 +10,7 @@
 
 #include "Schedules.h"
 
+#include "AttentionRows.h"
 #include "TileUnit.h"
 
 #include "mpc/Target/TargetInfo.h"
@@ -52,6 +53,7 @@ struct Cut {
   void cutDepthwise();
   void cutFilterGradient();
   void cutAttention();
+  void cutKeys();
   void cutPacking();
   void fetchResiduals();
   bool keepToSet(int64_t readers);
@@ -419,8 +421,50 @@ void Cut::cutAttention() {
   constexpr int64_t kWantedItems = 8, kFewestBlocks = 4;
   allBlocks = RowSplit(query.getDimSize(query.getRank() - 2), rows).blocks;
   blocksPerItem = allBlocks;
+  if (readsKeysInPlace(c))
+    return cutKeys();
   while (items() < kWantedItems && blocksPerItem / 2 >= kFewestBlocks)
     halve(blocksPerItem);
+}
+
+/// Of few rows a block is a head. Keys are cut where heads are too few for many
+/// threads, into parts that are worth a part of a task.
+void Cut::cutKeys() {
+  constexpr int64_t kMostHeads = 4, kManyItems = 32, kFewestPositions = 64,
+                    kMostParts = 128;
+  // Keys and values are read in turns: in shorter runs they come slower.
+  constexpr int64_t kRunBytes = 1 << 17, kAskedRunBytes = 1 << 16;
+  constexpr double kPartCycles = 20000;
+  auto op = cast<AttentionOp>(c.op);
+  auto query = cast<RankedTensorType>(op.getQuery().getType()),
+       key = cast<RankedTensorType>(op.getKey().getType());
+  int64_t heads = query.getShape().end()[-3], readers = 1,
+          positions = key.getShape().end()[-2];
+  if (int64_t keyHeads = key.getShape().end()[-3])
+    readers = heads / keyHeads;
+  // All heads where their rows lie side by side: what processors fetch ahead of
+  // a part of a row is the rest of it. Else those that read the same keys.
+  fetchesRows = readsWholeRows(op);
+  std::optional<StoredRow> row = StoredRow::of(op.getKey());
+  rows = query.getShape().end()[-2];
+  columns = c.lanes;
+  packsLeft = packsRight = false;
+  blocksPerItem =
+      fetchesRows ? heads : std::min(kMostHeads, row ? heads : readers);
+  while (heads % blocksPerItem != 0)
+    --blocksPerItem;
+  if (outer / blocksPerItem >= kManyItems)
+    return;
+  int64_t run = storedKeyBytes(op);
+  if (row)
+    run *= divideCeil(blocksPerItem, readers);
+  double wanted = kPartCycles / (cyclesInPlace(c) * double(blocksPerItem));
+  int64_t fewest = (fetchesRows ? kAskedRunBytes : kRunBytes) / run;
+  auto part = int64_t(llvm::PowerOf2Ceil(
+      std::max({kFewestPositions, int64_t(wanted), fewest,
+                int64_t(divideCeil(positions, kMostParts))})));
+  if (2 * part <= positions)
+    chunk = part;
 }
 
 //===----------------------------------------------------------------------===//
@@ -457,6 +501,27 @@ static LogicalResult checkPacking(const Contraction &c, BlocksAttr blocks) {
          << c.product.depth << " positions, whole steps of " << c.depthOfStep();
 }
 
+static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
+  auto op = cast<AttentionOp>(c.op);
+  auto query = cast<RankedTensorType>(op.getQuery().getType()),
+       key = cast<RankedTensorType>(op.getKey().getType());
+  int64_t rows = query.getShape().end()[-2], heads = query.getShape().end()[-3],
+          positions = key.getShape().end()[-2], whole = 2 * c.lanes;
+  bool isPlain = blocks.getRows() == rows && blocks.getColumns() == c.lanes &&
+                 blocks.getPanelsPerItem() == 0 && !blocks.packsLeft() &&
+                 !blocks.packsRight() && !blocks.fetchesResiduals();
+  if (isPlain && heads % blocks.getBlocksPerItem() == 0 &&
+      blocks.getChunk() < positions && blocks.getChunk() % whole == 0 &&
+      (!blocks.fetchesRows() || readsWholeRows(op)))
+    return success();
+  return c.op->emitError()
+         << "the schedule " << blocks << " does not read keys in place: it "
+         << "takes " << rows << " rows, " << c.lanes << " columns, a divisor "
+         << "of " << heads << " heads as blocks of an item, chunks of less "
+         << "than " << positions << " positions, whole ones of " << whole
+         << ", and rows ahead only where those of all heads lie side by side";
+}
+
 BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
   Cut cut(contraction);
   switch (contraction.form) {
@@ -490,6 +555,8 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
 LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (c.form == ContractionForm::Packing)
     return checkPacking(c, blocks);
+  if (c.form == ContractionForm::Attention && readsKeysInPlace(c))
+    return checkKeys(c, blocks);
   auto refuse = [&] { return c.op->emitError() << "the schedule "; };
   int64_t rows = blocks.getRows(), columns = blocks.getColumns();
   int64_t chunk = blocks.getChunk(), panels = blocks.getPanelsPerItem();

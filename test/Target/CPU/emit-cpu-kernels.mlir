@@ -176,3 +176,49 @@ func.func private @lines(%x: tensor<1x4x4x64xf32>, %w: tensor<1x576x16xf32>) -> 
       : (tensor<1x4x4x64xf32>, tensor<1x576x16xf32>) -> tensor<1x4x4x16xf32>
   return %0 : tensor<1x4x4x16xf32>
 }
+
+// Keys of few queries are cut into parts: an item leaves its sums, their maximum and the sum of its
+// weights in memory of all calls; items that begin when these have ended join the parts of a head.
+
+// CHECK-LABEL: func.func private @parts_impl(
+// CHECK-SAME: memref<1x1x1x16xf32>, %[[PARTIALS:[a-z0-9]+]]: memref<96xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<
+// CHECK-SAME: mpc.apart = array<i1: true, true, true, true>
+// CHECK-SAME: mpc.shared_bytes = 384 : i64
+// CHECK: tile.own %[[ITEM:.*]] in (3) cycles(8.960000e+02) {
+// CHECK:   %[[PART:.*]] = arith.remui %[[ITEM]], %c3
+// CHECK:   %[[BEGIN:.*]] = arith.muli %[[PART]], %c64
+// CHECK:   %[[BEHIND:.*]] = arith.addi %[[BEGIN]], %c64
+// CHECK:   %[[END:.*]] = arith.minui %[[BEHIND]], %c150
+// CHECK:   scf.if
+// CHECK:   memref.store %{{.*}}, %[[PARTIALS]]
+// CHECK:   memref.store %{{.*}}, %[[PARTIALS]]
+// CHECK:   vector.store %{{.*}}, %[[PARTIALS]]
+// CHECK: tile.own %{{.*}} in (1) cycles(1.000000e+00) in_order {
+// CHECK:   scf.for %{{.*}} = %c0 to %c3 step %c1 iter_args
+// CHECK:     memref.load %[[PARTIALS]]
+// CHECK:   scf.for %{{.*}} = %c0 to %c3 step %c1 iter_args
+// CHECK:   scf.for %{{.*}} = %c0 to %c3 step %c1 iter_args
+// CHECK:     vector.load %[[PARTIALS]]
+func.func private @parts(%q: tensor<1x1x1x16xf32>, %k: tensor<1x1x150x16xf32>) -> tensor<1x1x1x16xf32>
+    attributes {mpc.kernel_kind = "attention",
+                mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 64>} {
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x1x1x16xf32>, tensor<1x1x150x16xf32>, tensor<1x1x150x16xf32>) -> tensor<1x1x1x16xf32>
+  return %0 : tensor<1x1x1x16xf32>
+}
+
+// Memory beside a cache of 32,768 rows, 201 MB of f32: scores of a part in each thread, and for each
+// head and part a row of sums in lines of its own. Rows are asked for while those before are
+// multiplied.
+
+// CHECK-LABEL: func.func private @long_cache_impl(
+// CHECK-SAME: mpc.scratch_bytes = 13568 : i64, mpc.shared_bytes = 491520 : i64
+// CHECK: tile.own %{{.*}} in (128)
+// CHECK:   memref.prefetch %{{.*}}, read, locality<2>, data : memref<32768x1x12x64xf32>
+// CHECK: tile.own %{{.*}} in (12) cycles(1.000000e+00) in_order
+func.func private @long_cache(%q: tensor<1x12x1x64xf32>, %ks: tensor<32768x1x12x64xf32>, %vs: tensor<32768x1x12x64xf32>) -> tensor<1x12x1x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %k = mpc.transpose %ks [1, 2, 0, 3] : tensor<32768x1x12x64xf32> to tensor<1x12x32768x64xf32>
+  %v = mpc.transpose %vs [1, 2, 0, 3] : tensor<32768x1x12x64xf32> to tensor<1x12x32768x64xf32>
+  %0 = mpc.attention %q, %k, %v scale(1.250000e-01) : (tensor<1x12x1x64xf32>, tensor<1x12x32768x64xf32>, tensor<1x12x32768x64xf32>) -> tensor<1x12x1x64xf32>
+  return %0 : tensor<1x12x1x64xf32>
+}

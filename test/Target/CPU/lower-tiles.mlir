@@ -63,6 +63,28 @@ func.func private @in_order_impl(%x: memref<4xf32>, %begin: index, %end: index, 
   return
 }
 
+// Where they leave what they have in memory of all calls, the runtime keeps the order.
+
+// CHECK-LABEL: func.func private @shared_impl(
+// CHECK-SAME: %[[SHARED:.*]]: memref<4xf32>, %[[BEGIN:.*]]: index, %[[END:.*]]: index, %{{.*}}: memref<1xi8>)
+// CHECK-SAME: mpc.grain = 4000 : i64, mpc.items = 6 : i64, mpc.later_items = 2 : i64
+// CHECK: %[[FIRST:.*]] = arith.minui %[[BEGIN]], %c4
+// CHECK: %[[LAST:.*]] = arith.minui %[[END]], %c4
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %[[LAST]] step
+// CHECK: scf.for
+func.func private @shared_impl(%x: memref<2xf32>, %shared: memref<4xf32>, %begin: index, %end: index, %scratch: memref<1xi8>)
+    attributes {mpc.scratch_bytes = 0 : i64, mpc.shared_bytes = 16 : i64} {
+  %one = arith.constant 1.0 : f32
+  tile.own %i in (4) cycles(10.0) {
+    memref.store %one, %shared[%i] : memref<4xf32>
+  }
+  tile.own %i in (2) cycles(1.0) in_order {
+    %y = memref.load %shared[%i] : memref<4xf32>
+    memref.store %y, %x[%i] : memref<2xf32>
+  }
+  return
+}
+
 // A long sum is added up in parts of about as many terms as there are parts: the last part ends
 // with the line. A maximum is found in one go.
 

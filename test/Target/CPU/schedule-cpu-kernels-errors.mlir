@@ -161,3 +161,30 @@ func.func private @residuals_ahead(%x: tensor<128x256xf32>, %w: tensor<256x64xf3
   %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
   return %0 : tensor<128x64xf32>
 }
+
+// -----
+
+func.func private @keys_in_pieces(%q: tensor<1x3x1x64xf32>, %k: tensor<1x3x500x64xf32>) -> tensor<1x3x1x64xf32>
+    attributes {mpc.kernel_kind = "attention", mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 48>} {
+  // expected-error @below {{does not read keys in place: it takes 1 rows, 16 columns, a divisor of 3 heads as blocks of an item, chunks of less than 500 positions, whole ones of 32, and rows ahead only where those of all heads lie side by side}}
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x3x1x64xf32>, tensor<1x3x500x64xf32>, tensor<1x3x500x64xf32>) -> tensor<1x3x1x64xf32>
+  return %0 : tensor<1x3x1x64xf32>
+}
+
+// -----
+
+func.func private @keys_packed(%q: tensor<1x3x1x64xf32>, %k: tensor<1x3x500x64xf32>) -> tensor<1x3x1x64xf32>
+    attributes {mpc.kernel_kind = "attention", mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 64, pack = right>} {
+  // expected-error @below {{does not read keys in place: it takes 1 rows, 16 columns, a divisor of 3 heads as blocks of an item, chunks of less than 500 positions, whole ones of 32, and rows ahead only where those of all heads lie side by side}}
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x3x1x64xf32>, tensor<1x3x500x64xf32>, tensor<1x3x500x64xf32>) -> tensor<1x3x1x64xf32>
+  return %0 : tensor<1x3x1x64xf32>
+}
+
+// -----
+
+func.func private @uneven_heads(%q: tensor<1x3x1x64xf32>, %k: tensor<1x3x500x64xf32>) -> tensor<1x3x1x64xf32>
+    attributes {mpc.kernel_kind = "attention", mpc.schedule = #tile.blocks<rows = 1, columns = 16, blocks_per_item = 2>} {
+  // expected-error @below {{does not read keys in place: it takes 1 rows, 16 columns, a divisor of 3 heads as blocks of an item, chunks of less than 500 positions, whole ones of 32, and rows ahead only where those of all heads lie side by side}}
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x3x1x64xf32>, tensor<1x3x500x64xf32>, tensor<1x3x500x64xf32>) -> tensor<1x3x1x64xf32>
+  return %0 : tensor<1x3x1x64xf32>
+}

@@ -216,6 +216,49 @@ func.func private @attention(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf
 
 // -----
 
+// Few queries read keys and values where they lie. Of few heads and many positions an item has a
+// part of these, all heads of a row where their rows lie side by side.
+
+// CHECK-LABEL: @one_head
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 1024>
+// CHECK-LABEL: @few_positions
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16>
+// CHECK-LABEL: @many_heads
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 2, columns = 16>
+// CHECK-LABEL: @cache
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 64, blocks_per_item = 12, ahead = rows>
+// CHECK-LABEL: @long_cache
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 256, blocks_per_item = 12, ahead = rows>
+func.func private @one_head(%q: tensor<1x1x1x64xf32>, %k: tensor<1x1x32768x64xf32>) -> tensor<1x1x1x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x1x1x64xf32>, tensor<1x1x32768x64xf32>, tensor<1x1x32768x64xf32>) -> tensor<1x1x1x64xf32>
+  return %0 : tensor<1x1x1x64xf32>
+}
+func.func private @few_positions(%q: tensor<1x1x1x64xf32>, %k: tensor<1x1x2047x64xf32>) -> tensor<1x1x1x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x1x1x64xf32>, tensor<1x1x2047x64xf32>, tensor<1x1x2047x64xf32>) -> tensor<1x1x1x64xf32>
+  return %0 : tensor<1x1x1x64xf32>
+}
+func.func private @many_heads(%q: tensor<16x8x2x64xf32>, %k: tensor<16x8x32768x64xf32>) -> tensor<16x8x2x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<16x8x2x64xf32>, tensor<16x8x32768x64xf32>, tensor<16x8x32768x64xf32>) -> tensor<16x8x2x64xf32>
+  return %0 : tensor<16x8x2x64xf32>
+}
+func.func private @cache(%q: tensor<1x12x1x64xf32>, %rows: tensor<4096x1x12x64xf32>) -> tensor<1x12x1x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %k = mpc.transpose %rows [1, 2, 0, 3] : tensor<4096x1x12x64xf32> to tensor<1x12x4096x64xf32>
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x12x1x64xf32>, tensor<1x12x4096x64xf32>, tensor<1x12x4096x64xf32>) -> tensor<1x12x1x64xf32>
+  return %0 : tensor<1x12x1x64xf32>
+}
+func.func private @long_cache(%q: tensor<1x12x1x64xf32>, %rows: tensor<32768x1x12x64xf32>) -> tensor<1x12x1x64xf32>
+    attributes {mpc.kernel_kind = "attention"} {
+  %k = mpc.transpose %rows [1, 2, 0, 3] : tensor<32768x1x12x64xf32> to tensor<1x12x32768x64xf32>
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x12x1x64xf32>, tensor<1x12x32768x64xf32>, tensor<1x12x32768x64xf32>) -> tensor<1x12x1x64xf32>
+  return %0 : tensor<1x12x1x64xf32>
+}
+
+// -----
+
 // A schedule that is there is left alone; loops have none.
 
 // CHECK-LABEL: @scheduled

@@ -11,8 +11,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <numeric>
 #include <thread>
 
 #include <sys/wait.h>
@@ -105,6 +107,44 @@ Buffer makeInput(float start) {
 }
 
 } // namespace
+
+/// Leaves each element's double in shared memory; later items, one for each
+/// quarter, add up all that were left, in order.
+void sumKernel(void *const *buffers, int64_t begin, int64_t end, void *) {
+  const auto *in = static_cast<const float *>(buffers[0]);
+  auto *out = static_cast<float *>(buffers[1]);
+  auto *left = static_cast<float *>(buffers[2]);
+  for (int64_t i = begin; i < std::min(end, kCount); ++i)
+    left[i] = 2 * in[i];
+  for (int64_t i = std::max(begin, kCount); i < end; ++i)
+    for (int64_t j = 0; j < kCount / 4; ++j)
+      out[(i - kCount) * (kCount / 4) + j] =
+          std::accumulate(left, left + kCount, 0.0f);
+}
+
+TEST(Executable, RunsLaterItemsBehindAllOthers) {
+  Program program = makeProgram();
+  Launch &sum = program.launches[0];
+  sum.function = sumKernel;
+  sum.items = kCount + 4;
+  sum.laterItems = 4;
+  sum.sharedBytes = kCount * 4;
+  Buffer input = makeInput(3);
+  float expected = 0;
+  for (int64_t i = 0; i < kCount; ++i)
+    expected += 2 * input.as<float>()[i];
+  for (int threads = 1; threads <= 8; ++threads) {
+    Result<Executable> executable = makeExecutable(program, threads);
+    ASSERT_TRUE(executable.ok()) << executable.status().toString();
+    for (int run = 0; run < 50; ++run) {
+      Result<std::vector<Buffer>> results = executable->run(std::array{input});
+      ASSERT_TRUE(results.ok()) << results.status().toString();
+      for (int64_t i = 0; i < kCount; ++i)
+        ASSERT_EQ((*results)[0].as<float>()[i], expected + float(i))
+            << threads << " threads";
+    }
+  }
+}
 
 TEST(Executable, RunsLaunchesInOrder) {
   for (int threads : {1, 2, 3}) {
@@ -220,6 +260,12 @@ INSTANTIATE_TEST_SUITE_P(
                    "writes an argument or a constant"},
         BadProgram{"zeroGrain", [](Program &p) { p.launches[0].grain = 0; },
                    "grain 0"},
+        BadProgram{"moreLaterItemsThanAll",
+                   [](Program &p) { p.launches[0].laterItems = kCount + 1; },
+                   "later ones of"},
+        BadProgram{"negativeShare",
+                   [](Program &p) { p.launches[0].sharedBytes = -1; },
+                   "-1 bytes that they share"},
         BadProgram{"negativeArena", [](Program &p) { p.arenaBytes = -1; },
                    "arena of -1 bytes"},
         BadProgram{"shortConstant",

@@ -19,8 +19,10 @@ namespace mpc {
 
 /// What a caller of a kernel has to know. The kernel's symbol is `name`:
 ///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
-/// `buffers` holds inputs, then outputs; every output element is written once
-/// all of `[0, items)` has been run, in any split and order, also concurrently.
+/// `buffers` holds inputs, then outputs, then the memory that all calls share
+/// where there is some; every output element is written once all of
+/// `[0, items)` has been run, in any split and order, also concurrently, but
+/// that the last `laterItems` begin when all others have ended.
 /// Outputs are apart from inputs, but for inputs that the kernel's
 /// `exe.in_place` names: an output may lie exactly over those.
 struct KernelInfo {
@@ -31,6 +33,9 @@ struct KernelInfo {
   int64_t grain = 1;
   /// Private memory that each call needs, 64-byte aligned; may be 0.
   int64_t scratchBytes = 0;
+  /// Items that begin when all others have ended, and the memory, 64-byte
+  /// aligned, in which these leave what they read.
+  int64_t laterItems = 0, sharedBytes = 0;
 };
 
 /// Registers the dialects that lowerKernels creates, and their translations.

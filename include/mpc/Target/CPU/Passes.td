@@ -104,7 +104,8 @@ def LowerTilesPass : Pass<"mpc-lower-tiles", "::mlir::ModuleOp"> {
   let description = [{
     Items become a loop from begin to end of a call, walks nests of loops, joins what
     joins the lanes of a vector; what items keep lies in scratch memory. Functions get
-    `mpc.items` and `mpc.grain`, the fewest items that are worth a task.
+    `mpc.items` and `mpc.grain`, the fewest items that are worth a task, and where they
+    have `mpc.shared_bytes` `mpc.later_items`, those that begin when the others have ended.
 
     Contract in: after mpc-emit-cpu-kernels. Contract out: no op of the tile dialect.
     Numerics: lanes are joined halves first.

@@ -62,6 +62,8 @@ Program makeProgram(const std::string &target) {
                  {BufferRef::Kind::Arena, 0, 0, 32, true}};
   add.items = 8;
   add.grain = 4;
+  add.laterItems = 2;
+  add.sharedBytes = 24;
   add.flops = 8;
   add.bytes = 96;
   Launch twice = add;
@@ -183,6 +185,8 @@ TEST_F(ExecutableFileTest, KeepsEveryFact) {
   EXPECT_EQ(add.ops, (std::vector<std::string>{"sum", "shared"}));
   EXPECT_EQ(add.items, 8);
   EXPECT_EQ(add.grain, 4);
+  EXPECT_EQ(add.laterItems, 2);
+  EXPECT_EQ(add.sharedBytes, 24);
   EXPECT_EQ(add.flops, 8);
   EXPECT_EQ(add.bytes, 96);
   EXPECT_EQ(add.function, nullptr);
@@ -339,7 +343,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 10; compile the model again");
+                           "version 11; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
@@ -472,6 +476,9 @@ TEST_F(ExecutableFileTest, RefusesNumbersThatReachOutside) {
   EXPECT_NE(refused([&](Contents &c) { launch(c).grain = 0; }), "");
   EXPECT_NE(refused([&](Contents &c) { launch(c).scratchBytes = INT64_MAX; }),
             "");
+  EXPECT_NE(refused([&](Contents &c) { launch(c).sharedBytes = INT64_MAX; }),
+            "");
+  EXPECT_NE(refused([&](Contents &c) { launch(c).laterItems = 9; }), "");
   EXPECT_NE(refused([](Contents &c) {
               c.specialisations[0].programs[0].program.arenaBytes = -64;
             }),

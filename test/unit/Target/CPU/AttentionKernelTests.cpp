@@ -118,6 +118,54 @@ TEST(AttentionKernel, RowsOfAllHeads) {
   expectKernel(cachedAttention(1, 20, 20, 1, 37, 32, "bf16", true));
 }
 
+// Keys that several items share: whole parts, a last one that is shorter, and
+// one that ends within a vector.
+TEST(AttentionKernel, KeysInParts) {
+  for (int64_t t : {4096, 4136, 4129})
+    expectKernel(attention(1, 1, 1, 1, t, 64, 32, "f32"));
+  expectKernel(attention(2, 6, 2, 3, 5000, 32, 48, "bf16", "", "causal"));
+  expectKernel(attention(1, 2, 1, 2, 2070, 64, 64, "f16", "2x2070xf32"));
+  expectKernel(attention(1, 2, 1, 4, 1031, 144, 160, "f32", "4x1031xi1"));
+  expectKernel(attention(1, 4, 4, 2, 2051, 16, 16, "f64", "", "", "f64"));
+  for (int64_t t : {1024, 1075})
+    for (const char *type : {"f32", "bf16", "i8"})
+      expectKernel(cachedAttention(1, 12, 4, 1, t, 64, type, t == 1024));
+}
+
+// Queries that see the first keys alone, or the last, or none: parts that keep
+// nothing weigh nothing.
+TEST(AttentionKernel, PartsThatKeepNothing) {
+  constexpr int64_t kPositions = 2100;
+  KernelCheck check;
+  auto masking = [](unsigned argument, reference::Tensor &tensor) {
+    if (argument != 3)
+      return;
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      int64_t row = i / kPositions, at = i % kPositions;
+      bool isKept = row == 0   ? at < 70
+                    : row == 1 ? at >= kPositions - 3
+                    : row == 2 ? at > 700 && at < 720
+                               : false;
+      if (tensor.isFloat())
+        tensor.floats()[i] = isKept ? 0 : -INFINITY;
+      else
+        tensor.ints()[i] = isKept;
+    }
+  };
+  check.adjust = masking;
+  for (const char *type : {"f32", "i1"})
+    expectKernel(attention(1, 4, 2, 4, kPositions, 32, 32, "f32",
+                           std::string("4x2100x") + type),
+                 check);
+}
+
+// Maxima of parts far apart neither overflow nor vanish.
+TEST(AttentionKernel, LargeScoresInParts) {
+  KernelCheck check;
+  check.scale = 20.0;
+  expectKernel(attention(1, 4, 4, 2, 2100, 32, 32, "f32"), check);
+}
+
 /// Keys and values of 8 bits with a scale for each row of a head, the numbers
 /// `[t, batch, groups, d]`; queries are widened from `queryType`.
 static std::string scaledAttention(int64_t heads, int64_t groups, int64_t s,
@@ -185,6 +233,7 @@ TEST(AttentionKernel, NumbersTimesScalesOfTheirRows) {
   // Rows of all heads read one after the other.
   expectScaled(scaledAttention(12, 12, 1, 700, 64, false, "bf16"));
   expectScaled(scaledAttention(12, 4, 1, 1100, 128, true, "f32"));
+  expectScaled(scaledAttention(4, 2, 2, 2081, 64, false, "bf16"));
   for (const char *mask : {"1x4x3x37xf32", "3x37xi1"})
     expectScaled(scaledAttention(4, 2, 3, 37, 32, false, "bf16", mask));
 }

@@ -119,17 +119,24 @@ std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
     allocate(type);
   const KernelInfo &info = infos->front();
   GuardedMemory scratch(std::max<int64_t>(info.scratchBytes, 1), 64);
-  std::vector<std::pair<int64_t, int64_t>> pieces;
-  std::uniform_int_distribution<int64_t> length(
-      1, std::max<int64_t>(1, info.items / 2));
-  for (int64_t begin = 0; begin < info.items;) {
-    int64_t end = std::min(info.items, begin + length(engine));
-    pieces.push_back({begin, end});
-    begin = end;
-  }
-  std::shuffle(pieces.begin(), pieces.end(), engine);
-  for (auto [begin, end] : pieces)
-    function(buffers.data(), begin, end, scratch.data());
+  GuardedMemory shared(std::max<int64_t>(info.sharedBytes, 1), 64);
+  buffers.push_back(shared.data());
+  auto runItems = [&](int64_t first, int64_t last) {
+    std::vector<std::pair<int64_t, int64_t>> pieces;
+    std::uniform_int_distribution<int64_t> length(
+        1, std::max<int64_t>(1, (last - first) / 2));
+    for (int64_t begin = first; begin < last;) {
+      int64_t end = std::min(last, begin + length(engine));
+      pieces.push_back({begin, end});
+      begin = end;
+    }
+    std::shuffle(pieces.begin(), pieces.end(), engine);
+    for (auto [begin, end] : pieces)
+      function(buffers.data(), begin, end, scratch.data());
+  };
+  int64_t first = info.items - info.laterItems;
+  runItems(0, first);
+  runItems(first, info.items);
 
   // Judgement. A kernel is asked for the infinity that its own types make of a
   // number which they cannot hold.

@@ -125,6 +125,10 @@ def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
     prefetched while a block is multiplied: the rows of the next one, and what the epilogue
     adds to the block's sums.
 
+    A block of attention of few rows is a head: an item has `blocks_per_item` of them and
+    `chunk` positions of their keys (0: all), and later items join what these leave. `ahead =
+    rows` there asks for rows of a cache, with all heads of a position.
+
     ```mlir
     #tile.blocks<rows = 14, columns = 32, chunk = 512, blocks_per_item = 55, panels_per_item = 8, pack = both>
     ```
