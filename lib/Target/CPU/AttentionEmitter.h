@@ -45,19 +45,23 @@ private:
   mlir::Value keyHeadOf(mlir::Value head) const {
     return math.div(head, batchShape.back() / keyShape.end()[-3]);
   }
-  /// Is called with the number of each position of a block before this is read.
-  using AheadFunction = llvm::function_ref<void(mlir::Value step)>;
   /// Scores of row `row` of the head for `count` positions, 1 or as many as a
   /// vector has lanes, from `first` on; they are row `local` of the item's.
   void scoreInPlace(int64_t row, mlir::Value local, mlir::Value first,
-                    int64_t count, AheadFunction ahead = {});
+                    int64_t count);
   /// Adds the values of positions [first, last) to the sums of row `local`.
-  void weighInPlace(mlir::Value local, mlir::Value first, mlir::Value last,
-                    AheadFunction ahead = {});
-  /// Asks for what head number `number` of the item has to ask for at position
-  /// `step` of a block of `block` positions, of the rows from `next` on.
-  void fetchAhead(const std::optional<StoredRow> &row, mlir::Value next,
-                  int64_t block, mlir::Value number, mlir::Value step);
+  void weighInPlace(mlir::Value local, mlir::Value first, mlir::Value last);
+  /// Rows of keys or values that are asked for ahead, and those of their
+  /// scales.
+  struct FetchedRows {
+    std::optional<StoredRow> numbers, scales;
+  };
+  /// In how many of them, whole blocks of positions, lie about so many bytes.
+  int64_t rowsAhead(const FetchedRows &rows, int64_t bytes,
+                    int64_t block) const;
+  /// Asks for those of positions [begin, end), and for one.
+  void fetchRows(const FetchedRows &rows, mlir::Value begin, mlir::Value end);
+  void fetchRow(const StoredRow &row, mlir::Value position);
   /// Heads whose keys several items share (AttentionParts.cpp): each leaves the
   /// sums of its part and what belongs to them, and a later item joins those of
   /// one head, in the order of the parts.
@@ -124,8 +128,7 @@ private:
   mlir::Value queryMemory, scores, inverses, tile;
   /// Scales of the item's keys, one after another, where these are packed.
   mlir::Value keyFactors;
-  /// What is asked for ahead.
-  std::optional<StoredRow> keyRow, valueRow;
+  FetchedRows keyRows, valueRows;
   /// The item's part of the keys, its first head, and what all items left.
   mlir::Value part, leadingHead, partials;
   int64_t partialPitch = 0;

@@ -41,15 +41,25 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   return vectors.front();
 }
 
+/// How much of keys is asked for before it is read, so that it comes by the
+/// time it is, and of values, whose first part comes while exponentials are
+/// computed, for which nothing is read.
+static constexpr int64_t kKeyBytesAhead = 24 << 10, kValueBytesAhead = 64 << 10;
+
 void AttentionEmitter::prepareInPlace() {
   // Where rows of several heads lie side by side, as in a decoder's cache, so
   // many of them are read one after the other.
   if (blocks.fetchesRows())
-    for (auto [row, numbers] :
-         {std::pair(&keyRow, keyNumbers), std::pair(&valueRow, valueNumbers)})
-      if (std::optional<StoredRow> stored = StoredRow::of(numbers))
-        if (stored->paysWhole())
-          *row = stored;
+    for (auto [rows, numbers, scales] :
+         {std::tuple(&keyRows, keyNumbers, keyScales),
+          std::tuple(&valueRows, valueNumbers, valueScales)}) {
+      std::optional<StoredRow> stored = StoredRow::of(numbers);
+      if (!stored || !stored->paysWhole())
+        continue;
+      rows->numbers = stored;
+      if (scales)
+        rows->scales = StoredRow::of(scales);
+    }
   items = productOf(batchShape) / headsPerItem * parts;
   cyclesPerItem =
       cyclesInPlace(contraction) * double(partPositions * headsPerItem);
@@ -81,6 +91,7 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
   firstPosition = range.begin;
   SmallVector<Value> first = math.delinearize(firstHead, batchShape);
   leadingHead = firstHead;
+  head = first;
   auto forHeads = [&](llvm::function_ref<void(Value number)> body) {
     math.loop(math.constant(0), count, 1, [&](Value number) {
       head = first;
@@ -101,37 +112,47 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
     return math.min(range.end, positions - positions % step);
   };
   Value whole = wholeOf(lanes);
+  // What is read next is on its way while heads compute, in the order of
+  // memory: each asks for its share of some rows.
+  auto fetchShare = [&](const FetchedRows &rows, Value from, int64_t extent,
+                        Value number) {
+    auto shareOf = [&](Value heads) {
+      return math.add(from, math.div(math.mul(heads, extent), headsPerItem));
+    };
+    fetchRows(rows, shareOf(number), shareOf(math.add(number, 1)));
+  };
+  int64_t keysAhead = rowsAhead(keyRows, kKeyBytesAhead, lanes);
+  fetchRows(keyRows, range.begin, math.add(range.begin, keysAhead));
   math.loop(range.begin, whole, lanes, [&](Value at) {
-    Value next = math.add(at, lanes);
     forHeads([&](Value number) {
-      auto ahead = [&](Value step) {
-        fetchAhead(keyRow, next, lanes, number, step);
-      };
-      scoreInPlace(0, math.mul(number, length), at, lanes, ahead);
-      for (int64_t row = 1; row < length; ++row)
+      fetchShare(keyRows, math.add(at, keysAhead), lanes, number);
+      for (int64_t row = 0; row < length; ++row)
         scoreInPlace(row, math.add(math.mul(number, length), row), at, lanes);
     });
   });
   math.loop(whole, range.end, 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
   });
-  forRows([&](int64_t row, Value local) {
-    emitSoftmax(math.constant(row), local, range);
-    math.loop(math.constant(0), math.constant(width), lanes, [&](Value column) {
-      storeZeros(tile, math.add(math.mul(local, width), column), lanes);
-    });
-  });
   constexpr int64_t kBlock = 16;
+  int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kBlock);
+  forHeads([&](Value number) {
+    fetchShare(valueRows, range.begin, valuesAhead, number);
+    for (int64_t row = 0; row < length; ++row) {
+      Value local = math.add(math.mul(number, length), row);
+      emitSoftmax(math.constant(row), local, range);
+      math.loop(
+          math.constant(0), math.constant(width), lanes, [&](Value column) {
+            storeZeros(tile, math.add(math.mul(local, width), column), lanes);
+          });
+    }
+  });
   Value blocked = wholeOf(kBlock);
   math.loop(range.begin, blocked, kBlock, [&](Value at) {
     forHeads([&](Value number) {
-      Value next = math.add(at, kBlock);
-      auto ahead = [&](Value step) {
-        fetchAhead(valueRow, next, kBlock, number, step);
-      };
-      weighInPlace(math.mul(number, length), at, next, ahead);
-      for (int64_t row = 1; row < length; ++row)
-        weighInPlace(math.add(math.mul(number, length), row), at, next);
+      fetchShare(valueRows, math.add(at, valuesAhead), kBlock, number);
+      for (int64_t row = 0; row < length; ++row)
+        weighInPlace(math.add(math.mul(number, length), row), at,
+                     math.add(at, kBlock));
     });
   });
   forRows([&](int64_t, Value local) {
@@ -162,36 +183,46 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
             math.constant(0), width);
 }
 
-void AttentionEmitter::fetchAhead(const std::optional<StoredRow> &row,
-                                  Value next, int64_t block, Value number,
-                                  Value step) {
-  if (!row)
+int64_t AttentionEmitter::rowsAhead(const FetchedRows &rows, int64_t bytes,
+                                    int64_t block) const {
+  if (!rows.numbers)
+    return 0;
+  auto extent = int64_t(llvm::alignTo(bytes / rows.numbers->bytes(), block));
+  return std::min(extent, partPositions);
+}
+
+void AttentionEmitter::fetchRows(const FetchedRows &rows, Value begin,
+                                 Value end) {
+  if (!rows.numbers)
     return;
-  Value memory = memoryOf(row->argument);
+  math.loop(begin, end, 1, [&](Value position) {
+    fetchRow(*rows.numbers, position);
+    if (rows.scales)
+      fetchRow(*rows.scales, position);
+  });
+}
+
+void AttentionEmitter::fetchRow(const StoredRow &row, Value position) {
+  Value memory = memoryOf(row.argument);
   auto type = cast<MemRefType>(memory.getType());
-  int64_t line = kLineBytes / bytesPerElement(type.getElementType());
-  int64_t lines = llvm::divideCeil(row->elements, line);
-  // One after the other with what is computed: a burst of them waits for a
-  // place in line, and all behind it.
-  int64_t each = llvm::divideCeil(lines, headsPerItem);
-  SmallVector<Value> at(type.getRank(), math.constant(0));
-  for (auto [dim, place] : row->batch)
-    at[place] = head[dim];
   int64_t size = type.getShape().back();
-  for (int64_t i = 0; i < each; ++i) {
-    Value place =
-        math.add(math.mul(math.add(math.mul(number, block), step), each), i);
-    at[row->dimension] = math.add(next, math.div(place, lines));
-    Value element = math.mul(math.rem(place, lines), line);
-    at.end()[-2] = math.div(element, size);
-    at.back() = math.rem(element, size);
-    memref::PrefetchOp::create(b, loc, memory, at, /*isWrite=*/false,
-                               /*localityHint=*/2, /*isDataCache=*/true);
-  }
+  int64_t line = kLineBytes / bytesPerElement(type.getElementType());
+  SmallVector<Value> at(type.getRank(), math.constant(0));
+  for (auto [dim, place] : row.batch)
+    at[place] = head[dim];
+  at[row.dimension] = position;
+  math.loop(math.constant(0), math.constant(row.elements), line,
+            [&](Value element) {
+              at.end()[-2] = math.div(element, size);
+              at.back() = math.rem(element, size);
+              memref::PrefetchOp::create(b, loc, memory, at, /*isWrite=*/false,
+                                         unsigned(Cache::Second),
+                                         /*isDataCache=*/true);
+            });
 }
 
 void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
-                                    int64_t count, AheadFunction ahead) {
+                                    int64_t count) {
   SmallVector<Value> query;
   for (int64_t d = 0; d < depth; d += lanes) {
     SmallVector<Value> at(head);
@@ -201,8 +232,6 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
   SmallVector<Value> sums;
   for (int64_t i = 0; i < count; ++i) {
     Value sum;
-    if (ahead)
-      ahead(math.constant(i));
     for (auto [part, factor] : llvm::enumerate(query)) {
       SmallVector<Value> at(keyHead);
       at.append({math.add(first, i), math.constant(int64_t(part) * lanes)});
@@ -227,8 +256,7 @@ void AttentionEmitter::scoreInPlace(int64_t row, Value local, Value first,
                             at);
 }
 
-void AttentionEmitter::weighInPlace(Value local, Value first, Value last,
-                                    AheadFunction ahead) {
+void AttentionEmitter::weighInPlace(Value local, Value first, Value last) {
   auto type = VectorType::get({lanes}, sumType);
   for (int64_t column = 0; column < width; column += kSumVectors * lanes) {
     int64_t vectors = std::min(kSumVectors, (width - column) / lanes);
@@ -244,8 +272,6 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last,
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(loop.getBody());
       Value position = loop.getInductionVar();
-      if (ahead && column == 0)
-        ahead(math.sub(position, first));
       Value weight =
           memref::LoadOp::create(b, loc, scores, scoreAt(local, position));
       if (valueScales)
@@ -258,7 +284,7 @@ void AttentionEmitter::weighInPlace(Value local, Value first, Value last,
         at.append({position, math.constant(column + v * lanes)});
         Value value = loadWhole(valueNumbers, at, lanes);
         sums.push_back(math::FmaOp::create(b, loc, value, weight,
-                                             loop.getRegionIterArg(v)));
+                                           loop.getRegionIterArg(v)));
       }
       scf::YieldOp::create(b, loc, sums);
     }

@@ -433,7 +433,7 @@ void Cut::cutKeys() {
   constexpr int64_t kMostHeads = 4, kManyItems = 32, kFewestPositions = 64,
                     kMostParts = 128;
   // Keys and values are read in turns: in shorter runs they come slower.
-  constexpr int64_t kRunBytes = 1 << 17, kAskedRunBytes = 1 << 16;
+  constexpr int64_t kRunBytes = 1 << 17, kAskedRunBytes = 3 << 16;
   constexpr double kPartCycles = 20000;
   auto op = cast<AttentionOp>(c.op);
   auto query = cast<RankedTensorType>(op.getQuery().getType()),
@@ -460,10 +460,12 @@ void Cut::cutKeys() {
     run *= divideCeil(blocksPerItem, readers);
   double wanted = kPartCycles / (cyclesInPlace(c) * double(blocksPerItem));
   int64_t fewest = (fetchesRows ? kAskedRunBytes : kRunBytes) / run;
-  auto part = int64_t(llvm::PowerOf2Ceil(
-      std::max({kFewestPositions, int64_t(wanted), fewest,
-                int64_t(divideCeil(positions, kMostParts))})));
-  if (2 * part <= positions)
+  // As many as are no shorter than this, all of one length.
+  int64_t shortest = std::max({kFewestPositions, int64_t(wanted), fewest,
+                               int64_t(divideCeil(positions, kMostParts))});
+  int64_t parts = std::max<int64_t>(positions / shortest, 1);
+  auto part = int64_t(llvm::alignTo(divideCeil(positions, parts), 2 * c.lanes));
+  if (part < positions)
     chunk = part;
 }
 

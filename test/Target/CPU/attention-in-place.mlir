@@ -3,15 +3,15 @@
 // One token's attention over a cache of 8 bits whose rows have all heads: rows and their scales are
 // asked for into the second cache, first those of the first keys, then in each head's turn its share
 // of later ones; the first values while exponentials are computed. Nothing is packed, and a key's
-// scale meets its score.
+// scale meets its score. Two items have half of the positions each; one for each head joins them.
 
 // CHECK-LABEL: func.func private @cached_impl(
 // CHECK-SAME: memref<1x8x1x64xf32>, %[[K:.*]]: memref<1024x1x8x64xi8>, %[[KS:.*]]: memref<1024x1x8x1xf32>, %[[V:.*]]: memref<1024x1x8x64xi8>, %[[VS:.*]]: memref<1024x1x8x1xf32>,
-// CHECK: tile.own
-// CHECK:   scf.for %{{.*}} to %c48 step %c1
+// CHECK: tile.own %{{.*}} in (2)
+// CHECK:   scf.for
 // CHECK:     memref.prefetch %[[K]][{{.*}}], read, locality<2>, data
 // CHECK:     memref.prefetch %[[KS]][{{.*}}], read, locality<2>, data
-// CHECK:   scf.for %{{.*}} to %c1024 step %c16
+// CHECK:   scf.for %{{.*}} to %{{.*}} step %c16{{(_.*)?}} {
 // CHECK:     scf.for
 // CHECK:       memref.prefetch %[[K]][{{.*}}], read, locality<2>, data
 // CHECK:       memref.prefetch %[[KS]][{{.*}}], read, locality<2>, data
@@ -19,9 +19,11 @@
 // CHECK:   memref.prefetch %[[V]][{{.*}}], read, locality<2>, data
 // CHECK:   memref.prefetch %[[VS]][{{.*}}], read, locality<2>, data
 // CHECK:   math.fma
-// CHECK:   scf.for %{{.*}} to %c1024 step %c16
+// CHECK:   scf.for %{{.*}} to %{{.*}} step %c16{{(_.*)?}} {
 // CHECK:       memref.prefetch %[[V]][{{.*}}], read, locality<2>, data
 // CHECK:       math.fma
+// CHECK: tile.own %{{.*}} in (8)
+// CHECK-NOT: prefetch
 func.func private @cached(%q: tensor<1x8x1x64xf32>, %k: tensor<1024x1x8x64xi8>, %ks: tensor<1024x1x8x1xf32>, %v: tensor<1024x1x8x64xi8>, %vs: tensor<1024x1x8x1xf32>) -> tensor<1x8x1x64xf32>
     attributes {mpc.kernel_kind = "attention"} {
   %0 = mpc.cast %k : tensor<1024x1x8x64xi8> to tensor<1024x1x8x64xf32>
