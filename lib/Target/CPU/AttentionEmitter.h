@@ -40,7 +40,7 @@ private:
   void prepareInPlace();
   void emitInPlace(mlir::Value item);
   /// `count` heads from `first` on, all of one entry of the batch, over the
-  /// positions `range`, which begins at a multiple of two vectors.
+  /// positions `range`, which begins at a multiple of stepOfParts.
   void emitHeads(mlir::Value first, mlir::Value count, Range range);
   mlir::Value keyHeadOf(mlir::Value head) const {
     return math.div(head, batchShape.back() / keyShape.end()[-3]);

@@ -133,8 +133,7 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
   math.loop(whole, range.end, 1, [&](Value at) {
     forRows([&](int64_t row, Value local) { scoreInPlace(row, local, at, 1); });
   });
-  constexpr int64_t kBlock = 16;
-  int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kBlock);
+  int64_t valuesAhead = rowsAhead(valueRows, kValueBytesAhead, kValueBlock);
   forHeads([&](Value number) {
     fetchShare(valueRows, range.begin, valuesAhead, number);
     for (int64_t row = 0; row < length; ++row) {
@@ -146,13 +145,13 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
           });
     }
   });
-  Value blocked = wholeOf(kBlock);
-  math.loop(range.begin, blocked, kBlock, [&](Value at) {
+  Value blocked = wholeOf(kValueBlock);
+  math.loop(range.begin, blocked, kValueBlock, [&](Value at) {
     forHeads([&](Value number) {
-      fetchShare(valueRows, math.add(at, valuesAhead), kBlock, number);
+      fetchShare(valueRows, math.add(at, valuesAhead), kValueBlock, number);
       for (int64_t row = 0; row < length; ++row)
         weighInPlace(math.add(math.mul(number, length), row), at,
-                     math.add(at, kBlock));
+                     math.add(at, kValueBlock));
     });
   });
   forRows([&](int64_t, Value local) {

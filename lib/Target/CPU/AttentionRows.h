@@ -35,6 +35,14 @@ struct StoredRow {
 /// as much as to multiply some rows by them.
 bool readsKeysInPlace(const Contraction &attention);
 
+/// Positions that whole parts of the keys are multiples of, where vectors have
+/// so many lanes: values are weighed `kValueBlock` at a time, exponentials made
+/// two vectors at a time.
+inline constexpr int64_t kValueBlock = 16;
+inline int64_t stepOfParts(int64_t lanes) {
+  return std::max(kValueBlock, 2 * lanes);
+}
+
 /// Whether all heads of a position are better read one after the other.
 bool readsWholeRows(AttentionOp attention);
 

@@ -464,7 +464,8 @@ void Cut::cutKeys() {
   int64_t shortest = std::max({kFewestPositions, int64_t(wanted), fewest,
                                int64_t(divideCeil(positions, kMostParts))});
   int64_t parts = std::max<int64_t>(positions / shortest, 1);
-  auto part = int64_t(llvm::alignTo(divideCeil(positions, parts), 2 * c.lanes));
+  auto part = int64_t(
+      llvm::alignTo(divideCeil(positions, parts), stepOfParts(c.lanes)));
   if (part < positions)
     chunk = part;
 }
@@ -508,7 +509,7 @@ static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
   auto query = cast<RankedTensorType>(op.getQuery().getType()),
        key = cast<RankedTensorType>(op.getKey().getType());
   int64_t rows = query.getShape().end()[-2], heads = query.getShape().end()[-3],
-          positions = key.getShape().end()[-2], whole = 2 * c.lanes;
+          positions = key.getShape().end()[-2], whole = stepOfParts(c.lanes);
   bool isPlain = blocks.getRows() == rows && blocks.getColumns() == c.lanes &&
                  blocks.getPanelsPerItem() == 0 && !blocks.packsLeft() &&
                  !blocks.packsRight() && !blocks.fetchesResiduals();
