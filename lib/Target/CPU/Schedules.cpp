@@ -463,6 +463,9 @@ void Cut::cutKeys() {
   // As many as are no shorter than this, all of one length.
   int64_t shortest = std::max({kFewestPositions, int64_t(wanted), fewest,
                                int64_t(divideCeil(positions, kMostParts))});
+  // What nothing asks for comes faster in longer runs still.
+  if (!fetchesRows)
+    shortest = int64_t(llvm::PowerOf2Ceil(shortest));
   int64_t parts = std::max<int64_t>(positions / shortest, 1);
   auto part = int64_t(
       llvm::alignTo(divideCeil(positions, parts), stepOfParts(c.lanes)));

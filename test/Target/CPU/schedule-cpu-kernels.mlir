@@ -220,7 +220,7 @@ func.func private @attention(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf
 // part of these, all of one length, with all heads of a row where their rows lie side by side.
 
 // CHECK-LABEL: @one_head
-// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 640>
+// CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 1024>
 // CHECK-LABEL: @few_positions
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16>
 // CHECK-LABEL: @many_heads
@@ -234,9 +234,9 @@ func.func private @one_head(%q: tensor<1x1x1x64xf32>, %k: tensor<1x1x32768x64xf3
   %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x1x1x64xf32>, tensor<1x1x32768x64xf32>, tensor<1x1x32768x64xf32>) -> tensor<1x1x1x64xf32>
   return %0 : tensor<1x1x1x64xf32>
 }
-func.func private @few_positions(%q: tensor<1x1x1x64xf32>, %k: tensor<1x1x1000x64xf32>) -> tensor<1x1x1x64xf32>
+func.func private @few_positions(%q: tensor<1x1x1x64xf32>, %k: tensor<1x1x2047x64xf32>) -> tensor<1x1x1x64xf32>
     attributes {mpc.kernel_kind = "attention"} {
-  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x1x1x64xf32>, tensor<1x1x1000x64xf32>, tensor<1x1x1000x64xf32>) -> tensor<1x1x1x64xf32>
+  %0 = mpc.attention %q, %k, %k scale(1.250000e-01) : (tensor<1x1x1x64xf32>, tensor<1x1x2047x64xf32>, tensor<1x1x2047x64xf32>) -> tensor<1x1x1x64xf32>
   return %0 : tensor<1x1x1x64xf32>
 }
 func.func private @many_heads(%q: tensor<16x8x2x64xf32>, %k: tensor<16x8x32768x64xf32>) -> tensor<16x8x2x64xf32>
