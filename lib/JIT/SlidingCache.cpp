@@ -79,12 +79,12 @@ SlidingCache::copy(std::span<const SlidingCache> caches) {
 Result<Buffer> SlidingCache::part(int64_t first, int64_t rows) const {
   TensorType partType = type;
   partType.shape[0] = rows;
-  uintptr_t address = memory.address() + start + uintptr_t(first * rowBytes);
+  size_t from = start + size_t(first * rowBytes);
   size_t bytes = size_t(rows * rowBytes);
   if (memory.onDevice())
-    return Buffer::fromDevice(stream.device(), partType, address, bytes);
-  return Buffer::fromHost(partType,
-                          {reinterpret_cast<const std::byte *>(address), bytes},
+    return Buffer::fromDevice(stream.device(), partType,
+                              memory.address() + from, bytes);
+  return Buffer::fromHost(partType, memory.as<std::byte>().subspan(from, bytes),
                           HostMemory::Borrow);
 }
 

@@ -34,8 +34,8 @@ enum class HostMemory {
 
 /// Every allocation of mpc starts at a multiple of this.
 inline constexpr size_t kBufferAlignment = 64;
-/// What x86-64 and AArch64 (with base pages of 4 KB) map by one entry where they
-/// can. Memory of so many bytes and more begins at a multiple of them.
+/// What x86-64 and AArch64 (with base pages of 4 KB) map by one entry where
+/// they can. Memory of so many bytes and more begins at a multiple of them.
 inline constexpr size_t kHugePage = size_t(2) << 20;
 
 /// A handle to the bytes of one tensor: contiguous, row-major, in host memory

@@ -342,9 +342,9 @@ char *BlockRunner::takeShared(size_t bytes) {
   std::vector<char> &arena = current->arena;
   char *base = arena.data() + current->arenaUsed;
   auto address = reinterpret_cast<uintptr_t>(base) + kRedZoneBytes;
-  address =
-      (address + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-  auto *result = reinterpret_cast<char *>(address);
+  char *result =
+      base + kRedZoneBytes +
+      (kSharedAlignment - address % kSharedAlignment) % kSharedAlignment;
   current->sharedBytes += (bytes + 15) / 16 * 16;
   if (current->sharedBytes > kSharedBytes)
     return nullptr;
