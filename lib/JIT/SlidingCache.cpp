@@ -65,7 +65,7 @@ SlidingCache::copy(std::span<const SlidingCache> caches) {
   if (copies.empty())
     return copies;
   const SlidingCache &first = caches.front();
-  Result<Buffer> memory = makeZeros(first.stream, first.memory.type());
+  Result<Buffer> memory = Buffer::allocateOn(first.stream, first.memory.type());
   if (!memory.ok())
     return memory.status();
   if (Status status = memory->copyFrom(first.memory, first.stream);
