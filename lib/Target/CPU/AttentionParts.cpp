@@ -15,6 +15,7 @@
 
 #include "../Kernel/AttentionMath.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
@@ -102,7 +103,7 @@ void AttentionEmitter::joinRow(Value row, Value local) {
           for (auto [v, sum] : llvm::enumerate(sofar)) {
             Value own = vector::LoadOp::create(
                 b, loc, type, partials, math.add(base, int64_t(v) * lanes));
-            next.push_back(vector::FMAOp::create(b, loc, own, weight, sum));
+            next.push_back(math::FmaOp::create(b, loc, own, weight, sum));
           }
           return next;
         });
