@@ -10,6 +10,8 @@
 #include "AttentionRows.h"
 #include "ContractionEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
 namespace mpc {
 
 class AttentionEmitter : public ContractionEmitter {
@@ -99,10 +101,6 @@ private:
   mlir::Value splatted(mlir::Value scalar, int64_t lanes);
   /// The scale of position `at` of the head, a scalar.
   mlir::Value scaleAt(mlir::Value scales, mlir::Value at);
-
-  static llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
-    return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
-  }
 
   AttentionOp op = mlir::cast<AttentionOp>(contraction.op);
   llvm::ArrayRef<int64_t> queryShape = shapeOf(op.getQuery()),

@@ -8,12 +8,10 @@
 
 #include "../Kernel/ElementMemory.h"
 
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOf(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
 
 std::optional<StoredRow> StoredRow::of(Value tensor) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
