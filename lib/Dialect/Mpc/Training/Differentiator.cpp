@@ -77,8 +77,7 @@ void Differentiator::markActive() {
 LogicalResult Differentiator::takeRecurrentOpsApart() {
   SmallVector<Operation *> recurrent;
   for (Operation &op : block)
-    if (fusionClassOf(&op) == FusionClass::Recurrent &&
-        op.hasTrait<Composite>() &&
+    if (isa<LstmOp, GruOp, RnnOp, RecurrenceOp>(op) &&
         llvm::any_of(op.getResults(), [&](Value v) { return isActive(v); }))
       recurrent.push_back(&op);
   for (Operation *op : recurrent) {
@@ -89,7 +88,8 @@ LogicalResult Differentiator::takeRecurrentOpsApart() {
     SmallVector<Value> values;
     if (shapeOf(op->getResult(0))[0] > 0)
       values = splits ? splitRecurrent(before, op, /*keeps=*/true)
-                      : unrollRecurrent(before, op);
+               : isa<RecurrenceOp>(op) ? unrollRecurrence(before, op)
+                                       : unrollRecurrent(before, op);
     if (values.empty())
       return op->emitOpError("cannot be unrolled over no steps");
     op->replaceAllUsesWith(values);

@@ -30,6 +30,7 @@ unrollRecurrenceGradient(mlir::OpBuilder &builder, mlir::Operation *op);
 
 /// The values that stand for the results of `lstm`, `gru` or `rnn`: a product
 /// and a recurrence, which keeps what its gradient reads where `keeps` says so.
+/// For `recurrence` with `keeps`, those of a `recurrence_training`.
 llvm::SmallVector<mlir::Value> splitRecurrent(mlir::OpBuilder &builder,
                                               mlir::Operation *op, bool keeps);
 

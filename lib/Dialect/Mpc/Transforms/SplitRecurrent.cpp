@@ -39,6 +39,29 @@ template <typename OpTy> static Value peephole(OpTy op) {
   return {};
 }
 
+namespace {
+/// Results and operands of `recurrence`.
+struct Steps {
+  TypeRange types;
+  Value projected, recurrence, bias, initialH, initialC, peephole;
+  RecurrentCell cell;
+  RecurrentDirection direction;
+};
+} // namespace
+
+/// Creates `recurrence_training`. Returns the results that `recurrence` has.
+static SmallVector<Value> keepStates(OpEmitter &emit, const Steps &steps) {
+  SmallVector<Type> types(steps.types);
+  ArrayRef<int64_t> result = cast<RankedTensorType>(types[0]).getShape();
+  int64_t width = productOf({result[1], keptValuesOf(steps.cell), result[3]});
+  types.push_back(RankedTensorType::get({result[0], result[2], width},
+                                        getElementTypeOrSelf(steps.projected)));
+  auto op = emit.create<RecurrenceTrainingOp>(
+      types, steps.projected, steps.recurrence, steps.bias, steps.initialH,
+      steps.initialC, steps.peephole, steps.cell, steps.direction);
+  return llvm::to_vector_of<Value>(op->getResults().drop_back());
+}
+
 template <typename OpTy>
 static SmallVector<Value> split(OpBuilder &builder, OpTy op, RecurrentCell cell,
                                 bool keeps) {
@@ -60,21 +83,15 @@ static SmallVector<Value> split(OpBuilder &builder, OpTy op, RecurrentCell cell,
     projected = emit.create<AddOp>(projected.getType(), projected, inputBias);
     stateBias = emit.sliceAxis(bias, 1, rows, rows);
   }
-  if (!keeps) {
-    auto steps = emit.create<RecurrenceOp>(
-        op->getResultTypes(), projected, op.getRecurrence(), stateBias,
-        op.getInitialH(), initialCell(op), peephole(op), cell,
-        op.getDirection());
-    return llvm::to_vector_of<Value>(steps->getResults());
-  }
-  SmallVector<Type> types(op->getResultTypes());
-  int64_t width =
-      productOf({directions, keptValuesOf(cell), shapeOf(op.getResult())[3]});
-  types.push_back(RankedTensorType::get({input[0], input[1], width}, wide));
-  auto steps = emit.create<RecurrenceTrainingOp>(
-      types, projected, op.getRecurrence(), stateBias, op.getInitialH(),
-      initialCell(op), peephole(op), cell, op.getDirection());
-  return llvm::to_vector_of<Value>(steps->getResults().drop_back());
+  if (keeps)
+    return keepStates(emit,
+                      {op->getResultTypes(), projected, op.getRecurrence(),
+                       stateBias, op.getInitialH(), initialCell(op),
+                       peephole(op), cell, op.getDirection()});
+  auto steps = emit.create<RecurrenceOp>(
+      op->getResultTypes(), projected, op.getRecurrence(), stateBias,
+      op.getInitialH(), initialCell(op), peephole(op), cell, op.getDirection());
+  return llvm::to_vector_of<Value>(steps->getResults());
 }
 
 SmallVector<Value> mpc::splitRecurrent(OpBuilder &builder, Operation *op,
@@ -91,6 +108,16 @@ SmallVector<Value> mpc::splitRecurrent(OpBuilder &builder, Operation *op,
       })
       .Case([&](RnnOp rnn) {
         return split(builder, rnn, RecurrentCell::rnn, keeps);
+      })
+      .Case([&](RecurrenceOp steps) {
+        if (!keeps)
+          return SmallVector<Value>();
+        OpEmitter emit(builder, op);
+        return keepStates(emit, {op->getResultTypes(), steps.getProjected(),
+                                 steps.getRecurrence(), steps.getBias(),
+                                 steps.getInitialH(), steps.getInitialC(),
+                                 steps.getPeephole(), steps.getCell(),
+                                 steps.getDirection()});
       })
       .Default([](Operation *) { return SmallVector<Value>(); });
 }

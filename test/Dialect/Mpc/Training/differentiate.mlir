@@ -177,6 +177,23 @@ func.func @recurrent(%x: tensor<3x1x5xf32> {mpc.role = #mpc.role<input>},
 
 // -----
 
+// An imported recurrence keeps its states, or is unrolled.
+// CHECK-LABEL: func.func @recurrence
+// CHECK-NOT: mpc.recurrence
+// CHECK-COUNT-3: mpc.tanh
+// SPLIT-LABEL: func.func @recurrence
+// SPLIT: %{{.+}}, %{{.+}}, %[[KEPT:.+]] = mpc.recurrence_training rnn %{{.+}}, %[[R:.+]] :
+// SPLIT: mpc.recurrence_gradient rnn %[[R]], %[[KEPT]] result(%{{.+}}) :
+func.func @recurrence(%p: tensor<3x1x4xf32> {mpc.role = #mpc.role<input>},
+                      %r: tensor<1x4x4xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "r"})
+    -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
+  %0:2 = mpc.recurrence rnn %p, %r : (tensor<3x1x4xf32>, tensor<1x4x4xf32>) -> (tensor<3x1x1x4xf32>, tensor<1x1x4xf32>)
+  %1 = mpc.reduce_sum %0#0 axes([0, 1, 2, 3]) : tensor<3x1x1x4xf32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
 // Without a loss there is nothing to do.
 // CHECK-LABEL: func.func @no_loss
 // CHECK-NEXT: mpc.exp
