@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NodeImport.h"
+#include "Activation.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -45,20 +45,23 @@ static LogicalResult convertCelu(NodeImport &n) {
       n.select(n.compare(ComparePredicate::ge, x, like(n, 0)), x, below));
 }
 
-static Value hardSigmoid(NodeImport &n, double alpha, double beta) {
-  Value line =
-      n.op<AddOp>({n.op<MulOp>({n.in(0), like(n, alpha)}), like(n, beta)});
-  return n.op<ClampOp>({line, like(n, 0), like(n, 1)});
+Value mpc::onnx::hardSigmoid(NodeImport &n, Value x, double alpha,
+                             double beta) {
+  Type type = n.element(x);
+  Value line = n.op<AddOp>(
+      {n.op<MulOp>({x, n.scalar(alpha, type)}), n.scalar(beta, type)});
+  return n.op<ClampOp>({line, n.scalar(0, type), n.scalar(1, type)});
 }
 
 static LogicalResult convertHardSigmoid(NodeImport &n) {
   double alpha = n.floatAttr("alpha", double(0.2f)),
          beta = n.floatAttr("beta", 0.5);
-  return n.result(hardSigmoid(n, alpha, beta));
+  return n.result(hardSigmoid(n, n.in(0), alpha, beta));
 }
 
 static LogicalResult convertHardSwish(NodeImport &n) {
-  return n.result(n.op<MulOp>({n.in(0), hardSigmoid(n, 1.0 / 6.0, 0.5)}));
+  return n.result(
+      n.op<MulOp>({n.in(0), hardSigmoid(n, n.in(0), 1.0 / 6.0, 0.5)}));
 }
 
 static LogicalResult convertMish(NodeImport &n) {
@@ -66,15 +69,23 @@ static LogicalResult convertMish(NodeImport &n) {
       n.op<MulOp>({n.in(0), n.op<TanhOp>(n.op<SoftplusOp>(n.in(0)))}));
 }
 
+Value mpc::onnx::softsign(NodeImport &n, Value x) {
+  Value below = n.op<AddOp>({n.op<AbsOp>(x), n.scalar(1, n.element(x))});
+  return n.op<DivOp>({x, below});
+}
+
 static LogicalResult convertSoftsign(NodeImport &n) {
-  Value below = n.op<AddOp>({n.op<AbsOp>(n.in(0)), like(n, 1)});
-  return n.result(n.op<DivOp>({n.in(0), below}));
+  return n.result(softsign(n, n.in(0)));
+}
+
+Value mpc::onnx::thresholdedRelu(NodeImport &n, Value x, double alpha) {
+  Type type = n.element(x);
+  Value above = n.compare(ComparePredicate::gt, x, n.scalar(alpha, type));
+  return n.select(above, x, n.scalar(0, type));
 }
 
 static LogicalResult convertThresholdedRelu(NodeImport &n) {
-  Value above = n.compare(ComparePredicate::gt, n.in(0),
-                          like(n, n.floatAttr("alpha", 1.0)));
-  return n.result(n.select(above, n.in(0), like(n, 0)));
+  return n.result(thresholdedRelu(n, n.in(0), n.floatAttr("alpha", 1.0)));
 }
 
 static LogicalResult convertShrink(NodeImport &n) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "NodeImport.h"
+#include "RecurrentSteps.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
@@ -302,32 +302,11 @@ static LogicalResult convertSpaceToDepth(NodeImport &n) {
       moved, {batch, channels * block * block, rows / block, columns / block}));
 }
 
-/// Position t of a sequence of length l is read at l - 1 - t, or t beyond its
-/// end.
 static LogicalResult convertReverseSequence(NodeImport &n) {
-  Value x = n.in(0), lengths = n.in(1);
-  if (n.failed())
-    return failure();
-  int64_t rank = n.rank(x);
+  int64_t rank = n.rank(n.in(0));
   int64_t time = n.axisAttr("time_axis", 0, rank),
           batch = n.axisAttr("batch_axis", 1, rank);
-  if (n.failed())
-    return failure();
-  if (n.rank(lengths) != 1 || n.dim(lengths, 0) != n.dim(x, batch) ||
-      time == batch)
-    return n.error() << "sequence lengths " << lengths.getType()
-                     << " do not fit dimension " << batch << " of "
-                     << x.getType();
-  Type i64 = n.builder.getI64Type();
-  SmallVector<int64_t> shape(rank, 1);
-  shape[batch] = n.dim(x, batch);
-  Value length = n.reshape(n.cast(lengths, i64), shape);
-  Value position = n.iota(n.dim(x, time), time, rank, i64);
-  Value mirrored =
-      n.op<SubOp>({n.op<SubOp>({length, n.scalar(1, i64)}), position});
-  Value inside = n.compare(ComparePredicate::lt, position, length);
-  Value index = n.broadcast(n.select(inside, mirrored, position), n.shape(x));
-  return n.result(n.op<GatherElementsOp>({x, index}, n.attr("axis", time)));
+  return n.result(reverseSequence(n, n.in(0), n.in(1), time, batch));
 }
 
 /// Crops or pads around the centre, the odd element at the end.

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NodeImport.h"
+#include "RecurrentSteps.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -14,34 +14,26 @@ using namespace mpc::onnx;
 
 namespace {
 
-/// What the three recurrent operators share.
+/// Operands and attributes that the three recurrent operators share.
 struct Recurrence {
   Value input, weight, recurrence;
   RecurrentDirection direction = RecurrentDirection::forward;
   bool batchFirst = false;
   int64_t directions = 1;
+  /// One for each direction.
+  SmallVector<CellForm, 2> forms;
+  /// Steps of each sequence, [batch]; null where all sequences are full.
+  Value lengths;
+};
+
+/// Optional operands of a recurrent operator, null where absent.
+struct OptionalOperands {
+  Value bias, h, c, peephole;
 };
 
 } // namespace
 
-/// Checks activations against the defaults, which are the only ones of the
-/// dialect.
-static void checkActivations(NodeImport &n, ArrayRef<StringRef> expected,
-                             int64_t directions) {
-  std::vector<std::string> given = n.stringsAttr("activations");
-  if (given.empty() || n.failed())
-    return;
-  bool same = given.size() == expected.size() * size_t(directions);
-  for (size_t i = 0; same && i < given.size(); ++i)
-    same =
-        StringRef(given[i]).equals_insensitive(expected[i % expected.size()]);
-  if (!same)
-    n.error() << "attribute 'activations' is [" << llvm::join(given, ", ")
-              << "]; only the default activations are supported";
-}
-
-static Recurrence readRecurrence(NodeImport &n,
-                                 ArrayRef<StringRef> activations) {
+static Recurrence readRecurrence(NodeImport &n, RecurrentCell kind) {
   Recurrence r;
   std::string name = n.stringAttr("direction", "forward");
   std::optional<RecurrentDirection> direction =
@@ -51,12 +43,7 @@ static Recurrence readRecurrence(NodeImport &n,
               << "', expected forward, reverse or bidirectional";
   r.direction = direction.value_or(RecurrentDirection::forward);
   r.directions = r.direction == RecurrentDirection::bidirectional ? 2 : 1;
-  checkActivations(n, activations, r.directions);
-  for (StringRef unsupported : {"clip", "activation_alpha", "activation_beta"})
-    if (n.hasAttr(unsupported) && !n.failed())
-      n.error() << "attribute '" << unsupported << "' is not supported";
-  if (n.intAttr("input_forget", 0) != 0 && !n.failed())
-    n.error() << "attribute 'input_forget' is not supported";
+  r.forms = readCellForms(n, kind, r.directions);
   r.batchFirst = n.flag("layout");
   r.input = n.in(0);
   r.weight = n.in(1);
@@ -76,14 +63,8 @@ static Recurrence readRecurrence(NodeImport &n,
               << ", but the recurrence is " << r.recurrence.getType();
   if (r.batchFirst)
     r.input = n.transpose(r.input, {1, 0, 2});
-  if (n.has(4)) {
-    int64_t steps = n.dim(r.input, 0);
-    for (int64_t length : n.knownInts(4, "sequence_lens"))
-      if (length != steps && !n.failed())
-        n.error() << "sequence_lens has the entry " << length
-                  << "; only full sequences (" << steps
-                  << " steps) are supported";
-  }
+  if (n.has(4))
+    r.lengths = readSequenceLengths(n, n.dim(r.input, 0), n.dim(r.input, 1));
   return r;
 }
 
@@ -120,67 +101,291 @@ static LogicalResult finishEmpty(NodeImport &n, const Recurrence &r,
   return n.status();
 }
 
-/// Creates the op `name` over required and optional operands and sets the
-/// outputs. Behind the bias stand `states` optional operands that are states.
-static LogicalResult finish(NodeImport &n, const Recurrence &r, StringRef name,
-                            ArrayRef<Value> optional, size_t states,
-                            SmallVector<NamedAttribute> attributes) {
-  if (n.failed())
-    return failure();
-  if (n.dim(r.input, 0) == 0)
-    return finishEmpty(n, r, optional.slice(1, states));
-  SmallVector<Value> operands = {r.input, r.weight, r.recurrence};
-  SmallVector<int32_t> segments = {1, 1, 1};
+/// Gives the node its outputs: the sequence [steps, directions, batch, hidden],
+/// then states [directions, batch, hidden].
+static LogicalResult setOutputs(NodeImport &n, const Recurrence &r,
+                                ValueRange values) {
+  for (auto [i, value] : llvm::enumerate(values)) {
+    Value output = n.cast(value, n.element(r.input));
+    if (r.batchFirst)
+      output = i == 0 ? n.transpose(output, {2, 0, 1, 3})
+                      : n.transpose(output, {1, 0, 2});
+    n.set(i, output);
+  }
+  return n.status();
+}
+
+/// Creates `lstm`, `gru` or `rnn`.
+static Operation *createLayer(NodeImport &n, RecurrentCell kind,
+                              RecurrentDirection direction,
+                              ArrayRef<Value> required,
+                              const OptionalOperands &given) {
+  bool isLstm = kind == RecurrentCell::lstm, isRnn = kind == RecurrentCell::rnn;
+  SmallVector<Value> optional = {given.bias, given.h};
+  if (isLstm)
+    optional.append({given.c, given.peephole});
+  SmallVector<Value> operands(required);
+  SmallVector<int32_t> segments(required.size(), 1);
   for (Value value : optional) {
     segments.push_back(value ? 1 : 0);
     if (value)
       operands.push_back(value);
   }
-  attributes.push_back(
-      n.attr("operandSegmentSizes", n.builder.getDenseI32ArrayAttr(segments)));
-  attributes.push_back(
+  SmallVector<NamedAttribute> attributes = {
+      n.attr("operandSegmentSizes", n.builder.getDenseI32ArrayAttr(segments)),
       n.attr("direction",
-             RecurrentDirectionAttr::get(n.builder.getContext(), r.direction)));
-  Operation *op = n.inferred(name, operands, attributes);
-  if (!op)
-    return failure();
-  for (auto [i, result] : llvm::enumerate(op->getResults())) {
-    Value value = result;
-    // Y is [steps, directions, batch, hidden], states [directions, batch,
-    // hidden].
-    if (r.batchFirst)
-      value = i == 0 ? n.transpose(value, {2, 0, 1, 3})
-                     : n.transpose(value, {1, 0, 2});
-    n.set(i, value);
+             RecurrentDirectionAttr::get(n.builder.getContext(), direction))};
+  if (kind == RecurrentCell::linear_gru)
+    attributes.push_back(n.unit("linear_before_reset"));
+  return n.inferred(isLstm  ? LstmOp::getOperationName()
+                    : isRnn ? RnnOp::getOperationName()
+                            : GruOp::getOperationName(),
+                    operands, attributes);
+}
+
+namespace {
+
+/// The results of one direction, with an extent of 1 for directions.
+struct DirectionResults {
+  Value sequence, h, c;
+};
+
+/// One direction of a layer that no single op covers.
+class DirectionImport {
+public:
+  DirectionImport(NodeImport &n, const Recurrence &r,
+                  const OptionalOperands &given, int64_t index)
+      : n(n), r(r), form(r.forms[index]), index(index),
+        steps(n.dim(r.input, 0)), batch(n.dim(r.input, 1)),
+        hidden(n.dim(r.recurrence, 2)),
+        isReverse(index == 1 || r.direction == RecurrentDirection::reverse),
+        wide(n.wideType(n.element(r.input))), weight(part(r.weight)),
+        recurrence(part(r.recurrence)),
+        given{part(given.bias), part(given.h), part(given.c),
+              part(given.peephole)} {}
+
+  /// Sequences that end early, by the ops for full ones: a reverse direction
+  /// reads its sequences reversed, and values past an end are masked.
+  DirectionResults padded();
+  /// One product and a few elementwise ops for each step.
+  DirectionResults unrolled();
+
+private:
+  /// This direction's entry of an operand; null where that is.
+  Value part(Value value) {
+    return value ? n.sliceAxis(value, 0, index, 1) : Value();
   }
-  return n.status();
+  Value reversed(Value value, int64_t batchAxis) {
+    return isReverse ? reverseSequence(n, value, r.lengths, 0, batchAxis)
+                     : value;
+  }
+  Value atRank(Value lengths, ArrayRef<int64_t> shape) {
+    return n.reshape(n.cast(lengths, n.builder.getI64Type()), shape);
+  }
+  /// Whether a step belongs to its sequence; `shape` is that of the lengths,
+  /// whose first dimension is time.
+  Value insideOf(ArrayRef<int64_t> shape) {
+    Value time =
+        n.iota(steps, 0, int64_t(shape.size()), n.builder.getI64Type());
+    return n.compare(ComparePredicate::lt, time, atRank(r.lengths, shape));
+  }
+  Value project(Value input);
+  DirectionResults frozenLstm(Value input);
+  Value stateAtEnd(Value sequence);
+
+  NodeImport &n;
+  const Recurrence &r;
+  const CellForm &form;
+  int64_t index, steps, batch, hidden;
+  bool isReverse;
+  Type wide;
+  Value weight, recurrence;
+  OptionalOperands given;
+};
+
+} // namespace
+
+/// The input part of all gates, with both biases where they are only added:
+/// [steps, batch, gates * hidden].
+Value DirectionImport::project(Value input) {
+  if (n.failed())
+    return nullptr;
+  Value sum = n.matmulWide(input, entryOf(n, weight, 0), false, true);
+  if (!given.bias || n.failed())
+    return sum;
+  Value bias = n.cast(entryOf(n, given.bias, 0), wide);
+  int64_t rows = gatesOf(form.kind) * hidden;
+  Value own = n.sliceAxis(bias, 0, 0, rows),
+        recurrent = n.sliceAxis(bias, 0, rows, rows);
+  if (form.kind != RecurrentCell::linear_gru)
+    return n.op<AddOp>({sum, n.op<AddOp>({own, recurrent})});
+  // The reset gate multiplies the recurrent bias of the candidate.
+  int64_t sums = 2 * hidden;
+  Value both = n.op<AddOp>(
+      {n.sliceAxis(own, 0, 0, sums), n.sliceAxis(recurrent, 0, 0, sums)});
+  return n.op<AddOp>(
+      {sum, n.concat({both, n.sliceAxis(own, 0, sums, hidden)}, 0)});
+}
+
+/// An lstm whose cell state stays as it is past the end of a sequence: input
+/// gates are 0 and forget gates are 1 there, whatever the state adds.
+DirectionResults DirectionImport::frozenLstm(Value input) {
+  // Far outside of where a sigmoid differs from 0 and 1; a number of float16.
+  constexpr double kSaturated = 1e4;
+  Value projected = project(input);
+  SmallVector<double> gates(4 * hidden, 0.0);
+  std::fill_n(gates.begin(), hidden, -kSaturated);
+  std::fill_n(gates.begin() + 2 * hidden, hidden, kSaturated);
+  projected = n.select(insideOf({1, batch, 1}), projected,
+                       n.dense({1, 1, 4 * hidden}, gates, wide));
+  auto widened = [&](Value value) {
+    return value ? n.cast(value, wide) : Value();
+  };
+  SmallVector<Value> operands;
+  SmallVector<int32_t> segments;
+  for (Value value : {projected, recurrence, Value(), widened(given.h),
+                      widened(given.c), widened(given.peephole)}) {
+    segments.push_back(value ? 1 : 0);
+    if (value)
+      operands.push_back(value);
+  }
+  Type state = n.tensorType({1, batch, hidden}, wide);
+  Operation *op = n.typed(
+      RecurrenceOp::getOperationName(),
+      {n.tensorType({steps, 1, batch, hidden}, wide), state, state}, operands,
+      {n.attr("operandSegmentSizes", n.builder.getDenseI32ArrayAttr(segments)),
+       n.attr("cell",
+              RecurrentCellAttr::get(n.builder.getContext(), form.kind))});
+  if (!op)
+    return {};
+  return {op->getResult(0), nullptr, op->getResult(2)};
+}
+
+/// The hidden state after the last step of each sequence.
+Value DirectionImport::stateAtEnd(Value sequence) {
+  Type i64 = n.builder.getI64Type();
+  Value length = atRank(r.lengths, {1, 1, batch, 1});
+  Value last =
+      n.op<MaxOp>({n.op<SubOp>({length, n.scalar(1, i64)}), n.scalar(0, i64)});
+  Value state =
+      n.reshape(n.op<GatherElementsOp>(
+                    {sequence, n.broadcast(last, {1, 1, batch, hidden})},
+                    n.attr("axis", 0)),
+                {1, batch, hidden});
+  if (n.failed())
+    return nullptr;
+  Type type = n.element(state);
+  Value before =
+      given.h ? n.cast(given.h, type) : n.splat({1, batch, hidden}, 0, type);
+  Value isEmpty = n.compare(ComparePredicate::le,
+                            atRank(r.lengths, {1, batch, 1}), n.scalar(0, i64));
+  return n.select(isEmpty, before, state);
+}
+
+DirectionResults DirectionImport::padded() {
+  Value input = reversed(r.input, 1);
+  if (n.failed())
+    return {};
+  DirectionResults results;
+  if (form.kind == RecurrentCell::lstm) {
+    results = frozenLstm(input);
+  } else if (Operation *op =
+                 createLayer(n, form.kind, RecurrentDirection::forward,
+                             {input, weight, recurrence}, given)) {
+    results.sequence = op->getResult(0);
+  }
+  if (n.failed())
+    return {};
+  results.h = stateAtEnd(results.sequence);
+  results.sequence =
+      n.select(insideOf({1, 1, batch, 1}), reversed(results.sequence, 2),
+               n.scalar(0, n.element(results.sequence)));
+  return results;
+}
+
+DirectionResults DirectionImport::unrolled() {
+  UnrolledDirection steps;
+  steps.form = form;
+  steps.reverse = isReverse;
+  steps.gates = project(r.input);
+  steps.lengths = r.lengths;
+  auto state = [&](Value value) {
+    return value ? n.cast(entryOf(n, value, 0), wide) : Value();
+  };
+  steps.h = state(given.h);
+  steps.c = state(given.c);
+  if (Value all = state(given.peephole))
+    for (int64_t i = 0; i < 3; ++i)
+      steps.peephole[i] = n.sliceAxis(all, 0, i * hidden, hidden);
+  if (form.kind == RecurrentCell::linear_gru && given.bias)
+    steps.candidateBias = n.sliceAxis(state(given.bias), 0, 5 * hidden, hidden);
+  Value rows = entryOf(n, recurrence, 0);
+  steps.recur = [&, rows](Value value, int64_t first, int64_t count) {
+    return n.matmulWide(n.cast(value, n.element(rows)),
+                        n.sliceAxis(rows, 0, first * hidden, count * hidden),
+                        false, true);
+  };
+  Value sequence = steps.run(n);
+  auto withDirection = [&](Value value) {
+    return value ? n.reshape(value, {1, batch, hidden}) : Value();
+  };
+  return {sequence, withDirection(steps.h), withDirection(steps.c)};
+}
+
+static LogicalResult convert(NodeImport &n, RecurrentCell kind) {
+  Recurrence r = readRecurrence(n, kind);
+  OptionalOperands given;
+  given.bias = n.has(3) ? n.in(3) : Value();
+  given.h = stateInput(n, r, 5);
+  bool isLstm = kind == RecurrentCell::lstm;
+  if (isLstm) {
+    given.c = stateInput(n, r, 6);
+    given.peephole = n.has(7) ? n.in(7) : Value();
+  }
+  if (n.failed())
+    return failure();
+  if (n.dim(r.input, 0) == 0)
+    return finishEmpty(n, r,
+                       ArrayRef({given.h, given.c}).take_front(1 + isLstm));
+  bool isDefault = llvm::all_of(
+      r.forms, [](const CellForm &form) { return form.isDefault(); });
+  // The op checks the types and shapes of all operands; where it does not stay,
+  // it goes as every op without users does.
+  Operation *layer = createLayer(n, kind, r.direction,
+                                 {r.input, r.weight, r.recurrence}, given);
+  if (!layer)
+    return failure();
+  if (isDefault && !r.lengths)
+    return setOutputs(n, r, layer->getResults());
+  SmallVector<Value> sequences, h, c;
+  for (int64_t d = 0; d < r.directions && !n.failed(); ++d) {
+    DirectionImport direction(n, r, given, d);
+    DirectionResults results =
+        isDefault ? direction.padded() : direction.unrolled();
+    sequences.push_back(results.sequence);
+    h.push_back(results.h);
+    c.push_back(results.c);
+  }
+  if (n.failed())
+    return failure();
+  SmallVector<Value> outputs = {n.concat(sequences, 1), n.concat(h, 0)};
+  if (isLstm)
+    outputs.push_back(n.concat(c, 0));
+  layer->erase();
+  return setOutputs(n, r, outputs);
 }
 
 static LogicalResult convertLstm(NodeImport &n) {
-  Recurrence r = readRecurrence(n, {"Sigmoid", "Tanh", "Tanh"});
-  Value bias = n.has(3) ? n.in(3) : Value();
-  Value h = stateInput(n, r, 5), c = stateInput(n, r, 6);
-  Value peephole = n.has(7) ? n.in(7) : Value();
-  return finish(n, r, LstmOp::getOperationName(), {bias, h, c, peephole},
-                /*states=*/2, {});
+  return convert(n, RecurrentCell::lstm);
 }
 
 static LogicalResult convertGru(NodeImport &n) {
-  Recurrence r = readRecurrence(n, {"Sigmoid", "Tanh"});
-  Value bias = n.has(3) ? n.in(3) : Value();
-  SmallVector<NamedAttribute> attributes;
-  if (n.intAttr("linear_before_reset", 0) != 0)
-    attributes.push_back(n.unit("linear_before_reset"));
-  Value h = stateInput(n, r, 5);
-  return finish(n, r, GruOp::getOperationName(), {bias, h}, /*states=*/1,
-                attributes);
+  return convert(n, n.flag("linear_before_reset") ? RecurrentCell::linear_gru
+                                                  : RecurrentCell::gru);
 }
 
 static LogicalResult convertRnn(NodeImport &n) {
-  Recurrence r = readRecurrence(n, {"Tanh"});
-  Value bias = n.has(3) ? n.in(3) : Value();
-  Value h = stateInput(n, r, 5);
-  return finish(n, r, RnnOp::getOperationName(), {bias, h}, /*states=*/1, {});
+  return convert(n, RecurrentCell::rnn);
 }
 
 OpFamily mpc::onnx::recurrentOps() {

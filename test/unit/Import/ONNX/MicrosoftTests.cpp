@@ -189,10 +189,10 @@ TEST_F(Microsoft, QuantizedLstmRunsBackward) {
              1e-6);
 }
 
-TEST_F(Microsoft, QuantizedLstmNamesWhatItLacks) {
-  ModelBuilder::attribute(quantizedLstm("forward"), "clip", 1).set_f(1);
+TEST_F(Microsoft, QuantizedLstmRefusesANegativeClip) {
+  ModelBuilder::attribute(quantizedLstm("forward"), "clip", 1).set_f(-1);
   EXPECT_FALSE(import.run(b));
-  EXPECT_NE(import.firstError().find("attribute 'clip' is not supported"),
+  EXPECT_NE(import.firstError().find("attribute 'clip' is -1"),
             std::string::npos)
       << import.firstError();
 }

@@ -1,0 +1,297 @@
+//===- RecurrentSteps.cpp - unrolled recurrent cells ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecurrentSteps.h"
+
+#include "Activation.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::onnx;
+
+/// The longest sequence that is unrolled, in steps.
+static constexpr int64_t kMaxSteps = 1024;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<StringRef> defaultActivations(RecurrentCell kind) {
+  static constexpr StringRef names[] = {"sigmoid", "tanh", "tanh"};
+  switch (kind) {
+  case RecurrentCell::lstm:
+    return names;
+  case RecurrentCell::gru:
+  case RecurrentCell::linear_gru:
+    return ArrayRef(names).take_front(2);
+  case RecurrentCell::rnn:
+    return ArrayRef(names).take_back(1);
+  }
+}
+
+bool CellForm::isDefault() const {
+  if (clip || couplesForget)
+    return false;
+  return llvm::equal(
+      activations, defaultActivations(kind),
+      [](const CellActivation &a, StringRef name) { return a.name == name; });
+}
+
+namespace {
+/// Parameters of a function: how many it takes, and their defaults.
+struct Parameters {
+  int count = -1; ///< -1: no such function
+  double alpha = 0, beta = 0;
+};
+} // namespace
+
+static Parameters parametersOf(StringRef name) {
+  return llvm::StringSwitch<Parameters>(name)
+      .Cases({"relu", "tanh", "sigmoid", "softsign", "softplus"}, {0})
+      .Cases({"elu", "thresholdedrelu"}, {1, 1.0})
+      .Case("leakyrelu", {1, double(0.01f)})
+      .Case("hardsigmoid", {2, double(0.2f), 0.5})
+      .Cases({"affine", "scaledtanh"}, {2, 1.0, 1.0})
+      .Default({});
+}
+
+SmallVector<CellForm, 2> mpc::onnx::readCellForms(NodeImport &n,
+                                                  RecurrentCell kind,
+                                                  int64_t directions) {
+  CellForm form;
+  form.kind = kind;
+  if (n.hasAttr("clip")) {
+    form.clip = n.floatAttr("clip", 0);
+    if (!n.failed() && !(*form.clip >= 0))
+      n.error() << "attribute 'clip' is " << *form.clip
+                << ", expected a number that is not negative";
+  }
+  form.couplesForget = kind == RecurrentCell::lstm && n.flag("input_forget");
+  ArrayRef<StringRef> defaults = defaultActivations(kind);
+  std::vector<std::string> names = n.stringsAttr("activations");
+  if (names.empty())
+    for (int64_t d = 0; d < directions; ++d)
+      for (StringRef name : defaults)
+        names.push_back(name.str());
+  if (names.size() != defaults.size() * size_t(directions) && !n.failed())
+    n.error() << "attribute 'activations' has " << names.size()
+              << " entries, expected " << defaults.size() * size_t(directions);
+  SmallVector<double> alphas = n.floatsAttr("activation_alpha"),
+                      betas = n.floatsAttr("activation_beta");
+  size_t usedAlphas = 0, usedBetas = 0;
+  SmallVector<CellForm, 2> forms;
+  for (size_t i = 0; i < names.size() && !n.failed(); ++i) {
+    if (i % defaults.size() == 0)
+      forms.push_back(form);
+    std::string name = StringRef(names[i]).lower();
+    Parameters parameters = parametersOf(name);
+    if (parameters.count < 0)
+      n.error() << "attribute 'activations' has the entry '" << names[i]
+                << "', expected Affine, Elu, HardSigmoid, LeakyRelu, Relu, "
+                   "ScaledTanh, Sigmoid, Softplus, Softsign, Tanh or "
+                   "ThresholdedRelu";
+    // The values belong to the functions that take one, in their order.
+    if (parameters.count > 0 && usedAlphas < alphas.size())
+      parameters.alpha = alphas[usedAlphas++];
+    if (parameters.count > 1 && usedBetas < betas.size())
+      parameters.beta = betas[usedBetas++];
+    forms.back().activations.push_back(
+        {name, parameters.alpha, parameters.beta});
+  }
+  return forms;
+}
+
+Value mpc::onnx::readSequenceLengths(NodeImport &n, int64_t steps,
+                                     int64_t batch) {
+  Value lengths = n.in(4);
+  if (n.failed())
+    return nullptr;
+  if (n.shape(lengths) != ArrayRef<int64_t>({batch})) {
+    n.error() << "sequence_lens is " << lengths.getType() << ", expected "
+              << batch << " entries, one for each sequence";
+    return nullptr;
+  }
+  if (!n.known(lengths))
+    return lengths;
+  bool areFull = true;
+  for (int64_t length : n.knownInts(4, "sequence_lens")) {
+    areFull &= length == steps;
+    if ((length < 0 || length > steps) && !n.failed())
+      n.error() << "sequence_lens has the entry " << length
+                << ", expected 0 to " << steps << ", the input's steps";
+  }
+  return areFull ? Value() : lengths;
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+Value mpc::onnx::entryOf(NodeImport &n, Value value, int64_t index) {
+  Value part = n.sliceAxis(value, 0, index, 1);
+  return n.failed() ? nullptr : n.reshape(part, n.shape(value).drop_front());
+}
+
+Value mpc::onnx::reverseSequence(NodeImport &n, Value x, Value lengths,
+                                 int64_t time, int64_t batch) {
+  if (n.failed())
+    return nullptr;
+  int64_t rank = n.rank(x);
+  if (n.rank(lengths) != 1 || n.dim(lengths, 0) != n.dim(x, batch) ||
+      time == batch) {
+    n.error() << "sequence lengths " << lengths.getType()
+              << " do not fit dimension " << batch << " of " << x.getType();
+    return nullptr;
+  }
+  Type i64 = n.builder.getI64Type();
+  SmallVector<int64_t> shape(rank, 1);
+  shape[batch] = n.dim(x, batch);
+  Value length = n.reshape(n.cast(lengths, i64), shape);
+  Value position = n.iota(n.dim(x, time), time, rank, i64);
+  Value mirrored =
+      n.op<SubOp>({n.op<SubOp>({length, n.scalar(1, i64)}), position});
+  Value inside = n.compare(ComparePredicate::lt, position, length);
+  Value index = n.broadcast(n.select(inside, mirrored, position), n.shape(x));
+  return n.op<GatherElementsOp>({x, index}, n.attr("axis", time));
+}
+
+static Value activate(NodeImport &n, const CellActivation &function, Value x) {
+  if (n.failed())
+    return nullptr;
+  Type type = n.element(x);
+  Value alpha = n.scalar(function.alpha, type),
+        beta = n.scalar(function.beta, type);
+  StringRef name = function.name;
+  if (name == "sigmoid")
+    return n.op<SigmoidOp>(x);
+  if (name == "tanh")
+    return n.op<TanhOp>(x);
+  if (name == "relu")
+    return n.op<ReluOp>(x);
+  if (name == "softplus")
+    return n.op<SoftplusOp>(x);
+  if (name == "softsign")
+    return softsign(n, x);
+  if (name == "elu")
+    return n.op<EluOp>(x, n.attrF("alpha", function.alpha));
+  if (name == "leakyrelu")
+    return n.op<LeakyReluOp>(x, n.attrF("alpha", function.alpha));
+  if (name == "thresholdedrelu")
+    return thresholdedRelu(n, x, function.alpha);
+  if (name == "hardsigmoid")
+    return hardSigmoid(n, x, function.alpha, function.beta);
+  if (name == "affine")
+    return n.op<AddOp>({n.op<MulOp>({alpha, x}), beta});
+  assert(name == "scaledtanh" && "readCellForms has checked the name");
+  return n.op<MulOp>({alpha, n.op<TanhOp>(n.op<MulOp>({beta, x}))});
+}
+
+/// The sum of two values of which either may be null, for 0.
+static Value plus(NodeImport &n, Value value, Value other) {
+  if (!value || !other)
+    return value ? value : other;
+  return n.op<AddOp>({value, other});
+}
+
+/// The product of two values; null, for 0, where one of them is.
+static Value times(NodeImport &n, Value value, Value other) {
+  return value && other ? n.op<MulOp>({value, other}) : Value();
+}
+
+void UnrolledDirection::step(NodeImport &n, Value input, int64_t hidden) {
+  Type type = n.element(input);
+  auto gate = [&](Value gates, int64_t i) {
+    return n.sliceAxis(gates, 1, i * hidden, hidden);
+  };
+  auto recurrent = [&](Value state, int64_t first, int64_t count) {
+    return state ? recur(state, first, count) : Value();
+  };
+  auto apply = [&](size_t function, Value x) {
+    if (form.clip)
+      x = n.op<ClampOp>(
+          {x, n.scalar(-*form.clip, type), n.scalar(*form.clip, type)});
+    return activate(n, form.activations[function], x);
+  };
+  auto complement = [&](Value x) {
+    return n.op<SubOp>({n.scalar(1, type), x});
+  };
+  switch (form.kind) {
+  case RecurrentCell::lstm: {
+    Value gates = plus(n, input, recurrent(h, 0, 4));
+    auto peep = [&](int64_t i, Value cell) {
+      return plus(n, gate(gates, i), times(n, cell, peephole[i]));
+    };
+    // ONNX's order of gates is input, output, forget, cell; that of peepholes
+    // is input, output, forget.
+    Value in = apply(0, peep(0, c));
+    Value forget = form.couplesForget ? complement(in) : apply(0, peep(2, c));
+    Value fresh = n.op<MulOp>({in, apply(1, gate(gates, 3))});
+    c = plus(n, fresh, times(n, forget, c));
+    Value out = apply(0, peep(1, c));
+    h = n.op<MulOp>({out, activate(n, form.activations[2], c)});
+    return;
+  }
+  case RecurrentCell::gru:
+  case RecurrentCell::linear_gru: {
+    bool isLinear = form.kind == RecurrentCell::linear_gru;
+    Value gates =
+        plus(n, n.sliceAxis(input, 1, 0, 2 * hidden), recurrent(h, 0, 2));
+    Value update = apply(0, gate(gates, 0)), reset = apply(0, gate(gates, 1));
+    Value share =
+        isLinear ? times(n, reset, plus(n, recurrent(h, 2, 1), candidateBias))
+                 : recurrent(times(n, reset, h), 2, 1);
+    Value fresh = apply(1, plus(n, gate(input, 2), share));
+    h = plus(n, n.op<MulOp>({complement(update), fresh}), times(n, update, h));
+    return;
+  }
+  case RecurrentCell::rnn:
+    h = apply(0, plus(n, input, recurrent(h, 0, 1)));
+    return;
+  }
+}
+
+Value UnrolledDirection::run(NodeImport &n) {
+  if (n.failed())
+    return nullptr;
+  int64_t steps = n.dim(gates, 0), batch = n.dim(gates, 1),
+          hidden = n.dim(gates, 2) / gatesOf(form.kind);
+  Type type = n.element(gates);
+  if (steps < 1 || steps > kMaxSteps) {
+    n.error() << "its sequence has " << steps << " steps, expected 1 to "
+              << kMaxSteps << " where steps are unrolled";
+    return nullptr;
+  }
+  Value zeros = n.splat({batch, hidden}, 0, type), limit;
+  if (lengths) {
+    limit = n.reshape(n.cast(lengths, n.builder.getI64Type()), {batch, 1});
+    h = h ? h : zeros;
+    if (form.kind == RecurrentCell::lstm)
+      c = c ? c : zeros;
+  }
+  SmallVector<Value> states(steps);
+  for (int64_t i = 0; i < steps && !n.failed(); ++i) {
+    int64_t time = reverse ? steps - 1 - i : i;
+    Value oldH = h, oldC = c;
+    step(n, entryOf(n, gates, time), hidden);
+    Value row = h;
+    if (limit) {
+      Value inside =
+          n.compare(ComparePredicate::lt,
+                    n.scalar(double(time), n.builder.getI64Type()), limit);
+      row = n.select(inside, h, zeros);
+      h = n.select(inside, h, oldH);
+      if (c)
+        c = n.select(inside, c, oldC);
+    }
+    states[time] = n.failed() ? nullptr : n.reshape(row, {1, 1, batch, hidden});
+  }
+  return n.failed() ? nullptr : n.concat(states, 0);
+}
