@@ -133,6 +133,17 @@ def test_names_are_text():
     assert report.dot().count("\n") == plain.dot().count("\n")
 
 
+def test_names_are_text_in_errors():
+    # Bytes that are no UTF-8 as well.
+    text = """func.func @main(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}) -> (tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+      %0 = mpc.cast %x : tensor<4xf32> to tensor<5xf32> loc("a\\FF\\1B[2J\\0A")
+      return %x : tensor<4xf32>
+    }"""
+    with pytest.raises(mpc.InvalidArgument) as caught:
+        mpc.compile(text)(np.ones(4, "f4"))
+    assert caught.value.where == "a\\xff\\x1b[2J\\x0a"
+
+
 @needs_dot
 def test_names_are_text_in_a_notebook():
     # Graphviz and the browser see letters where the name has letters, and nothing else.
