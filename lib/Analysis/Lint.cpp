@@ -12,6 +12,7 @@
 #include "LintContext.h"
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Support/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -47,19 +48,6 @@ std::string mpc::describe(Operation *op) {
   return "'" + names.front().str() + "'";
 }
 
-/// A word as a shell takes it.
-static std::string quoted(const std::string &word) {
-  bool plain = llvm::all_of(word, [](char c) {
-    return llvm::isAlnum(c) || StringRef("_-./:=").contains(c);
-  });
-  if (plain)
-    return word;
-  std::string text = "'";
-  for (char c : word)
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string mpc::overrideOf(ArrayRef<Operation *> ops) {
   /// More names than this are told by kind.
   constexpr size_t kMostNames = 3;
@@ -82,7 +70,7 @@ std::string mpc::overrideOf(ArrayRef<Operation *> ops) {
   std::string text;
   for (StringRef word : byName ? names : kinds)
     text += (text.empty() ? "--set " : " --set ") +
-            quoted((byName ? "name:" : "op:") + word.str() + "=float32");
+            shellWord((byName ? "name:" : "op:") + word.str() + "=float32");
   return text;
 }
 

@@ -34,6 +34,7 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/SourceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Support/Text.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -198,9 +199,9 @@ LogicalResult TorchPlanner::reportBan(const SourceGroup &group) const {
   // The nodes of one op of torch's share its name.
   SmallVector<StringRef> names = opNames(op);
   diag << "keep it out with --set "
-       << (names.empty() ? ("op:" + op->getName().stripDialect()).str()
-                         : ("name:" + names.front()).str())
-       << "=float32";
+       << shellWord((names.empty() ? "op:" + op->getName().stripDialect().str()
+                                   : "name:" + names.front().str()) +
+                    "=float32");
   return diag;
 }
 

@@ -222,20 +222,14 @@ CompileCache::CompileCache(const ModelSource &model,
   if (root.empty() || !options.dumpDir.empty() || !options.useCache)
     return;
   folder = root + "/compiles";
-  if (std::optional<uint32_t> owner =
-          detail::DiskCache(folder).foreignOwner()) {
-    if (options.onDiagnostic)
-      options.onDiagnostic(
-          {Diagnostic::Severity::Warning,
-           "cache",
-           folder,
-           "",
-           "belongs to user " + std::to_string(*owner) +
-               ", and this process runs as another: nothing is taken from it "
-               "or kept in it; name a folder of this user by MPC_CACHE_DIR",
-           {}});
-    return;
-  }
+  if (options.onDiagnostic)
+    if (auto refusal = detail::DiskCache(folder).newRefusal())
+      options.onDiagnostic({Diagnostic::Severity::Warning,
+                            "cache",
+                            refusal->folder,
+                            "",
+                            refusal->text,
+                            {}});
   key = keyOfInput();
 }
 

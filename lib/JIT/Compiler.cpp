@@ -13,6 +13,7 @@
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/StableHLO.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
 
@@ -177,13 +178,6 @@ void Compiler::noteLayers(ModuleOp module) {
 }
 
 /// `text` in single quotes for a shell.
-static std::string shellQuoted(StringRef text) {
-  std::string quoted = "'";
-  for (char c : text)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 Status Compiler::dump(ModuleOp module, StringRef name) {
   if (options.dumpDir.empty())
     return {};
@@ -194,8 +188,10 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
   SmallString<128> path(options.dumpDir);
   std::string fileName = number + "-" + name.str() + ".mlir";
   llvm::sys::path::append(path, fileName);
+  // A new file, which no link leads elsewhere.
   std::error_code error;
-  llvm::raw_fd_ostream out(path, error);
+  (void)llvm::sys::fs::remove(path);
+  llvm::raw_fd_ostream out(path, error, llvm::sys::fs::CD_CreateNew);
   if (error)
     return Status(StatusCode::NotFound, path.str().str(),
                   "cannot be written: " + error.message());

@@ -96,6 +96,10 @@ static LogicalResult checkOps(ModuleOp module) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function)
       return op.emitError("only functions may stand at the top of a model");
+    if (function->hasAttr(MpcDialect::kKernelKindAttr))
+      return function.emitError("function '")
+             << function.getName() << "' has '" << MpcDialect::kKernelKindAttr
+             << "', which marks kernels of a compile; a model has none";
     if (function.isExternal())
       return function.emitError("function '")
              << function.getName() << "' has no body";

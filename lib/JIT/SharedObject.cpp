@@ -6,7 +6,8 @@
 
 #include "Backend.h"
 
-#include "llvm/ADT/ScopeExit.h"
+#include "mpc/Support/ScratchFolder.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -70,25 +71,17 @@ mpc::linkObjects(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   Result<std::string> linker = findLinker();
   if (!linker.ok())
     return linker.status();
-  SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("mpc-link", folder))
-    return ioFailure("temporary folder", error.message());
-  llvm::scope_exit cleanUp(
-      [&] { (void)llvm::sys::fs::remove_directories(folder); });
-  auto pathOf = [&](const std::string &name) {
-    SmallString<128> path(folder);
-    llvm::sys::path::append(path, name);
-    return path.str().str();
-  };
-  std::string output = pathOf("kernels.so"), log = pathOf("log");
+  ScratchFolder folder("mpc-link");
+  if (!folder.ok())
+    return ioFailure("temporary folder", "none can be made");
+  std::string output = folder.path("kernels.so"), log = folder.path("log");
   std::vector<std::string> words = {*linker,       "-shared",
                                     "-Bsymbolic",  "--build-id=none",
                                     "--strip-all", "--hash-style=gnu",
                                     "-znow",       "-znoexecstack",
                                     "-o",          output};
   for (size_t i = 0; i < objects.size(); ++i) {
-    words.push_back(pathOf(std::to_string(i) + ".o"));
+    words.push_back(folder.path(std::to_string(i) + ".o"));
     if (Status status = writeObject(words.back(), *objects[i]); !status.ok())
       return status;
   }

@@ -9,9 +9,10 @@
 
 #include "PolicyReader.h"
 
+#include "mpc/Support/Files.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -325,12 +326,16 @@ static std::string placeOf(StringRef text, size_t position, StringRef where) {
       .str();
 }
 
+static Error tooLarge(StringRef where, uint64_t bytes) {
+  return createStringError(inconvertibleErrorCode(),
+                           where + ": is " + Twine(bytes) +
+                               " bytes long, at most " +
+                               Twine(kMaxPolicyBytes) + " are read");
+}
+
 Expected<Policy> Policy::parse(StringRef json, StringRef where) {
   if (json.size() > kMaxPolicyBytes)
-    return createStringError(inconvertibleErrorCode(),
-                             where + ": is " + Twine(json.size()) +
-                                 " bytes long, at most " +
-                                 Twine(kMaxPolicyBytes) + " are read");
+    return tooLarge(where, json.size());
   SyntaxChecker checker;
   if (!Json::sax_parse(json.begin(), json.end(), &checker)) {
     if (checker.tooDeep)
@@ -383,12 +388,17 @@ Expected<Policy> Policy::loadBuiltin(StringRef name) {
 Expected<Policy> Policy::load(StringRef nameOrPath) {
   if (!nameOrPath.ends_with(".json"))
     return loadBuiltin(nameOrPath);
-  auto buffer = MemoryBuffer::getFile(nameOrPath, /*IsText=*/true);
-  if (!buffer)
-    return createStringError(
-        buffer.getError(),
-        nameOrPath + ": cannot be read: " + buffer.getError().message());
-  return parse((*buffer)->getBuffer(), nameOrPath);
+  // A regular file: a pipe or a device might have no end.
+  Result<InputFile> file = InputFile::open(nameOrPath.str());
+  if (file.ok() && file->size() > kMaxPolicyBytes)
+    return tooLarge(nameOrPath, file->size());
+  Status status = file.status();
+  std::string text(file.ok() ? file->size() : 0, '\0');
+  if (status.ok())
+    status = file->read(text.data(), text.size());
+  if (!status.ok())
+    return createStringError(inconvertibleErrorCode(), status.toString());
+  return parse(text, nameOrPath);
 }
 
 std::vector<StringRef> Policy::builtinNames() {

@@ -29,7 +29,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <tuple>
+#include <utility>
 
 using namespace mpc;
 using namespace mpc::detail;
@@ -55,6 +58,10 @@ static_assert(sizeof(PartsHeader) == 64);
 /// A descriptor that is closed when it goes.
 struct File {
   int descriptor;
+  explicit File(int descriptor) : descriptor(descriptor) {}
+  File(File &&other) noexcept
+      : descriptor(std::exchange(other.descriptor, -1)) {}
+  File &operator=(File &&) = delete;
   ~File() {
     if (descriptor >= 0)
       ::close(descriptor);
@@ -75,19 +82,113 @@ std::string mpc::detail::contentKey(std::span<const std::string_view> parts) {
   return toHex(sha256OfParts(bytes));
 }
 
-/// Whether nobody else can have written the file or folder.
+//===----------------------------------------------------------------------===//
+// Permissions
+//===----------------------------------------------------------------------===//
+
+/// Whether this user alone can have written the file or folder.
 static bool isOwn(const struct stat &facts) {
-  return (facts.st_uid == ::geteuid() || facts.st_uid == 0) &&
+  return facts.st_uid == ::geteuid() &&
          (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-std::optional<uint32_t> DiskCache::foreignOwner() const {
-  struct stat facts;
-  if (folder.empty() || ::stat(folder.c_str(), &facts) != 0 ||
-      facts.st_uid == ::geteuid())
-    return std::nullopt;
-  return facts.st_uid;
+/// What is wrong with a folder; empty where nothing is. One that only `holds`
+/// the cache may be the system's.
+static std::string faultOf(const struct stat &facts, bool holds) {
+  if (facts.st_uid != ::geteuid() && !(holds && facts.st_uid == 0))
+    return "belongs to user " + std::to_string(facts.st_uid) +
+           ", and this process runs as user " + std::to_string(::geteuid());
+  bool isSticky = holds && (facts.st_mode & S_ISVTX);
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) && !isSticky) {
+    char mode[8];
+    std::snprintf(mode, sizeof(mode), "%03o", unsigned(facts.st_mode & 07777));
+    return std::string("may be written by other users (mode ") + mode + ")";
+  }
+  return {};
 }
+
+/// Opens folder `name` of the folder `at`, which is `path`, and checks it; a
+/// negative descriptor where it is not there or is refused.
+static File openFolder(int at, const std::string &name, const std::string &path,
+                       bool holds, std::optional<CacheRefusal> &refusal) {
+  File opened{::openat(at, name.c_str(),
+                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+  struct stat facts;
+  std::string fault, cure =
+                         "; make it mode 700, and empty it, or name a folder "
+                         "of this user by MPC_CACHE_DIR";
+  if (opened.descriptor < 0) {
+    if (::fstatat(at, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(facts.st_mode)) {
+      fault = "is a symbolic link";
+      cure = "; name the folder itself by MPC_CACHE_DIR";
+    }
+  } else if (::fstat(opened.descriptor, &facts) != 0) {
+    fault = "cannot be examined";
+  } else {
+    fault = faultOf(facts, holds);
+  }
+  if (fault.empty())
+    return opened;
+  if (opened.descriptor >= 0 && facts.st_uid != ::geteuid())
+    cure = "; name a folder of this user by MPC_CACHE_DIR";
+  refusal = {path, fault + ": nothing is taken from it or kept in it" + cure};
+  return File{-1};
+}
+
+/// Makes `path` and the folders above it for this user alone.
+static void makeFolders(const fs::path &path) {
+  if (path.has_parent_path() && path.parent_path() != path)
+    makeFolders(path.parent_path());
+  ::mkdir(path.c_str(), 0700);
+}
+
+/// Opens the cache's folder, which is made first where `make` says so.
+static File openCache(const std::string &folder, bool make,
+                      std::optional<CacheRefusal> &refusal) {
+  if (folder.empty())
+    return File{-1};
+  fs::path path(folder), above = path.parent_path();
+  if (make)
+    makeFolders(above);
+  std::string holderPath = above.empty() ? "." : above.string();
+  File holder =
+      openFolder(AT_FDCWD, holderPath, holderPath, /*holds=*/true, refusal);
+  if (holder.descriptor < 0)
+    return holder;
+  std::string name = path.filename().string();
+  if (make)
+    ::mkdirat(holder.descriptor, name.c_str(), 0700);
+  return openFolder(holder.descriptor, name, folder, /*holds=*/false, refusal);
+}
+
+std::optional<CacheRefusal> DiskCache::newRefusal() const {
+  std::optional<CacheRefusal> refusal;
+  File opened = openCache(folder, /*make=*/false, refusal);
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  std::lock_guard lock(mutex);
+  if (refusal && !told.insert(refusal->folder).second)
+    return std::nullopt;
+  return refusal;
+}
+
+/// Opens an entry that this user alone can have written.
+static File openEntry(const File &folder, const std::string &key,
+                      struct stat &facts) {
+  File entry{folder.descriptor < 0
+                 ? -1
+                 : ::openat(folder.descriptor, key.c_str(),
+                            O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)};
+  if (entry.descriptor < 0 || ::fstat(entry.descriptor, &facts) != 0 ||
+      !S_ISREG(facts.st_mode) || !isOwn(facts))
+    return File{-1};
+  return entry;
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
 
 std::string DiskCache::pathOf(const std::string &key) const {
   return folder + "/" + key;
@@ -122,13 +223,10 @@ static bool writeAll(int descriptor, const void *from, size_t size) {
 
 std::optional<std::vector<std::byte>>
 DiskCache::find(const std::string &key) const {
-  if (folder.empty())
-    return std::nullopt;
-  std::string path = pathOf(key);
-  File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  std::optional<CacheRefusal> refusal;
   struct stat facts;
-  if (file.descriptor < 0 || ::fstat(file.descriptor, &facts) != 0 ||
-      !S_ISREG(facts.st_mode))
+  File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
+  if (file.descriptor < 0)
     return std::nullopt;
   std::array<uint8_t, kHeaderBytes> header;
   std::vector<std::byte> bytes;
@@ -160,32 +258,30 @@ bool DiskCache::write(const std::string &key,
   uint64_t size = 0;
   for (std::span<const std::byte> part : parts)
     size += part.size();
-  if (folder.empty() || size > mostBytes)
+  if (size > mostBytes)
     return false;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  // What another user's folder holds is that user's, who may replace it.
-  if (failed || foreignOwner())
+  std::optional<CacheRefusal> refusal;
+  File opened = openCache(folder, /*make=*/true, refusal);
+  if (opened.descriptor < 0)
     return false;
-  // Code is loaded from here: nobody else may write it.
-  fs::permissions(folder, fs::perms::owner_all, failed);
   static std::atomic<unsigned> count{0};
-  std::string path = pathOf(key), own = path + "." +
-                                        std::to_string(::getpid()) + "." +
-                                        std::to_string(count++);
+  std::string own =
+      key + "." + std::to_string(::getpid()) + "." + std::to_string(count++);
   bool written = false;
   {
-    File file{
-        ::open(own.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+    File file{::openat(opened.descriptor, own.c_str(),
+                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                       0600)};
     written = file.descriptor >= 0;
     for (std::span<const std::byte> part : parts)
       written = written && writeAll(file.descriptor, part.data(), part.size());
   }
-  if (written && ::rename(own.c_str(), path.c_str()) == 0) {
-    evict(path);
+  if (written && ::renameat(opened.descriptor, own.c_str(), opened.descriptor,
+                            key.c_str()) == 0) {
+    evict(pathOf(key));
     return true;
   }
-  ::unlink(own.c_str());
+  ::unlinkat(opened.descriptor, own.c_str(), 0);
   return false;
 }
 
@@ -237,14 +333,10 @@ onHugePages(std::shared_ptr<const void> mapping, size_t size) {
 }
 
 std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
-  if (folder.empty())
-    return std::nullopt;
-  File file{::open(pathOf(key).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  std::optional<CacheRefusal> refusal;
   struct stat facts;
-  if (::stat(folder.c_str(), &facts) != 0 || !isOwn(facts) ||
-      file.descriptor < 0 || ::fstat(file.descriptor, &facts) != 0 ||
-      !S_ISREG(facts.st_mode) || !isOwn(facts) ||
-      size_t(facts.st_size) < sizeof(PartsHeader))
+  File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
+  if (file.descriptor < 0 || size_t(facts.st_size) < sizeof(PartsHeader))
     return std::nullopt;
   auto size = size_t(facts.st_size);
   // All of it is about to be read.

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
 #include <set>
 #include <sys/stat.h>
@@ -131,13 +132,22 @@ Status mpc::writeNpz(const std::string &path,
   if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
     return Status(StatusCode::InvalidArgument, path,
                   "is a device or a pipe, which holds no archive; name a file");
-  std::string temporary = path + ".part" + std::to_string(::getpid());
+  // An empty file of a new name holds the place, which no link can take.
+  std::string temporary = path + ".XXXXXX";
+  int holder = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (holder < 0)
+    return Status(StatusCode::NotFound, path,
+                  std::string("cannot be written: ") + strerror(errno));
+  ::fchmod(holder, 0644);
+  ::close(holder);
   int error = 0;
   zip_t *archive =
       zip_open(temporary.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
-  if (!archive)
+  if (!archive) {
+    ::unlink(temporary.c_str());
     return Status(StatusCode::NotFound, path,
                   "cannot be written: " + openError(error));
+  }
   // libzip reads the bytes when the archive is closed.
   std::vector<std::string> payloads;
   payloads.reserve(arrays.size());
@@ -163,12 +173,14 @@ Status mpc::writeNpz(const std::string &path,
       if (source && index < 0)
         zip_source_free(source);
       zip_discard(archive);
+      ::unlink(temporary.c_str());
       return Status(StatusCode::NotFound, path,
                     "array '" + array.name + "': " + why);
     }
   }
   if (arrays.empty()) {
     zip_discard(archive);
+    ::unlink(temporary.c_str());
     return Status(StatusCode::InvalidArgument, path,
                   "there is no array to write");
   }

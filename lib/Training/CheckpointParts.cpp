@@ -13,6 +13,7 @@
 
 #include "../Runtime/Sha256.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -97,8 +98,8 @@ Result<std::string> mpc::saveCheckpointPart(const std::string &folder,
 void training::describeParts(Checkpoint &checkpoint) {
   if (checkpoint.parts.empty())
     return;
-  checkpoint.facts[kPartsKey] = Json(checkpoint.parts).dump();
-  checkpoint.facts[kPiecesKey] = Json(checkpoint.pieces).dump();
+  checkpoint.facts[kPartsKey] = jsonText(Json(checkpoint.parts));
+  checkpoint.facts[kPiecesKey] = jsonText(Json(checkpoint.pieces));
 }
 
 //===----------------------------------------------------------------------===//

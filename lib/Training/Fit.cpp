@@ -8,6 +8,7 @@
 #include "Position.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 #include "mpc/Training/LossScale.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -152,8 +153,8 @@ Status Fitting::resume() {
     Json was = then.is_object() ? then.value(key, Json()) : Json();
     if (was != value)
       return Status(StatusCode::InvalidArgument, found->path,
-                    "is of a run with " + key + " " + was.dump() +
-                        ", but this one has " + value.dump());
+                    "is of a run with " + key + " " + jsonText(was) +
+                        ", but this one has " + jsonText(value));
   }
   if (!decodePosition(checkpoint.facts[kPositionKey], checkpoint.step,
                       position))
@@ -200,7 +201,7 @@ Status Fitting::checkAlike() const {
   wanted["traced step"] = options.traceStep.value_or(-1);
   wanted["data"] = fingerprint();
   for (const auto &[key, value] : wanted.items())
-    if (Status status = impl.ranks.agree(key, value.dump()); !status.ok())
+    if (Status status = impl.ranks.agree(key, jsonText(value)); !status.ok())
       return status;
   return {};
 }
@@ -377,7 +378,7 @@ Status Fitting::checkpoint() {
   }
   checkpoint.tensors = std::move(state->tensors);
   checkpoint.facts[kPositionKey] = encodePosition(position);
-  checkpoint.facts[kSettingsKey] = settings().dump();
+  checkpoint.facts[kSettingsKey] = jsonText(settings());
   // All ranks have the same tensors; no rank goes on before they are written.
   Status written;
   if (impl.ranks.rank() == 0) {

@@ -6,6 +6,8 @@
 
 #include "Position.h"
 
+#include "mpc/Support/Text.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -71,14 +73,13 @@ std::string training::encodePosition(const Position &position) {
       entry["test"] = toJson(*epoch.test);
     epochs.push_back(entry);
   }
-  return Json{{"epoch", position.epoch},
-              {"step_in_epoch", position.stepInEpoch},
-              {"interval", toJson(position.interval)},
-              {"epoch_totals", toJson(position.epochTotals)},
-              {"epochs", epochs},
-              {"best_test_loss", position.bestTestLoss},
-              {"epochs_without_best", position.epochsWithoutBest}}
-      .dump();
+  return jsonText(Json{{"epoch", position.epoch},
+                       {"step_in_epoch", position.stepInEpoch},
+                       {"interval", toJson(position.interval)},
+                       {"epoch_totals", toJson(position.epochTotals)},
+                       {"epochs", epochs},
+                       {"best_test_loss", position.bestTestLoss},
+                       {"epochs_without_best", position.epochsWithoutBest}});
 }
 
 bool training::decodePosition(const std::string &text, int64_t step,

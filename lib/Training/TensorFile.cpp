@@ -8,6 +8,8 @@
 
 #include "../Runtime/Sha256.h"
 
+#include "mpc/Support/Text.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -83,8 +85,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
                            {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text =
-      header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = jsonText(header);
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > kMostHeader)
     return Status(StatusCode::InvalidArgument, "checkpoint",

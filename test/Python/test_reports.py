@@ -5,6 +5,7 @@ import copy
 import json
 import pickle
 import shutil
+import unicodedata
 import xml.etree.ElementTree as ElementTree
 
 import mpc
@@ -100,6 +101,57 @@ def test_html_is_escaped(dense, factors):
     report = mpc.compile(text, *factors, policy="float32").explain()
     assert report.ops[0]["layer"] == "<b>&" and "&lt;b&gt;&amp;" in report._repr_html_()
     ElementTree.fromstring(report._repr_html_())
+
+
+HIDDEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+# Names of a model may hold anything.
+HOSTILE = ("\\N\"'`&<>{}|\\" + "</svg></div><script>owned()</script><img src=x onerror=owned()>" + "\n#error owned\r\x1b[2J\x00"
+           + "".join(c for c in map(chr, range(0x110000)) if unicodedata.category(c) in HIDDEN - {"Cs"}) + "\udcff Gr\u00f6\u00dfe \u5c64\\")
+
+
+def hostile_report(more=""):
+    name = HOSTILE + more
+    op = {"name": name, "kind": name, "layer": name, "compute": "f32", "accumulate": None, "results": ["f32"], "storage": ["f32"],
+          "rule": name, "reason": name, "launch": 0, "kernel": name}
+    return mpc._reports.Explanation({
+        "model": name, "policy": name, "target": name, "ops": [op, {**op, "launch": None}],
+        "kernels": [{"name": name, "kind": name, "bytes": 1, "flops": 1, "ops": [name]}],
+        "warnings": [{"code": name, "op": name, "text": name}],
+        "edges": [{"from": name, "to": 0, "type": "f32", "shape": [1]}, {"from": 0, "to": 1, "type": "f16", "shape": []},
+                  {"from": 1, "to": name, "type": "f32", "shape": [1]}]})
+
+
+def test_names_are_text():
+    report = hostile_report()
+    for text in (str(report), report.dot(), str(mpc._errors.make("internal", HOSTILE, HOSTILE, [HOSTILE]))):
+        for line in text.split("\n"):
+            assert not {c for c in line if unicodedata.category(c) in HIDDEN}
+    assert len(str(report).split("\n")) == 1 + 5 + 4 + 4
+    # As many lines as with names of letters.
+    plain = hostile_report()
+    plain._document = json.loads(json.dumps(plain._document).replace(json.dumps(HOSTILE)[1:-1], "x"))
+    assert report.dot().count("\n") == plain.dot().count("\n")
+
+
+def test_names_are_text_in_errors():
+    # Bytes that are no UTF-8 as well.
+    text = """func.func @main(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}) -> (tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+      %0 = mpc.cast %x : tensor<4xf32> to tensor<5xf32> loc("a\\FF\\1B[2J\\0A")
+      return %x : tensor<4xf32>
+    }"""
+    with pytest.raises(mpc.InvalidArgument) as caught:
+        mpc.compile(text)(np.ones(4, "f4"))
+    assert caught.value.where == "a\\xff\\x1b[2J\\x0a"
+
+
+@needs_dot
+def test_names_are_text_in_a_notebook():
+    # Graphviz and the browser see letters where the name has letters, and nothing else.
+    tree = ElementTree.fromstring(hostile_report()._repr_html_())
+    tags = {element.tag.removeprefix(SVG) for element in tree.iter()}
+    assert tags <= {"div", "p", "table", "caption", "thead", "tbody", "tr", "th", "td", "svg", "g", "title", "polygon", "path", "text", "a"}
+    assert not any(name.startswith("on") for element in tree.iter() for name in element.attrib)
+    assert any("<script>owned()</script>" in (text.text or "") for text in tree.iter(SVG + "text"))
 
 
 def test_explain_knows_the_shapes_of_the_last_call():

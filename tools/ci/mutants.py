@@ -114,15 +114,17 @@ def command_for(kind, path, folder, state):
     return [*train, "--data", str(state / "data"), "--steps", "3", "--checkpoint", str(checkpoints), "--resume"]
 
 
-def limit():
-    resource.setrlimit(resource.RLIMIT_CPU, (4 * SECONDS, 4 * SECONDS + 1))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+def run_limited(command, output, environment, cwd=None, seconds=SECONDS):
+    """(exit code, seconds of processor time, bytes of memory) of a process; one that takes much more
+    than it may, or 8 GiB, is ended."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (4 * seconds, 4 * seconds + 1))
+        resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-
-def run_limited(command, output, environment):
-    """(exit code, seconds of processor time, bytes of memory) of a process."""
     with open(output, "wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, preexec_fn=limit, env=environment)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, preexec_fn=limit,
+                                   env=environment, cwd=cwd)
     end = time.monotonic() + WALL_SECONDS
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)

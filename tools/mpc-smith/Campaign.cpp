@@ -6,6 +6,8 @@
 
 #include "Campaign.h"
 
+#include "mpc/Support/Text.h"
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -115,8 +117,8 @@ void Campaign::take(const Case &drawn, const Outcome &outcome) {
   const Finding &finding = outcome.findings.front();
   if (!options.json)
     std::printf("seed %llu, %s: %s: %s\n", (unsigned long long)drawn.seed,
-                kindName(drawn.kind), finding.step.c_str(),
-                finding.text.c_str());
+                kindName(drawn.kind), printable(finding.step).c_str(),
+                printable(finding.text).c_str());
   std::fflush(stdout);
   if (!options.folder.empty())
     keep(drawn, outcome);
@@ -163,9 +165,7 @@ int Campaign::summary() {
                      {"levels_skipped", missingLevels()},
                      {"seconds", now() - began},
                      {"failures", failures}};
-    std::printf(
-        "%s\n",
-        document.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", jsonText(document).c_str());
     return failures.empty() ? tool::kDone : tool::kCheckFailed;
   }
   auto list = [](const std::vector<std::string> &words) {

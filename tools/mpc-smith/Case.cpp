@@ -8,6 +8,8 @@
 
 #include "ExactGraph.h"
 
+#include "mpc/Support/Text.h"
+
 #include <algorithm>
 
 using namespace mpc;
@@ -77,7 +79,7 @@ static std::string drawPolicy(Random &random) {
   }
   if (!classes.empty())
     policy["classes"] = classes;
-  return policy.dump();
+  return jsonText(policy);
 }
 
 /// Lets some policies store weights narrow.
@@ -96,7 +98,7 @@ static void drawWeights(Random &random, Setting &setting) {
                          {"group", 32},
                          {"zero_point", random.chance(70)},
                          {"clip", random.chance(50)}};
-  setting.policyText = policy.dump();
+  setting.policyText = jsonText(policy);
 }
 
 static void drawOverrides(Random &random, const Graph &graph,
@@ -308,9 +310,9 @@ std::string smith::toFile(const Case &drawn,
                {"input_seed", setting.inputSeed},
                {"per_op", setting.perOp},
                {"twice", setting.twice}};
-  std::string text = kMark + head.dump() + "\n";
+  std::string text = kMark + jsonText(head) + "\n";
   for (const std::string &comment : comments)
-    text += "// " + comment + "\n";
+    text += "// " + commentText(comment) + "\n";
   return text + drawn.text;
 }
 
@@ -348,15 +350,14 @@ std::optional<Case> smith::fromFile(const std::string &text) {
 std::string smith::checkCommandLine(const Case &drawn, const std::string &path,
                                     const std::string &policyPath) {
   const Setting &setting = drawn.setting;
-  auto shellText = [](const std::string &text) { return "'" + text + "'"; };
   std::string line = "mpc check " + path + " --policy " +
                      (setting.policyText.empty() ? setting.policy : policyPath);
   for (const std::string &set : setting.sets)
-    line += " --set " + shellText(set);
+    line += " --set " + shellQuoted(set);
   if (!setting.target.empty())
     line += " --device cuda-host --target " + setting.target;
   if (!setting.training.empty())
-    line += " --training " + shellText(setting.training);
+    line += " --training " + shellQuoted(setting.training);
   if (setting.rounding != "strict")
     line += " --rounding " + setting.rounding;
   if (setting.castPlacement != "mincut")

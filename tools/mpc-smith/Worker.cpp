@@ -9,6 +9,8 @@
 
 #include "Worker.h"
 
+#include "mpc/Support/Text.h"
+
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -67,15 +69,13 @@ static void setLimits(const Limits &limits) {
   };
   bool failed = false;
   for (const Finding &finding : judge(drawn, context)) {
-    report << "finding "
-           << Json{finding.step, finding.text}.dump(
-                  -1, ' ', false, Json::error_handler_t::replace)
+    report << "finding " << jsonText(Json{finding.step, finding.text})
            << std::endl;
     failed = true;
   }
 #if __has_feature(address_sanitizer)
   if (__lsan_do_recoverable_leak_check()) {
-    report << "finding " << Json{"end", "leaks memory"}.dump() << std::endl;
+    report << "finding " << jsonText(Json{"end", "leaks memory"}) << std::endl;
     failed = true;
   }
 #endif

@@ -9,6 +9,7 @@
 #include "Campaign.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include <CLI/CLI.hpp>
 
@@ -53,7 +54,7 @@ static int judgeFile(const std::string &path, const CampaignOptions &options) {
   Scratch scratch;
   Outcome outcome = judgeApart(*drawn, scratch.path(), options.limits);
   if (options.json) {
-    std::printf("%s\n", toJson(*drawn, outcome).dump().c_str());
+    std::printf("%s\n", jsonText(toJson(*drawn, outcome)).c_str());
   } else {
     for (const Finding &finding : outcome.findings)
       std::printf("%s: %s\n", finding.step.c_str(), finding.text.c_str());

@@ -314,7 +314,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
                         {"kind", plan.launches[i].kind},
                         {"ops", plan.launches[i].ops},
                         {"median_ms", medianOf(timing.launches[i])}});
-  reporter.line(
+  reporter.lines(
       formatTable(table, {false, false, true, true, true, true, true}));
   reporter.line("");
   reporter.line("median " + shortNumber(median) + " ms, least " +

@@ -20,6 +20,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Policy/Policy.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -205,7 +206,7 @@ static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
 /// The text of `policy` with `moments`, an op a line.
 static std::string policyText(const Json &policy,
                               const MomentRecorder &moments) {
-  std::string text = policy.dump(1), separator;
+  std::string text = jsonText(policy, 1), separator;
   auto means = moments.means();
   if (means.empty())
     return text + "\n";
@@ -216,7 +217,8 @@ static std::string policyText(const Json &policy,
     // More digits would say nothing about which error counts how much.
     for (double square : squares)
       numbers.push_back(std::strtod(shortNumber(square).c_str(), nullptr));
-    text += separator + "\n  " + Json(name).dump() + ": " + numbers.dump();
+    text +=
+        separator + "\n  " + jsonText(Json(name)) + ": " + jsonText(numbers);
     separator = ",";
   }
   return text + "\n }\n}\n";

@@ -301,7 +301,7 @@ void Checker::reportOutputs(Json &document, bool &ok) {
                      verdict(error, actual[i], error.ok)});
   }
   document["outputs"] = list;
-  reporter.line(formatTable(table, {false, false, true, true, true, false}));
+  reporter.lines(formatTable(table, {false, false, true, true, true, false}));
   for (size_t i = 0; i < ownWeights.size(); ++i)
     if (reference[i].isFloat())
       reporter.line("output \"" + outputs[i].name + "\": narrow weights are " +
@@ -356,7 +356,7 @@ Status Checker::compareExpected(Json &document, bool &ok) {
                      verdict(error, actual[i], holds)});
   }
   document["expected"] = list;
-  reporter.line(formatTable(table, {false, true, true, false}));
+  reporter.lines(formatTable(table, {false, true, true, false}));
   return {};
 }
 

@@ -146,6 +146,6 @@ Status Checker::checkOps(Json &document, bool &ok) {
   }
   document["instrumented"] = true;
   document["ops"] = list;
-  reporter.line(formatTable(table, {false, false, true, true, true, false}));
+  reporter.lines(formatTable(table, {false, false, true, true, true, false}));
   return {};
 }

@@ -118,7 +118,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
   }
   document["outputs"] = outputList;
   document["expected"] = expectedList;
-  reporter.line(formatTable(table, {false, true, true, true, false}));
+  reporter.lines(formatTable(table, {false, true, true, true, false}));
   // A file has no graph in which the op could be looked for.
   faults.report(reporter, document, std::nullopt);
   return {};

@@ -275,7 +275,7 @@ Status StepCheck::report(Json &document, bool &ok) {
          errorCell(error.tolerance, actual), verdict(error, actual, error.ok)});
   }
   document["outputs"] = list;
-  reporter.line(formatTable(table, {false, false, true, true, true, false}));
+  reporter.lines(formatTable(table, {false, false, true, true, true, false}));
   if (rankCount() > 1)
     reportRanks(document, ok);
   std::optional<Overflow> first;

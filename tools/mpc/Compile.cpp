@@ -90,7 +90,7 @@ static void report(const CompiledFile &file, const CompileOptions &options,
   std::vector<bool> numbers = {false, true, true, true, true};
   if (several)
     numbers.push_back(false);
-  reporter.line(formatTable(table, numbers));
+  reporter.lines(formatTable(table, numbers));
   reporter.line(output + ": " + shortBytes(double(file.fileBytes)) + " in " +
                 shortNumber(milliseconds) + " ms");
   Json document = {{"output", output},

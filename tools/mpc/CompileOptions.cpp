@@ -254,6 +254,10 @@ Result<Device> tool::makeHostDevice(const CommonOptions &options) {
     host.architecture = target->member().str();
   }
   host.threads = options.threads;
+  if (!options.quiet)
+    host.onWarning = [](const Status &status) {
+      printWarning(status.where(), status.text());
+    };
   return cudaHostDevice(host);
 }
 

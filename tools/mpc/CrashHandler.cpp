@@ -9,7 +9,10 @@
 
 #include "CrashHandler.h"
 
+#include "mpc/Support/Text.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -45,11 +48,19 @@ void put(int file, const char *text) {
 }
 
 bool writeScript(const char *why) {
-  int file = ::open(
-      state.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  // A new file: the folder is everybody's, and another user's file would be
+  // run as this user.
+  int file = ::open(state.path,
+                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  for (char digit = '1'; file < 0 && errno == EEXIST && digit <= '9'; ++digit) {
+    state.path[std::strlen(state.path) - std::strlen("0.sh")] = digit;
+    file = ::open(state.path,
+                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  }
   if (file < 0)
     return false;
-  put(file, "#!/bin/sh\n# mpc stopped by ");
+  // Words with control characters are quoted as dash does not know it.
+  put(file, "#!/usr/bin/env bash\n# mpc stopped by ");
   put(file, why);
   put(file, " in stage '");
   put(file, state.stage);
@@ -94,14 +105,6 @@ void handle(int number) {
   ::_exit(3);
 }
 
-/// `text` in single quotes for a shell.
-std::string shellQuoted(const std::string &text) {
-  std::string quoted = "'";
-  for (char c : text)
-    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 void copyText(char *to, size_t room, const std::string &text) {
   size_t size = std::min(text.size(), room - 1);
   std::memcpy(to, text.data(), size);
@@ -115,7 +118,7 @@ void tool::installCrashHandler(const std::vector<std::string> &commandLine) {
   for (const std::string &word : commandLine)
     line += (line.empty() ? "" : " ") + shellQuoted(word);
   copyText(state.commandLine, sizeof(state.commandLine), line);
-  std::snprintf(state.path, sizeof(state.path), "%s/mpc-reproducer-%d.sh",
+  std::snprintf(state.path, sizeof(state.path), "%s/mpc-reproducer-%d-0.sh",
                 P_tmpdir, int(::getpid()));
 
 #if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)

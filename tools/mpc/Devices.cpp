@@ -267,7 +267,7 @@ int tool::devicesCommand(const DevicesArguments &arguments) {
   DeviceReport report;
   report.cpu = describeCpu(!arguments.withoutCeilings);
   describeGpus(listGpus(), report);
-  reporter.line(devicesToText(report));
+  reporter.lines(devicesToText(report));
   reporter.document(devicesToJson(report));
   return reporter.finish(kDone);
 }

@@ -97,7 +97,7 @@ int tool::dumpCommand(const DumpArguments &options) {
   llvm::raw_string_ostream stream(text);
   (*module)->print(stream, mlir::OpPrintingFlags().enableDebugInfo(
                                /*enable=*/true, /*prettyForm=*/false));
-  reporter.line(text);
+  reporter.lines(text);
   return reporter.finish(kDone);
 }
 

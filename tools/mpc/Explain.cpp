@@ -240,11 +240,11 @@ int tool::explainCommand(const ExplainArguments &arguments) {
 
   if (explanation.why) {
     keepOnly(arguments.why, explanation);
-    reporter.line(whyToText(explanation));
+    reporter.lines(whyToText(explanation));
   } else if (arguments.sass) {
-    reporter.line(sassToText(explanation));
+    reporter.lines(sassToText(explanation));
   } else {
-    reporter.line(explanationToText(explanation));
+    reporter.lines(explanationToText(explanation));
   }
   Json document = explanationToJson(explanation);
   if (Status status = writeHtml(arguments.html, "explain", document);

@@ -11,9 +11,9 @@
 #include "Runtime/CUDA/KernelCompiler.h"
 #include "Runtime/Environment.h"
 #include "Target/CUDA/Sass/SassTime.h"
+#include "mpc/Support/ScratchFolder.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -49,16 +49,12 @@ static Result<std::string> findDisassembler() {
 /// The listing of one cubin.
 static Result<std::string> disassemble(const std::string &program,
                                        llvm::ArrayRef<std::byte> cubin) {
-  llvm::SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("mpc-sass", folder))
+  ScratchFolder folder("mpc-sass");
+  if (!folder.ok())
     return Status(StatusCode::Unavailable, "--sass",
-                  "no temporary folder: " + error.message());
-  llvm::scope_exit cleanUp(
-      [&] { (void)llvm::sys::fs::remove_directories(folder); });
-  std::string input = (folder + "/kernels.cubin").str(),
-              output = (folder + "/listing").str(),
-              log = (folder + "/log").str();
+                  "no temporary folder can be made");
+  std::string input = folder.path("kernels.cubin"),
+              output = folder.path("listing"), log = folder.path("log");
   std::error_code error;
   {
     llvm::raw_fd_ostream file(input, error);

@@ -8,6 +8,8 @@
 
 #include "Explanation.h"
 
+#include "mpc/Support/Text.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -27,8 +29,11 @@ static std::string clipped(const std::string &text, size_t width) {
   return text.substr(0, head) + ".." + text.substr(text.size() - tail);
 }
 
-/// Breaks `text` between words; every line but the first begins with `indent`.
-static std::string wrapped(const std::string &text, const std::string &indent) {
+/// `sentence`, made printable, broken between words; every line but the first
+/// begins with `indent`.
+static std::string wrapped(const std::string &sentence,
+                           const std::string &indent) {
+  std::string text = printable(sentence);
   size_t margin = std::min(text.find_first_not_of(' '), text.size());
   std::string result = text.substr(0, margin);
   size_t column = margin, at = margin;
@@ -92,8 +97,10 @@ static std::string summary(const Explanation &explanation) {
     inputs += ofInput;
     alone += cast.standsAlone && !ofInput;
   }
-  std::string text = explanation.model + ": policy " + explanation.policy +
-                     ", target " + explanation.target + "\n";
+  std::string text =
+      printable(explanation.model + ": policy " + explanation.policy +
+                ", target " + explanation.target) +
+      "\n";
   auto add = [&](const std::string &line) {
     text += wrapped("  " + line, "    ") + "\n";
   };
@@ -274,7 +281,7 @@ std::string tool::explanationToText(const Explanation &explanation) {
 
 std::string tool::whyToText(const Explanation &explanation) {
   const ExplainedWhy &why = *explanation.why;
-  std::string text = why.name + ": " + why.type + "\n";
+  std::string text = printable(why.name + ": " + why.type) + "\n";
   for (const ExplainedWhy::Step &step : why.steps)
     text += wrapped("  " + step.text, "    ") + "\n";
   if (why.bytesSaved || why.castBytes)
@@ -288,9 +295,9 @@ std::string tool::whyToText(const Explanation &explanation) {
                    "  ");
   std::string change;
   if (!why.drop.empty())
-    change = "without --set '" + why.drop + "'";
+    change = "without --set " + shellQuoted(why.drop);
   for (const std::string &set : why.add)
-    change +=
-        (change.empty() ? "with --set '" : " and with --set '") + set + "'";
+    change += (change.empty() ? "with --set " : " and with --set ") +
+              shellQuoted(set);
   return text + wrapped(change + " it becomes " + why.becomes, "  ");
 }

@@ -9,10 +9,9 @@
 #include "GraphDrawing.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/ScratchFolder.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 
 #include <algorithm>
@@ -179,19 +178,12 @@ static Result<std::string> findDot() {
 /// dot's answer to `text`; none where it takes too long.
 static Result<std::optional<std::string>> runDot(const std::string &program,
                                                  const std::string &text) {
-  llvm::SmallString<128> folder;
-  if (std::error_code error =
-          llvm::sys::fs::createUniqueDirectory("mpc-graph", folder))
+  ScratchFolder folder("mpc-graph");
+  if (!folder.ok())
     return Status(StatusCode::Unavailable, "--html",
-                  "no temporary folder: " + error.message());
-  llvm::scope_exit cleanUp([&] {
-    // What is left lies in the system's folder for what may be left.
-    std::error_code ignored = llvm::sys::fs::remove_directories(folder);
-    static_cast<void>(ignored);
-  });
-  std::string input = (folder + "/graph.dot").str(),
-              output = (folder + "/places.json").str(),
-              log = (folder + "/log").str();
+                  "no temporary folder can be made");
+  std::string input = folder.path("graph.dot"),
+              output = folder.path("places.json"), log = folder.path("log");
   if (Status status = writeWholeFile(input, {text}); !status.ok())
     return status;
   llvm::StringRef words[] = {program, "-Tjson", input};

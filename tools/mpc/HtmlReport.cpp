@@ -9,6 +9,7 @@
 #include "Runtime/Sha256.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include <nettle/base64.h>
 #include <span>
@@ -22,8 +23,7 @@ using namespace mpc::tool;
 /// `json` as text that an HTML parser takes for nothing but text: '<' stands in
 /// strings alone, where it has another spelling.
 static std::string scriptText(const Json &json) {
-  // Names come from model files and need not be UTF-8.
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = jsonText(json);
   std::string safe;
   safe.reserve(text.size());
   for (char c : text) {

@@ -138,7 +138,7 @@ static void report(const std::vector<PlannedRanks> &all,
   document["plans"] = std::move(plans);
   std::vector<bool> right(table.front().size(), true);
   right.back() = false;
-  reporter.line(formatTable(table, right));
+  reporter.lines(formatTable(table, right));
   reporter.document(document);
 }
 

@@ -8,6 +8,8 @@
 
 #include "CrashHandler.h"
 
+#include "mpc/Support/Text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,18 +18,21 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Scripts read one line per message.
+/// Scripts read one line per message. What a compiler of kernels says has
+/// several.
 static std::string onOneLine(std::string text) {
-  for (char &c : text)
-    if (c == '\n' || c == '\r')
-      c = ' ';
-  return text;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return printable(text);
 }
 
 static void printMessage(const char *severity, const std::string &where,
                          const std::string &text) {
   std::string line = where.empty() ? text : where + ": " + text;
   std::fprintf(stderr, "%s: %s\n", severity, onOneLine(line).c_str());
+}
+
+void tool::printWarning(const std::string &where, const std::string &text) {
+  printMessage("warning", where, text);
 }
 
 void Reporter::hear(const Diagnostic &message) {
@@ -112,16 +117,18 @@ void Reporter::note(const std::string &text) {
 
 void Reporter::line(const std::string &text) {
   if (!json && rank == 0)
-    std::fprintf(stdout, "%s\n", text.c_str());
+    std::fprintf(stdout, "%s\n", printable(text).c_str());
+}
+
+void Reporter::lines(const std::string &text) {
+  if (!json && rank == 0)
+    std::fprintf(stdout, "%s\n", printableLines(text).c_str());
 }
 
 void Reporter::document(const Json &document) {
   if (!json || rank != 0)
     return;
-  // Names come from model files and need not be UTF-8.
-  std::string text =
-      document.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::fprintf(stdout, "%s\n", text.c_str());
+  std::fprintf(stdout, "%s\n", jsonText(document).c_str());
 }
 
 int Reporter::finish(int code) {
@@ -139,8 +146,13 @@ double tool::jsonNumber(double value) {
                    : std::numeric_limits<double>::max();
 }
 
-std::string tool::formatTable(const std::vector<std::vector<std::string>> &rows,
-                              const std::vector<bool> &rightAligned) {
+std::string
+tool::formatTable(const std::vector<std::vector<std::string>> &cells,
+                  const std::vector<bool> &rightAligned) {
+  std::vector<std::vector<std::string>> rows = cells;
+  for (auto &row : rows)
+    for (std::string &cell : row)
+      cell = printable(cell);
   std::vector<size_t> widths(rightAligned.size(), 0);
   for (const auto &row : rows)
     for (size_t i = 0; i < row.size() && i < widths.size(); ++i)

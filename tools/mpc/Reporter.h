@@ -53,8 +53,12 @@ public:
   void note(const std::string &text);
   /// The same, but only the first time for `topic`.
   void noteOnce(const std::string &topic, const std::string &text);
-  /// Writes a line of text for people; nothing under --json.
+  /// Writes a line of text for people; nothing under --json. Line feeds are
+  /// escaped: names may hold some.
   void line(const std::string &text);
+  /// Writes lines of text for people, in which names were escaped; nothing
+  /// under --json.
+  void lines(const std::string &text);
   /// Writes the document under --json.
   void document(const Json &document);
   /// Ends a command: `code`, or kBadInput where stdout could not be written.
@@ -68,12 +72,15 @@ private:
   std::set<std::string> notedTopics;
 };
 
+/// Prints a warning to stderr where no Reporter is at hand.
+void printWarning(const std::string &where, const std::string &text);
+
 /// `value`, or the largest double where JSON has no word for it.
 double jsonNumber(double value);
 
 /// Columns padded to their widest cell; cells of `rightAligned` columns to the
-/// right. The first row is the heading.
-std::string formatTable(const std::vector<std::vector<std::string>> &rows,
+/// right. The first row is the heading. Cells are made printable.
+std::string formatTable(const std::vector<std::vector<std::string>> &cells,
                         const std::vector<bool> &rightAligned);
 
 /// "1.23e-05", "12.3": a number for a table.

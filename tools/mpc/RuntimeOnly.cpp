@@ -64,5 +64,9 @@ Result<Device> tool::makeHostDevice(const CommonOptions &options) {
   if (options.target.rfind("cuda:", 0) == 0)
     host.architecture = options.target.substr(5);
   host.threads = options.threads;
+  if (!options.quiet)
+    host.onWarning = [](const Status &status) {
+      printWarning(status.where(), status.text());
+    };
   return cudaHostDevice(host);
 }

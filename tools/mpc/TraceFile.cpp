@@ -9,6 +9,7 @@
 #include "TraceFile.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include <nlohmann/json.hpp>
 
@@ -54,8 +55,8 @@ Status tool::writeTrace(const std::string &path, const Program &program,
                         const std::shared_ptr<Communicator> &group) {
   Json events = eventsOf(group ? group->rank() : 0, program, trace);
   if (group && group->size() > 1) {
-    Result<std::vector<std::string>> all = gatherTexts(
-        *group, events.dump(-1, ' ', false, Json::error_handler_t::replace));
+    Result<std::vector<std::string>> all =
+        gatherTexts(*group, jsonText(events));
     if (!all.ok())
       return all.status();
     if (group->rank() != 0)
@@ -65,8 +66,7 @@ Status tool::writeTrace(const std::string &path, const Program &program,
       for (Json &event : Json::parse(text))
         events.push_back(std::move(event));
   }
-  std::string text =
-      Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump(
-          -1, ' ', false, Json::error_handler_t::replace);
+  std::string text = jsonText(
+      Json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}});
   return writeWholeFile(path, {text});
 }

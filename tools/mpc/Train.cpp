@@ -293,7 +293,7 @@ static void printCurves(const FitReport &report,
        {plotCurve("training loss per interval", losses),
         plotCurve("test accuracy per epoch", accuracies)})
     if (!curve.empty())
-      reporter.line("\n" + curve);
+      reporter.lines("\n" + curve);
 }
 
 //===----------------------------------------------------------------------===//

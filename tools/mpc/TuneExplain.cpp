@@ -10,6 +10,8 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include "mpc/Support/Text.h"
+
 using namespace mpc;
 using namespace mpc::tool;
 
@@ -23,7 +25,7 @@ Result<TemporaryPolicy> TemporaryPolicy::write(const Json &policy) {
   made.file = std::make_unique<TemporaryFile>(path.str().str());
   // In place, so that no other file can stay behind.
   llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
-  out << policy.dump();
+  out << jsonText(policy);
   out.close();
   if (std::error_code error = out.error()) {
     out.clear_error();

@@ -229,7 +229,7 @@ static int report(const std::vector<TunedKernel> &kernels,
                     shortNumber(kernel.chosenMs), shortNumber(kernel.bestMs),
                     isFaster ? kernel.best : "the model's"});
   }
-  reporter.line(formatTable(text, {false, true, true, true, false}));
+  reporter.lines(formatTable(text, {false, true, true, true, false}));
   reporter.line(
       std::to_string(faster) + " of " + std::to_string(kernels.size()) +
       " kernels are faster than the cost model's, " + shortNumber(before) +

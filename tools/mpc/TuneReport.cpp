@@ -9,6 +9,7 @@
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include <cmath>
 
@@ -19,24 +20,27 @@ using namespace mpc::tool;
 static constexpr double kCertainty = 0.95;
 
 std::string tool::commandOf(const TuneArguments &arguments) {
-  std::string text = "mpc tune " + arguments.common.model;
+  std::string text = "mpc tune " + shellWord(arguments.common.model);
+  auto add = [&](const char *flag, const std::string &value) {
+    text += std::string(" ") + flag + " " + shellWord(value);
+  };
   for (const std::string &input : arguments.samples.inputs)
-    text += " --inputs " + input;
+    add("--inputs", input);
   if (arguments.samples.areStacked)
     text += " --stacked";
-  text += " --budget \"" + arguments.budget + "\"";
+  add("--budget", arguments.budget);
   if (!arguments.training.empty())
-    text += " --training \"" + arguments.training + "\"";
+    add("--training", arguments.training);
   if (!arguments.objective.empty())
-    text += " --objective " + arguments.objective;
+    add("--objective", arguments.objective);
   for (const std::string &type : arguments.types)
-    text += " --types " + type;
+    add("--types", type);
   for (const std::string &set : arguments.common.sets)
-    text += " --set " + set;
+    add("--set", set);
   if (!arguments.common.target.empty())
-    text += " --target " + arguments.common.target;
+    add("--target", arguments.common.target);
   if (!arguments.common.isa.empty())
-    text += " --isa " + arguments.common.isa;
+    add("--isa", arguments.common.isa);
   return text;
 }
 
@@ -313,7 +317,7 @@ int TuneCommand::report() {
     reporter.line("what costs least keeps the budget: nothing was "
                   "differentiated, and what less error costs is not known");
   else
-    reporter.line(formatTable(table, {true, true}));
+    reporter.lines(formatTable(table, {true, true}));
   if (!result.best) {
     reporter.line("budget " + budgetText() +
                   " cannot be kept: " + whyNothing());
@@ -343,7 +347,7 @@ int TuneCommand::report() {
     for (const OutputAgreement &output : agreements)
       rows.push_back({output.name, shortNumber(1 - output.cosine),
                       shortNumber(output.normRatio)});
-    reporter.line(formatTable(rows, {false, true, true}));
+    reporter.lines(formatTable(rows, {false, true, true}));
   }
   if (lossScale && lossScale->power > 0)
     reporter.line(sentence(*lossScale));
@@ -384,7 +388,7 @@ int TuneCommand::report() {
                             "float32", "chosen", "culprits", "stopped"})
       if (found.contains(key))
         file["tuning"][key] = found[key];
-    std::string text = file.dump(1) + "\n";
+    std::string text = jsonText(file, 1) + "\n";
     if (Status status = writeWholeFile(arguments.output, {text}); !status.ok())
       return reporter.fail(status);
     // What stopped may go on.

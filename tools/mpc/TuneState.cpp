@@ -7,6 +7,7 @@
 #include "TuneState.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include "llvm/Support/MD5.h"
 
@@ -38,7 +39,7 @@ const PolicyFigures *TuneState::find(const Choice &choice, Part part) const {
 static std::string sumOf(const Json &json) {
   llvm::MD5 hash;
   for (const char *field : {"key", "shares", "measured"})
-    hash.update(json[field].dump());
+    hash.update(jsonText(json[field]));
   llvm::MD5::MD5Result result;
   hash.final(result);
   return result.digest().str().str();
@@ -117,7 +118,7 @@ Status TuneState::save() const {
       entry["seconds"] = *figures.seconds;
   }
   json["sum"] = sumOf(json);
-  return writeWholeFile(path, {json.dump(), "\n"});
+  return writeWholeFile(path, {jsonText(json), "\n"});
 }
 
 void TuneState::remove() const {

@@ -10,6 +10,8 @@
 #include "CrashHandler.h"
 #include "RunCommands.h"
 
+#include "mpc/Support/Text.h"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -21,14 +23,12 @@ using namespace mpc::tool;
 /// Ends with one line about `line` and, where the command line asks for JSON,
 /// the same as a document.
 static int failUsage(const std::string &line, bool json) {
-  std::fprintf(stderr, "error: usage: %s\n", line.c_str());
+  std::fprintf(stderr, "error: usage: %s\n", mpc::printable(line).c_str());
   if (json) {
     Json errors = Json::array(
         {{{"code", "usage"}, {"where", "command line"}, {"text", line}}});
     std::fprintf(stdout, "%s\n",
-                 Json{{"errors", errors}}
-                     .dump(-1, ' ', false, Json::error_handler_t::replace)
-                     .c_str());
+                 mpc::jsonText(Json{{"errors", errors}}).c_str());
   }
   return kBadUsage;
 }

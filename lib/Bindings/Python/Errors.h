@@ -12,7 +12,10 @@
 
 #include "mpc/Runtime/Status.h"
 
+#include <nanobind/nanobind.h>
+
 #include <exception>
+#include <string>
 #include <utility>
 
 namespace mpc::python {
@@ -32,6 +35,10 @@ template <typename T> T valueOf(Result<T> result) {
     throw StatusError(result.status());
   return std::move(*result);
 }
+
+/// `text`, which may hold names from files, as str; bytes that are no UTF-8 as
+/// escapes. Needs the interpreter's lock.
+nanobind::object toStr(const std::string &text);
 
 /// Translates StatusError from now on.
 void registerErrors();

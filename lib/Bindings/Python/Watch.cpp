@@ -6,6 +6,7 @@
 
 #include "Watch.h"
 
+#include "Errors.h"
 #include "Lock.h"
 
 #include <utility>
@@ -40,8 +41,10 @@ void CompileWatch::issue() {
     return;
   nb::object category =
       nb::module_::import_("mpc._errors").attr("ModelWarning");
+  nb::object printable = nb::module_::import_("mpc._text").attr("printable");
   for (const std::string &text : heard)
-    if (PyErr_WarnEx(category.ptr(), text.c_str(), 1) < 0)
+    if (PyErr_WarnFormat(category.ptr(), 1, "%U",
+                         printable(toStr(text)).ptr()) < 0)
       throw nb::python_error();
 }
 

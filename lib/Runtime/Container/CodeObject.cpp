@@ -6,81 +6,32 @@
 
 #include "CodeObject.h"
 
+#include "../MemoryObject.h"
+
 #include "mpc/Runtime/TilePermission.h"
 
 #include <cpuid.h>
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <map>
 #include <vector>
 
 using namespace mpc;
 
-namespace {
-
-/// A shared object in the process and the descriptor of its bytes. The
-/// descriptor stays open as long as the object: the dynamic linker knows
-/// objects by their paths, and a number that is used again would give the old
-/// object for the new file.
-struct Mapped {
-  int descriptor = -1;
-  void *handle = nullptr;
-
-  Mapped() = default;
-  Mapped(const Mapped &) = delete;
-  Mapped &operator=(const Mapped &) = delete;
-  ~Mapped() {
-    if (handle)
-      dlclose(handle);
-    if (descriptor >= 0)
-      ::close(descriptor);
-  }
-};
-
-} // namespace
-
 Status detail::loadCode(std::span<const std::byte> code,
                         const std::string &where, Program &program) {
-  auto unavailable = [&](const std::string &what, const char *why) {
-    return Status(StatusCode::Unavailable, where,
-                  what + (why ? std::string(": ") + why : std::string()));
-  };
-  auto mapped = std::make_shared<Mapped>();
-  mapped->descriptor =
-      memfd_create("mpc-kernels", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (mapped->descriptor < 0)
-    return unavailable("no memory file for its code", strerror(errno));
-  for (size_t done = 0; done < code.size();) {
-    ssize_t wrote =
-        ::write(mapped->descriptor, code.data() + done, code.size() - done);
-    if (wrote < 0 && errno == EINTR)
-      continue;
-    if (wrote <= 0)
-      return unavailable("its code cannot be copied", strerror(errno));
-    done += size_t(wrote);
-  }
-  if (::fcntl(mapped->descriptor, F_ADD_SEALS,
-              F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return unavailable("its code cannot be sealed", strerror(errno));
-  std::string path = "/proc/self/fd/" + std::to_string(mapped->descriptor);
-  mapped->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!mapped->handle)
-    return unavailable("its code cannot be loaded", dlerror());
+  Result<std::shared_ptr<MemoryObject>> object =
+      MemoryObject::load(code, where);
+  if (!object.ok())
+    return object.status();
   for (Launch &launch : program.launches) {
     if (launch.collective)
       continue;
-    void *address = dlsym(mapped->handle, launch.kernel.c_str());
+    void *address = (*object)->find(launch.kernel);
     if (!address)
       return Status(StatusCode::InvalidArgument, where,
                     "its code lacks kernel '" + launch.kernel + "'");
     launch.function = reinterpret_cast<KernelFunction>(address);
   }
-  program.code = std::move(mapped);
+  program.code = std::move(*object);
   return {};
 }
 

@@ -11,6 +11,9 @@
 
 #include "gtest/gtest.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 using namespace llvm;
 using namespace mpc;
 
@@ -228,8 +231,31 @@ TEST(PolicyTest, FilesAreLoadedByTheirSuffix) {
   sys::fs::remove(path);
   Expected<Policy> missing = Policy::load("/nowhere/policy.json");
   ASSERT_FALSE(bool(missing));
-  EXPECT_EQ(toString(missing.takeError()),
-            "/nowhere/policy.json: cannot be read: No such file or directory");
+  EXPECT_EQ(
+      toString(missing.takeError()),
+      "/nowhere/policy.json: cannot be opened: No such file or directory");
+}
+
+static std::string errorOfFile(StringRef path) {
+  Expected<Policy> policy = Policy::load(path);
+  return policy ? "" : toString(policy.takeError());
+}
+
+TEST(PolicyTest, PipesAndFilesWithoutEndAreRefused) {
+  SmallString<64> path;
+  int descriptor;
+  ASSERT_FALSE(
+      sys::fs::createTemporaryFile("policy", "json", descriptor, path));
+  // A hole of 1 TB.
+  ASSERT_EQ(::ftruncate(descriptor, off_t(1) << 40), 0);
+  ::close(descriptor);
+  EXPECT_EQ(errorOfFile(path),
+            (path + ": is 1099511627776 bytes long, at most 16777216 are read")
+                .str());
+  sys::fs::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(errorOfFile(path), (path + ": is no regular file").str());
+  sys::fs::remove(path);
 }
 
 //===----------------------------------------------------------------------===//

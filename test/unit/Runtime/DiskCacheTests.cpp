@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +187,98 @@ TEST_F(DiskCacheTest, DamagedHeadsAndSizesAreMissing) {
   EXPECT_TRUE(cache.map("k"));
   fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
   EXPECT_FALSE(cache.map("k"));
+}
+
+//===----------------------------------------------------------------------===//
+// Other users
+//===----------------------------------------------------------------------===//
+
+TEST_F(DiskCacheTest, MakesFoldersAndEntriesForThisUserAlone) {
+  mode_t before = ::umask(0);
+  DiskCache cache((folder / "a" / "b").string());
+  ASSERT_TRUE(cache.store("k", bytes(10, 1)));
+  ::umask(before);
+  EXPECT_EQ(fs::status(folder / "a").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(folder / "a" / "b").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(cache.pathOf("k")).permissions(), fs::perms(0600));
+  EXPECT_FALSE(cache.newRefusal());
+}
+
+// Whoever can write the folder, or the one that holds it, decides which code
+// runs.
+TEST_F(DiskCacheTest, FoldersThatOthersMayWriteAreRefusedOnce) {
+  fs::path root = folder / "root";
+  for (const fs::path &open : {root / "cache", root})
+    for (unsigned mode : {0770u, 0702u, 01777u}) {
+      fs::remove_all(root);
+      DiskCache cache((root / "cache").string());
+      ASSERT_TRUE(cache.store("k", bytes(10, 1)));
+      ASSERT_TRUE(cache.storeParts("p", {}, bytes(10, 2)));
+      fs::permissions(open, fs::perms(mode));
+      // As in /tmp, where nobody replaces what is another's.
+      bool isSafe = open == root && mode == 01777;
+      EXPECT_EQ(bool(cache.find("k")), isSafe) << open << mode;
+      EXPECT_EQ(bool(cache.map("p")), isSafe) << open << mode;
+      EXPECT_EQ(cache.store("l", bytes(10, 1)), isSafe) << open << mode;
+      auto refusal = cache.newRefusal();
+      if (mode == 0770) {
+        ASSERT_TRUE(refusal);
+        EXPECT_EQ(refusal->folder, open.string());
+        EXPECT_NE(refusal->text.find("(mode 770)"), std::string::npos)
+            << refusal->text;
+      } else {
+        EXPECT_FALSE(refusal) << "the folder was refused before";
+      }
+      EXPECT_EQ(fs::status(open).permissions(), fs::perms(mode));
+      fs::permissions(open, fs::perms::owner_all);
+      EXPECT_TRUE(cache.find("k"));
+    }
+}
+
+TEST_F(DiskCacheTest, FoldersOfOthersAreRefused) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root gives files away";
+  fs::path root = folder / "root";
+  DiskCache cache((root / "cache").string());
+  ASSERT_TRUE(cache.store("k", bytes(10, 1)));
+  for (const fs::path &given : {root / "cache", root}) {
+    ASSERT_EQ(chown(given.c_str(), 4242, gid_t(-1)), 0);
+    EXPECT_FALSE(cache.find("k"));
+    EXPECT_FALSE(cache.store("l", bytes(10, 1)));
+    auto refusal = cache.newRefusal();
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->folder, given.string());
+    EXPECT_NE(refusal->text.find("belongs to user 4242"), std::string::npos);
+    ASSERT_EQ(chown(given.c_str(), 0, gid_t(-1)), 0);
+  }
+  ASSERT_EQ(chown(cache.pathOf("k").c_str(), 4242, gid_t(-1)), 0);
+  EXPECT_FALSE(cache.find("k"));
+}
+
+TEST_F(DiskCacheTest, LinksAreRefused) {
+  fs::path root = folder / "root";
+  DiskCache cache((root / "cache").string());
+  ASSERT_TRUE(cache.store("k", bytes(10, 1)));
+  for (const fs::path &linked : {root / "cache", root}) {
+    fs::path other = folder / "other";
+    fs::rename(linked, other);
+    fs::create_directory_symlink(other, linked);
+    EXPECT_FALSE(cache.find("k"));
+    EXPECT_FALSE(cache.store("l", bytes(10, 1)));
+    auto refusal = cache.newRefusal();
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->folder, linked.string());
+    EXPECT_NE(refusal->text.find("is a symbolic link"), std::string::npos);
+    fs::remove(linked);
+    fs::rename(other, linked);
+  }
+  // An entry as well, which a new one replaces.
+  fs::rename(cache.pathOf("k"), folder / "entry");
+  fs::create_symlink(folder / "entry", cache.pathOf("k"));
+  EXPECT_FALSE(cache.find("k"));
+  ASSERT_TRUE(cache.store("k", bytes(10, 2)));
+  EXPECT_FALSE(fs::is_symlink(cache.pathOf("k")));
+  EXPECT_EQ(cache.find("k"), bytes(10, 2));
 }
 
 TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {

@@ -12,6 +12,7 @@
 #include "Subject.h"
 
 #include "mpc/Support/Npy.h"
+#include "mpc/Support/Text.h"
 
 #include <iostream>
 #include <sstream>
@@ -68,7 +69,7 @@ int main(int argc, char **argv) {
   for (std::string line; std::getline(std::cin, line);) {
     Result<Json> made = answer(line, *device, name);
     Json reply = made.ok() ? *made : Json{{"error", made.status().toString()}};
-    std::cout << reply.dump() << std::endl;
+    std::cout << jsonText(reply) << std::endl;
   }
   return 0;
 }

@@ -42,8 +42,12 @@ function shorten(name, most) {
   const letters = Array.from(name);
   return letters.length <= most ? name : '\u2026' + letters.slice(letters.length - most + 1).join('');
 }
-// What a shell takes for one word.
-const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'";
+// What a shell takes for one word; control and invisible characters as bash and zsh escape them.
+const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text
+  : /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text)
+    ? "$'" + text.replace(/[\\']/g, '\\$&').replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+      c => Array.from(new TextEncoder().encode(c), byte => '\\' + byte.toString(8).padStart(3, '0')).join('')) + "'"
+    : "'" + text.replace(/'/g, "'\\''") + "'";
 
 function announce(text) {
   byId('announce').textContent = text;

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
+from . import _text
 from ._errors import Unavailable
 
 # Of a type: what fills an op that computes in it, and the line of a value.
@@ -22,12 +23,6 @@ _SECONDS = 30
 
 def _colours(kind: str) -> tuple[str, str]:
     return next((pair for begin, pair in _COLOURS.items() if kind.startswith(begin)), _COLOURS["i"])
-
-
-def _quoted(*lines: str) -> str:
-    """A string of DOT, which reads backslashes and entities in labels."""
-    marks = {"\\": "\\\\", '"': '\\"', "&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "}
-    return '"' + "\\n".join("".join(marks.get(c, c) for c in line) for line in lines) + '"'
 
 
 def _attributes(**values: str) -> str:
@@ -56,14 +51,14 @@ def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
         op = ops[i]
         fill, line = _colours(op["compute"] or "")
         told = ": ".join(filter(None, [op["rule"], op["reason"]]))
-        return f"o{i} " + _attributes(label=_quoted(op["name"], f"{op['kind']} {type_of(op)}"), tooltip=_quoted(told),
+        return f"o{i} " + _attributes(label=_text.dot(op["name"], f"{op['kind']} {type_of(op)}"), tooltip=_text.dot(told),
                                       fillcolor=f'"{fill}"', color=f'"{line}"') + ";"
 
     for number, (launch, members) in enumerate(kernels.items()):
         if launch is None:
             lines += [f"  {node(i)}" for i in members]
         else:
-            lines += [f"  subgraph cluster{number} {{", f"    label={_quoted(ops[members[0]]['kernel'])};",
+            lines += [f"  subgraph cluster{number} {{", f"    label={_text.dot(ops[members[0]]['kernel'])};",
                       *(f"    {node(i)}" for i in members), "  }"]
     ends: dict[Any, str] = {}
     drawn: dict[str, None] = {}
@@ -79,15 +74,15 @@ def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
             if (side, end) not in ends:
                 ends[side, end] = f"e{len(ends)}"
                 text = ops[end]["name"] if isinstance(end, int) else end
-                lines.append(f"  {ends[side, end]} " + _attributes(label=_quoted(text), shape="plaintext",
+                lines.append(f"  {ends[side, end]} " + _attributes(label=_text.dot(text), shape="plaintext",
                                                                   style='""') + ";")
             named.append(ends[side, end])
         source = ops[edge["from"]] if isinstance(edge["from"], int) else None
         said = edge["type"] if source is None else "to " + edge["type"] if edge["type"] not in source["results"] else ""
         shown = "x".join(map(str, edge["shape"]))
         drawn[f"  {' -> '.join(named)} "
-              + _attributes(color=f'"{_colours(edge["type"])[1]}"', tooltip=_quoted(f"{shown} {edge['type']}"),
-                            **({"label": _quoted(said)} if said else {})) + ";"] = None
+              + _attributes(color=f'"{_colours(edge["type"])[1]}"', tooltip=_text.dot(f"{shown} {edge['type']}"),
+                            **({"label": _text.dot(said)} if said else {})) + ";"] = None
     return "\n".join([*lines, *drawn, "}", ""])
 
 

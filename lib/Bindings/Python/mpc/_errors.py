@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ._text import printable
+
 
 class Error(Exception):
     """A failure of mpc.
@@ -59,5 +61,5 @@ _BY_CODE = {"invalid_argument": InvalidArgument, "not_found": NotFound, "unavail
 
 
 def make(code: str, where: str, text: str, notes: Sequence[str]) -> Error:
-    """The exception for a status code of the C++ API."""
-    return _BY_CODE[code](where, text, notes)
+    """The exception for a status code of the C++ API, whose texts may hold names from files."""
+    return _BY_CODE[code](printable(where), printable(text), [printable(note) for note in notes])

@@ -3,27 +3,26 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _drawing
+from . import _drawing, _text
 from ._errors import Unavailable
 
 
 def _text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(len(line[i]) for line in [columns, *rows]) for i in range(len(columns))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-                     for line in [columns, *rows])
+    lines = [[_text.printable(cell) for cell in line] for line in [columns, *rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
 def _html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     def line(tag: str, cells: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        return "<tr>" + "".join(f"<{tag}>{_text.html(cell)}</{tag}>" for cell in cells) + "</tr>"
 
-    return (f"<table><caption>{html.escape(caption)}</caption><thead>{line('th', columns)}</thead>"
+    return (f"<table><caption>{_text.html(caption)}</caption><thead>{line('th', columns)}</thead>"
             f"<tbody>{''.join(line('td', row) for row in rows)}</tbody></table>")
 
 
@@ -52,7 +51,7 @@ class Report(Mapping[str, Any]):
         raise NotImplementedError
 
     def __str__(self) -> str:
-        parts = [self._title()]
+        parts = [_text.printable(self._title())]
         for caption, columns, rows in self._tables():
             if rows:
                 parts.append(f"{caption}\n{_text_table(columns, rows)}")
@@ -62,7 +61,7 @@ class Report(Mapping[str, Any]):
 
     def _repr_html_(self) -> str:
         tables = "".join(_html_table(*table) for table in self._tables() if table[2])
-        return f"<div><p>{html.escape(self._title())}</p>{tables}</div>"
+        return f"<div><p>{_text.html(self._title())}</p>{tables}</div>"
 
 
 class Explanation(Report):
@@ -123,11 +122,11 @@ class Explanation(Report):
 
     def _drawn(self) -> str:
         if len(self.ops) > _drawing.MOST_OPS:
-            return html.escape(f"a graph of {len(self.ops)} ops is not drawn; .svg(layer=...) draws a layer")
+            return _text.html(f"a graph of {len(self.ops)} ops is not drawn; .svg(layer=...) draws a layer")
         try:
             return f'<div style="overflow:auto;max-height:60em">{self.svg()}</div>'
         except Unavailable as reason:
-            return html.escape(str(reason))
+            return _text.html(str(reason))
 
     def _repr_html_(self) -> str:
         return f"<div>{super()._repr_html_()}<div>{self._drawn()}</div></div>"

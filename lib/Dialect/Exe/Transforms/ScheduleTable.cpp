@@ -8,6 +8,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -60,7 +61,7 @@ Status ScheduleTable::write(const std::string &path) const {
                     {"ms", entry.milliseconds},
                     {"model_ms", entry.modelMilliseconds}};
   Json root = {{"target", target}, {"kernels", kernels}};
-  return writeWholeFile(path, {root.dump(2), "\n"});
+  return writeWholeFile(path, {jsonText(root, 2), "\n"});
 }
 
 std::string ScheduleTable::keyOf(func::FuncOp kernel) {

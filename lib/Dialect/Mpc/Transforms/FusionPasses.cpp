@@ -10,10 +10,10 @@
 #include "FusionPasses.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Support/Text.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -49,14 +49,7 @@ std::string mpc::identifierOf(Operation *op) {
     loc = fused.getLocations().front();
   if (auto named = dyn_cast<NameLoc>(loc); named && !named.getName().empty())
     name = named.getName().getValue();
-  std::string text;
-  for (char c : name)
-    if (llvm::isAlnum(c))
-      text += c;
-    else if (!text.empty() && text.back() != '_')
-      text += '_';
-  while (!text.empty() && text.back() == '_')
-    text.pop_back();
+  std::string text = identifierPart(name);
   return text.empty() ? op->getName().stripDialect().str() : text;
 }
 

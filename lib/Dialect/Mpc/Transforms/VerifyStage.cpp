@@ -18,6 +18,7 @@
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Policy/Policy.h"
 #include "mpc/Support/StepNames.h"
+#include "mpc/Support/Text.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -92,12 +93,11 @@ LogicalResult checkSignature(func::FuncOp func) {
         return func.emitOpError()
                << what << " " << index << " lacks '" << name << "'";
     auto name = attrs.getAs<StringAttr>(MpcDialect::kNameAttr);
-    if (llvm::any_of(name.getValue(), [](unsigned char c) { return c < ' '; }))
+    if (printable(name.getValue()) != name.getValue())
       return func.emitOpError()
              << what << " " << index << " has the name " << name
-             << ", whose control characters no line of a table can show; name "
-                "it "
-                "without them";
+             << ", whose control or invisible characters, or bytes that are "
+                "no UTF-8, no line of a table can show; name it without them";
     auto [first, inserted] = names.try_emplace(name, index);
     if (!inserted)
       return func.emitOpError()

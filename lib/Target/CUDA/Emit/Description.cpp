@@ -8,6 +8,8 @@
 
 #include "Names.h"
 
+#include "mpc/Support/Text.h"
+
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -70,7 +72,7 @@ std::string mpc::describeKernel(func::FuncOp kernel) {
     std::string item = mnemonic.str();
     StringRef name = shortName(op);
     if (!name.empty() && name != lastName)
-      item += (" (" + name + ")").str();
+      item += " (" + commentText(name) + ")";
     lastName = name;
     append(text, item, text.empty() ? "" : ",");
   });

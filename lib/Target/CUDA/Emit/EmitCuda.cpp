@@ -10,9 +10,11 @@
 #include "KernelAttributes.h"
 #include "KernelPrinter.h"
 
+#include "mpc/Support/Text.h"
 #include "mpc/Target/CUDA/Codegen.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -90,7 +92,7 @@ void KernelPrinter::printComment(raw_ostream &os) {
     SmallVector<StringRef> lines;
     description.getValue().split(lines, '\n');
     for (StringRef text : lines)
-      os << "// " << text << "\n";
+      os << "// " << commentText(text) << "\n";
   }
 }
 
@@ -160,7 +162,17 @@ void KernelPrinter::printSharedArrays() {
     fail(kernel, "keeps private memory as an argument; use memref.alloca");
 }
 
+/// Whether `name`, which a file may hold, is an identifier in ASCII.
+static bool isIdentifier(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
 LogicalResult KernelPrinter::print(raw_ostream &os) {
+  if (!isIdentifier(kernel.getName()))
+    return kernel.emitError() << "kernel '" << kernel.getName()
+                              << "' has a name that is no identifier of C++";
   std::string head;
   llvm::raw_string_ostream headStream(head);
   printComment(headStream);

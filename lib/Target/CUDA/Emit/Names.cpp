@@ -6,6 +6,8 @@
 
 #include "Names.h"
 
+#include "mpc/Support/Text.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -127,14 +129,7 @@ std::string mpc::identifierFrom(StringRef text) {
   text = text.rtrim('/');
   if (size_t slash = text.rfind('/'); slash != StringRef::npos)
     text = text.substr(slash + 1);
-  std::string name;
-  for (char c : text)
-    if (llvm::isAlnum(c))
-      name += c;
-    else if (!name.empty() && name.back() != '_')
-      name += '_';
-  while (!name.empty() && name.back() == '_')
-    name.pop_back();
+  std::string name = identifierPart(text);
   if (name.empty())
     return name;
   if (llvm::isDigit(name.front()))

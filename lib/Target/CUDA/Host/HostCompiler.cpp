@@ -9,13 +9,16 @@
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "Runtime/Environment.h"
+#include "mpc/Support/ScratchFolder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <tuple>
 #include <unistd.h>
@@ -24,27 +27,51 @@ using namespace mpc;
 using namespace mpc::host;
 namespace fs = std::filesystem;
 
+/// The bytes of a file from its beginning.
+static std::string contentOf(int file) {
+  std::string text;
+  char part[4096];
+  for (off_t at = 0;;) {
+    ssize_t got = ::pread(file, part, sizeof(part), at);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return text;
+    text.append(part, size_t(got));
+    at += got;
+  }
+}
+
 int host::runProgram(const std::vector<std::string> &words,
-                     const std::string &outputFile) {
+                     std::string *output) {
   std::vector<char *> arguments;
   for (const std::string &word : words)
     arguments.push_back(const_cast<char *>(word.c_str()));
   arguments.push_back(nullptr);
+  // A file without a name, which nobody else can open.
+  int said = output ? memfd_create("mpc-output", MFD_CLOEXEC) : -1;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
                                    O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, outputFile.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (said >= 0)
+    posix_spawn_file_actions_adddup2(&actions, said, STDOUT_FILENO);
+  else
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
+                                     O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   pid_t process;
   int failed = posix_spawnp(&process, arguments[0], &actions, nullptr,
                             arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   int status = -1;
-  if (failed || waitpid(process, &status, 0) != process || !WIFEXITED(status))
-    return -1;
-  return WEXITSTATUS(status);
+  bool ended =
+      !failed && waitpid(process, &status, 0) == process && WIFEXITED(status);
+  if (said >= 0) {
+    *output = contentOf(said);
+    ::close(said);
+  }
+  return ended ? WEXITSTATUS(status) : -1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -104,10 +131,9 @@ host::listCompilers(const std::vector<std::string> &folders) {
 }
 
 /// Whether `compiler` takes what every kernel on the host begins with.
-static bool takesPrelude(const std::string &compiler, const fs::path &text) {
+static bool takesPrelude(const std::string &compiler, const std::string &text) {
   return runProgram({compiler, "-x", "c++", "-std=c++20", "-w", "-fsyntax-only",
-                     text.string()},
-                    "/dev/null") == 0;
+                     text}) == 0;
 }
 
 static std::string findCompiler() {
@@ -116,21 +142,15 @@ static std::string findCompiler() {
   for (const std::string &folder : folders)
     if (access((folder + "/" + preferred).c_str(), X_OK) == 0)
       return preferred;
-  std::error_code failed;
-  std::string pattern =
-      (fs::temp_directory_path(failed) / "mpc-prelude-XXXXXX").string();
-  if (failed || !mkdtemp(pattern.data()))
+  ScratchFolder folder("mpc-prelude");
+  std::string text = folder.path("prelude.cpp");
+  if (!folder.ok())
     return "";
-  fs::path text = fs::path(pattern) / "prelude.cpp";
   std::ofstream(text, std::ios::binary) << preludeText(PreludeSide::Host);
-  std::string chosen;
   for (const std::string &compiler : listCompilers(folders))
-    if (takesPrelude(compiler, text)) {
-      chosen = compiler;
-      break;
-    }
-  fs::remove_all(pattern, failed);
-  return chosen;
+    if (takesPrelude(compiler, text))
+      return compiler;
+  return "";
 }
 
 const std::string &host::hostCompiler() {

@@ -12,10 +12,11 @@
 
 namespace mpc::host {
 
-/// Runs a program with its output in a file; its exit status, or -1 where it
-/// could not be started.
+/// Runs a program; its exit status, or -1 where it could not be started.
+/// `output`, where it is given, receives what it wrote to standard output and
+/// standard error.
 int runProgram(const std::vector<std::string> &words,
-               const std::string &outputFile);
+               std::string *output = nullptr);
 
 /// Compilers in `folders`, best first: clang before g++ before c++, a plain
 /// name before those with a version, newer versions first. Full paths.

@@ -10,6 +10,7 @@
 
 #include "Runtime/Communication/Collectives.h"
 #include "Runtime/DeviceImpl.h"
+#include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"
 
 #include <algorithm>
@@ -138,6 +139,10 @@ Status HostRunner::prepare(const Program &program) {
   if (options.cacheFolder.empty())
     if (std::string folder = cacheFolder(); !folder.empty())
       options.cacheFolder = folder + "/host-kernels";
+  if (common->options.onWarning)
+    if (auto refusal = DiskCache(options.cacheFolder).newRefusal())
+      common->options.onWarning(
+          Status(StatusCode::Unavailable, refusal->folder, refusal->text));
 
   size_t count = (list.size() + kKernelsPerModule - 1) / kKernelsPerModule;
   std::vector<Result<HostModule>> made;

@@ -9,33 +9,29 @@
 #include "BlockRunner.h"
 #include "HostCompiler.h"
 
+#include "Runtime/DiskCache.h"
+#include "Runtime/Environment.h"
+#include "Runtime/MemoryObject.h"
+#include "mpc/Support/Files.h"
+#include "mpc/Support/ScratchFolder.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
-#include <filesystem>
 #include <fstream>
 #include <link.h>
 #include <map>
 #include <mutex>
 #include <sstream>
-#include <unistd.h>
 
 using namespace mpc;
 using namespace mpc::host;
-namespace fs = std::filesystem;
 
 /// What messages and the compiler call a kernel's text.
 static constexpr const char *kTextName = "kernel.cu";
 static constexpr size_t kGuardBytes = 4096;
 static constexpr unsigned char kPoison = 0xff;
-
-static std::string readFile(const fs::path &path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 static std::vector<std::string>
 compilerFlags(const HostKernelOptions &options) {
@@ -63,22 +59,11 @@ compilerFlags(const HostKernelOptions &options) {
 //===----------------------------------------------------------------------===//
 
 struct HostModule::Loaded {
-  /// Set where the object owns the folder.
-  fs::path temporaryFolder;
-  fs::path library;
+  std::shared_ptr<detail::MemoryObject> library;
   bool checks = true;
-  void *handle = nullptr;
   void (*bind)(Interface *) = nullptr;
   std::map<std::string, void (*)(void *const *)> kernels;
   AddressRange image;
-
-  ~Loaded() {
-    if (handle)
-      dlclose(handle);
-    std::error_code ignored;
-    if (!temporaryFolder.empty())
-      fs::remove_all(temporaryFolder, ignored);
-  }
 };
 
 HostModule::HostModule() : loaded(std::make_unique<Loaded>()) {}
@@ -86,43 +71,49 @@ HostModule::~HostModule() = default;
 HostModule::HostModule(HostModule &&) noexcept = default;
 HostModule &HostModule::operator=(HostModule &&) noexcept = default;
 
-/// Compiles `source` (whose first line tells how) to `base`.so.
-static Status build(const std::string &source, const fs::path &base,
-                    const HostKernelOptions &options) {
-  // Other processes may build the same: each writes files of its own and
-  // renames the library into place, the text after it.
-  std::string own = base.string() + "." + std::to_string(getpid());
-  std::string text = own + ".cpp", object = own + ".o", log = own + ".log";
+/// The shared object that the compiler makes of `source`.
+static Result<std::string> build(const std::string &source,
+                                 const HostKernelOptions &options) {
+  ScratchFolder folder("mpc-kernel");
+  if (!folder.ok())
+    return Status(StatusCode::NotFound, "temporary folder",
+                  "cannot be made for the kernels' compiler");
+  std::string text = folder.path("kernels.cpp"),
+              object = folder.path("kernels.o"),
+              library = folder.path("kernels.so"), log;
   std::ofstream(text, std::ios::binary) << source;
   std::vector<std::string> compile = {options.compiler}, link = compile;
   for (const std::string &flag : compilerFlags(options))
     compile.push_back(flag);
   compile.insert(compile.end(), {"-c", text, "-o", object});
   link.insert(link.end(), {"-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", object,
-                           "-o", own + ".so", "-lm"});
-  int status = runProgram(compile, log);
+                           "-o", library, "-lm"});
+  int status = runProgram(compile, &log);
   if (status == 0)
-    status = runProgram(link, log);
-  Status result;
+    status = runProgram(link, &log);
   if (status == -1)
-    result = Status(StatusCode::Unavailable, options.compiler,
-                    "the host compiler for CUDA kernels cannot be started");
-  else if (status != 0)
-    result = Status(StatusCode::Internal, kTextName,
-                    "a kernel does not compile on the host: " + readFile(log));
-  std::error_code failed, ignored;
-  if (status == 0) {
-    fs::rename(own + ".so", base.string() + ".so", failed);
-    if (!failed)
-      fs::rename(text, base.string() + ".cpp", failed);
-    if (failed)
-      result =
-          Status(StatusCode::NotFound, base.string(),
-                 "a compiled kernel cannot be written: " + failed.message());
-  }
-  for (const std::string &file : {text, object, log, own + ".so"})
-    fs::remove(file, ignored);
-  return result;
+    return Status(StatusCode::Unavailable, options.compiler,
+                  "the host compiler for CUDA kernels cannot be started");
+  if (status != 0)
+    return Status(StatusCode::Internal, kTextName,
+                  "a kernel does not compile on the host: " + log);
+  return readWholeFile(library);
+}
+
+/// The same, from the cache or kept there.
+static Result<std::string> findOrBuild(const std::string &source,
+                                       const HostKernelOptions &options) {
+  detail::DiskCache cache(options.cacheFolder, detail::cacheBytes());
+  const std::string_view parts[] = {"host kernels 2", source};
+  std::string key = detail::contentKey(parts);
+  if (auto kept = cache.find(key))
+    return std::string(reinterpret_cast<const char *>(kept->data()),
+                       kept->size());
+  Result<std::string> built = build(source, options);
+  // A cache that cannot be written costs time only.
+  if (built.ok())
+    (void)cache.store(key, std::as_bytes(std::span(*built)));
+  return built;
 }
 
 static int collectImage(dl_phdr_info *info, size_t, void *data) {
@@ -158,42 +149,22 @@ Result<HostModule> HostModule::compile(const std::string &text,
               "(void *const *arguments) { mpc::host::call(" + kernel +
               ", arguments); }\n";
 
+  Result<std::string> code = findOrBuild(source, options);
+  if (!code.ok())
+    return code.status();
+  Result<std::shared_ptr<detail::MemoryObject>> library =
+      detail::MemoryObject::load(std::as_bytes(std::span(*code)), kTextName);
+  if (!library.ok())
+    return library.status();
   HostModule module;
   Loaded &loaded = *module.loaded;
   loaded.checks = options.checks;
-  fs::path folder = options.cacheFolder;
-  std::error_code failed;
-  if (folder.empty()) {
-    std::string pattern =
-        (fs::temp_directory_path(failed) / "mpc-kernel-XXXXXX").string();
-    if (!failed && mkdtemp(pattern.data()))
-      folder = loaded.temporaryFolder = pattern;
-  } else {
-    fs::create_directories(folder, failed);
-  }
-  if (failed || folder.empty())
-    return Status(StatusCode::NotFound, folder.string(),
-                  "no folder for compiled kernels can be made");
-
-  std::ostringstream name;
-  name << std::hex << std::hash<std::string>()(source);
-  fs::path base = folder / name.str();
-  loaded.library = base.string() + ".so";
-  // The hash only finds the entry; the text says whether it is the right one.
-  if (!fs::exists(loaded.library, failed) ||
-      readFile(base.string() + ".cpp") != source)
-    if (Status status = build(source, base, options); !status.ok())
-      return status;
-
-  loaded.handle = dlopen(loaded.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!loaded.handle)
-    return Status(StatusCode::Internal, loaded.library.string(),
-                  std::string("a compiled kernel does not load: ") + dlerror());
+  loaded.library = std::move(*library);
   loaded.bind = reinterpret_cast<void (*)(Interface *)>(
-      dlsym(loaded.handle, "mpcHostBind"));
+      loaded.library->find("mpcHostBind"));
   for (const std::string &kernel : kernels)
     loaded.kernels[kernel] = reinterpret_cast<void (*)(void *const *)>(
-        dlsym(loaded.handle, ("mpcHostCall_" + kernel).c_str()));
+        loaded.library->find("mpcHostCall_" + kernel));
   Dl_info info;
   if (dladdr(reinterpret_cast<void *>(loaded.bind), &info)) {
     loaded.image.begin = static_cast<const char *>(info.dli_fbase);
@@ -268,30 +239,26 @@ private:
 
 /// The line of the kernel's text that holds an address of the library; 0 where
 /// nobody knows it.
-static int lineOf(const fs::path &library, const AddressRange &image,
-                  const void *caller) {
+static int lineOf(const detail::MemoryObject &library,
+                  const AddressRange &image, const void *caller) {
   auto *address = static_cast<const char *>(caller);
   if (address < image.begin || address >= image.end)
     return 0;
   std::ostringstream offset;
   offset << "0x" << std::hex << address - image.begin - 1;
-  std::string log =
-      library.string() + "." + std::to_string(getpid()) + ".lines";
-  int line = 0;
-  if (runProgram({"addr2line", "-i", "-e", library.string(), offset.str()},
-                 log) == 0) {
-    std::string output = readFile(log), name = std::string(kTextName) + ":";
-    if (size_t found = output.find(name); found != std::string::npos)
-      line = std::atoi(output.c_str() + found + name.size());
-  }
-  std::error_code ignored;
-  fs::remove(log, ignored);
-  return line;
+  std::string output, name = std::string(kTextName) + ":";
+  if (runProgram({"addr2line", "-i", "-e", library.path(), offset.str()},
+                 &output) != 0)
+    return 0;
+  size_t found = output.find(name);
+  return found == std::string::npos
+             ? 0
+             : std::atoi(output.c_str() + found + name.size());
 }
 
 Status HostModule::launch(const std::string &kernel, HostLaunch launch,
                           const std::vector<HostArgument> &arguments) const {
-  // A library that is loaded twice has one binding.
+  // One launch at a time: the runner binds itself to the module.
   static std::mutex oneAtATime;
   std::lock_guard lock(oneAtATime);
 
@@ -353,7 +320,7 @@ Status HostModule::launch(const std::string &kernel, HostLaunch launch,
   if (failure) {
     int line = failure->line;
     if (line == 0)
-      line = lineOf(loaded->library, loaded->image, failure->caller);
+      line = lineOf(*loaded->library, loaded->image, failure->caller);
     std::string where =
         line > 0 ? std::string(kTextName) + ":" + std::to_string(line) : "";
     status = Status(StatusCode::Internal, where, failure->text);

@@ -20,8 +20,29 @@ func.func @one_result_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.n
 
 // -----
 
-// expected-error @below {{argument 0 has the name "x\0Ay", whose control characters no line of a table can show; name it without them}}
+// expected-error @below {{argument 0 has the name "x\0Ay", whose control or invisible characters, or bytes that are no UTF-8, no line of a table can show; name it without them}}
 func.func @two_lines(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\0Ay"}) {
+  return
+}
+
+// -----
+
+// Backwards from here on.
+// expected-error @below {{argument 0 has the name "x\E2\80\AEy", whose control or invisible characters}}
+func.func @backwards(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\E2\80\AEy"}) {
+  return
+}
+
+// -----
+
+// expected-error @below {{argument 0 has the name "x\FF", whose control or invisible characters}}
+func.func @bytes(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\FF"}) {
+  return
+}
+
+// -----
+
+func.func @visible(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "Gr\C3\B6\C3\9Fe '\22</>"}) {
   return
 }
 

@@ -45,3 +45,14 @@ gpu.func @unknown_strides(%x: memref<4xf32>, %n: memref<1xi64>) kernel {
 // expected-error @below {{holds no kernel: neither a gpu.module nor a function with mpc.kernel_kind; run mpc-plan first}}
 module {
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+gpu.module @kernels {
+// expected-error @below {{kernel 'f() {} void g' has a name that is no identifier of C++}}
+gpu.func @"f() {} void g"(%y: memref<4xf32>) kernel {
+  gpu.return
+}
+}
+}

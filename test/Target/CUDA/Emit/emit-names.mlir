@@ -30,6 +30,18 @@ gpu.func @named(%x: memref<8xf32> loc("encoder/layer.0/x"), %w: memref<8xf32> lo
   gpu.return
 }
 
+
+// Whatever a name holds, a comment is one line of printable ASCII: no line end
+// of any kind, no backslash or trigraph that continues the line.
+// CHECK: {{^}}// relu (a\x0d#error\x0b\x0c\u0085\u2028\x1b[2J\u202e\xff){{$}}
+// CHECK-NEXT: {{^}}// ends in \x5c{{$}}
+// CHECK-NEXT: {{^}}// ends in ?\x3f/{{$}}
+// CHECK-NEXT: {{^}}// */ is no end{{$}}
+// CHECK-NEXT: MPC_KERNEL(1) void commented(float *__restrict__ a_error_b) {
+gpu.func @commented(%y: memref<1xf32> loc("a\0D#error\0Ab(){}")) kernel
+    attributes {known_block_size = array<i32: 1, 1, 1>, mpc.inputs = 0 : i64, mpc.description = "relu (a\0D#error\0B\0C\C2\85\E2\80\A8\1B[2J\E2\80\AE\FF)\0Aends in \5C  \0Aends in ??/\0A*/ is no end"} {
+  gpu.return
+}
 }
 }
 

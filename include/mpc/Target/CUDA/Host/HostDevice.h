@@ -13,6 +13,7 @@
 #include "mpc/Runtime/Device.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
+#include <functional>
 #include <string>
 
 namespace mpc {
@@ -26,6 +27,10 @@ struct HostDeviceOptions {
   ThreadOrder order = ThreadOrder::Ascending;
   /// Compilers that run at once; 0: one per core.
   int threads = 0;
+  /// Called, possibly from several threads, where the cache's folder is not
+  /// used because another user could have put code there: once per folder and
+  /// process.
+  std::function<void(const Status &)> onWarning = {};
 };
 
 /// A device of name "cuda-host". Needs a host compiler where a program is run,

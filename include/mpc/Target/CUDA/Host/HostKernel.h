@@ -28,8 +28,8 @@ struct HostKernelOptions {
   /// A C++20 compiler, clang or gcc: a path or a name on the search path;
   /// empty: the first on the search path that takes the prelude.
   std::string compiler = {};
-  /// Compiled kernels are kept here under a hash of text, compiler and flags;
-  /// empty: a folder that goes away with the object.
+  /// Compiled kernels are kept here under a hash of text, compiler and flags,
+  /// where no other user can write the folder; empty: nothing is kept.
   std::string cacheFolder;
   /// Checks bounds, order and initialisation of every access: about twice the
   /// time.

@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 using namespace mpc;
 
@@ -261,29 +262,55 @@ TEST(HostKernel, MissingCompilerIsSaid) {
   EXPECT_EQ(module.status().where(), "no-such-compiler");
 }
 
-TEST(HostKernel, CacheServesEqualTextsAndRebuildsDamage) {
+TEST(HostKernel, CacheServesEqualTextsAndRebuildsWhatWasChanged) {
   namespace fs = std::filesystem;
   fs::path folder = fs::path(testing::TempDir()) /
                     ("mpc-host-kernels-" + std::to_string(getpid()));
   HostKernelOptions options;
   options.compiler = MPC_HOST_KERNEL_COMPILER;
   options.cacheFolder = folder.string();
-  auto compile = [&] {
-    return HostModule::compile(kVectorAdd, {"vector_add"}, options);
+  auto compile = [&](const char *text) {
+    return HostModule::compile(text, {"vector_add"}, options).ok();
   };
-  ASSERT_TRUE(compile().ok());
-  std::vector<fs::path> libraries;
-  for (const auto &entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".so")
-      libraries.push_back(entry.path());
-  ASSERT_EQ(libraries.size(), 1u);
-  auto built = fs::last_write_time(libraries[0]);
-  ASSERT_TRUE(compile().ok());
-  EXPECT_EQ(fs::last_write_time(libraries[0]), built);
-  // Another text under the same name is no hit.
-  fs::path text = fs::path(libraries[0]).replace_extension(".cpp");
-  fs::resize_file(text, 10);
-  ASSERT_TRUE(compile().ok());
-  EXPECT_NE(fs::last_write_time(libraries[0]), built);
+  auto entries = [&] {
+    std::vector<fs::path> list;
+    for (const auto &entry : fs::directory_iterator(folder))
+      list.push_back(entry.path());
+    return list;
+  };
+  ASSERT_TRUE(compile(kVectorAdd));
+  ASSERT_EQ(entries().size(), 1u);
+  fs::path kept = entries().front();
+  auto read = [&] {
+    std::ifstream in(kept, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string whole = read();
+  auto isFound = [&] {
+    auto time = fs::last_write_time(kept);
+    EXPECT_TRUE(compile(kVectorAdd));
+    return fs::last_write_time(kept) == time;
+  };
+  EXPECT_TRUE(isFound());
+  // A byte of the code that the digest does not fit, other code under the
+  // name, and code that another user may write are built again, not loaded.
+  std::string changed = whole;
+  changed[changed.size() / 2] ^= 1;
+  std::ofstream(kept, std::ios::binary) << changed;
+  EXPECT_FALSE(isFound());
+  EXPECT_TRUE(read() != changed);
+  EXPECT_TRUE(isFound());
+  ASSERT_TRUE(compile((std::string(kVectorAdd) + "// another").c_str()));
+  ASSERT_EQ(entries().size(), 2u);
+  std::ofstream(kept, std::ios::binary) << "\x7f"
+                                           "ELF";
+  EXPECT_FALSE(isFound());
+  fs::permissions(kept, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_FALSE(isFound());
+  EXPECT_TRUE(isFound());
+  fs::permissions(folder, fs::perms::others_write, fs::perm_options::add);
+  auto time = fs::last_write_time(kept);
+  EXPECT_TRUE(compile(kVectorAdd));
+  EXPECT_EQ(fs::last_write_time(kept), time) << "nothing is kept there";
   fs::remove_all(folder);
 }
