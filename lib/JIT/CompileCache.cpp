@@ -15,6 +15,7 @@
 #include "mpc/Import/ExternalFiles.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/BLAKE3.h"
@@ -25,8 +26,13 @@
 #include "llvm/TargetParser/Host.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <ctime>
 
 using namespace mpc;
 namespace json = llvm::json;
@@ -58,27 +64,72 @@ static std::string buildIdentity() {
   return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
 }
 
+/// Files of more bytes are known by their identity.
+static constexpr int64_t kLargeFile = int64_t(64) << 20;
+
+/// Device, inode, size and times of a large file, which stand for its bytes;
+/// empty for a smaller one, and for one that changed within the last seconds:
+/// it may change again at the same time of the clock.
+static std::string identityOf(const struct stat &status) {
+  constexpr int64_t kSettled = 2;
+  if (status.st_size <= kLargeFile)
+    return {};
+  struct timespec now;
+  if (::clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+      now.tv_sec - std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec) <=
+          kSettled)
+    return {};
+  std::string text = "file";
+  for (int64_t number :
+       {int64_t(status.st_dev), int64_t(status.st_ino), int64_t(status.st_size),
+        int64_t(status.st_mtim.tv_sec), int64_t(status.st_mtim.tv_nsec),
+        int64_t(status.st_ctim.tv_sec), int64_t(status.st_ctim.tv_nsec)})
+    text += " " + std::to_string(number);
+  return text;
+}
+
 namespace {
+
+/// First byte and number of bytes of each.
+using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 
 /// The parts of a key, in order.
 class KeyParts {
 public:
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// The file's bytes; false where it cannot be read or is no regular file,
-  /// which might have no end; nor may it be a link where it is not to be
-  /// `follow`ed.
-  bool addFile(const std::string &path, bool follow = true) {
-    llvm::sys::fs::file_status status;
-    if (llvm::sys::fs::status(path, status, follow) ||
-        status.type() != llvm::sys::fs::file_type::regular_file)
+  /// The file: its bytes, or its identity where it is large (identityOf below).
+  /// Of a large file that has just changed, its `ranges`, where those are
+  /// given: holes in a file make it as long as its writer likes. False where it
+  /// cannot be read or is no regular file, which might have no end; nor may it
+  /// be a link where it is not to be `follow`ed.
+  bool addFile(const std::string &path, bool follow = true,
+               std::optional<Ranges> ranges = {}) {
+    int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK |
+                                              (follow ? 0 : O_NOFOLLOW));
+    if (descriptor < 0)
       return false;
-    auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-    if (!file)
+    llvm::scope_exit close([&] { ::close(descriptor); });
+    struct stat status;
+    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return false;
-    llvm::StringRef bytes = (*file)->getBuffer();
-    addBytes({bytes.data(), bytes.size()});
+    if (std::string identity = identityOf(status); !identity.empty()) {
+      add(identity);
+      return true;
+    }
+    if (status.st_size <= kLargeFile || !ranges)
+      ranges = Ranges{{0, int64_t(status.st_size)}};
+    for (auto [first, count] : *ranges) {
+      if (first > status.st_size || count > status.st_size - first)
+        return false;
+      auto part = llvm::MemoryBuffer::getOpenFileSlice(
+          llvm::sys::fs::convertFDToNativeFile(descriptor), path,
+          uint64_t(count), first);
+      if (!part)
+        return false;
+      llvm::StringRef bytes = (*part)->getBuffer();
+      addBytes({bytes.data(), bytes.size()});
+    }
     return true;
   }
   void addBytes(llvm::ArrayRef<char> bytes) {
@@ -109,21 +160,27 @@ static std::string thisCpu() {
   return llvm::sys::getHostCPUName().str() + " " + llvm::join(features, ",");
 }
 
-static bool addModel(KeyParts &parts, const ModelSource &model) {
+/// False where the model needs more than `most` bytes: the import refuses it.
+static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
+  if (!checkFileMemory(model, most).ok())
+    return false;
   Result<SourceBytes> read = model.read();
   if (!read.ok())
     return false;
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
-  parts.addBytes(bytes);
+  if (!model.isFile())
+    parts.addBytes(bytes);
+  else if (!parts.addFile(model.name()))
+    return false;
   // Messages name it.
   parts.add(model.name());
   if (llvm::sys::path::extension(model.name()) != ".onnx")
     return true;
   auto external = onnxExternalFiles(bytes);
-  if (!external)
+  if (!external || !checkExternalMemory(model, *read, most).ok())
     return false;
-  for (const std::string &name : *external) {
+  for (const auto &[name, ranges] : *external) {
     // What lies elsewhere is refused by the importer, which says so.
     if (llvm::sys::path::is_absolute(name) ||
         llvm::is_contained(llvm::make_range(llvm::sys::path::begin(name),
@@ -144,7 +201,7 @@ static bool addModel(KeyParts &parts, const ModelSource &model) {
       return false;
     llvm::SmallString<256> path(llvm::sys::path::parent_path(model.name()));
     llvm::sys::path::append(path, name);
-    if (!parts.addFile(path.str().str(), /*follow=*/false))
+    if (!parts.addFile(path.str().str(), /*follow=*/false, ranges))
       return false;
   }
   return true;
@@ -238,7 +295,7 @@ std::string CompileCache::keyOfInput() const {
   if (build.empty())
     return {};
   KeyParts parts;
-  parts.add("compile 3");
+  parts.add("compile 4");
   parts.add(MPC_VERSION);
   parts.add(build);
   parts.add(LLVM_VERSION_STRING);
@@ -257,7 +314,8 @@ std::string CompileCache::keyOfInput() const {
     parts.add((*nvrtc)->versionText);
     parts.add(preludeText(PreludeSide::Device));
   }
-  if (!addModel(parts, model) || !addOptions(parts, options))
+  if (!addModel(parts, model, memoryLimit(options)) ||
+      !addOptions(parts, options))
     return {};
   for (const std::string &name : fixed)
     if (!addValue(parts, name, options))

@@ -265,8 +265,9 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
                                                     bool withCode) {
   enter("codegen");
   size_t first = said.size();
-  if (options.maxMemory > 0 &&
-      failed(checkPlannedMemory(module, options.maxMemory)))
+  // A GPU may have more memory than the machine that compiles for it.
+  if ((options.maxMemory > 0 || !target().isGpu()) &&
+      failed(checkPlannedMemory(module, memoryLimit(options))))
     return failure(first);
   FailureOr<std::shared_ptr<Program>> program = translateProgram(module);
   if (failed(program))

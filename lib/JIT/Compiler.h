@@ -186,8 +186,20 @@ Result<Compiler::Module> importMlir(llvm::StringRef text,
 /// Reports, at each op, values that no machine of this size can hold.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 
+/// Bytes of this machine's memory.
+int64_t machineMemory();
+
+/// CompileOptions::maxMemory in bytes: the machine's memory where none is
+/// given.
+int64_t memoryLimit(const CompileOptions &options);
+
 /// Fails where a model's file has more bytes than `most`, before it is read.
 Status checkFileMemory(const ModelSource &model, int64_t most);
+
+/// Fails where the tensors that an ONNX model, whose file holds `bytes`, keeps
+/// in other files have more bytes than `most`, before one of these is opened.
+Status checkExternalMemory(const ModelSource &model, const SourceBytes &bytes,
+                           int64_t most);
 
 /// The name of the scales of the argument or result `name`, a cache of numbers
 /// of 8 bits.

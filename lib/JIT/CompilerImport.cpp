@@ -41,8 +41,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   import.batch = options.batch;
   import.growsCaches = !options.caches.empty();
-  if (options.maxMemory > 0)
-    import.maxTensorBytes = std::min(import.maxTensorBytes, options.maxMemory);
+  import.maxTensorBytes = std::min(import.maxTensorBytes, memoryLimit(options));
   SmallVector<std::string> fixed;
   import.fixedInputs = &fixed;
   llvm::StringMap<SmallVector<std::string>> found;
@@ -147,14 +146,16 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     return Status(StatusCode::InvalidArgument, name,
                   "is no model that can be read: the name ends in neither "
                   ".onnx nor .mlir");
-  if (options.maxMemory > 0)
-    if (Status status = checkFileMemory(model, options.maxMemory); !status.ok())
-      return status;
+  int64_t most = memoryLimit(options);
+  if (Status status = checkFileMemory(model, most); !status.ok())
+    return status;
   Result<SourceBytes> bytes = model.read();
   if (!bytes.ok())
     return bytes.status();
   Module module;
   if (extension == ".onnx") {
+    if (Status status = checkExternalMemory(model, *bytes, most); !status.ok())
+      return status;
     module = importOnnx(model, *bytes);
     if (!module)
       return failure(first);
@@ -178,9 +179,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   }
   if (!entry(*module))
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
-  if (failed(checkSizes(*module)) ||
-      (options.maxMemory > 0 &&
-       failed(checkImportedMemory(*module, options.maxMemory))))
+  if (failed(checkSizes(*module)) || failed(checkImportedMemory(*module, most)))
     return failure(first);
   if (!options.caches.empty() &&
       failed(placeCaches(entry(*module), options.caches, cacheType())))

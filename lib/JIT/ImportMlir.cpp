@@ -20,8 +20,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <unistd.h>
-
 using namespace mlir;
 using namespace mpc;
 
@@ -112,9 +110,7 @@ static LogicalResult checkOps(ModuleOp module) {
 
 LogicalResult mpc::checkSizes(ModuleOp module) {
   // Half of the memory, in the oracle's eight bytes per element.
-  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
-  int64_t most =
-      pages > 0 && pageBytes > 0 ? pages / 2 * pageBytes / 8 : int64_t(1) << 32;
+  int64_t most = machineMemory() / 2 / 8;
   auto check = [&](Value value, Location location) -> LogicalResult {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type)

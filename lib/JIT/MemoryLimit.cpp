@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CompileOptions::maxMemory, checked on types: before constants are copied,
-// folded or packed, and again when intermediate memory is planned.
+// CompileOptions::maxMemory, or the machine's memory, checked on sizes of files
+// before they are read, on types before constants are copied, folded or packed,
+// and again when intermediate memory is planned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,9 +12,12 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Import/ExternalFiles.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <unistd.h>
 
 #include <limits>
 
@@ -42,6 +46,15 @@ static int64_t sum(int64_t lhs, int64_t rhs) {
 static constexpr const char *kRemedy =
     " are allowed; allow more memory or compile for smaller extents";
 
+int64_t mpc::machineMemory() {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 36;
+}
+
+int64_t mpc::memoryLimit(const CompileOptions &options) {
+  return options.maxMemory > 0 ? options.maxMemory : machineMemory();
+}
+
 Status mpc::checkFileMemory(const ModelSource &model, int64_t most) {
   uint64_t size = 0;
   if (!model.isFile() || llvm::sys::fs::file_size(model.name(), size) ||
@@ -49,6 +62,24 @@ Status mpc::checkFileMemory(const ModelSource &model, int64_t most) {
     return {};
   return Status(StatusCode::ResourceExhausted, model.name(),
                 "has " + std::to_string(size) + " bytes, but at most " +
+                    std::to_string(most) + kRemedy);
+}
+
+Status mpc::checkExternalMemory(const ModelSource &model,
+                                const SourceBytes &bytes, int64_t most) {
+  auto files = onnxExternalFiles(
+      {reinterpret_cast<const char *>(bytes.bytes.data()), bytes.bytes.size()});
+  // What is no model the importer refuses.
+  if (!files)
+    return {};
+  int64_t needed = 0;
+  for (const OnnxExternalFile &file : *files)
+    needed = sum(needed, file.bytes());
+  if (needed <= most)
+    return {};
+  return Status(StatusCode::ResourceExhausted, model.name(),
+                "has tensors of " + std::to_string(needed) +
+                    " bytes in other files, but at most " +
                     std::to_string(most) + kRemedy);
 }
 

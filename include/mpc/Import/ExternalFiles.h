@@ -12,13 +12,27 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace mpc {
 
-/// The files that tensors of an ONNX model lie in, as the model names them:
-/// relative to its folder, each once, sorted. Nullopt where the bytes are seen
-/// to be no model. Reads no file and copies no weights.
-std::optional<llvm::SmallVector<std::string>>
+/// A file that tensors of an ONNX model are stored in.
+struct OnnxExternalFile {
+  /// As the model names it: relative to its folder.
+  std::string name;
+  /// First byte and number of bytes of each range that tensors take by their
+  /// shapes and types: sorted, without overlaps, whether the file has them or
+  /// not. A tensor whose shape is invalid takes none: the importer refuses it.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> ranges;
+
+  /// Bytes of all ranges together; INT64_MAX where no number holds them.
+  int64_t bytes() const;
+};
+
+/// The files that tensors of an ONNX model are stored in, each once, sorted by
+/// name. Nullopt where the bytes are seen to be no model. Reads no file and
+/// copies no weights.
+std::optional<llvm::SmallVector<OnnxExternalFile>>
 onnxExternalFiles(llvm::ArrayRef<char> model);
 
 } // namespace mpc

@@ -19,9 +19,6 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Kernels of more ops take long to compile and run out of registers.
-static constexpr size_t kMostOps = 64;
-
 StringRef mpc::nameOf(FusionStep step) {
   switch (step) {
   case FusionStep::Operand:
@@ -57,7 +54,9 @@ GroupRules::GroupRules(FusionGraph &graph, Block &block,
 void GroupRules::classify() {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
-    group->isLoose = isa<mpc::ConstantOp>(op) || isView(op);
+    auto concat = dyn_cast<ConcatOp>(op);
+    group->isLoose = isa<mpc::ConstantOp>(op) ||
+                     (isView(op) && !(concat && joinsSmallLoops(concat)));
     if (isa<DequantizeOp>(op))
       continue;
     std::optional<FusionKind> kind;
@@ -163,7 +162,7 @@ bool GroupRules::isFree(FusionGroup *group) const {
 
 bool GroupRules::isWide(FusionGroup *group) const {
   return !group->anchor && llvm::any_of(group->ops, [](Operation *op) {
-    return op->getNumOperands() > kMostOps;
+    return op->getNumOperands() > kMostKernelOps / 4;
   });
 }
 
@@ -226,7 +225,8 @@ bool GroupRules::isFull(FusionGroup *group, FusionGroup *joining) const {
         return cast && !(isWidening(cast) && isWidenedByReaders(cast));
       }))
     return false;
-  if (group->ops.size() + joining->ops.size() > kMostOps)
+  if (group->ops.size() + joining->ops.size() > kMostKernelOps ||
+      repeatsCode(group, joining))
     return true;
   if (kernels.liveValues == 0)
     return false;

@@ -44,9 +44,8 @@ public:
   candidatesOf(FusionGroup *group, FusionGroup *only = nullptr,
                FusionGroup *onlyReader = nullptr) const;
 
-  /// Whether the group is a loop over more operands than one kernel can have
-  /// ops. Whoever asks for its steps after each change of one operand does well
-  /// to name what changed.
+  /// Whether the group is a loop over many operands. Whoever asks for its steps
+  /// after each change of one operand does well to name what changed.
   bool isWide(FusionGroup *group) const;
 
   /// Takes a step. False where a third kernel lies between the two groups.
@@ -73,6 +72,7 @@ public:
 private:
   bool isFree(FusionGroup *group) const;
   bool isRepeatedScalar(mlir::Value value) const;
+  bool repeatsCode(FusionGroup *group, FusionGroup *joining) const;
   bool takesOperands(FusionGroup *group) const;
   bool endsOtherKernel(mlir::Operation *op, FusionGroup *group) const;
   bool isForReduction(mlir::Operation *op, FusionGroup *group) const;

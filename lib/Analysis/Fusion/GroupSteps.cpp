@@ -222,7 +222,7 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
                     (kernels.mapsOperands && isa<ConcatOp>(producer) &&
                      keepsVectors(producer));
       if (fits && !endsOtherKernel(producer, group) &&
-          seen.insert(source).second)
+          !repeatsCode(group, source) && seen.insert(source).second)
         candidates.push_back({FusionStep::EpilogueOperand, group, source,
                               Value(), cost.ofMerge(group, source)});
     }
@@ -283,7 +283,7 @@ void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
                   ((isFreeToRepeat(producer) || isRepeatedScalar(value)) &&
                    isOnlyReader)
             : keepsRows && isOnlyReader;
-    if (fits)
+    if (fits && !repeatsCode(group, source))
       candidates.push_back({FusionStep::Prologue, group, source, Value(),
                             cost.ofMerge(group, source)});
   }

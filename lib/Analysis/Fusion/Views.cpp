@@ -133,6 +133,17 @@ bool mpc::isFreeConcat(ConcatOp concat) {
   return true;
 }
 
+bool mpc::joinsSmallLoops(ConcatOp concat) {
+  constexpr size_t kFewParts = 16;
+  constexpr int64_t kSmallBytes = 4096;
+  return concat.getInputs().size() > kFewParts &&
+         llvm::all_of(concat.getInputs(), [](Value input) {
+           Operation *producer = input.getDefiningOp();
+           return producer && isElementwise(producer) && input.hasOneUse() &&
+                  byteCount(input.getType()) <= kSmallBytes;
+         });
+}
+
 bool mpc::isView(Operation *op) {
   if (auto slice = dyn_cast<SliceOp>(op))
     return isFreeSlice(slice);

@@ -6,10 +6,15 @@
 
 #include "mpc/Import/ExternalFiles.h"
 
+#include "TensorReader.h"
+
 #include "onnx.pb.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
 #include <limits>
-#include <set>
+#include <map>
 #include <string_view>
 
 using namespace mpc;
@@ -21,9 +26,25 @@ namespace {
 class Collector {
 public:
   void visit(const mpc_onnx::TensorProto &tensor) {
+    std::optional<int64_t> offset = 0;
+    const std::string *location = nullptr;
     for (const auto &entry : tensor.external_data())
       if (entry.key() == "location")
-        files.insert(entry.value());
+        location = &entry.value();
+      else if (entry.key() == "offset")
+        offset = natural(entry.value());
+    if (!location)
+      return;
+    Ranges &ranges = files[*location];
+    std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
+    std::optional<int64_t> count = onnx::checkedCount(dims);
+    int64_t bytes = 0, end = 0;
+    if (offset && count &&
+        !__builtin_mul_overflow(*count, onnx::bytesOf(tensor.data_type()),
+                                &bytes) &&
+        !__builtin_add_overflow(*offset, bytes, &end))
+      ranges.push_back(
+          {*offset, onnx::storedBytes(tensor.data_type(), *count)});
   }
   void visit(const mpc_onnx::SparseTensorProto &tensor) {
     visit(tensor.values());
@@ -53,8 +74,33 @@ public:
       visit(entry);
   }
 
-  std::set<std::string> files;
+  using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
+  std::map<std::string, Ranges> files;
+
+private:
+  static std::optional<int64_t> natural(llvm::StringRef text) {
+    int64_t value = 0;
+    if (text.getAsInteger(10, value) || value < 0)
+      return std::nullopt;
+    return value;
+  }
 };
+
+/// Makes one range of those that overlap or touch, in order.
+Collector::Ranges mergeRanges(Collector::Ranges ranges) {
+  llvm::sort(ranges);
+  Collector::Ranges merged;
+  for (auto [begin, bytes] : ranges) {
+    if (bytes == 0)
+      continue;
+    if (merged.empty() || merged.back().first + merged.back().second < begin)
+      merged.push_back({begin, bytes});
+    else
+      merged.back().second =
+          std::max(merged.back().second, begin + bytes - merged.back().first);
+  }
+  return merged;
+}
 
 /// Walks a message's fields without making anything of them: a weight's bytes
 /// are not copied to find that they lie in no other file.
@@ -133,21 +179,32 @@ bool mayNameFile(std::string_view bytes, llvm::ArrayRef<uint64_t> path) {
 
 } // namespace
 
-std::optional<llvm::SmallVector<std::string>>
+int64_t OnnxExternalFile::bytes() const {
+  int64_t sum = 0;
+  for (auto [begin, bytes] : ranges)
+    if (__builtin_add_overflow(sum, bytes, &sum))
+      return std::numeric_limits<int64_t>::max();
+  return sum;
+}
+
+std::optional<llvm::SmallVector<OnnxExternalFile>>
 mpc::onnxExternalFiles(llvm::ArrayRef<char> model) {
   using mpc_onnx::GraphProto, mpc_onnx::ModelProto, mpc_onnx::TensorProto;
+  if (model.size() > size_t(std::numeric_limits<int32_t>::max()))
+    return std::nullopt;
   if (!mayNameFile({model.data(), model.size()},
                    {ModelProto::kGraphFieldNumber,
                     GraphProto::kInitializerFieldNumber,
                     TensorProto::kRawDataFieldNumber}))
-    return llvm::SmallVector<std::string>();
+    return llvm::SmallVector<OnnxExternalFile>();
   ModelProto proto;
-  if (model.size() > size_t(std::numeric_limits<int32_t>::max()) ||
-      !proto.ParseFromArray(model.data(), int(model.size())))
+  if (!proto.ParseFromArray(model.data(), int(model.size())))
     return std::nullopt;
   Collector collector;
   collector.visit(proto.graph());
   collector.visitAll(proto.functions());
-  return llvm::SmallVector<std::string>(collector.files.begin(),
-                                        collector.files.end());
+  llvm::SmallVector<OnnxExternalFile> files;
+  for (auto &[name, ranges] : collector.files)
+    files.push_back({name, mergeRanges(std::move(ranges))});
+  return files;
 }

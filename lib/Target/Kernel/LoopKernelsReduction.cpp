@@ -20,8 +20,14 @@ using namespace mpc;
 // Vectors along a last dimension
 //===----------------------------------------------------------------------===//
 
-/// More pieces than this are walked element by element instead.
-static constexpr size_t kMaxSegments = 16;
+/// More pieces than this are not loops of their own: elements choose theirs.
+/// Of a concat that nothing in the kernel reads, each piece contains the code
+/// of one operand alone.
+static constexpr size_t kMaxSegments = 16, kMaxOperandSegments = 64;
+
+/// The most places that the lanes of one vector choose among, all lanes
+/// together: each is a branch, and compile time grows faster than their number.
+static constexpr int64_t kMostChoices = 64;
 
 /// What a kernel reads along its lanes and computes there.
 struct LaneValues {
@@ -82,12 +88,21 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   }
   llvm::sort(breaks);
   breaks.erase(llvm::unique(breaks), breaks.end());
-  if (breaks.size() > kMaxSegments)
+  const ElementTarget &target = emitter.getTarget();
+  bool hasOperandPieces =
+      !target.alignedVectors && llvm::all_of(tensors, [](Value tensor) {
+        return isa_and_present<ConcatOp>(tensor.getDefiningOp());
+      });
+  int64_t gathered = target.lanes;
+  if (breaks.size() > (hasOperandPieces ? kMaxOperandSegments : kMaxSegments)) {
+    gathered = std::min(
+        gathered, std::max<int64_t>(kMostChoices / int64_t(breaks.size()), 1));
+    gathered = int64_t(llvm::bit_floor(uint64_t(gathered)));
     breaks.clear();
+  }
   breaks.push_back(extent);
 
   // Several registers side by side hide latencies, as far as registers last.
-  const ElementTarget &target = emitter.getTarget();
   int64_t registers = target.registers >= 32 || cost <= 8 ? 4 : 2;
   if (target.lanes == 1 || target.alignedVectors)
     registers = 1;
@@ -115,7 +130,7 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
       // Gathering lanes pays where much is computed on them, or an f16 is
       // widened: alone it goes into a register that others write as well, and
       // each waits for the one before.
-      lanes = chooseLanes(range.size(), target.lanes);
+      lanes = chooseLanes(range.size(), gathered);
     segments.push_back({range, lanes});
     begin = end;
   }

@@ -15,6 +15,9 @@
 
 namespace mpc {
 
+/// Kernels of more ops take long to compile and run out of registers.
+inline constexpr size_t kMostKernelOps = 64;
+
 /// The op's family; one that the fuser does not know has a kernel of its own.
 inline FusionClass familyOf(mlir::Operation *op) { return fusionClassOf(op); }
 

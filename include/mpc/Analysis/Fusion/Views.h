@@ -30,6 +30,11 @@ bool isFreeSlice(SliceOp slice);
 /// The first may be what an append leaves of its argument.
 bool isFreeConcat(ConcatOp concat);
 
+/// Whether a concat joins many small results of elementwise ops that nothing
+/// else reads: one kernel computes them all in less time than as many launches
+/// take that each store a part of a view.
+bool joinsSmallLoops(ConcatOp concat);
+
 /// The argument in whose place the concat's result is returned and whose first
 /// rows, which nothing else reads, the concat begins with: what stands behind
 /// them is written over the argument's last rows. Null where the concat is no

@@ -12,6 +12,7 @@
 #include "FusionPasses.h"
 
 #include "mpc/Analysis/Fusion/FusionGraph.h"
+#include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 
@@ -70,6 +71,7 @@ struct FormFusionsPass : mpc::impl::FormFusionsPassBase<FormFusionsPass> {
     }
     shareEqual(block);
     eraseDeadOps(block);
+    closeLostViews(graph, block);
   }
 
 private:
@@ -119,6 +121,17 @@ private:
     }
   }
 
+  /// Gives a kernel to each op that was a view and is none any more: that
+  /// depends on the order of ops and on which values are one, and groups change
+  /// both. Others stay views, since a concat less reads their values.
+  void closeLostViews(FusionGraph &graph, Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+      if (!isa<FusionOp, mpc::ConstantOp>(op) && !isView(&op)) {
+        ++numFusions;
+        emitFusion(graph, graph.groupOf(&op), &op);
+      }
+  }
+
   /// Loops have their kind by what they do.
   static FusionKind kindOf(FusionGroup *group) {
     if (group->anchor || group->isJoint)
@@ -141,8 +154,8 @@ private:
     return names.make(base);
   }
 
-  void emitFusion(FusionGraph &graph, FusionGroup *group,
-                  Operation *terminator) {
+  /// Moves the group into a fusion before `next`.
+  void emitFusion(FusionGraph &graph, FusionGroup *group, Operation *next) {
     SmallVector<Value> results = graph.resultsOf(group);
     llvm::SetVector<Value> inputs;
     DenseMap<Value, mpc::ConstantOp> immediates;
@@ -157,7 +170,7 @@ private:
           inputs.insert(operand);
       }
 
-    OpBuilder builder(terminator);
+    OpBuilder builder(next);
     Operation *leader = group->anchor ? group->anchor : group->ops.back();
     auto fusion = FusionOp::create(
         builder, leader->getLoc(), TypeRange(ValueRange(results)),

@@ -24,6 +24,13 @@ void reshapeBeforeUpdates(mlir::Block &block);
 /// values, so that one kernel has one operand for both.
 void sumMatrices(mlir::Block &block);
 
+// PrepareConcats.cpp.
+
+/// Makes trees of concats of more operands than one kernel can have ops: the
+/// code that finds the operand of an element grows with their number, and the
+/// time to compile one function faster than its code.
+void splitConcats(mlir::Block &block);
+
 // PrepareProducts.cpp.
 
 /// Makes products of gradients of filters that have no window, where the

@@ -42,3 +42,25 @@ func.func @fused(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Both concats are views until the two fusions of one value become one: the
+// value can lie in one of them only, the other one is a kernel.
+// CHECK-LABEL: func.func @lost_view
+func.func @lost_view(%x: tensor<16xf32>, %y: tensor<16xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
+  // CHECK: %[[Y:.*]] = mpc.fusion kind(elementwise) name("exp")
+  // CHECK: %[[Z:.*]] = mpc.fusion kind(elementwise) name("tanh")
+  // CHECK: %[[X:.*]] = mpc.fusion kind(elementwise) name("neg")
+  // CHECK: %[[FIRST:.*]] = mpc.concat %[[Y]], %[[X]] axis(0)
+  // CHECK: %[[SECOND:.*]] = mpc.fusion kind(elementwise) name("concat") (%{{.*}} = %[[Z]] : tensor<16xf32>, %{{.*}} = %[[X]] : tensor<16xf32>)
+  // CHECK-NEXT: mpc.concat
+  // CHECK: return %[[FIRST]], %[[SECOND]]
+  %0 = mpc.exp %y {mpc.group = 0 : i64} : tensor<16xf32>
+  %1 = mpc.tanh %y {mpc.group = 1 : i64} : tensor<16xf32>
+  %2 = mpc.neg %x {mpc.group = 2 : i64} : tensor<16xf32>
+  %3 = mpc.neg %x {mpc.group = 3 : i64} : tensor<16xf32>
+  %4 = mpc.concat %0, %2 axis(0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+  %5 = mpc.concat %1, %3 axis(0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+  return %4, %5 : tensor<32xf32>, tensor<32xf32>
+}

@@ -209,8 +209,11 @@ TEST_F(ExternalData, FilesAreListedWhereverTensorsAre) {
     std::string bytes = b.bytes();
     auto found = onnxExternalFiles({bytes.data(), bytes.size()});
     EXPECT_TRUE(found);
-    return found ? std::vector(found->begin(), found->end())
-                 : std::vector<std::string>();
+    std::vector<std::string> names;
+    if (found)
+      for (const OnnxExternalFile &file : *found)
+        names.push_back(file.name);
+    return names;
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(files(model("data.bin")), Names{"data.bin"});
@@ -227,6 +230,19 @@ TEST_F(ExternalData, FilesAreListedWhereverTensorsAre) {
   *function.model.add_functions()->add_node()->add_attribute()->mutable_t() =
       model("data.bin").graph().initializer(0);
   EXPECT_EQ(files(function), Names{"data.bin"});
+  // Bytes as shapes and types have them, whatever the file has.
+  ModelBuilder two = model("data.bin", "64");
+  *two.graph().add_initializer() =
+      model("data.bin", "72").graph().initializer(0);
+  *two.graph().add_initializer() =
+      model("data.bin", "4096").graph().initializer(0);
+  std::string bytes = two.bytes();
+  auto ranges = onnxExternalFiles({bytes.data(), bytes.size()});
+  ASSERT_TRUE(ranges);
+  ASSERT_EQ(ranges->size(), 1u);
+  using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(ranges->front().ranges, (Ranges{{64, 24}, {4096, 16}}));
+  EXPECT_EQ(ranges->front().bytes(), 40);
   std::string cut = model("data.bin").bytes();
   EXPECT_FALSE(onnxExternalFiles({cut.data(), cut.size() - 3}));
 }
