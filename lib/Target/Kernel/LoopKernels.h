@@ -63,12 +63,13 @@ mlir::FailureOr<Carried> carryLoop(
 /// few.
 int64_t partOfSum(int64_t steps);
 
-/// The same where all that is carried are sums. Many steps are added up in
+/// The same where all that is carried are sums. Many terms are added up in
 /// parts, each from `zeros` on: the error of a sum grows with the number of
-/// terms that one accumulator takes.
+/// terms that one accumulator takes. `terms`: what one call of `body` adds to
+/// an accumulator, more than one where it is a loop itself.
 mlir::FailureOr<Carried> sumLoop(
     ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
-    mlir::ValueRange sums, mlir::ValueRange zeros,
+    mlir::ValueRange sums, mlir::ValueRange zeros, int64_t terms,
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 

@@ -169,25 +169,30 @@ int64_t mpc::partOfSum(int64_t steps) {
 
 FailureOr<Carried>
 mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
-             ValueRange sums, ValueRange zeros,
+             ValueRange sums, ValueRange zeros, int64_t terms,
              llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
   std::optional<int64_t> first = getConstantIntValue(begin),
                          limit = getConstantIntValue(end);
   int64_t steps =
       first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
-  int64_t length = partOfSum(steps);
-  if (length == steps)
+  // Steps of a part; one where a step has the terms of a part itself.
+  int64_t length = std::max<int64_t>(1, partOfSum(steps * terms) / terms);
+  if (length >= steps)
     return carryLoop(emitter, begin, end, step, sums, body);
   IndexMath index{emitter.getBuilder(), emitter.getLoc()};
   ValueMath math(emitter.getBuilder(), emitter.getLoc());
   int64_t part = length * step;
   return carryLoop(emitter, begin, end, part, sums,
                    [&](Value from, ValueRange before) -> FailureOr<Carried> {
-                     Value to = index.add(from, part);
-                     if (steps % length)
-                       to = index.min(to, end);
-                     FailureOr<Carried> more =
-                         carryLoop(emitter, from, to, step, zeros, body);
+                     auto sumOfPart = [&]() -> FailureOr<Carried> {
+                       if (length == 1)
+                         return body(from, zeros);
+                       Value to = index.add(from, part);
+                       if (steps % length)
+                         to = index.min(to, end);
+                       return carryLoop(emitter, from, to, step, zeros, body);
+                     };
+                     FailureOr<Carried> more = sumOfPart();
                      if (failed(more))
                        return failure();
                      Carried total;
@@ -260,27 +265,35 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
   Carried zeros;
   auto loop =
       [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
+          int64_t terms,
           llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> inner) {
         Value from = emitter.index(begin), to = emitter.index(end);
-        return inParts ? sumLoop(emitter, from, to, step, sums, zeros, inner)
-                       : carryLoop(emitter, from, to, step, sums, inner);
+        return inParts
+                   ? sumLoop(emitter, from, to, step, sums, zeros, terms, inner)
+                   : carryLoop(emitter, from, to, step, sums, inner);
       };
-  // Loops over the axes but the last dimension, then `inner`.
-  auto nest = [&](auto &&self, size_t depth, ValueRange sums,
+  // Loops over the axes but the last dimension, then `inner`, which adds
+  // `terms` to each accumulator.
+  auto nest = [&](auto &&self, size_t depth, ValueRange sums, int64_t terms,
                   auto &&inner) -> FailureOr<Carried> {
     if (depth == axes.size() || axes[depth] == last)
       return inner(sums);
-    return loop(0, shape[axes[depth]], 1, sums,
+    int64_t below = terms;
+    for (int64_t axis : axes.drop_front(depth + 1))
+      if (axis != last)
+        below *= shape[axis];
+    return loop(0, shape[axes[depth]], 1, sums, std::max<int64_t>(below, 1),
                 [&](Value iv, ValueRange carried) {
                   at[axes[depth]] = iv;
-                  return self(self, depth + 1, carried, inner);
+                  return self(self, depth + 1, carried, terms, inner);
                 });
   };
   if (!horizontal) {
     zeros = splat(lanes);
-    return nest(nest, 0, zeros, [&](ValueRange sums) -> FailureOr<Carried> {
-      return body({at, lanes, range, {}}, sums);
-    });
+    return nest(nest, 0, zeros, /*terms=*/1,
+                [&](ValueRange sums) -> FailureOr<Carried> {
+                  return body({at, lanes, range, {}}, sums);
+                });
   }
 
   Carried total = llvm::to_vector<4>(initial);
@@ -290,7 +303,7 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
     auto walk = [&](ValueRange sums) -> FailureOr<Carried> {
       FailureOr<Carried> result =
           loop(segment.range.begin, segment.range.begin + whole, width, sums,
-               [&](Value iv, ValueRange carried) {
+               /*terms=*/1, [&](Value iv, ValueRange carried) {
                  at[last] = iv;
                  return body({at, width, segment.range, {}}, carried);
                });
@@ -302,7 +315,8 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
       return body({at, width, segment.range, keep}, *result);
     };
     zeros = splat(width);
-    FailureOr<Carried> sums = nest(nest, 0, zeros, walk);
+    FailureOr<Carried> sums =
+        nest(nest, 0, zeros, llvm::divideCeil(size, width), walk);
     if (failed(sums))
       return failure();
     if (initial.empty())
