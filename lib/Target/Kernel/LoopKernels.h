@@ -59,9 +59,11 @@ mlir::FailureOr<Carried> carryLoop(
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 
-/// The terms that one accumulator takes of a sum of `steps`; all where they are
-/// few.
-int64_t partOfSum(int64_t steps);
+/// The lengths of the parts in which a sum of `steps` terms is added up, each a
+/// multiple of the next: parts of parts; none where the terms are few. No
+/// accumulator takes many terms, the last one, whose roundings are not averaged
+/// with those of others, the fewest.
+llvm::SmallVector<int64_t, 4> partsOfSum(int64_t steps);
 
 /// The same where all that is carried are sums. Many terms are added up in
 /// parts, each from `zeros` on: the error of a sum grows with the number of

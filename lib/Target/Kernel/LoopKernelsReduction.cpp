@@ -155,16 +155,52 @@ mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
   return Carried(loop.getResults());
 }
 
-int64_t mpc::partOfSum(int64_t steps) {
-  // Steps that are summed in parts, and the least of a part.
-  constexpr int64_t kLongSum = 96, kLeastPart = 32;
+SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
+  // Steps that are summed in parts, the least of a part, and parts of a part.
+  constexpr int64_t kLongSum = 96, kLeastPart = 32, kParts = 8;
   if (steps < kLongSum)
-    return steps;
-  // As many terms in a part as parts make the least error.
+    return {};
   int64_t length = kLeastPart;
   while (4 * length * length <= steps)
     length *= 2;
-  return length;
+  SmallVector<int64_t, 4> lengths;
+  for (; length < steps; length *= kParts)
+    lengths.insert(lengths.begin(), length);
+  return lengths;
+}
+
+/// Adds up [begin, end) in parts of `lengths` steps, which have parts in turn.
+/// Where every part is whole, `lengths` divide each other and the steps.
+static FailureOr<Carried>
+addParts(ElementEmitter &emitter, Value begin, Value end, bool isWhole,
+         int64_t step, ArrayRef<int64_t> lengths, ValueRange sums,
+         ValueRange zeros,
+         llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+  if (lengths.empty())
+    return carryLoop(emitter, begin, end, step, sums, body);
+  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
+  ValueMath math(emitter.getBuilder(), emitter.getLoc());
+  int64_t length = lengths.front();
+  return carryLoop(emitter, begin, end, length * step, sums,
+                   [&](Value from, ValueRange before) -> FailureOr<Carried> {
+                     auto sumOfPart = [&]() -> FailureOr<Carried> {
+                       if (length == 1)
+                         return body(from, zeros);
+                       Value to = index.add(from, length * step);
+                       if (!isWhole)
+                         to = index.min(to, end);
+                       return addParts(emitter, from, to, isWhole, step,
+                                       lengths.drop_front(), zeros, zeros,
+                                       body);
+                     };
+                     FailureOr<Carried> more = sumOfPart();
+                     if (failed(more))
+                       return failure();
+                     Carried total;
+                     for (auto [sum, added] : llvm::zip(before, *more))
+                       total.push_back(math.add(sum, added));
+                     return total;
+                   });
 }
 
 FailureOr<Carried>
@@ -175,31 +211,21 @@ mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
                          limit = getConstantIntValue(end);
   int64_t steps =
       first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
-  // Steps of a part; one where a step has the terms of a part itself.
-  int64_t length = std::max<int64_t>(1, partOfSum(steps * terms) / terms);
-  if (length >= steps)
-    return carryLoop(emitter, begin, end, step, sums, body);
-  IndexMath index{emitter.getBuilder(), emitter.getLoc()};
-  ValueMath math(emitter.getBuilder(), emitter.getLoc());
-  int64_t part = length * step;
-  return carryLoop(emitter, begin, end, part, sums,
-                   [&](Value from, ValueRange before) -> FailureOr<Carried> {
-                     auto sumOfPart = [&]() -> FailureOr<Carried> {
-                       if (length == 1)
-                         return body(from, zeros);
-                       Value to = index.add(from, part);
-                       if (steps % length)
-                         to = index.min(to, end);
-                       return carryLoop(emitter, from, to, step, zeros, body);
-                     };
-                     FailureOr<Carried> more = sumOfPart();
-                     if (failed(more))
-                       return failure();
-                     Carried total;
-                     for (auto [sum, added] : llvm::zip(before, *more))
-                       total.push_back(math.add(sum, added));
-                     return total;
-                   });
+  // A step that has the terms of a part itself is one.
+  SmallVector<int64_t, 4> lengths;
+  for (int64_t part : partsOfSum(steps * terms)) {
+    int64_t length = std::max<int64_t>(1, part / terms);
+    if (length < steps && (lengths.empty() || length < lengths.back()))
+      lengths.push_back(length);
+  }
+  bool isWhole = true;
+  int64_t outer = steps;
+  for (int64_t length : lengths) {
+    isWhole &= outer % length == 0;
+    outer = length;
+  }
+  return addParts(emitter, begin, end, isWhole, step, lengths, sums, zeros,
+                  body);
 }
 
 Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
