@@ -47,9 +47,10 @@ void mpc::lintCoordinates(LintContext &context) {
       continue;
     }
     FloatType type = policyTypeOf(&op);
-    bool isReported = llvm::any_of(
-        context.warnings,
-        [&](const LintWarning &warning) { return warning.op == &op; });
+    bool isReported =
+        llvm::any_of(context.warnings, [&](const LintWarning &warning) {
+          return warning.op == &op;
+        });
     if (!type || isReported)
       continue;
     reported.insert(&op);
