@@ -6,6 +6,7 @@
 
 #include "mpc/Analysis/IntegerValues.h"
 
+#include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -126,6 +127,53 @@ static bool mayCarry(Value value) {
   return !op || isa<ElementwiseOpInterface, IotaOp>(op) || keepsIntegers(op);
 }
 
+/// Whether elements of a result of `op` are computed from its float operands
+/// one by one or by sums and extrema, without a layer's weights.
+static bool isArithmetic(Operation *op) {
+  switch (fusionClassOf(op)) {
+  case FusionClass::View:
+  case FusionClass::Elementwise:
+  case FusionClass::IndexMap:
+  case FusionClass::Gather:
+  case FusionClass::Reduction:
+  case FusionClass::Scan:
+    return true;
+  default:
+    return sumsFewTerms(op);
+  }
+}
+
+bool IntegerValues::isSourceUse(OpOperand &use) const {
+  Operation *user = use.getOwner();
+  // Bytes and truth values are quantised activations and masks.
+  if (isa<CastOp>(user) && isCountType(user->getResult(0).getType()))
+    return true;
+  if (isa<CompareOp>(user)) {
+    Value other = user->getOperand(1 - use.getOperandNumber());
+    Fact fact = facts.lookup(other);
+    return isFloat(other) && fact.integral && fact.derived && !fact.constant;
+  }
+  return isArithmetic(user) &&
+         llvm::any_of(user->getResults(), [&](Value result) {
+           Fact fact = facts.lookup(result);
+           return sources.contains(result) ||
+                  (user->hasTrait<RoundsToInteger>() && fact.integral &&
+                   fact.derived);
+         });
+}
+
+void IntegerValues::findSources(Block &body) {
+  auto mark = [&](Value value) {
+    if (isFloat(value) && llvm::any_of(value.getUses(), [&](OpOperand &use) {
+          return isSourceUse(use);
+        }))
+      sources.insert(value);
+  };
+  for (Operation &op : llvm::reverse(body))
+    llvm::for_each(op.getResults(), mark);
+  llvm::for_each(body.getArguments(), mark);
+}
+
 IntegerValues::IntegerValues(func::FuncOp func) : ranges(func) {
   Block &body = func.getBody().front();
   for (Operation &op : body)
@@ -142,6 +190,7 @@ IntegerValues::IntegerValues(func::FuncOp func) : ranges(func) {
   for (Operation &op : llvm::reverse(body))
     llvm::for_each(op.getResults(), markIndexed);
   llvm::for_each(body.getArguments(), markIndexed);
+  findSources(body);
 
   auto decide = [&](Value value) {
     Fact fact = facts.lookup(value);

@@ -174,6 +174,7 @@ std::vector<LintWarning> NumericLint::run(func::FuncOp func,
   lintRanges(context);
   lintSums(context);
   lintIntegers(context);
+  lintCoordinates(context);
   lintMeasured(context);
   lintStored(context);
   // In the order of the ops; what is said of one op stays in the parts' order.

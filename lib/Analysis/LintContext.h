@@ -65,6 +65,7 @@ void lintConstants(LintContext &context);
 void lintRanges(LintContext &context);
 void lintSums(LintContext &context);
 void lintIntegers(LintContext &context);
+void lintCoordinates(LintContext &context);
 void lintMeasured(LintContext &context);
 void lintStored(LintContext &context);
 

@@ -75,14 +75,13 @@ public:
     return prices ? prices->facts : nullptr;
   }
 
-  /// Whether `value` carries integers that 16 bits may not hold. The function
-  /// is looked through at the first question; planning changes no op of it.
+  /// Whether `value` carries integers that 16 bits may not hold.
   bool carriesIntegers(mlir::Value value) const {
-    if (facts())
-      return facts()->getIntegers().contains(value);
-    if (!integers)
-      integers.emplace(func);
-    return integers->contains(value);
+    return getIntegers().contains(value);
+  }
+  /// Whether an index, a length or a count is computed from `value`.
+  bool feedsIntegers(mlir::Value value) const {
+    return getIntegers().feedsIntegers(value);
   }
 
   /// The override that decides about `op`, or null. A diagnostic where
@@ -119,6 +118,15 @@ public:
   mlir::FloatType wide, low, store;
 
 private:
+  /// Computed at the first call; planning changes no op of the function.
+  const IntegerValues &getIntegers() const {
+    if (facts())
+      return facts()->getIntegers();
+    if (!integers)
+      integers.emplace(func);
+    return *integers;
+  }
+
   PrecisionPlan &plan;
   mutable std::optional<IntegerValues> integers;
   mutable std::optional<llvm::DenseSet<mlir::Operation *>> backward;

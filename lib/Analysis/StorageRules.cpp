@@ -160,9 +160,10 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
                     describeOp(op) + " in f32, and a reader takes it so",
                 op);
   if (builder.isWidePart(op))
-    return high("it is part of a loss, of a softmax in steps or of an angle, "
-                "and a reader takes it in f32",
-                op);
+    return high(
+        "it is part of a loss, of a softmax in steps, of an angle or of "
+        "coordinates, and a reader takes it in f32",
+        op);
   // What stands behind the rules below is in the price.
   if (builder.prices && !names.empty())
     return std::nullopt;

@@ -45,6 +45,7 @@ static void computeWide(PlanBuilder &builder, Operation *op,
   plan.role =
       isContraction(op) ? OpPlan::Role::Multiply : OpPlan::Role::Compute;
   plan.compute = plan.result = builder.wide;
+  plan.mode = ComputeMode::native;
   plan.cls = PrecisionClass::High;
   plan.rule = stringify(PrecisionClass::High).str();
   plan.reason = reason.str();
@@ -58,10 +59,12 @@ static void storeWide(PlanBuilder &builder, Operation *op) {
       builder.setStorage(result, builder.wide);
 }
 
-/// f32 for an op that lists and layers would narrow; an override beats it.
+/// f32 for an op that lists and layers would narrow; an override beats it. The
+/// first reason stays.
 static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   const OpPlan *plan = builder.findPlan(op);
-  if (!plan || plan->role == OpPlan::Role::Untouched || plan->isForced())
+  if (!plan || plan->role == OpPlan::Role::Untouched || plan->isForced() ||
+      builder.isWidePart(op))
     return;
   bool changes =
       plan->role != OpPlan::Role::Compute || plan->compute != builder.wide ||
@@ -84,8 +87,20 @@ void mpc::settleWideParts(PlanBuilder &builder) {
     return;
   for (Operation *op : opsOfExponentialSums(builder.func))
     keepWide(builder, op, "part of a softmax in steps");
+  auto keepUnrounded = [&](Operation *op, StringRef reason) {
+    keepWide(builder, op, reason);
+    // What a layer before it computes is not rounded on the way either.
+    if (builder.isWidePart(op))
+      builder.planOf(op).unrounded = OpPlan::Unrounded::All;
+  };
   for (Operation *op : opsOfAngles(builder.func))
-    keepWide(builder, op, "an angle that grows with a position");
+    keepUnrounded(op, "an angle that grows with a position");
+  auto feedsIntegers = [&](Value value) {
+    return builder.feedsIntegers(value);
+  };
+  for (Operation &op : builder.body())
+    if (isIndexArithmetic(&op, feedsIntegers))
+      keepUnrounded(&op, "an index, a length or a count follows from it");
 }
 
 static void settleOp(PlanBuilder &builder, Operation *op) {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds what surrounds a loss, spells a softmax in steps or makes angles by
-// walking the graph; what a policy does with these ops is the planners'
-// business.
+// Finds what surrounds a loss, spells a softmax in steps or makes angles and
+// coordinates by traversing the graph; what a policy does with these ops is the
+// planners' business.
 //
 //===----------------------------------------------------------------------===//
 
@@ -181,36 +181,57 @@ OpSet mpc::opsOfExponentialSums(func::FuncOp func) {
 }
 
 //===----------------------------------------------------------------------===//
-// Angles
+// Angles and coordinates
 //===----------------------------------------------------------------------===//
 
-/// Whether a position may become an angle by way of `op`.
-static bool carriesAngle(Operation *op) {
-  if (auto product = dyn_cast<ContractionOpInterface>(op))
-    return product.getContractionSize() == 1;
-  return isa<ElementwiseOpInterface>(op) || movesElements(op);
+bool mpc::sumsFewTerms(Operation *op) {
+  constexpr int64_t kFewTerms = 4;
+  FusionClass family = fusionClassOf(op);
+  auto product = dyn_cast<ContractionOpInterface>(op);
+  return product && product.getContractionSize() <= kFewTerms &&
+         (family == FusionClass::Contraction ||
+          family == FusionClass::Convolution);
+}
+
+/// Whether coordinates may become others, or an angle, by way of `op`.
+static bool passesCoordinates(Operation *op) {
+  return isa<ElementwiseOpInterface>(op) || movesElements(op) ||
+         sumsFewTerms(op);
 }
 
 OpSet mpc::opsOfAngles(func::FuncOp func) {
   Block &body = func.getBody().front();
-  // In the order of the function, so that operands are known before readers.
-  llvm::DenseSet<Operation *> ofPositions, found;
-  auto isOfPositions = [&](Value value) {
+  // In the order of the function, so that operands are known before readers:
+  // what is made of arguments, constants and integers alone, and what stands
+  // behind a product of few terms of anything.
+  llvm::DenseSet<Operation *> given, behindProduct, found;
+  auto isGiven = [&](Value value) {
     Operation *op = value.getDefiningOp();
-    return !op || isa<ConstantOp>(op) || ofPositions.contains(op) ||
+    return !op || isa<ConstantOp>(op) || given.contains(op) ||
            !isa<FloatType>(getElementTypeOrSelf(value.getType()));
   };
-  for (Operation &op : body)
-    if (carriesAngle(&op) && llvm::all_of(op.getOperands(), isOfPositions))
-      ofPositions.insert(&op);
+  for (Operation &op : body) {
+    if (!passesCoordinates(&op))
+      continue;
+    if (llvm::all_of(op.getOperands(), isGiven))
+      given.insert(&op);
+    else if (sumsFewTerms(&op) ||
+             llvm::any_of(op.getOperands(), [&](Value value) {
+               return behindProduct.contains(value.getDefiningOp());
+             }))
+      behindProduct.insert(&op);
+  }
+  auto isCoordinate = [&](Operation *op) {
+    return given.contains(op) || behindProduct.contains(op);
+  };
   for (Operation &op : llvm::reverse(body)) {
     // The function too, or it would round its own argument.
-    if (isa<SinOp, CosOp, TanOp>(op) && ofPositions.contains(&op))
+    if (isa<SinOp, CosOp, TanOp>(op) && isCoordinate(&op))
       found.insert(&op);
     if (!found.contains(&op))
       continue;
     for (Value operand : op.getOperands())
-      if (ofPositions.contains(operand.getDefiningOp()))
+      if (isCoordinate(operand.getDefiningOp()))
         found.insert(operand.getDefiningOp());
   }
   OpSet ordered;
@@ -218,6 +239,15 @@ OpSet mpc::opsOfAngles(func::FuncOp func) {
     if (found.contains(&op))
       ordered.insert(&op);
   return ordered;
+}
+
+bool mpc::isIndexArithmetic(Operation *op,
+                            llvm::function_ref<bool(Value)> feedsIntegers) {
+  return llvm::any_of(op->getResults(), feedsIntegers) &&
+         llvm::all_of(op->getOperands(), [&](Value value) {
+           return !isa<FloatType>(getElementTypeOrSelf(value.getType())) ||
+                  feedsIntegers(value);
+         });
 }
 
 //===----------------------------------------------------------------------===//

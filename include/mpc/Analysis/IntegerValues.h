@@ -33,6 +33,16 @@ public:
   /// Whether `value` carries integers that 16 bits may not hold.
   bool contains(mlir::Value value) const { return carriers.contains(value); }
 
+  /// Whether an index, a length or a count is computed from `value`: by a cast
+  /// to an integer of at least 16 bits, by a comparison with positions or by a
+  /// rounding whose result is one, at once or through arithmetic, reductions,
+  /// data movement and products of few terms. A rounding of `value` to 16 bits
+  /// may then change an integer by one or more. Ends at layers (products of
+  /// more terms, norms, attention): what they compute is read, not how.
+  bool feedsIntegers(mlir::Value value) const {
+    return sources.contains(value);
+  }
+
   /// Whether every element of `value` is an integer for every input, infinite
   /// and NaN ones aside.
   bool isIntegral(mlir::Value value) const {
@@ -53,10 +63,12 @@ private:
   };
   Fact derive(mlir::Operation *op, mlir::Value result) const;
   bool isIndexUse(mlir::OpOperand &use) const;
+  bool isSourceUse(mlir::OpOperand &use) const;
+  void findSources(mlir::Block &body);
 
   KnownRanges ranges;
   llvm::DenseMap<mlir::Value, Fact> facts;
-  llvm::DenseSet<mlir::Value> indexed, carriers;
+  llvm::DenseSet<mlir::Value> indexed, carriers, sources;
 };
 
 /// Whether `value` is a float constant of integers that 16 bits may not hold,

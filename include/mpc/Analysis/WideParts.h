@@ -4,7 +4,7 @@
 //
 // What makes a loss, and what normalises by a sum of exponentials, is f32 where
 // the graph spells it out as it is where one op stands for it. So are angles
-// that grow with a position.
+// and coordinates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +32,25 @@ OpSet opsOfLosses(mlir::func::FuncOp func);
 /// that reads it.
 OpSet opsOfExponentialSums(mlir::func::FuncOp func);
 
-/// Sines, cosines and tangents of positions or times, and the ops that make
-/// their angles: elementwise ops, outer products and what moves elements, all
-/// the way back to arguments, constants and integers. A rounded angle is off by
-/// a share of its size: position 1,000 in bf16 by up to two radians. Angles
-/// that layers of the model compute are none of these.
+/// Whether `op` is a matmul or convolution that sums at most four products for
+/// each element: an outer product, an affine map of coordinates, a projection
+/// of colours. Matrix units would multiply padding for the most part, so that
+/// 16 bits gain nothing.
+bool sumsFewTerms(mlir::Operation *op);
+
+/// Sines, cosines and tangents of positions, coordinates or times, and the ops
+/// that make their angles: elementwise ops, products of few terms and what
+/// moves elements, all the way back to arguments, constants and integers, or to
+/// a product of few terms. A rounded angle is off by a share of its size:
+/// position 1,000 in bf16 by up to two radians. Angles that layers of the model
+/// compute otherwise are none of these.
 OpSet opsOfAngles(mlir::func::FuncOp func);
+
+/// Whether an index, a length or a count follows from what `op` computes, and
+/// it is no layer of the model: all that it reads feeds them as well.
+/// `feedsIntegers` is that of IntegerValues.
+bool isIndexArithmetic(mlir::Operation *op,
+                       llvm::function_ref<bool(mlir::Value)> feedsIntegers);
 
 /// What gives rows of a cache 8 bits: from the largest magnitude of a row over
 /// its scale to the number that is kept. A scale is stored in f32 and may be as

@@ -41,11 +41,12 @@ public:
   LogicalResult emit(Value item) override;
 
 private:
-  /// An op's sums so far: those of the rows of one part, and of all parts.
+  /// An op's sums so far: of all rows, of those of one part, of one part of
+  /// that, ...
   struct Sums {
     Operation *op;
     Reducer reducer;
-    Value part, total;
+    SmallVector<Value, 4> levels;
   };
   using Body = llvm::function_ref<LogicalResult(Value)>;
 
@@ -56,8 +57,11 @@ private:
   Value load(Value sums, Value column) {
     return emitter.load(sums, builder.getF32Type(), column, lanes);
   }
-  LogicalResult addRows(ArrayRef<Sums> sums, Value from, Value to);
-  LogicalResult addParts(ArrayRef<Sums> sums);
+  LogicalResult clear(ArrayRef<Sums> sums, size_t level);
+  LogicalResult addRows(ArrayRef<Sums> sums, size_t level, Value from,
+                        Value to);
+  LogicalResult addParts(ArrayRef<Sums> sums, size_t level, Value from,
+                         Value to, ArrayRef<int64_t> lengths);
   LogicalResult emitStage(ArrayRef<Operation *> ops);
   LogicalResult storeResults();
 
@@ -92,7 +96,17 @@ LogicalResult ColumnPhase::loop(Value from, Value to, int64_t by, Body body) {
   return success(succeeded(done));
 }
 
-LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, Value from, Value to) {
+LogicalResult ColumnPhase::clear(ArrayRef<Sums> sums, size_t level) {
+  return forColumns([&](Value column) {
+    for (const Sums &sum : sums)
+      emitter.store(sum.reducer.initial.front(), sum.levels[level], column,
+                    lanes);
+    return success();
+  });
+}
+
+LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, size_t level,
+                                   Value from, Value to) {
   IndexMath index{builder, loc};
   return loop(from, to, 1, [&](Value row) {
     return forColumns([&](Value column) {
@@ -100,69 +114,70 @@ LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, Value from, Value to) {
       ReductionLoop::Place place{at, lanes, {0, form.shape.back()}, {}};
       for (const Sums &sum : sums) {
         FailureOr<Carried> next =
-            sum.reducer.body(place, load(sum.part, column));
+            sum.reducer.body(place, load(sum.levels[level], column));
         if (failed(next))
           return failure();
-        emitter.store(next->front(), sum.part, column, lanes);
+        emitter.store(next->front(), sum.levels[level], column, lanes);
       }
       return success();
     });
   });
 }
 
-LogicalResult ColumnPhase::addParts(ArrayRef<Sums> sums) {
-  auto clear = [&](Value Sums::*which) {
-    return forColumns([&](Value column) {
-      for (const Sums &sum : sums)
-        emitter.store(sum.reducer.initial.front(), sum.*which, column, lanes);
-      return success();
-    });
-  };
-  int64_t rows = form.length(), part = partOfSum(rows);
-  Value end = emitter.index(rows);
-  if (failed(clear(&Sums::total)))
-    return failure();
+/// Adds the rows [from, to) to the sums of `level`, in parts of `lengths`.
+LogicalResult ColumnPhase::addParts(ArrayRef<Sums> sums, size_t level,
+                                    Value from, Value to,
+                                    ArrayRef<int64_t> lengths) {
+  if (lengths.empty())
+    return addRows(sums, level, from, to);
   IndexMath index{builder, loc};
-  return loop(emitter.index(0), end, part, [&](Value from) {
-    Value to = index.add(from, part);
-    if (rows % part)
-      to = index.min(to, end);
-    if (failed(clear(&Sums::part)) || failed(addRows(sums, from, to)))
+  return loop(from, to, lengths.front(), [&](Value begin) {
+    Value end = index.add(begin, lengths.front());
+    if (form.length() % lengths.front())
+      end = index.min(end, to);
+    if (failed(clear(sums, level + 1)) ||
+        failed(addParts(sums, level + 1, begin, end, lengths.drop_front())))
       return failure();
     return forColumns([&](Value column) {
       for (const Sums &sum : sums)
-        emitter.store(
-            sum.reducer.join(load(sum.total, column), load(sum.part, column))
-                .front(),
-            sum.total, column, lanes);
+        emitter.store(sum.reducer
+                          .join(load(sum.levels[level], column),
+                                load(sum.levels[level + 1], column))
+                          .front(),
+                      sum.levels[level], column, lanes);
       return success();
     });
   });
 }
 
 LogicalResult ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
+  SmallVector<int64_t, 4> lengths = partsOfSum(form.length());
   SmallVector<Sums> sums;
-  auto allocate = [&] {
-    return context.allocate({columns}, builder.getF32Type());
-  };
-  for (Operation *op : ops)
-    sums.push_back({op, reducerOf(emitter, op), allocate(), allocate()});
-  if (failed(addParts(sums)))
+  for (Operation *op : ops) {
+    sums.push_back({op, reducerOf(emitter, op), {}});
+    for (size_t level = 0; level <= lengths.size(); ++level)
+      sums.back().levels.push_back(
+          context.allocate({columns}, builder.getF32Type()));
+  }
+  if (failed(clear(sums, 0)) ||
+      failed(addParts(sums, 0, emitter.index(0), emitter.index(form.length()),
+                      lengths)))
     return failure();
   // What is one number per column from here on, as the op's type carries it.
   LogicalResult done = forColumns([&](Value column) {
     for (const Sums &sum : sums)
-      emitter.store(sum.reducer.finish(load(sum.total, column)), sum.total,
-                    column, lanes);
+      emitter.store(sum.reducer.finish(load(sum.levels[0], column)),
+                    sum.levels[0], column, lanes);
     return success();
   });
   for (const Sums &sum : sums)
-    emitter.bindSource(sum.op->getResult(0),
-                       [this, total = sum.total](ValueRange indices, int64_t,
-                                                 Value) -> FailureOr<Value> {
-                         IndexMath index{builder, loc};
-                         return load(total, index.sub(indices.back(), first));
-                       });
+    emitter.bindSource(
+        sum.op->getResult(0),
+        [this, total = sum.levels[0]](ValueRange indices, int64_t,
+                                      Value) -> FailureOr<Value> {
+          IndexMath index{builder, loc};
+          return load(total, index.sub(indices.back(), first));
+        });
   return done;
 }
 

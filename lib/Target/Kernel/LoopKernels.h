@@ -59,16 +59,19 @@ mlir::FailureOr<Carried> carryLoop(
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 
-/// The terms that one accumulator takes of a sum of `steps`; all where they are
-/// few.
-int64_t partOfSum(int64_t steps);
+/// The lengths of the parts in which a sum of `steps` terms is added up, each a
+/// multiple of the next: parts of parts; none where the terms are few. No
+/// accumulator takes many terms, the last one, whose roundings are not averaged
+/// with those of others, the fewest.
+llvm::SmallVector<int64_t, 4> partsOfSum(int64_t steps);
 
-/// The same where all that is carried are sums. Many steps are added up in
+/// The same where all that is carried are sums. Many terms are added up in
 /// parts, each from `zeros` on: the error of a sum grows with the number of
-/// terms that one accumulator takes.
+/// terms that one accumulator takes. `terms`: what one call of `body` adds to
+/// an accumulator, more than one where it is a loop itself.
 mlir::FailureOr<Carried> sumLoop(
     ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
-    mlir::ValueRange sums, mlir::ValueRange zeros,
+    mlir::ValueRange sums, mlir::ValueRange zeros, int64_t terms,
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 

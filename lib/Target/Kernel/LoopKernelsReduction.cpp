@@ -170,39 +170,45 @@ mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
   return Carried(loop.getResults());
 }
 
-int64_t mpc::partOfSum(int64_t steps) {
-  // Steps that are summed in parts, and the least of a part.
-  constexpr int64_t kLongSum = 96, kLeastPart = 32;
+SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
+  // Steps that are summed in parts, the least of a part, and parts of a part.
+  constexpr int64_t kLongSum = 96, kLeastPart = 32, kParts = 8;
   if (steps < kLongSum)
-    return steps;
-  // As many terms in a part as parts make the least error.
+    return {};
   int64_t length = kLeastPart;
   while (4 * length * length <= steps)
     length *= 2;
-  return length;
+  SmallVector<int64_t, 4> lengths;
+  for (; length < steps; length *= kParts)
+    lengths.insert(lengths.begin(), length);
+  return lengths;
 }
 
-FailureOr<Carried>
-mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
-             ValueRange sums, ValueRange zeros,
-             llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
-  std::optional<int64_t> first = getConstantIntValue(begin),
-                         limit = getConstantIntValue(end);
-  int64_t steps =
-      first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
-  int64_t length = partOfSum(steps);
-  if (length == steps)
+/// Adds up [begin, end) in parts of `lengths` steps, which have parts in turn.
+/// Where every part is whole, `lengths` divide each other and the steps.
+static FailureOr<Carried>
+addParts(ElementEmitter &emitter, Value begin, Value end, bool isWhole,
+         int64_t step, ArrayRef<int64_t> lengths, ValueRange sums,
+         ValueRange zeros,
+         llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+  if (lengths.empty())
     return carryLoop(emitter, begin, end, step, sums, body);
   IndexMath index{emitter.getBuilder(), emitter.getLoc()};
   ValueMath math(emitter.getBuilder(), emitter.getLoc());
-  int64_t part = length * step;
-  return carryLoop(emitter, begin, end, part, sums,
+  int64_t length = lengths.front();
+  return carryLoop(emitter, begin, end, length * step, sums,
                    [&](Value from, ValueRange before) -> FailureOr<Carried> {
-                     Value to = index.add(from, part);
-                     if (steps % length)
-                       to = index.min(to, end);
-                     FailureOr<Carried> more =
-                         carryLoop(emitter, from, to, step, zeros, body);
+                     auto sumOfPart = [&]() -> FailureOr<Carried> {
+                       if (length == 1)
+                         return body(from, zeros);
+                       Value to = index.add(from, length * step);
+                       if (!isWhole)
+                         to = index.min(to, end);
+                       return addParts(emitter, from, to, isWhole, step,
+                                       lengths.drop_front(), zeros, zeros,
+                                       body);
+                     };
+                     FailureOr<Carried> more = sumOfPart();
                      if (failed(more))
                        return failure();
                      Carried total;
@@ -210,6 +216,31 @@ mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
                        total.push_back(math.add(sum, added));
                      return total;
                    });
+}
+
+FailureOr<Carried>
+mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
+             ValueRange sums, ValueRange zeros, int64_t terms,
+             llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> body) {
+  std::optional<int64_t> first = getConstantIntValue(begin),
+                         limit = getConstantIntValue(end);
+  int64_t steps =
+      first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
+  // A step that has the terms of a part itself is one.
+  SmallVector<int64_t, 4> lengths;
+  for (int64_t part : partsOfSum(steps * terms)) {
+    int64_t length = std::max<int64_t>(1, part / terms);
+    if (length < steps && (lengths.empty() || length < lengths.back()))
+      lengths.push_back(length);
+  }
+  bool isWhole = true;
+  int64_t outer = steps;
+  for (int64_t length : lengths) {
+    isWhole &= outer % length == 0;
+    outer = length;
+  }
+  return addParts(emitter, begin, end, isWhole, step, lengths, sums, zeros,
+                  body);
 }
 
 Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
@@ -275,27 +306,35 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
   Carried zeros;
   auto loop =
       [&](int64_t begin, int64_t end, int64_t step, ValueRange sums,
+          int64_t terms,
           llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> inner) {
         Value from = emitter.index(begin), to = emitter.index(end);
-        return inParts ? sumLoop(emitter, from, to, step, sums, zeros, inner)
-                       : carryLoop(emitter, from, to, step, sums, inner);
+        return inParts
+                   ? sumLoop(emitter, from, to, step, sums, zeros, terms, inner)
+                   : carryLoop(emitter, from, to, step, sums, inner);
       };
-  // Loops over the axes but the last dimension, then `inner`.
-  auto nest = [&](auto &&self, size_t depth, ValueRange sums,
+  // Loops over the axes but the last dimension, then `inner`, which adds
+  // `terms` to each accumulator.
+  auto nest = [&](auto &&self, size_t depth, ValueRange sums, int64_t terms,
                   auto &&inner) -> FailureOr<Carried> {
     if (depth == axes.size() || axes[depth] == last)
       return inner(sums);
-    return loop(0, shape[axes[depth]], 1, sums,
+    int64_t below = terms;
+    for (int64_t axis : axes.drop_front(depth + 1))
+      if (axis != last)
+        below *= shape[axis];
+    return loop(0, shape[axes[depth]], 1, sums, std::max<int64_t>(below, 1),
                 [&](Value iv, ValueRange carried) {
                   at[axes[depth]] = iv;
-                  return self(self, depth + 1, carried, inner);
+                  return self(self, depth + 1, carried, terms, inner);
                 });
   };
   if (!horizontal) {
     zeros = splat(lanes);
-    return nest(nest, 0, zeros, [&](ValueRange sums) -> FailureOr<Carried> {
-      return body({at, lanes, range, {}}, sums);
-    });
+    return nest(nest, 0, zeros, /*terms=*/1,
+                [&](ValueRange sums) -> FailureOr<Carried> {
+                  return body({at, lanes, range, {}}, sums);
+                });
   }
 
   Carried total = llvm::to_vector<4>(initial);
@@ -305,7 +344,7 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
     auto walk = [&](ValueRange sums) -> FailureOr<Carried> {
       FailureOr<Carried> result =
           loop(segment.range.begin, segment.range.begin + whole, width, sums,
-               [&](Value iv, ValueRange carried) {
+               /*terms=*/1, [&](Value iv, ValueRange carried) {
                  at[last] = iv;
                  return body({at, width, segment.range, {}}, carried);
                });
@@ -317,7 +356,8 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
       return body({at, width, segment.range, keep}, *result);
     };
     zeros = splat(width);
-    FailureOr<Carried> sums = nest(nest, 0, zeros, walk);
+    FailureOr<Carried> sums =
+        nest(nest, 0, zeros, llvm::divideCeil(size, width), walk);
     if (failed(sums))
       return failure();
     if (initial.empty())

@@ -23,6 +23,9 @@ Carried applyJoin(mlir::OpBuilder &builder, tile::JoinOp join,
 Carried moveBody(mlir::OpBuilder &builder, mlir::Region &region,
                  mlir::ValueRange arguments);
 
+/// Whether all that a walk carries are sums in f32.
+bool addsUp(tile::WalkOp walk);
+
 /// Makes the code of several items of `ops`, the code of the one with number
 /// `item` in the order of its block: each op is followed by those of items
 /// `others` (defined before `ops`), and a walk goes for all. The items do not

@@ -103,8 +103,7 @@ private:
 };
 } // namespace
 
-/// Whether all that a walk carries are sums in f32.
-static bool addsUp(WalkOp walk) {
+bool mpc::addsUp(WalkOp walk) {
   return walk.getNumResults() > 0 &&
          llvm::all_of(walk.getResults(), [](Value sum) {
            return getElementTypeOrSelf(sum.getType()).isF32() &&
@@ -152,6 +151,13 @@ void LoopTiles::lowerWalk(WalkOp walk) {
                                ArrayRef<bool>(counted)));
   };
   bool adds = addsUp(walk);
+  auto loop =
+      [&](Value begin, Value end, int64_t step, ValueRange sums, int64_t terms,
+          llvm::function_ref<FailureOr<Carried>(Value, ValueRange)> inner) {
+        return adds ? sumLoop(emitter, begin, end, step, sums,
+                              walk.getInitial(), terms, inner)
+                    : carryLoop(emitter, begin, end, step, sums, inner);
+      };
   auto walkLine = [&](ValueRange sums) -> FailureOr<Carried> {
     auto step = [&](Value position, ValueRange carried) {
       at.back() = position;
@@ -159,9 +165,7 @@ void LoopTiles::lowerWalk(WalkOp walk) {
     };
     Value begin = emitter.index(from.back()),
           end = emitter.index(from.back() + whole);
-    FailureOr<Carried> result =
-        adds ? sumLoop(emitter, begin, end, by, sums, walk.getInitial(), step)
-             : carryLoop(emitter, begin, end, by, sums, step);
+    FailureOr<Carried> result = loop(begin, end, by, sums, /*terms=*/1, step);
     if (whole == line)
       return result;
     // The rest by one vector that ends with the line.
@@ -172,12 +176,15 @@ void LoopTiles::lowerWalk(WalkOp walk) {
                   ValueRange sums) -> FailureOr<Carried> {
     if (depth + 1 == from.size())
       return walkLine(sums);
-    return carryLoop(emitter, emitter.index(from[depth]),
-                     emitter.index(to[depth]), 1, sums,
-                     [&](Value position, ValueRange carried) {
-                       at[depth] = position;
-                       return self(self, depth + 1, carried);
-                     });
+    int64_t terms = llvm::divideCeilSigned(line, by);
+    for (size_t inner = depth + 1; inner + 1 < from.size(); ++inner)
+      terms *= to[inner] - from[inner];
+    return loop(emitter.index(from[depth]), emitter.index(to[depth]), 1, sums,
+                std::max<int64_t>(terms, 1),
+                [&](Value position, ValueRange carried) {
+                  at[depth] = position;
+                  return self(self, depth + 1, carried);
+                });
   };
   walk.replaceAllUsesWith(*nest(nest, 0, walk.getInitial()));
 }

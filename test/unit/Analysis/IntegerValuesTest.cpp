@@ -172,6 +172,80 @@ TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
   EXPECT_FALSE(integers.contains(find("short")));
 }
 
+// Three halvings of a length, as subsampling encoders compute them: what lies
+// between two roundings is no integer, and decides which one the next becomes.
+TEST_F(IntegerValuesTest, ArithmeticBehindARoundingFeedsIntegers) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%n: tensor<4xi64>, %share: tensor<4xf32>, %x: tensor<4x8xf32>) {
+    %half = mpc.constant dense<0.5> : tensor<f32>
+    %total = mpc.constant dense<640.0> : tensor<f32>
+    %0 = mpc.cast %n : tensor<4xi64> to tensor<4xf32> loc("frames")
+    %1 = mpc.mul %0, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("halves")
+    %2 = mpc.add %1, %half : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("shifted")
+    %3 = mpc.floor %2 : tensor<4xf32> loc("length")
+    %4 = mpc.reshape %3 : tensor<4xf32> to tensor<4x1xf32> loc("column")
+    %5 = mpc.div %x, %4 : (tensor<4x8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32> loc("mean")
+    %6 = mpc.mul %share, %total : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("part")
+    %7 = mpc.round %6 : tensor<4xf32> loc("rounded")
+    %8 = mpc.cast %7 : tensor<4xf32> to tensor<4xi32>
+    %9 = mpc.tanh %6 : tensor<4xf32> loc("activation")
+    return
+  })");
+  IntegerValues integers(func);
+  for (StringRef name : {"frames", "halves", "shifted", "part", "rounded"})
+    EXPECT_TRUE(integers.feedsIntegers(find(name))) << name.str();
+  EXPECT_TRUE(integers.feedsIntegers(func.getArgument(1)))
+      << "whatever else reads it";
+  EXPECT_FALSE(integers.contains(find("halves")));
+  for (StringRef name : {"column", "mean", "activation"})
+    EXPECT_FALSE(integers.feedsIntegers(find(name))) << name.str();
+  EXPECT_FALSE(integers.feedsIntegers(func.getArgument(2)));
+}
+
+// Of a layer the result counts, not what it reads; an affine map of coordinates
+// is arithmetic.
+TEST_F(IntegerValuesTest, IntegersAreFollowedBackToLayers) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %a: tensor<2x3xf32>, %b: tensor<2x9xf32>) {
+    %0 = mpc.matmul %x, %w : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32> loc("layer")
+    %1 = mpc.sigmoid %0 : tensor<4x2xf32> loc("share")
+    %2 = mpc.matmul %1, %a : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32> loc("map")
+    %3 = mpc.reduce_max %2 axes([1]) : tensor<4x3xf32> -> tensor<4xf32> loc("largest")
+    %4 = mpc.ceil %3 : tensor<4xf32> loc("ceil")
+    %5 = mpc.cast %4 : tensor<4xf32> to tensor<4xi64>
+    %6 = mpc.matmul %1, %b : (tensor<4x2xf32>, tensor<2x9xf32>) -> tensor<4x9xf32> loc("other")
+    return
+  })");
+  IntegerValues integers(func);
+  for (StringRef name : {"layer", "share", "map", "largest", "ceil"})
+    EXPECT_TRUE(integers.feedsIntegers(find(name))) << name.str();
+  EXPECT_TRUE(integers.feedsIntegers(func.getArgument(2)));
+  EXPECT_FALSE(integers.feedsIntegers(func.getArgument(0)));
+  EXPECT_FALSE(integers.feedsIntegers(func.getArgument(3)));
+  EXPECT_FALSE(integers.feedsIntegers(find("other")));
+}
+
+// A length that is compared with positions counts without a cast; quantised
+// activations and truth values count nothing.
+TEST_F(IntegerValuesTest, ComparedLengthsFeedIntegers) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%n: tensor<4x1xf32>, %x: tensor<4x8xf32>, %y: tensor<4x8xf32>) {
+    %half = mpc.constant dense<0.5> : tensor<f32>
+    %p = mpc.iota axis(1) : tensor<4x300xf32>
+    %0 = mpc.floor %n : tensor<4x1xf32>
+    %1 = mpc.compare lt %p, %0 : (tensor<4x300xf32>, tensor<4x1xf32>) -> tensor<4x300xi1>
+    %2 = mpc.round %x : tensor<4x8xf32>
+    %3 = mpc.cast %2 : tensor<4x8xf32> to tensor<4x8xi8>
+    %4 = mpc.compare lt %y, %half : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xi1>
+    %5 = mpc.cast %y : tensor<4x8xf32> to tensor<4x8xi1>
+    return
+  })");
+  IntegerValues integers(func);
+  EXPECT_TRUE(integers.feedsIntegers(func.getArgument(0)));
+  EXPECT_FALSE(integers.feedsIntegers(func.getArgument(1)));
+  EXPECT_FALSE(integers.feedsIntegers(func.getArgument(2)));
+}
+
 // Masks, quantisation, pixels and rounded activations are no counts.
 TEST_F(IntegerValuesTest, ActivationsAreNone) {
   func::FuncOp func = parse(

@@ -56,15 +56,18 @@ Value decompose(OpEmitter &emit, BatchNormOp op) {
   Value factor =
       emit.create<DivOp>(sum.getType(), emit.cast(op.getScale(), wide),
                          emit.create<SqrtOp>(sum.getType(), sum));
-  Value shift = emit.create<SubOp>(
-      sum.getType(), emit.cast(op.getBias(), wide),
-      emit.create<MulOp>(sum.getType(), emit.cast(op.getMean(), wide), factor));
+  // The mean is subtracted first: x * factor + (bias - mean * factor) would
+  // cancel where the mean is large beside the deviation.
+  auto channels = [&](Value value) {
+    return perChannel(emit, value, rank, wide);
+  };
   Value input = emit.cast(op.getInput(), wide);
-  Value product = emit.create<MulOp>(input.getType(), input,
-                                     perChannel(emit, factor, rank, wide));
-  return emit.cast(emit.create<AddOp>(input.getType(), product,
-                                      perChannel(emit, shift, rank, wide)),
-                   element);
+  Value centred =
+      emit.create<SubOp>(input.getType(), input, channels(op.getMean()));
+  Value scaled = emit.create<MulOp>(input.getType(), centred, channels(factor));
+  return emit.cast(
+      emit.create<AddOp>(input.getType(), scaled, channels(op.getBias())),
+      element);
 }
 
 /// Normalises each of `groups` groups of channels, then scales per channel.

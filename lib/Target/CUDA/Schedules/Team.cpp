@@ -8,6 +8,8 @@
 
 #include "../Emit/KernelAttributes.h"
 
+#include "Target/Kernel/TileRegions.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::tile;
@@ -260,25 +262,27 @@ LogicalResult TeamTiles::lowerWalk(WalkOp walk) {
       team.getKeep() == Place::registers || team.getSteps() <= kUnrolledSteps;
   OpBuilder &builder = kernel.builder;
   Block *outside = builder.getInsertionBlock();
-  FailureOr<Carried> values = carryLoop(
-      emitter, emitter.index(0), emitter.index(team.getSteps()), 1,
-      walk.getInitial(),
-      [&](Value iteration, ValueRange carried) -> FailureOr<Carried> {
-        Block *block = builder.getInsertionBlock();
-        if (unrolled && block != outside)
-          block->getParentOp()->setAttr(kUnrollAttr, builder.getUnitAttr());
-        SmallVector<Value> arguments = setPosition(walk, iteration);
-        llvm::append_range(arguments, carried);
-        Block &body = walk.getBody().front();
-        for (auto [argument, value] :
-             llvm::zip_equal(body.getArguments(), arguments))
-          argument.replaceAllUsesWith(value);
-        return guarded(inside, carried, [&]() -> FailureOr<Carried> {
-          if (failed(moveItem(body)))
-            return failure();
-          return Carried(body.getTerminator()->getOperands());
-        });
-      });
+  auto step = [&](Value iteration, ValueRange carried) -> FailureOr<Carried> {
+    Block *block = builder.getInsertionBlock();
+    if (unrolled && block != outside)
+      block->getParentOp()->setAttr(kUnrollAttr, builder.getUnitAttr());
+    SmallVector<Value> arguments = setPosition(walk, iteration);
+    llvm::append_range(arguments, carried);
+    Block &body = walk.getBody().front();
+    for (auto [argument, value] :
+         llvm::zip_equal(body.getArguments(), arguments))
+      argument.replaceAllUsesWith(value);
+    return guarded(inside, carried, [&]() -> FailureOr<Carried> {
+      if (failed(moveItem(body)))
+        return failure();
+      return Carried(body.getTerminator()->getOperands());
+    });
+  };
+  Value begin = emitter.index(0), end = emitter.index(team.getSteps());
+  FailureOr<Carried> values =
+      addsUp(walk) ? sumLoop(emitter, begin, end, 1, walk.getInitial(),
+                             walk.getInitial(), /*terms=*/1, step)
+                   : carryLoop(emitter, begin, end, 1, walk.getInitial(), step);
   if (failed(values))
     return failure();
   walk->replaceAllUsesWith(*values);

@@ -3,14 +3,17 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose,mpc-decompose))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose))' --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 
-// A product and a sum per channel; the layer and the location stay.
+// The mean is subtracted first, so that nothing cancels where it is large beside
+// the deviation; the layer and the location stay.
 // CHECK-LABEL: func.func @batch_norm
 // CHECK-SAME: %[[X:[^:]+]]: tensor<2x3x4x4xf32>
 // CHECK: %[[ROOT:.+]] = mpc.sqrt
 // CHECK: %[[FACTOR:.+]] = mpc.div %{{.+}}, %[[ROOT]] {mpc.layer = "stem"}
+// CHECK: %[[MEAN:.+]] = mpc.reshape %{{.+}} {{.*}} : tensor<3xf32> to tensor<3x1x1xf32>
+// CHECK: %[[CENTRED:.+]] = mpc.sub %[[X]], %[[MEAN]]
 // CHECK: %[[WIDE:.+]] = mpc.reshape %[[FACTOR]] {{.*}} : tensor<3xf32> to tensor<3x1x1xf32>
-// CHECK: %[[PRODUCT:.+]] = mpc.mul %[[X]], %[[WIDE]]
-// CHECK: mpc.add %[[PRODUCT]], %{{.+}} : (tensor<2x3x4x4xf32>, tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32>
+// CHECK: %[[SCALED:.+]] = mpc.mul %[[CENTRED]], %[[WIDE]]
+// CHECK: mpc.add %[[SCALED]], %{{.+}} : (tensor<2x3x4x4xf32>, tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32>
 // CHECK-NOT: mpc.batch_norm
 // LOC: mpc.sqrt {{.*}} loc(#[[NORM:.+]])
 // LOC: #[[NORM]] = loc("stem/bn")

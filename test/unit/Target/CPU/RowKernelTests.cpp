@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mpc;
 
@@ -63,6 +64,39 @@ TEST(ReduceKernel, LongMatricesInTheOrderOfMemory) {
   %6 = mpc.reduce_max %5 axes([0, 1]) keep_dims : tensor<3x4400x160xf32> -> tensor<1x1x160xf32>
   %7 = mpc.add %4, %g : (tensor<1x1x160xf32>, tensor<1x1x160xf32>) -> tensor<1x1x160xf32>
   return %1, %7, %6 : tensor<1x1x160xf32>, tensor<1x1x160xf32>, tensor<1x1x160xf32>)"));
+}
+
+// Equal terms, whose roundings all go one way in a single accumulator: 8,192 of
+// them are off by 8e-5 there. Of loops over several axes, which a broadcast
+// operand keeps from becoming one, no accumulator takes more than 64 terms. The
+// tolerance of the check would not tell: the interpreter adds up one by one.
+TEST(ReduceKernel, LongSumsOverAnyAxesAreAddedUpInParts) {
+  auto fill = [](unsigned, reference::Tensor &tensor) {
+    llvm::fill(tensor.floats(), double(0.15f));
+  };
+  for (const char *shapes : {"8x32x32x16", "16x8x64x16", "2x4096x1x16"}) {
+    std::vector<std::vector<char>> results;
+    KernelCheck check;
+    check.adjust = fill;
+    check.results = &results;
+    std::string x = "tensor<" + std::string(shapes) + "xf32>";
+    expectKernel(
+        loopKernel("%x: " + x + ", %m: tensor<1x1x1x16xf32>", "tensor<16xf32>",
+                   "%0 = mpc.add %x, %m : (" + x +
+                       ", tensor<1x1x1x16xf32>) -> " + x +
+                       "\n%1 = mpc.reduce_sum %0 axes([0, 1, 2]) : " + x +
+                       " -> tensor<16xf32>\nreturn %1 : tensor<16xf32>"),
+        check);
+    ASSERT_EQ(results.size(), floatLevels().size());
+    double exact = 8192 * 2 * double(0.15f);
+    for (const std::vector<char> &bytes : results) {
+      std::vector<float> sums(16);
+      ASSERT_EQ(bytes.size(), sums.size() * sizeof(float));
+      std::memcpy(sums.data(), bytes.data(), bytes.size());
+      for (float sum : sums)
+        EXPECT_NEAR(sum, exact, exact * (3 * 64) * 0x1p-24) << shapes;
+    }
+  }
 }
 
 TEST(ReduceKernel, PartsOfAProductDoNotOverflow) {
