@@ -94,6 +94,12 @@ def wide(element: str) -> str:
     return "f32" if is_narrow(element) else element
 
 
+def holds(element: str, value: float | int | bool) -> bool:
+    """Whether the element type, where it is one of 16 bits, has this number."""
+    dtype = {"f16": torch.float16, "bf16": torch.bfloat16}.get(element)
+    return dtype is None or math.isnan(value) or float(torch.tensor(value, dtype=torch.float64).to(dtype)) == value
+
+
 def number(value: float | int | bool, element: str) -> str:
     """A literal of the element type."""
     if element == "i1":
@@ -211,6 +217,11 @@ class Builder:
         if x.element == element:
             return x
         return self.emit("cast", [x], [Type(x.shape, element)], "to", "pinned" if pinned else "")[0]
+
+    def rounded(self, x: Value) -> Value:
+        """A result that was computed in a wider type, rounded to the op's: eager mode rounds there too,
+        and other ops see it, equal numbers as equal."""
+        return self.cast(x, self.results[0].element, pinned=True)
 
     def to_bool(self, x: Value) -> Value:
         return x if x.element == "i1" else self.compare("ne", x, self.scalar(0, x.element))
