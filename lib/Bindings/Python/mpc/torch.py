@@ -27,7 +27,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from . import _function
 from ._aten import TABLE
 from ._errors import ModelWarning
-from ._graph import HOST, Graph, is_symbolic, layer_of, why_not
+from ._graph import HOST, Graph, base_of, is_symbolic, layer_of, why_not
 from ._policy import as_policy
 
 _aten = torch.ops.aten
@@ -273,6 +273,10 @@ def _draw_first(module: GraphModule) -> list[_Draw]:
     return [draw for draw, _ in draws]
 
 
+# Ops whose result depends on how their operand lies in memory.
+_OF_STORAGE = (_aten.as_strided.default, _aten.as_strided_scatter.default, _aten.as_strided_copy.default)
+
+
 class _Support(OperatorSupportBase):
     """Which nodes mpc lowers, and why it does not the others."""
 
@@ -281,6 +285,12 @@ class _Support(OperatorSupportBase):
         for node in graph.nodes:
             if node.op == "call_function" and (reason := why_not(node, device)) is not None:
                 self.reasons[node] = reason
+        for node in list(self.reasons):
+            # Eager mode reads a storage as eager mode lays it out.
+            if node.target in _OF_STORAGE:
+                base = base_of(node.args[0], lambda other: other.meta.get("val"))
+                if base.op == "call_function":
+                    self.reasons.setdefault(base, "")
         for node in reversed(graph.nodes):
             # What only feeds eager ops and reads nothing would cut the graph in two.
             if node.op == "call_function" and node not in self.reasons and not node.all_input_nodes and node.users \
