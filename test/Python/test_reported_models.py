@@ -126,6 +126,18 @@ def norms_of_float16_models():
             {"y": (wide - mean) / np.sqrt(variance + 1e-5), "m": wide.mean(keepdims=True)}, {"bounds": {"float32": 2e-3}, "policies": ["float32"]})
 
 
+@case
+def batch_norm_in_training_before_opset_14():
+    x, w, mean, variance = numbers(4, 3, 5) * 2 + 1, numbers(3, seed=1), numbers(3, seed=2), numbers(3, seed=3) ** 2
+    wide = x.astype("f8")
+    of_batch = wide.mean((0, 2)), wide.var((0, 2))
+    y = (wide - of_batch[0][:, None]) / np.sqrt(of_batch[1][:, None] + 1e-5) * w[:, None] + mean[:, None]
+    running = [0.75 * old + 0.25 * new for old, new in zip((mean, variance), of_batch)]
+    nodes = [N("BatchNormalization", "x,w,m,m,v", "y,mean,variance,saved_mean,saved_variance", momentum=0.75)]
+    names = ("y", "mean", "variance", "saved_mean", "saved_variance")
+    return nodes, {"x": x}, {"w": w, "m": mean, "v": variance}, dict(zip(names, (y, *running, *of_batch))), {"opset": 9}
+
+
 # ===----------------------------------------------------------------------=== #
 # Positions, boxes and indices
 # ===----------------------------------------------------------------------=== #
