@@ -199,10 +199,6 @@ static LogicalResult convertEinsum(NodeImport &n) {
   };
   if (terms.size() != values.size())
     return malformed();
-  if (!n.isFloat(values.front()))
-    return n.error() << "operands are " << values.front().getType()
-                     << "; only floats are supported";
-
   SmallVector<Operand> operands;
   int64_t ellipsisRank = 0;
   for (auto [term, value] : llvm::zip_equal(terms, values)) {

@@ -2,11 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 16-bit products are accumulated in f32 and narrowed afterwards.
+// 16-bit products are accumulated in f32 and narrowed afterwards; products of
+// integers wrap.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Matmul.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
@@ -36,15 +39,7 @@ static LogicalResult convertMatMul(NodeImport &n) {
   Type type = n.element(lhs);
   if (n.failed())
     return failure();
-  if (n.isFloat(lhs))
-    return n.result(n.narrow(matmulAnyRank(n, lhs, rhs), type));
-  // Integers of 32 bits and fewer are exact in f64 up to sums of 2^53.
-  if (type.getIntOrFloatBitWidth() > 32)
-    return n.error() << "operands are " << lhs.getType()
-                     << "; 64-bit integers are not supported";
-  Type wide = n.builder.getF64Type();
-  Value product = matmulAnyRank(n, n.cast(lhs, wide), n.cast(rhs, wide));
-  return n.result(n.cast(n.cast(product, n.builder.getI64Type()), type));
+  return n.result(n.narrow(matmulAnyRank(n, lhs, rhs), type));
 }
 
 static LogicalResult convertGemm(NodeImport &n) {
@@ -57,9 +52,10 @@ static LogicalResult convertGemm(NodeImport &n) {
   if (n.rank(a) != 2 || n.rank(b) != 2)
     return n.error() << "operands are " << a.getType() << " and " << b.getType()
                      << ", expected matrices";
-  if (!n.isFloat(a))
-    return n.error() << "operands are " << a.getType()
-                     << "; integers are not supported";
+  if (!n.isFloat(a) && (alpha != std::trunc(alpha) || beta != std::trunc(beta)))
+    return n.error() << "alpha is " << alpha << " and beta " << beta
+                     << " for operands of " << n.element(a)
+                     << "; factors of integers must be whole numbers";
   Type type = n.element(a);
   Value y = n.matmulWide(a, b, transA, transB);
   Type wide = n.element(y);

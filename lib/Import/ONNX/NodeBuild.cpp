@@ -278,8 +278,39 @@ Value NodeImport::reduceNamed(StringRef name, Value value, Ints axes,
   return narrow(widened(name, value, attributes), original);
 }
 
+/// A product of integer matrices, which GEMM kernels do not have, as sums of
+/// elementwise products: modulo 2^width, as in ONNX Runtime.
+static Value integerProduct(NodeImport &n, Value lhs, Value rhs) {
+  SmallVector<int64_t> lhsShape(n.shape(lhs)), rhsShape(n.shape(rhs));
+  if (lhsShape.size() < 2 || rhsShape.size() < 2 ||
+      lhsShape.back() != *(rhsShape.end() - 2)) {
+    n.error() << "operands " << lhs.getType() << " and " << rhs.getType()
+              << " are no factors of a matrix product";
+    return nullptr;
+  }
+  lhsShape.push_back(1);
+  rhsShape.insert(rhsShape.end() - 2, 1);
+  Value products =
+      n.op<MulOp>({n.reshape(lhs, lhsShape), n.reshape(rhs, rhsShape)});
+  return n.reduce<ReduceSumOp>(products, n.rank(products) - 2,
+                               /*keepDims=*/false);
+}
+
+static Value transposeMatrices(NodeImport &n, Value value) {
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq(n.rank(value)));
+  if (order.size() >= 2)
+    std::swap(order.back(), *(order.end() - 2));
+  return n.transpose(value, order);
+}
+
 Value NodeImport::matmulWide(Value lhs, Value rhs, bool transposeLhs,
                              bool transposeRhs) {
+  if (hasFailed)
+    return nullptr;
+  if (!isFloat(lhs) && !isFloat(rhs))
+    return integerProduct(*this,
+                          transposeLhs ? transposeMatrices(*this, lhs) : lhs,
+                          transposeRhs ? transposeMatrices(*this, rhs) : rhs);
   SmallVector<NamedAttribute> attributes;
   if (transposeLhs)
     attributes.push_back(unit("transpose_lhs"));

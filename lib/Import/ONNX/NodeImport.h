@@ -184,7 +184,8 @@ public:
   }
   mlir::Value reduceNamed(llvm::StringRef name, mlir::Value value, Ints axes,
                           bool keepDims);
-  /// Product of matrices; 16-bit operands give their f32 accumulators.
+  /// Product of matrices; 16-bit operands give their f32 accumulators, integers
+  /// their sums modulo 2^width.
   mlir::Value matmulWide(mlir::Value lhs, mlir::Value rhs,
                          bool transposeLhs = false, bool transposeRhs = false);
   /// The type that a contraction of `element` accumulates in.

@@ -46,6 +46,10 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
   double epsilon = n.floatAttr("epsilon", kDefaultEpsilon);
   double momentum = n.floatAttr("momentum", double(0.9f));
   bool training = n.flag("training_mode");
+  // Before opset 14 a node with more than one output trains.
+  bool isOldForm = n.version < 14;
+  if (isOldForm)
+    training = n.wants(1) || n.wants(2) || n.wants(3) || n.wants(4);
   if (n.failed())
     return failure();
   if (n.rank(x) < 2)
@@ -72,6 +76,10 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
     };
     n.set(1, n.cast(running(wideMean, batchMean), n.element(mean)));
     n.set(2, n.cast(running(wideVar, batchVar), n.element(var)));
+    if (isOldForm) {
+      n.set(3, n.cast(batchMean, n.element(mean)));
+      n.set(4, n.cast(batchVar, n.element(var)));
+    }
     wideMean = batchMean;
     wideVar = batchVar;
   }

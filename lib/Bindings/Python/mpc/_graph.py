@@ -6,6 +6,7 @@ Sizes are those of a call: a graph with symbolic ones is propagated anew for eac
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ._aten import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
+from ._aten import ELEMENT, EMPTY, TABLE, Builder, Memory, Type, Unsupported, Value, dense_order
 from ._function import release_at_exit
 
 HOST = torch.device("cpu")
@@ -77,8 +78,9 @@ def _uses(node: Node, count: int) -> list[bool]:
     return used
 
 
-def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) -> Any:
-    """Writes one node: `value` is its result as a fake tensor, `read` gives what others became."""
+def lower_node(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[[Node], Any]) -> Any:
+    """Writes one node: `fake` gives the results of nodes as fake tensors, `read` what others became."""
+    value = fake(node)
     if node.target is operator.getitem:
         if isinstance(value, torch.Tensor) and value.dtype not in ELEMENT:
             raise Unsupported(f"tensors of {value.dtype}")
@@ -93,6 +95,7 @@ def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) 
     layer = layer_of(node)
     b.layer = f' {{mpc.layer = "{layer}"}}' if layer else ""
     b.place = f' loc("{node.name}")'
+    b.memory = lambda: _memory(b, node.args[0], fake, read)
 
     def convert(argument: Any) -> Any:
         if isinstance(argument, Node):
@@ -136,7 +139,7 @@ def why_not(node: Node, device: torch.device = HOST) -> str | None:
         return _stand_in(value, place)
 
     try:
-        lower_node(Builder(device), node, node.meta.get("val"), read)
+        lower_node(Builder(device), node, lambda other: other.meta.get("val"), read)
     except Unsupported as reason:
         return str(reason)
     return None
@@ -213,25 +216,53 @@ class Result:
 @dataclass
 class Text:
     """A graph as text: which arguments it reads, with their dimensions as they lie in memory where that
-    is not row-major, which constants follow, what its results are."""
+    is not row-major, which constants follow, what its results are, and which offsets in their storage
+    arguments have, by index, where the text depends on them: no guard of the framework checks these."""
     text: str
     arguments: list[tuple[int, list[int] | None]]
     constants: list[torch.Tensor]
     results: list[Result]
     outputs: int
+    starts: dict[int, int]
 
 
 def _memory_order(value: torch.Tensor) -> list[int] | None:
     """Dimensions as they lie in memory, where that is dense and not row-major."""
     if value.is_contiguous() or 0 in value.shape:
         return None
-    order = sorted(range(value.dim()), key=lambda i: (-value.stride(i), value.shape[i] == 1, i))
-    wanted = 1
-    for i in reversed(order):
-        if value.shape[i] != 1 and value.stride(i) != wanted:
-            return None
-        wanted *= value.shape[i]
-    return order
+    return dense_order(value.shape, value.stride())
+
+
+def base_of(node: Node, fake: Callable[[Node], Any]) -> Node:
+    """What a node is a view of, in the end: results that share memory go on sharing it."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
+        source = node.args[0]
+        if node.target is operator.getitem and source.args and isinstance(source.args[0], Node):
+            source = source.args[0]
+        if not _same_memory(fake(node), fake(source)):
+            break
+        node = source
+    return node
+
+
+def _memory(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[[Node], Any]) -> Memory:
+    """The storage of a node's tensor, of which the elements of its base are known."""
+    base = base_of(node, fake)
+    value, whole, made = fake(node), fake(base), read(base)
+    if not isinstance(value, torch.Tensor) or not isinstance(made, Value) or EMPTY in (made.name, read(node).name):
+        raise Unsupported("the storage of a tensor without elements")
+    strides = [size_of(stride) for stride in whole.stride()]
+    for axis, stride in enumerate(strides):
+        if stride == 0:  # Of an expanded tensor one element lies in memory.
+            made = b.slice_axis(made, axis, 0, 1)
+    order = dense_order(made.shape, strides)
+    if order is None:
+        raise Unsupported("the storage of a tensor with gaps between its elements")
+    made = b.transpose(made, order)
+    start, offset = size_of(whole.storage_offset()), size_of(value.storage_offset())
+    if base.op == "placeholder":
+        b.starts[base] = start
+    return Memory(b.reshape(made, (math.prod(made.shape),)), start, tuple(size_of(s) for s in value.stride()), offset)
 
 
 def _in_memory(tensor: torch.Tensor, order: list[int] | None) -> torch.Tensor:
@@ -273,7 +304,7 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
         if node.op == "call_function":
             value = values[node]
             plain = not isinstance(value, (torch.Tensor, tuple, list))
-            env[node] = value if plain else lower_node(b, node, value, env.__getitem__)
+            env[node] = value if plain else lower_node(b, node, values.get, env.__getitem__)
     b.place = b.layer = ""
     returned: list[Value] = []
     results = [_result(b, part, values, env, places, returned) for part in _outputs(module)]
@@ -283,7 +314,7 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
     text = "\n".join([f"func.func @main({', '.join(signature)}) -> ({types}) {{", *b.lines,
                       f"  return {', '.join(v.name for v in returned)} : {', '.join(str(v.type) for v in returned)}",
                       "}", ""])
-    return Text(text, arguments, constants, results, len(returned))
+    return Text(text, arguments, constants, results, len(returned), {places[n]: start for n, start in b.starts.items()})
 
 
 def _outputs(module: GraphModule) -> Sequence[Any]:
@@ -295,18 +326,6 @@ def _same_memory(first: Any, second: Any) -> bool:
     if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
         return False
     return StorageWeakRef(first.untyped_storage()) == StorageWeakRef(second.untyped_storage())
-
-
-def _base(node: Node, values: dict[Node, Any]) -> Node:
-    """What a node is a view of, in the end: results that share memory go on sharing it."""
-    while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
-        source = node.args[0]
-        if node.target is operator.getitem and source.args and isinstance(source.args[0], Node):
-            source = source.args[0]
-        if not _same_memory(values[node], values.get(source)):
-            break
-        node = source
-    return node
 
 
 def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any], places: dict[Node, int],
@@ -321,7 +340,7 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
     made = env[part]
     if not isinstance(made, Value):
         return Result("value", value=made)
-    base = _base(part, values)
+    base = base_of(part, values.get)
     whole = values[base]
     view = Result("output", size=tuple(value.shape))
     if base is not part:
@@ -396,7 +415,17 @@ class Graph:
         except Unsupported as reason:
             self._tell(str(reason))
             return lambda given: list(module(*given))
-        return _runner(text, self._compiler(text.text) if text.outputs else None)
+        run = _runner(text, self._compiler(text.text) if text.outputs else None)
+        if not text.starts:
+            return run
+        starts = list(text.starts.items())
+
+        def checked(given: Sequence[Any]) -> list[Any]:
+            if all(given[i].storage_offset() == start for i, start in starts):
+                return run(given)
+            return list(module(*given))
+
+        return checked
 
 
 def _runner(text: Text, function: Callable[..., Any] | None) -> Callable[[Sequence[Any]], list[Any]]:

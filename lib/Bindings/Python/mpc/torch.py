@@ -22,11 +22,12 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.utils._pytree import tree_leaves, tree_map
 
 from . import _function
 from ._aten import TABLE
 from ._errors import ModelWarning
-from ._graph import HOST, Graph, is_symbolic, layer_of, why_not
+from ._graph import HOST, Graph, base_of, is_symbolic, layer_of, why_not
 from ._policy import as_policy
 
 _aten = torch.ops.aten
@@ -44,10 +45,65 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions to core ATen, without those of ops that mpc has as such."""
     from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
-    more = get_decompositions([_aten.grid_sampler_2d, _aten.native_batch_norm, _aten.std_mean, _aten.addmv,
+    more = get_decompositions([_aten.grid_sampler_2d, _aten.native_batch_norm, _aten.std_mean,
                                _aten.cudnn_batch_norm, _aten.cudnn_batch_norm_backward])
-    return {op: rule for op, rule in (_core_aten_decompositions_post_autograd() | more).items()
-            if op not in TABLE and op not in _DRAWS}
+    return _foreach_rules() | {op: _in_float32(rule) if _is_elementwise(op) else rule
+                               for op, rule in (_core_aten_decompositions_post_autograd() | more).items()
+                               if op not in TABLE and op not in _DRAWS}
+
+
+def _is_elementwise(op: Any) -> bool:
+    # What PyTorch's decomposition of index_add makes of alpha is elementwise.
+    return isinstance(op, torch._ops.OpOverload) and (torch.Tag.pointwise in op.tags or op is _aten.index_add.default)
+
+
+def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition that computes in float32 what it is given in 16 bits and rounds the result, as eager
+    mode's kernels of elementwise ops do; PyTorch's own rounds, in some ops, every number and step."""
+    from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+
+    def cast(value: Any, wanted: Callable[[torch.Tensor], bool], dtype: torch.dtype) -> Any:
+        return tree_map(lambda v: v.to(dtype) if isinstance(v, torch.Tensor) and wanted(v) else v, value)
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        tensors = [leaf for leaf in tree_leaves((arguments, named)) if isinstance(leaf, torch.Tensor)]
+        kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
+        compute, result = elementwise_dtypes(*tensors, type_promotion_kind=kind)
+        if compute is result:
+            return rule(*arguments, **named)
+        arguments, named = cast((arguments, named), torch.is_floating_point, compute)
+        return cast(rule(*arguments, **named), lambda made: made.dtype is compute, result)
+
+    return run
+
+
+def _foreach_rules() -> dict[Any, Callable[..., Any]]:
+    """Ops on lists of tensors as the elementwise op on each."""
+    rules = {}
+    for name in torch._C._dispatch_get_all_op_names():
+        packet, _, overload = name.removeprefix("aten::_foreach_").partition(".")
+        # The number that these two scale by is named.
+        scaled = packet in ("addcmul", "addcdiv")
+        one = packet if "Scalar" not in overload else {"maximum": "clamp_min", "minimum": "clamp_max"}.get(packet, packet)
+        if not name.startswith("aten::_foreach_") or (scaled and overload == "Tensor") or not hasattr(_aten, one):
+            continue
+        op = getattr(getattr(_aten, f"_foreach_{packet}"), overload or "default")
+        each = getattr(_aten, one)
+        if not op._schema.is_mutable and any(_is_elementwise(getattr(each, form)) for form in each.overloads()):
+            rules[op] = functools.partial(_for_each, each, scaled)
+    return rules
+
+
+def _for_each(op: Any, scaled: bool, *arguments: Any, **named: Any) -> list[torch.Tensor]:
+    if scaled and len(arguments) == 4:
+        named["value"], arguments = arguments[3], arguments[:3]
+    count = next(len(a) for a in arguments if isinstance(a, (list, tuple)))
+
+    def part(value: Any, i: int) -> Any:
+        return value[i] if isinstance(value, (list, tuple)) else value
+
+    return [op(*(part(a, i) for a in arguments), **{key: part(a, i) for key, a in named.items()})
+            for i in range(count)]
 
 
 # ===----------------------------------------------------------------------=== #
@@ -217,6 +273,10 @@ def _draw_first(module: GraphModule) -> list[_Draw]:
     return [draw for draw, _ in draws]
 
 
+# Ops whose result depends on how their operand lies in memory.
+_OF_STORAGE = (_aten.as_strided.default, _aten.as_strided_scatter.default, _aten.as_strided_copy.default)
+
+
 class _Support(OperatorSupportBase):
     """Which nodes mpc lowers, and why it does not the others."""
 
@@ -225,6 +285,12 @@ class _Support(OperatorSupportBase):
         for node in graph.nodes:
             if node.op == "call_function" and (reason := why_not(node, device)) is not None:
                 self.reasons[node] = reason
+        for node in list(self.reasons):
+            # Eager mode reads a storage as eager mode lays it out.
+            if node.target in _OF_STORAGE:
+                base = base_of(node.args[0], lambda other: other.meta.get("val"))
+                if base.op == "call_function":
+                    self.reasons.setdefault(base, "")
         for node in reversed(graph.nodes):
             # What only feeds eager ops and reads nothing would cut the graph in two.
             if node.op == "call_function" and node not in self.reasons and not node.all_input_nodes and node.users \

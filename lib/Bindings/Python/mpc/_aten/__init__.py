@@ -2,7 +2,8 @@
 """What PyTorch's ATen ops are in the mpc dialect: a table from ops to functions that write text."""
 
 from . import contractions, creation, elementwise, indexing, movement, norms, recurrent, reductions, windows
-from .builder import ELEMENT, EMPTY, TABLE, Builder, Type, Unsupported, Value
+from .builder import ELEMENT, EMPTY, TABLE, Builder, Memory, Type, Unsupported, Value, dense_order
 
-__all__ = ["ELEMENT", "EMPTY", "TABLE", "Builder", "Type", "Unsupported", "Value", "contractions", "creation",
-           "elementwise", "indexing", "movement", "norms", "recurrent", "reductions", "windows"]
+__all__ = ["ELEMENT", "EMPTY", "TABLE", "Builder", "Memory", "Type", "Unsupported", "Value", "contractions",
+           "creation", "dense_order", "elementwise", "indexing", "movement", "norms", "recurrent", "reductions",
+           "windows"]

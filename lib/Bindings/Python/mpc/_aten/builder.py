@@ -59,6 +59,25 @@ class Value:
         return is_float(self.type.element)
 
 
+@dataclass(frozen=True)
+class Memory:
+    """The storage of a tensor: elements `start`, `start` + 1, ... of it as a value of rank 1, and the
+    tensor's strides and offset in it, in elements."""
+    value: Value
+    start: int
+    strides: tuple[int, ...]
+    offset: int
+
+    def first(self, shape: Sequence[int], strides: Sequence[int], offset: int | None) -> int:
+        """Index into `value` of the first element of a view, which must lie inside of it."""
+        first = (self.offset if offset is None else offset) - self.start
+        last = first + sum((extent - 1) * stride for extent, stride in zip(shape, strides))
+        if first < 0 or last >= self.value.shape[0]:
+            raise Unsupported(f"elements {first + self.start} to {last + self.start} of a storage of which only "
+                              f"{self.start} to {self.start + self.value.shape[0] - 1} are known")
+        return first
+
+
 Operand = Any  # A Value or a number of Python.
 Lowering = Callable[..., Any]
 TABLE: dict[Any, Lowering] = {}
@@ -94,6 +113,12 @@ def wide(element: str) -> str:
     return "f32" if is_narrow(element) else element
 
 
+def holds(element: str, value: float | int | bool) -> bool:
+    """Whether the element type, where it is one of 16 bits, has this number."""
+    dtype = {"f16": torch.float16, "bf16": torch.bfloat16}.get(element)
+    return dtype is None or math.isnan(value) or float(torch.tensor(value, dtype=torch.float64).to(dtype)) == value
+
+
 def number(value: float | int | bool, element: str) -> str:
     """A literal of the element type."""
     if element == "i1":
@@ -113,6 +138,17 @@ def f64(value: float) -> str:
     return number(value, "f64")
 
 
+def dense_order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
+    """Dimensions as they lie in memory, outermost first; None where elements share memory or leave gaps."""
+    order = sorted(range(len(shape)), key=lambda i: (-strides[i], shape[i] == 1, i))
+    wanted = 1
+    for i in reversed(order):
+        if shape[i] != 1 and strides[i] != wanted:
+            return None
+        wanted *= shape[i]
+    return order
+
+
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     return tuple(torch.broadcast_shapes(*shapes))
 
@@ -127,6 +163,8 @@ class Builder:
         self.used: list[bool] = []
         self.place = ""
         self.layer = ""
+        self.memory: Callable[[], Memory]  # Storage of the first operand.
+        self.starts: dict[Any, int] = {}  # Offsets that arguments have in their storage, where text depends on them.
         self._count = 0
         self._constants: dict[tuple[Any, ...], Value] = {}
 
@@ -212,6 +250,11 @@ class Builder:
             return x
         return self.emit("cast", [x], [Type(x.shape, element)], "to", "pinned" if pinned else "")[0]
 
+    def rounded(self, x: Value) -> Value:
+        """A result that was computed in a wider type, rounded to the op's: eager mode rounds there too,
+        and other ops see it, equal numbers as equal."""
+        return self.cast(x, self.results[0].element, pinned=True)
+
     def to_bool(self, x: Value) -> Value:
         return x if x.element == "i1" else self.compare("ne", x, self.scalar(0, x.element))
 
@@ -288,14 +331,21 @@ class Builder:
         shape = x.shape[:axis] + indices.shape + x.shape[axis + 1:]
         return self.emit("gather", [x, indices], [Type(shape, x.element)], after=f"axis({axis})")[0]
 
-    def strided(self, x: Value, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Value:
-        """`as_strided` of the elements of x in row-major order."""
-        flat = self.reshape(x, (math.prod(x.shape),))
+    def places(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Value:
+        """Index of each element of a view with these strides."""
         place = self.scalar(offset, "i64")
         for axis, (extent, stride) in enumerate(zip(shape, strides)):
             line = self.reshape(self.iota((extent,), 0), [extent if i == axis else 1 for i in range(len(shape))])
             place = self.add(place, self.mul(line, self.scalar(stride, "i64")))
-        return self.gather(flat, self.broadcast(place, shape), 0)
+        return self.broadcast(place, shape)
+
+    def strided(self, x: Value, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Value:
+        """`as_strided` of the elements of x in row-major order."""
+        flat, order = self.reshape(x, (math.prod(x.shape),)), dense_order(shape, strides)
+        if order is None:
+            return self.gather(flat, self.places(shape, strides, offset), 0)
+        part = self.reshape(self.slice(flat, [offset], [math.prod(shape)]), [shape[i] for i in order])
+        return self.transpose(part, [order.index(i) for i in range(len(order))])
 
 
 def axis_of(dim: int, rank: int) -> int:

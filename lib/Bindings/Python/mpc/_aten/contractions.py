@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from .builder import Builder, Operand, Type, Unsupported, Value, f64, is_narrow, lowers
+from .builder import Builder, Operand, Type, Unsupported, Value, f64, is_narrow, lowers, wide
 
 # ===----------------------------------------------------------------------=== #
 # Products
@@ -17,11 +17,12 @@ def accumulate(element: str) -> str:
     return "accumulate(f32)" if is_narrow(element) else ""
 
 
-def product(b: Builder, x: Value, y: Value) -> Value:
+def product(b: Builder, x: Value, y: Value, element: str | None = None) -> Value:
+    """The product of matrices, of the operands' element type or of the wider one that its sums have."""
     if not x.is_float:
         return _integer_product(b, x, y)
-    shape = x.shape[:-1] + y.shape[-1:]
-    return b.emit("matmul", [x, y], [Type(shape, x.element)], after=accumulate(x.element))[0]
+    kind = Type(x.shape[:-1] + y.shape[-1:], element or x.element)
+    return b.emit("matmul", [x, y], [kind], after=accumulate(kind.element))[0]
 
 
 def _integer_product(b: Builder, x: Value, y: Value) -> Value:
@@ -38,14 +39,41 @@ def matmul(b: Builder, x: Value, y: Value) -> Value:
     return product(b, x, y)
 
 
-@lowers("addmm", "baddbmm")
-def addmm(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
-    result = product(b, x, y)
+def _sum(b: Builder, bias: Value, result: Value, beta: float, alpha: float) -> Value:
+    """`beta * bias + alpha * result`, computed in the type of `result` and rounded once."""
     if alpha != 1:
         result = b.mul(result, b.scalar(alpha, result.element))
-    if beta == 0:
-        return result
-    return b.add(result, bias if beta == 1 else b.mul(bias, b.scalar(beta, bias.element)))
+    if beta != 0:
+        bias = b.cast(bias, result.element)
+        result = b.add(result, bias if beta == 1 else b.mul(bias, b.scalar(beta, bias.element)))
+    return b.rounded(result)
+
+
+@lowers("addmm", "baddbmm")
+def addmm(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    return _sum(b, bias, product(b, x, y, wide(x.element)), beta, alpha)
+
+
+@lowers("addbmm")
+def addbmm(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    # The sum over the batch belongs to the sum of each product.
+    rows = b.reshape(b.transpose(x, [1, 0, 2]), (x.shape[1], x.shape[0] * x.shape[2]))
+    columns = b.reshape(y, (y.shape[0] * y.shape[1], y.shape[2]))
+    return addmm(b, bias, rows, columns, beta=beta, alpha=alpha)
+
+
+@lowers("addmv")
+def addmv(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    result = product(b, x, b.reshape(y, y.shape + (1,)), wide(x.element))
+    return _sum(b, bias, b.reshape(result, x.shape[:1]), beta, alpha)
+
+
+@lowers("addr")
+def addr(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
+    if b.results[0].element == "i1":
+        raise Unsupported("a product of booleans")
+    x, y = (b.cast(v, wide(b.results[0].element)) for v in (x, y))
+    return _sum(b, bias, b.mul(b.reshape(x, x.shape + (1,)), y), beta, alpha)
 
 
 @lowers("mv")
@@ -123,14 +151,14 @@ def attention(b: Builder, query: Value, key: Value, value: Value, dropout: float
 
 def _log_sum(b: Builder, query: Value, key: Value, causal: bool, masks: list[Value], scale: float | None) -> Value:
     """What a backward pass in eager mode wants of each row of scores."""
-    wide = "f64" if query.element == "f64" else "f32"
-    query, key = b.cast(query, wide), b.cast(key, wide)
+    work = wide(query.element)
+    query, key = b.cast(query, work), b.cast(key, work)
     factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
     order = list(range(key.rank - 2)) + [key.rank - 1, key.rank - 2]
-    scores = b.mul(product(b, query, b.transpose(key, order)), b.scalar(factor, wide))
-    lowest = b.scalar(-math.inf, wide)
+    scores = b.mul(product(b, query, b.transpose(key, order)), b.scalar(factor, work))
+    lowest = b.scalar(-math.inf, work)
     for mask in masks:
-        scores = (b.select(mask, scores, lowest) if mask.element == "i1" else b.add(scores, b.cast(mask, wide)))
+        scores = (b.select(mask, scores, lowest) if mask.element == "i1" else b.add(scores, b.cast(mask, work)))
     if causal:
         scores = b.select(_lower_triangle(b, scores.shape[-2:]), scores, lowest)
     axis = scores.rank - 1

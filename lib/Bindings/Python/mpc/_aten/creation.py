@@ -29,7 +29,7 @@ def fill_tensor(b: Builder, x: Value, value: Value) -> Value:
     return b.broadcast(b.cast(value, x.element), x.shape)
 
 
-@lowers("scalar_tensor")
+@lowers("scalar_tensor", "prims::scalar_tensor")
 def scalar_tensor(b: Builder, value: float, **_: Any) -> Value:
     return b.scalar(value, b.results[0].element)
 

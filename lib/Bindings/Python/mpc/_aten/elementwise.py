@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .builder import ELEMENT, Builder, Operand, Type, Unsupported, Value, f64, is_float, lowers, wide
+from .builder import ELEMENT, Builder, Operand, Type, Unsupported, Value, f64, holds, is_float, lowers, wide
 
 # ===----------------------------------------------------------------------=== #
 # Unary
@@ -110,21 +110,24 @@ def leaky_relu(b: Builder, x: Value, slope: float = 0.01) -> Value:
 
 @lowers("elu")
 def elu(b: Builder, x: Value, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Value:
+    if input_scale == 1.0 and scale == 1.0:
+        return b.unary("elu", x, f"alpha({f64(alpha)})")
+    x = b.cast(x, wide(x.element))
     if input_scale == 1.0:
         result = b.unary("elu", x, f"alpha({f64(alpha)})")
-        return result if scale == 1.0 else b.mul(result, b.scalar(scale, x.element))
-    element, x = x.element, b.cast(x, wide(x.element))
-    low = b.mul(b.unary("expm1", b.mul(x, b.scalar(input_scale, x.element))), b.scalar(alpha, x.element))
-    result = b.select(b.compare("gt", x, b.scalar(0, x.element)), x, low)
-    return b.cast(b.mul(result, b.scalar(scale, x.element)), element)
+    else:
+        low = b.mul(b.unary("expm1", b.mul(x, b.scalar(input_scale, x.element))), b.scalar(alpha, x.element))
+        result = b.select(b.compare("gt", x, b.scalar(0, x.element)), x, low)
+    return b.rounded(b.mul(result, b.scalar(scale, x.element)))
 
 
 @lowers("softplus")
 def softplus(b: Builder, x: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
+    x = b.cast(x, wide(x.element))
     scaled = x if beta == 1 else b.mul(x, b.scalar(beta, x.element))
     soft = b.unary("softplus", scaled)
-    soft = soft if beta == 1 else b.mul(soft, b.scalar(1 / beta, x.element))
-    return b.select(b.compare("gt", scaled, b.scalar(threshold, x.element)), x, soft)
+    soft = soft if beta == 1 else b.div(soft, b.scalar(beta, x.element))
+    return b.rounded(b.select(b.compare("gt", scaled, b.scalar(threshold, x.element)), x, soft))
 
 
 @lowers("clamp", "clamp.Tensor")
@@ -161,6 +164,16 @@ def _both(b: Builder, x: Operand, y: Operand, element: str | None = None) -> tup
     return b.operand(x, element), b.operand(y, element)
 
 
+# Of 16-bit tensors eager mode computes in float32 and rounds the result. It rounds numbers too, but not
+# those that `mul` and `div` have as second operands, nor the factors inside of an op.
+
+
+def _scaled(b: Builder, text: str, x: Operand, y: Operand) -> Value:
+    element = b.results[0].element
+    exact = y.rank or y.element == element if isinstance(y, Value) else holds(element, y)
+    return b.rounded(b.binary(text, *_both(b, x, y, element if exact else wide(element))))
+
+
 @lowers("add.Tensor", "add.Scalar")
 def add(b: Builder, x: Operand, y: Operand, alpha: float = 1) -> Value:
     return _sum(b, "add", x, y, alpha)
@@ -173,30 +186,30 @@ def sub(b: Builder, x: Operand, y: Operand, alpha: float = 1) -> Value:
 
 @lowers("rsub.Tensor", "rsub.Scalar")
 def rsub(b: Builder, x: Operand, y: Operand, alpha: float = 1) -> Value:
-    return _sum(b, "sub", y, b.mul(*_both(b, x, alpha)) if alpha != 1 else x, 1)
+    return _sum(b, "sub", y, x, alpha)
 
 
 def _sum(b: Builder, text: str, x: Operand, y: Operand, alpha: float) -> Value:
-    x, y = _both(b, x, y)
+    """x and alpha times y."""
+    element = b.results[0].element
+    x, y = _both(b, x, y, element if alpha == 1 else wide(element))
     if alpha != 1:
         y = b.mul(y, b.scalar(alpha, y.element))
-    return b.binary("or", x, y) if x.element == "i1" else b.binary(text, x, y)
+    return b.binary("or", x, y) if element == "i1" else b.rounded(b.binary(text, x, y))
 
 
 @lowers("mul.Tensor", "mul.Scalar")
 def mul(b: Builder, x: Operand, y: Operand) -> Value:
-    x, y = _both(b, x, y)
-    return b.binary("and", x, y) if x.element == "i1" else b.mul(x, y)
+    return _scaled(b, "and" if b.results[0].element == "i1" else "mul", x, y)
 
 
 @lowers("div.Tensor", "div.Scalar", "div.Tensor_mode", "div.Scalar_mode", "true_divide.Tensor")
 def div(b: Builder, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> Value:
-    x, y = _both(b, x, y)
     if rounding_mode is None:
-        return b.div(x, y)
-    if rounding_mode == "trunc":
-        return trunc(b, b.div(x, y))
-    return _floor_divide(b, x, y)
+        return _scaled(b, "div", x, y)
+    # Rounded to 16 bits first, a quotient may reach the next whole number.
+    x, y = _both(b, x, y, wide(b.results[0].element))
+    return b.rounded(trunc(b, b.div(x, y)) if rounding_mode == "trunc" else _floor_divide(b, x, y))
 
 
 def _floor_divide(b: Builder, x: Value, y: Value) -> Value:
@@ -233,12 +246,13 @@ def remainder(b: Builder, x: Operand, y: Operand) -> Value:
 def power(b: Builder, x: Operand, y: Operand) -> Value:
     element = b.results[0].element
     if isinstance(x, Value) and not isinstance(y, Value):
-        x = b.cast(x, element)
+        # Eager mode multiplies bfloat16 step by step.
+        x = b.cast(x, "f32" if element == "f16" and y == 3 else element)
         if y in (1, 2, 3):
             result = x
             for _ in range(int(y) - 1):
                 result = b.mul(result, x)
-            return result
+            return b.rounded(result)
         if is_float(element) and y in (0.5, -0.5, -1):
             return b.unary({0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}[y], x)
     if element == "i1":

@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .builder import Builder, Unsupported, Value, axis_of, lowers
+from .builder import Builder, Unsupported, Value, axis_of, dense_order, lowers
+from .indexing import scatter_tuples
 
 # ===----------------------------------------------------------------------=== #
 # Shapes
@@ -62,7 +63,21 @@ def flip(b: Builder, x: Value, dims: Sequence[int]) -> Value:
 
 @lowers("as_strided")
 def as_strided(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> Value:
-    return b.strided(x, size, stride, offset or 0)
+    memory = b.memory()
+    return b.strided(memory.value, size, stride, memory.first(size, stride, offset))
+
+
+@lowers("as_strided_scatter")
+def as_strided_scatter(b: Builder, x: Value, source: Value, size: Sequence[int], stride: Sequence[int],
+                       offset: int | None = None) -> Value:
+    # The result's storage is a copy of the operand's: it must be the operand itself, in some order.
+    memory = b.memory()
+    if memory.value.shape != (math.prod(x.shape),) or dense_order(x.shape, memory.strides) is None:
+        raise Unsupported("a storage that its tensor is only a part of")
+    places = b.places(size, stride, memory.first(size, stride, offset))
+    source = b.reshape(b.cast(source, x.element), (math.prod(size),))
+    changed = scatter_tuples(b, memory.value, b.reshape(places, (math.prod(size), 1)), source, False)
+    return b.strided(changed, x.shape, memory.strides, memory.offset - memory.start)
 
 
 @lowers("diagonal")
