@@ -21,19 +21,25 @@ using namespace mpc::training;
 //===----------------------------------------------------------------------===//
 
 void Totals::add(double value, const Buffer &output, const Buffer &labels,
-                 int64_t ignored) {
+                 std::optional<int64_t> ignored) {
+  std::vector<int64_t> wanted;
+  if (output || (ignored && labels && !labels.onDevice()))
+    readElements(labels, 0, labels.size(),
+                 [&](double label) { wanted.push_back(int64_t(label)); });
+  // A mean over no labels is NaN, but tells nothing of the training.
+  if (std::isnan(value) && ignored && !wanted.empty() &&
+      std::ranges::all_of(wanted,
+                          [&](int64_t label) { return label == *ignored; }))
+    return;
   ++batches;
   finite += std::isfinite(value);
   loss += value;
   if (!output)
     return;
   std::span<const float> scores = output.as<float>();
-  std::vector<int64_t> wanted;
-  readElements(labels, 0, labels.size(),
-               [&](double label) { wanted.push_back(int64_t(label)); });
   size_t classes = wanted.empty() ? 0 : scores.size() / wanted.size();
   for (size_t row = 0; classes > 0 && row < wanted.size(); ++row) {
-    if (ignored >= 0 && wanted[row] == ignored)
+    if (ignored && wanted[row] == *ignored)
       continue;
     std::span<const float> line = scores.subspan(row * classes, classes);
     auto best = std::max_element(line.begin(), line.end());
@@ -289,9 +295,8 @@ Status Trainer::Impl::runForward(BoundProgram &program,
     // What a data set has checked is checked again: batches come from anywhere.
     const Buffer &labels = batch.back();
     if (!labels.onDevice() && !isFloat(labels.type().element))
-      if (Status status =
-              training::checkClasses(labels, output.type().shape.back(),
-                                     options.training->loss.ignoreIndex);
+      if (Status status = training::checkClasses(
+              labels, output.type().shape.back(), ignored());
           !status.ok())
         return status;
   }
