@@ -68,7 +68,7 @@ private:
   std::set<std::string> notedTopics;
 };
 
-/// `value`, or the largest double where JSON has no word for it.
+/// `value`, or NaN, which is written as null, where it is not finite.
 double jsonNumber(double value);
 
 /// Columns padded to their widest cell; cells of `rightAligned` columns to the

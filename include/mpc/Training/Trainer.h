@@ -156,10 +156,11 @@ struct FitReport {
   /// Of this call.
   double seconds = 0;
   int64_t samples = 0;
-  /// No loss of an interval was finite, or the loss scale fell through a floor
-  /// that its preset calls an error, and training stopped there; or a parameter
-  /// or state was not finite when it was to be kept. Nothing that is not finite
-  /// is written to a checkpoint.
+  /// A parameter or state was not finite, no loss of 100 updates was, or the
+  /// loss scale fell through a floor that its preset calls an error; training
+  /// stopped there. Looked for every 100 updates, at the ends of epochs, and
+  /// where state is kept, whatever is reported meanwhile. Nothing that is not
+  /// finite is written to a checkpoint.
   bool diverged = false;
   /// The test loss had stopped falling.
   bool stoppedEarly = false;
