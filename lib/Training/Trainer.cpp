@@ -85,9 +85,20 @@ Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
   choices.training->part = part;
   if (batch)
     choices.batch = batch;
+  std::vector<WeightChoice> said;
+  choices.onDiagnostic = [&](const Diagnostic &message) {
+    if (message.severity == Diagnostic::Severity::Remark)
+      if (std::optional<WeightChoice> choice =
+              WeightChoice::parse(message.op, message.text))
+        said.push_back(std::move(*choice));
+    if (options.onDiagnostic)
+      options.onDiagnostic(message);
+  };
   Result<Executable> executable = engine.compile(model, choices);
   if (!executable.ok())
     return executable.status();
+  if (weightChoices.empty())
+    weightChoices = std::move(said);
   Result<BoundProgram> bound =
       BoundProgram::create(*executable, state,
                            /*keeps=*/part != TrainingPart::Evaluate);
@@ -165,6 +176,11 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
     return Status(StatusCode::InvalidArgument, model.name(),
                   "has no input with a batch dimension, no label or no loss to "
                   "train with");
+  if (std::ranges::none_of(
+          program->program().arguments,
+          [](const ProgramValue &value) { return value.role == "parameter"; }))
+    return Status(StatusCode::InvalidArgument, model.name(),
+                  "has no parameter to train; name some by trainable");
   (whole ? impl->first : impl->forward) = std::move(program);
   if (!whole)
     if (Status status = impl->needHalves(); !status.ok())
@@ -213,6 +229,10 @@ Status Trainer::Impl::needHalves() {
 
 std::span<const ProgramValue> Trainer::batchTypes() const {
   return (impl->first ? impl->first : impl->forward)->batchTypes();
+}
+
+std::span<const WeightChoice> Trainer::weightChoices() const {
+  return impl->weightChoices;
 }
 
 const Stream *Trainer::stream() const { return impl->state.stream(); }

@@ -49,6 +49,8 @@ struct Trainer::Impl {
   Engine engine;
   ModelSource model;
   CompileOptions options;
+  /// What the compile of the first program said.
+  std::vector<WeightChoice> weightChoices;
   training::SharedState state;
   training::Ranks ranks;
 

@@ -308,9 +308,10 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   addList(command, "--dropout", flags.dropout,
           "NAME=P: put a dropout behind that op or value");
   addList(command, "--freeze", flags.freeze,
-          "parameter, by name or regular expression, that stays as it is");
+          "weight, by name or regular expression, that stays as it is");
   addList(command, "--trainable", flags.trainable,
-          "parameter, by name or regular expression, that alone is trained");
+          "weight, by name or regular expression, that alone is trained "
+          "(default: what is a parameter of the model, not a buffer)");
   addList(command, "--parameters", flags.parameters,
           "input, by name or regular expression, that is a parameter");
 }

@@ -20,6 +20,7 @@
 #include "mpc/Runtime/Stream.h"
 #include "mpc/Training/Checkpoint.h"
 #include "mpc/Training/Dataset.h"
+#include "mpc/Training/WeightChoice.h"
 
 #include <cstdint>
 #include <functional>
@@ -206,6 +207,11 @@ public:
   std::span<const ProgramValue> batchTypes() const;
   /// Examples in a batch, of several ranks in this rank's part.
   int64_t batch() const;
+
+  /// What is done with each tensor that the model stores and with each input
+  /// that is a parameter, in the order of the model. Lives as long as the
+  /// trainer.
+  std::span<const WeightChoice> weightChoices() const;
 
   /// A batcher that makes batches for step() from `data`.
   Result<Batcher> batcher(const Dataset &data,
