@@ -144,7 +144,7 @@ def mpc_lines(options, policy, seed, model, data, steps, flags):
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}")
-    return [line for line in map(json.loads, done.stdout.splitlines()) if "step" in line]
+    return [line for line in map(json.loads, done.stdout.splitlines()) if "final" not in line]
 
 
 def losses_of(options, system, seed, model, data, flags):

@@ -525,9 +525,6 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
 
   if (writes)
     reportWeightChoices(trainer->weightChoices(), reporter);
-  Json choices = {{"start", true}};
-  addWeightChoices(trainer->weightChoices(), choices);
-  reporter.document(choices);
 
   ProgressLine bar(!arguments.common.quiet && !arguments.common.json);
   std::vector<double> losses;

@@ -85,12 +85,11 @@ assert links <= {"http://www.w3.org/2000/svg"}, links
 data = json.loads(page.parts["data"])
 document, drawing = data["document"], data["drawing"]
 if len(sys.argv) > 2:
-    # The last line: mpc train prints others as they come, which the page has as "progress", behind
-    # a first one whose lists the last one has as well.
+    # The last line: mpc train prints the others as they come, which the page has as "progress".
     lines = pathlib.Path(sys.argv[2]).read_text(encoding="utf-8").strip().split("\n")
     expected = json.loads(lines[-1])
     if data["command"] == "train":
-        expected["progress"] = [json.loads(line) for line in lines[1:-1]]
+        expected["progress"] = [json.loads(line) for line in lines[:-1]]
     assert document == expected, "the page and --json differ"
 explanation = document.get("explanation", document)
 if drawing:

@@ -6,9 +6,7 @@ import sys
 for line in sys.stdin:
     entry = json.loads(line)
     fields = "[" + ", ".join(sorted(entry)) + "]"
-    if entry.get("start"):
-        print("start", len(entry["trained"]), len(entry["frozen"]), fields)
-    elif entry.get("final"):
+    if entry.get("final"):
         print("final", entry["steps"], fields)
     else:
         print(entry["step"], entry["epoch"], entry["loss"] > 0, fields)
