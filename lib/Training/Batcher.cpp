@@ -102,12 +102,11 @@ static Status checkVocabulary(const Dataset &text, int64_t classes) {
                     std::to_string(classes) + ", numbered from 0");
 }
 
-Result<Batcher> Batcher::create(const Dataset &data,
-                                std::vector<std::string> inputNames,
-                                std::vector<TensorType> inputTypes,
-                                TensorType label,
-                                const Normalization &normalization,
-                                int64_t classes, int64_t ignored) {
+Result<Batcher>
+Batcher::create(const Dataset &data, std::vector<std::string> inputNames,
+                std::vector<TensorType> inputTypes, TensorType label,
+                const Normalization &normalization, int64_t classes,
+                std::optional<int64_t> ignored) {
   auto bad = [&](const std::string &where, const std::string &text) {
     return Status(StatusCode::InvalidArgument, where, text);
   };
@@ -141,12 +140,9 @@ Result<Batcher> Batcher::create(const Dataset &data,
       !status.ok())
     return status;
   if (!isFloat(label.element) && classes > 0) {
-    std::optional<int64_t> other;
-    if (ignored != -1)
-      other = ignored;
-    Status status = data.isText()
-                        ? checkVocabulary(data, classes)
-                        : training::checkClasses(data.labels(), classes, other);
+    Status status =
+        data.isText() ? checkVocabulary(data, classes)
+                      : training::checkClasses(data.labels(), classes, ignored);
     if (!status.ok())
       return status;
   }

@@ -52,7 +52,8 @@ Result<BoundProgram *> Trainer::Impl::evaluator(int64_t batch) {
 
 Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
                                           const Normalization &normalization) {
-  // The second has losses by examples: a smaller last batch weighs less.
+  // The second has losses by examples: a smaller last batch weighs less, and
+  // one without a label that counts nothing.
   Totals totals, weighted;
   int64_t usual = batch(), at = 0, number = 0;
   std::vector<int64_t> rows;
@@ -94,8 +95,12 @@ Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
       }
       double mean = std::numeric_limits<double>::quiet_NaN();
       readElements(*value, 0, value->size(), [&](double v) { mean = v; });
+      int64_t before = totals.batches;
       totals.add(mean, output, arrays->back(), impl->ignored());
+      if (totals.batches == before)
+        continue;
       weighted.loss += mean * double(size);
+      weighted.examples += size;
     }
   }
   if (at == 0)
@@ -107,6 +112,6 @@ Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
     if (Status status = impl->ranks.sum(*sums); !status.ok())
       return status;
   TrainingMetrics metrics = totals.metrics();
-  metrics.loss = weighted.loss / double(at);
+  metrics.loss = weighted.loss / double(weighted.examples);
   return metrics;
 }

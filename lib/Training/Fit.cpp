@@ -28,6 +28,10 @@ using Clock = std::chrono::steady_clock;
 static constexpr const char *kPositionKey = "mpc.position";
 static constexpr const char *kSettingsKey = "mpc.settings";
 
+/// Updates between two full checks for divergence. Not the interval of news:
+/// what is reported changes nothing of what is trained.
+static constexpr int64_t kWatchInterval = 100;
+
 static double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -52,6 +56,9 @@ private:
   /// Reads what the device has done into the totals.
   Status look();
   Status tell(bool logged);
+  /// Ends the training where it has diverged. Called behind an update whose
+  /// number alone says so.
+  Status watch();
   Status endEpoch();
   Status checkpoint();
   /// Whether `state`, or that of another rank, holds a NaN or an infinity: the
@@ -79,7 +86,6 @@ private:
   Normalization normalization;
   std::optional<Batcher> batcher;
   std::optional<LossScalePreset> preset;
-  int64_t skippedBefore = 0;
   int64_t accumulate = 1, stepsPerEpoch = 0, totalSteps = 0;
   Position position;
   FitReport report;
@@ -212,6 +218,7 @@ Status Fitting::look() {
   if (Status status = impl.ranks.join(impl.totals); !status.ok())
     return status;
   position.interval.add(impl.totals);
+  position.watched.add(impl.totals);
   impl.totals = {};
   return {};
 }
@@ -258,21 +265,46 @@ Status Fitting::tell(bool logged) {
     options.onProgress(progress);
   if (!logged)
     return {};
-  report.diverged =
-      position.interval.batches > 0 && position.interval.finite == 0;
-  if (scale->skippedSteps > skippedBefore && preset &&
-      preset->endsAt(float(scale->scale))) {
-    report.diverged = true;
-    if (options.onNote)
-      options.onNote("steps are skipped although the loss scale is at its "
-                     "floor; the last gradient that overflowed is " +
-                     scale->overflowed);
-  }
-  skippedBefore = scale->skippedSteps;
   position.epochTotals.add(position.interval);
   position.interval = {};
   intervalStart = Clock::now();
   intervalStep = position.step;
+  return {};
+}
+
+Status Fitting::watch() {
+  if (Status status = look(); !status.ok())
+    return status;
+  auto diverge = [&](const std::string &why) {
+    report.diverged = true;
+    if (options.onNote)
+      options.onNote(why);
+  };
+  Totals &watched = position.watched;
+  bool isFull = position.step % kWatchInterval == 0;
+  if (watched.finite < watched.batches) {
+    // A loss that is not finite may be one batch's, whose update was skipped.
+    Result<Trainer::Impl::OwnState> state = impl.ownState();
+    if (!state.ok())
+      return state.status();
+    if (Result<bool> lost = findDivergence(*state); !lost.ok() || *lost)
+      return lost.status();
+    if (isFull && watched.finite == 0)
+      diverge("no loss of the last " + std::to_string(watched.batches) +
+              " batches is finite");
+  }
+  Result<LossScaleReport> scale = trainer.lossScale();
+  if (!scale.ok())
+    return scale.status();
+  if (scale->skippedSteps > *position.skipped && preset &&
+      preset->endsAt(float(scale->scale)))
+    diverge("steps are skipped although the loss scale is at its floor; the "
+            "last gradient that overflowed is " +
+            scale->overflowed);
+  if (isFull) {
+    position.skipped = scale->skippedSteps;
+    watched = {};
+  }
   return {};
 }
 
@@ -413,6 +445,9 @@ Status Fitting::train() {
       if (Status status = tell(logs); !status.ok())
         return status;
     }
+    if (epochEnds || position.step % kWatchInterval == 0)
+      if (Status status = watch(); !status.ok())
+        return status;
     if (epochEnds)
       if (Status status = endEpoch(); !status.ok())
         return status;
@@ -448,8 +483,12 @@ Result<FitReport> Fitting::run() {
   impl.totals = {};
   start = intervalStart = Clock::now();
   startStep = intervalStep = position.step;
-  if (Result<LossScaleReport> scale = trainer.lossScale(); scale.ok())
-    skippedBefore = scale->skippedSteps;
+  if (!position.skipped) {
+    Result<LossScaleReport> scale = trainer.lossScale();
+    if (!scale.ok())
+      return scale.status();
+    position.skipped = scale->skippedSteps;
+  }
   if (Status status = train(); !status.ok())
     return status;
   if (Status status = look(); !status.ok())

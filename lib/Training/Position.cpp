@@ -77,6 +77,8 @@ std::string training::encodePosition(const Position &position) {
                        {"step_in_epoch", position.stepInEpoch},
                        {"interval", toJson(position.interval)},
                        {"epoch_totals", toJson(position.epochTotals)},
+                       {"watched", toJson(position.watched)},
+                       {"skipped", position.skipped.value_or(0)},
                        {"epochs", epochs},
                        {"best_test_loss", position.bestTestLoss},
                        {"epochs_without_best", position.epochsWithoutBest}});
@@ -92,6 +94,9 @@ bool training::decodePosition(const std::string &text, int64_t step,
   position.stepInEpoch = countOf(object, "step_in_epoch");
   position.interval = totalsOf(object.value("interval", Json()));
   position.epochTotals = totalsOf(object.value("epoch_totals", Json()));
+  position.watched = totalsOf(object.value("watched", Json()));
+  if (object.contains("skipped"))
+    position.skipped = countOf(object, "skipped");
   position.epochsWithoutBest = countOf(object, "epochs_without_best");
   if (double best = numberOf(object.value("best_test_loss", Json()));
       !std::isnan(best))

@@ -19,6 +19,10 @@ struct Position {
   int64_t epoch = 0, stepInEpoch = 0;
   /// Since the last line of news; of the epoch up to there.
   Totals interval, epochTotals;
+  /// Since the last full check for divergence, and the steps that had been
+  /// skipped then; nothing before the first step.
+  Totals watched;
+  std::optional<int64_t> skipped;
   std::vector<EpochReport> epochs;
   double bestTestLoss = std::numeric_limits<double>::infinity();
   int64_t epochsWithoutBest = 0;

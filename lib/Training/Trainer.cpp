@@ -21,19 +21,25 @@ using namespace mpc::training;
 //===----------------------------------------------------------------------===//
 
 void Totals::add(double value, const Buffer &output, const Buffer &labels,
-                 int64_t ignored) {
+                 std::optional<int64_t> ignored) {
+  std::vector<int64_t> wanted;
+  if (output || (ignored && labels && !labels.onDevice()))
+    readElements(labels, 0, labels.size(),
+                 [&](double label) { wanted.push_back(int64_t(label)); });
+  // A mean over no labels is NaN, but tells nothing of the training.
+  if (std::isnan(value) && ignored && !wanted.empty() &&
+      std::ranges::all_of(wanted,
+                          [&](int64_t label) { return label == *ignored; }))
+    return;
   ++batches;
   finite += std::isfinite(value);
   loss += value;
   if (!output)
     return;
   std::span<const float> scores = output.as<float>();
-  std::vector<int64_t> wanted;
-  readElements(labels, 0, labels.size(),
-               [&](double label) { wanted.push_back(int64_t(label)); });
   size_t classes = wanted.empty() ? 0 : scores.size() / wanted.size();
   for (size_t row = 0; classes > 0 && row < wanted.size(); ++row) {
-    if (ignored >= 0 && wanted[row] == ignored)
+    if (ignored && wanted[row] == *ignored)
       continue;
     std::span<const float> line = scores.subspan(row * classes, classes);
     auto best = std::max_element(line.begin(), line.end());
@@ -79,9 +85,20 @@ Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
   choices.training->part = part;
   if (batch)
     choices.batch = batch;
+  std::vector<WeightChoice> said;
+  choices.onDiagnostic = [&](const Diagnostic &message) {
+    if (message.severity == Diagnostic::Severity::Remark)
+      if (std::optional<WeightChoice> choice =
+              WeightChoice::parse(message.op, message.text))
+        said.push_back(std::move(*choice));
+    if (options.onDiagnostic)
+      options.onDiagnostic(message);
+  };
   Result<Executable> executable = engine.compile(model, choices);
   if (!executable.ok())
     return executable.status();
+  if (weightChoices.empty())
+    weightChoices = std::move(said);
   Result<BoundProgram> bound =
       BoundProgram::create(*executable, state,
                            /*keeps=*/part != TrainingPart::Evaluate);
@@ -159,6 +176,11 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
     return Status(StatusCode::InvalidArgument, model.name(),
                   "has no input with a batch dimension, no label or no loss to "
                   "train with");
+  if (std::ranges::none_of(
+          program->program().arguments,
+          [](const ProgramValue &value) { return value.role == "parameter"; }))
+    return Status(StatusCode::InvalidArgument, model.name(),
+                  "has no parameter to train; name some by trainable");
   (whole ? impl->first : impl->forward) = std::move(program);
   if (!whole)
     if (Status status = impl->needHalves(); !status.ok())
@@ -207,6 +229,10 @@ Status Trainer::Impl::needHalves() {
 
 std::span<const ProgramValue> Trainer::batchTypes() const {
   return (impl->first ? impl->first : impl->forward)->batchTypes();
+}
+
+std::span<const WeightChoice> Trainer::weightChoices() const {
+  return impl->weightChoices;
 }
 
 const Stream *Trainer::stream() const { return impl->state.stream(); }
@@ -289,9 +315,8 @@ Status Trainer::Impl::runForward(BoundProgram &program,
     // What a data set has checked is checked again: batches come from anywhere.
     const Buffer &labels = batch.back();
     if (!labels.onDevice() && !isFloat(labels.type().element))
-      if (Status status =
-              training::checkClasses(labels, output.type().shape.back(),
-                                     options.training->loss.ignoreIndex);
+      if (Status status = training::checkClasses(
+              labels, output.type().shape.back(), ignored());
           !status.ok())
         return status;
   }

@@ -31,9 +31,10 @@ struct Totals {
 
   /// Adds a batch: its loss, and the judged output with its labels where these
   /// are classes (else `output` is null). Labels equal to `ignored` count for
-  /// nothing. All in host memory.
+  /// nothing; a batch with no other label has no loss and is not added. All but
+  /// labels without an output are in host memory.
   void add(double value, const Buffer &output, const Buffer &labels,
-           int64_t ignored);
+           std::optional<int64_t> ignored);
   void add(const Totals &other);
   TrainingMetrics metrics() const;
 };
@@ -48,6 +49,8 @@ struct Trainer::Impl {
   Engine engine;
   ModelSource model;
   CompileOptions options;
+  /// What the compile of the first program said.
+  std::vector<WeightChoice> weightChoices;
   training::SharedState state;
   training::Ranks ranks;
 
@@ -128,8 +131,8 @@ struct Trainer::Impl {
   /// The entry of that field of the loss scale's state, or null.
   const training::SharedState::Entry *
   lossScaleField(const std::string &field) const;
-  int64_t ignored() const {
-    return options.training->loss.ignoreIndex.value_or(-1);
+  std::optional<int64_t> ignored() const {
+    return options.training->loss.ignoreIndex;
   }
 };
 

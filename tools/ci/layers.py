@@ -46,6 +46,7 @@ LAYERS = [
 BELONGS = {
     "include/mpc/Training/Options.h": "Training/Options",
     "include/mpc/Training/LossScale.h": "Training/Options",
+    "include/mpc/Training/WeightChoice.h": "Training/Options",
     "include/mpc/Target/CPU/CpuTarget.h": "Target",
     "include/mpc/Target/CUDA/CudaTarget.h": "Target",
     "lib/Target/CPU/CpuTarget.cpp": "Target",

@@ -140,10 +140,8 @@ int Reporter::finish(int code) {
 }
 
 double tool::jsonNumber(double value) {
-  if (std::isfinite(value))
-    return value;
-  return value < 0 ? std::numeric_limits<double>::lowest()
-                   : std::numeric_limits<double>::max();
+  return std::isfinite(value) ? value
+                              : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string

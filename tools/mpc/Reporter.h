@@ -75,7 +75,7 @@ private:
 /// Prints a warning to stderr where no Reporter is at hand.
 void printWarning(const std::string &where, const std::string &text);
 
-/// `value`, or the largest double where JSON has no word for it.
+/// `value`, or NaN, which is written as null, where it is not finite.
 double jsonNumber(double value);
 
 /// Columns padded to their widest cell; cells of `rightAligned` columns to the

@@ -19,6 +19,7 @@
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/Files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <sys/resource.h>
 
@@ -206,7 +207,97 @@ static std::string describeEpoch(const EpochReport &epoch) {
   return text;
 }
 
-static Json finalDocument(const FitReport &report) {
+/// Adds what is trained, what follows the batches and what stays, each with its
+/// reason.
+static void addWeightChoices(std::span<const WeightChoice> choices,
+                             Json &document) {
+  for (auto [key, use] :
+       {std::pair{"trained", WeightChoice::Use::Trained},
+        std::pair{"statistics", WeightChoice::Use::Statistics},
+        std::pair{"frozen", WeightChoice::Use::Frozen}}) {
+    Json list = Json::array();
+    for (const WeightChoice &choice : choices)
+      if (choice.use == use)
+        list.push_back({{"name", choice.name},
+                        {"type", choice.type},
+                        {"reason", choice.reason}});
+    document[key] = std::move(list);
+  }
+}
+
+/// "a, b, c and 4 more".
+static std::string listNames(const std::vector<std::string> &names) {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    text += (i ? ", " : "") + names[i];
+  if (names.size() > kMost)
+    text += " and " + std::to_string(names.size() - kMost) + " more";
+  return text;
+}
+
+/// Says the same to people: what stays by its reasons.
+static void reportWeightChoices(std::span<const WeightChoice> choices,
+                                Reporter &reporter) {
+  std::vector<std::string> trained, statistics;
+  std::vector<std::pair<std::string, std::vector<std::string>>> frozen;
+  for (const WeightChoice &choice : choices) {
+    if (choice.use == WeightChoice::Use::Trained) {
+      trained.push_back(choice.name);
+    } else if (choice.use == WeightChoice::Use::Statistics) {
+      statistics.push_back(choice.name);
+    } else {
+      auto found =
+          std::find_if(frozen.begin(), frozen.end(), [&](const auto &entry) {
+            return entry.first == choice.reason;
+          });
+      if (found == frozen.end())
+        found = frozen.insert(frozen.end(), {choice.reason, {}});
+      found->second.push_back(choice.name);
+    }
+  }
+  reporter.note("trained: " + listNames(trained));
+  if (!statistics.empty())
+    reporter.note("running statistics: " + listNames(statistics));
+  for (const auto &[reason, names] : frozen)
+    reporter.note("not trained: " + listNames(names) + " (" + reason + ")");
+}
+
+/// What to do about a training that diverged or whose steps were skipped; empty
+/// where all went well.
+static std::string adviceFor(const FitReport &report,
+                             const TrainArguments &arguments) {
+  const LossScaleReport &scale = report.lossScale;
+  std::string preset =
+      arguments.step.lossScale.empty() ? "dynamic" : arguments.step.lossScale;
+  if (std::isinf(scale.scale))
+    return "the loss scale has grown to infinity, so that all gradients are "
+           "infinite and all steps are skipped; give it a largest value, as in "
+           "--loss-scale " +
+           preset + ",max=16777216";
+  bool manySkipped =
+      double(scale.skippedSteps) > kManySkipped * double(report.steps);
+  if (scale.scale == 0)
+    return "the loss scale has fallen to 0: losses or gradients are not finite "
+           "under any scale; look for NaN in the data, lower --lr, or train "
+           "with a policy of bfloat16";
+  if (report.diverged && scale.skippedSteps > 0)
+    return "steps overflow under the smallest loss scale; lower --lr, or train "
+           "with a policy of bfloat16";
+  if (report.diverged)
+    return "lower --lr, or clip gradients by --clip-norm";
+  if (manySkipped)
+    return std::to_string(scale.skippedSteps) + " of " +
+           std::to_string(report.steps) +
+           " steps were skipped, more than a scale needs to find its place; "
+           "mpc calibrate --training forward-backward names a loss scale and "
+           "the tensors that no scale keeps, which --set name:NAME=float32 or "
+           "a policy of bfloat16 holds";
+  return {};
+}
+
+static Json finalDocument(const FitReport &report,
+                          std::span<const WeightChoice> choices) {
   std::optional<double> testLoss, testAccuracy;
   if (report.test) {
     testLoss = report.test->loss;
@@ -227,31 +318,34 @@ static Json finalDocument(const FitReport &report) {
   ::getrusage(RUSAGE_SELF, &usage);
   double speed =
       report.seconds > 0 ? double(report.samples) / report.seconds : 0;
-  return {{"final", true},
-          {"steps", report.steps},
-          {"train_loss", jsonNumber(report.train.loss)},
-          {"train_accuracy", orNull(report.train.accuracy)},
-          {"test_loss", orNull(testLoss)},
-          {"test_accuracy", orNull(testAccuracy)},
-          {"skipped_steps", report.lossScale.skippedSteps},
-          {"loss_scale", jsonNumber(report.lossScale.scale)},
-          {"overflowed", report.lossScale.overflowed.empty()
-                             ? Json(nullptr)
-                             : Json(report.lossScale.overflowed)},
-          {"seconds", report.seconds},
-          {"samples_per_second", jsonNumber(speed)},
-          {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
-          {"checkpoint",
-           report.checkpoint.empty() ? Json(nullptr) : Json(report.checkpoint)},
-          {"diverged", report.diverged},
-          {"stopped_early", report.stoppedEarly},
-          {"epochs", epochs}};
+  Json document = {{"final", true},
+                   {"steps", report.steps},
+                   {"train_loss", jsonNumber(report.train.loss)},
+                   {"train_accuracy", orNull(report.train.accuracy)},
+                   {"test_loss", orNull(testLoss)},
+                   {"test_accuracy", orNull(testAccuracy)},
+                   {"skipped_steps", report.lossScale.skippedSteps},
+                   {"loss_scale", jsonNumber(report.lossScale.scale)},
+                   {"overflowed", report.lossScale.overflowed.empty()
+                                      ? Json(nullptr)
+                                      : Json(report.lossScale.overflowed)},
+                   {"seconds", report.seconds},
+                   {"samples_per_second", jsonNumber(speed)},
+                   {"peak_rss_bytes", int64_t(usage.ru_maxrss) * 1024},
+                   {"checkpoint", report.checkpoint.empty()
+                                      ? Json(nullptr)
+                                      : Json(report.checkpoint)},
+                   {"diverged", report.diverged},
+                   {"stopped_early", report.stoppedEarly},
+                   {"epochs", epochs}};
+  addWeightChoices(choices, document);
+  return document;
 }
 
 /// The final document with what mpc explain says of the step.
 static Result<Json> explainedDocument(const TrainArguments &arguments,
                                       const CompileOptions &options,
-                                      const FitReport &report) {
+                                      Json document) {
   // The training has said what there is to say of the compile.
   Reporter silent(/*json=*/false, /*quiet=*/true);
   CompileOptions quiet = options;
@@ -261,7 +355,6 @@ static Result<Json> explainedDocument(const TrainArguments &arguments,
       explainModel({arguments.common.model, quiet}, silent);
   if (!explanation.ok())
     return explanation.status();
-  Json document = finalDocument(report);
   document["model"] = arguments.common.model;
   document["policy"] = options.policy;
   document["explanation"] = explanationToJson(*explanation);
@@ -430,6 +523,9 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
       written = events->add(step, numbers);
   };
 
+  if (writes)
+    reportWeightChoices(trainer->weightChoices(), reporter);
+
   ProgressLine bar(!arguments.common.quiet && !arguments.common.json);
   std::vector<double> losses;
   Json news = Json::array();
@@ -495,19 +591,13 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   if (!report->lossScale.overflowed.empty())
     reporter.note("the last skipped step overflowed in " +
                   report->lossScale.overflowed);
-  if (double(report->lossScale.skippedSteps) >
-      kManySkipped * double(report->steps))
-    reporter.note(
-        std::to_string(report->lossScale.skippedSteps) + " of " +
-        std::to_string(report->steps) +
-        " steps were skipped, more than a scale needs to find its place; mpc "
-        "calibrate --training forward-backward names a loss scale and the "
-        "tensors that no scale keeps, which --set name:NAME=float32 or a "
-        "policy of bfloat16 holds");
-  Json document = finalDocument(*report);
+  std::string advice = adviceFor(*report, arguments);
+  if (!advice.empty() && !report->diverged)
+    reporter.note(advice);
+  Json document = finalDocument(*report, trainer->weightChoices());
   if (!arguments.html.empty() && writes) {
     Result<Json> explained =
-        explainedDocument(arguments, prepared->compile, *report);
+        explainedDocument(arguments, prepared->compile, document);
     if (!explained.ok())
       return reporter.fail(explained.status());
     document = std::move(*explained);
@@ -519,7 +609,8 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   reporter.document(document);
   if (report->diverged) {
     reporter.note("training diverged: its losses or parameters are no longer "
-                  "finite; lower --lr, or give a --loss-scale");
+                  "finite; " +
+                  advice);
     return reporter.finish(kCheckFailed);
   }
   return reporter.finish(kDone);

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 using namespace mpc;
@@ -91,12 +92,14 @@ static std::function<bool(const std::string &)> number(double &field) {
   };
 }
 
-static std::function<bool(const std::string &)> integer(int64_t &field) {
-  return [&field](const std::string &text) {
+/// An integer from `least` on.
+static std::function<bool(const std::string &)> integer(int64_t &field,
+                                                        int64_t least = 0) {
+  return [&field, least](const std::string &text) {
     auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), field);
     return error == std::errc() && end == text.data() + text.size() &&
-           field >= 0;
+           field >= least;
   };
 }
 
@@ -123,10 +126,8 @@ static Status setLoss(const std::string &text, LossOptions &loss) {
     setters["label_smoothing"] = number(loss.labelSmoothing);
   if (loss.kind == "softmax_cross_entropy")
     setters["ignore_index"] = [&](const std::string &value) {
-      int64_t index = 0;
-      bool usable = integer(index)(value);
-      loss.ignoreIndex = index;
-      return usable;
+      return integer(loss.ignoreIndex.emplace(),
+                     std::numeric_limits<int64_t>::min())(value);
     };
   if (loss.kind == "huber")
     setters["delta"] = number(loss.delta);
@@ -307,9 +308,10 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   addList(command, "--dropout", flags.dropout,
           "NAME=P: put a dropout behind that op or value");
   addList(command, "--freeze", flags.freeze,
-          "parameter, by name or regular expression, that stays as it is");
+          "weight, by name or regular expression, that stays as it is");
   addList(command, "--trainable", flags.trainable,
-          "parameter, by name or regular expression, that alone is trained");
+          "weight, by name or regular expression, that alone is trained "
+          "(default: what is a parameter of the model, not a buffer)");
   addList(command, "--parameters", flags.parameters,
           "input, by name or regular expression, that is a parameter");
 }

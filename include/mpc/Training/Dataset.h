@@ -104,12 +104,11 @@ public:
   /// positive, or be `ignored`, which no token of a text can be.
   /// InvalidArgument, naming the array, the input and both shapes or types,
   /// where something does not fit.
-  static Result<Batcher> create(const Dataset &data,
-                                std::vector<std::string> inputNames,
-                                std::vector<TensorType> inputTypes,
-                                TensorType label,
-                                const Normalization &normalization,
-                                int64_t classes = 0, int64_t ignored = -1);
+  static Result<Batcher>
+  create(const Dataset &data, std::vector<std::string> inputNames,
+         std::vector<TensorType> inputTypes, TensorType label,
+         const Normalization &normalization, int64_t classes = 0,
+         std::optional<int64_t> ignored = {});
 
   /// Examples in a batch.
   int64_t batch() const { return types.front().shape.front(); }

@@ -20,6 +20,7 @@
 #include "mpc/Runtime/Stream.h"
 #include "mpc/Training/Checkpoint.h"
 #include "mpc/Training/Dataset.h"
+#include "mpc/Training/WeightChoice.h"
 
 #include <cstdint>
 #include <functional>
@@ -156,10 +157,11 @@ struct FitReport {
   /// Of this call.
   double seconds = 0;
   int64_t samples = 0;
-  /// No loss of an interval was finite, or the loss scale fell through a floor
-  /// that its preset calls an error, and training stopped there; or a parameter
-  /// or state was not finite when it was to be kept. Nothing that is not finite
-  /// is written to a checkpoint.
+  /// A parameter or state was not finite, no loss of 100 updates was, or the
+  /// loss scale fell through a floor that its preset calls an error; training
+  /// stopped there. Looked for every 100 updates, at the ends of epochs, and
+  /// where state is kept, whatever is reported meanwhile. Nothing that is not
+  /// finite is written to a checkpoint.
   bool diverged = false;
   /// The test loss had stopped falling.
   bool stoppedEarly = false;
@@ -205,6 +207,11 @@ public:
   std::span<const ProgramValue> batchTypes() const;
   /// Examples in a batch, of several ranks in this rank's part.
   int64_t batch() const;
+
+  /// What is done with each tensor that the model stores and with each input
+  /// that is a parameter, in the order of the model. Lives as long as the
+  /// trainer.
+  std::span<const WeightChoice> weightChoices() const;
 
   /// A batcher that makes batches for step() from `data`.
   Result<Batcher> batcher(const Dataset &data,

@@ -126,6 +126,17 @@ void Training::runOn(const nb::args &batch,
   watch->issue();
 }
 
+std::vector<std::pair<std::string, std::string>>
+Training::weightChoices(bool trained) const {
+  std::vector<std::pair<std::string, std::string>> choices;
+  WeightChoice::Use use =
+      trained ? WeightChoice::Use::Trained : WeightChoice::Use::Frozen;
+  for (const WeightChoice &choice : trainer->weightChoices())
+    if (choice.use == use)
+      choices.emplace_back(choice.name, choice.reason);
+  return choices;
+}
+
 void Training::step(const nb::args &batch) { runOn(batch, &Trainer::step); }
 
 void Training::forwardBackward(const nb::args &batch) {
@@ -311,6 +322,7 @@ void python::addTraining(nb::module_ &module) {
       .def_prop_ro("batch_types", &Training::batchTypes)
       .def_prop_ro("arguments", &Training::arguments)
       .def_prop_ro("layers", &Training::layers)
+      .def("weight_choices", &Training::weightChoices, nb::arg("trained"))
       .def("step", &Training::step)
       .def("forward_backward", &Training::forwardBackward)
       .def("apply", &Training::apply)

@@ -41,6 +41,10 @@ public:
   /// Arguments of the step: what it keeps, and the batch.
   std::vector<ProgramValue> arguments() const;
   std::vector<std::pair<std::string, std::string>> layers() const;
+  /// Name and reason of each tensor of the model that is trained, or of each
+  /// that stays as it is.
+  std::vector<std::pair<std::string, std::string>>
+  weightChoices(bool trained) const;
 
   /// A batch is an array for each of batchTypes(). One on the GPU is read
   /// behind the caller's stream, which then waits for the step.

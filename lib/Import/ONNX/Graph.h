@@ -11,6 +11,8 @@
 #ifndef MPC_LIB_IMPORT_ONNX_GRAPH_H
 #define MPC_LIB_IMPORT_ONNX_GRAPH_H
 
+#include "mpc/Dialect/Mpc/IR/ConstantOrigin.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Location.h"
 
@@ -79,6 +81,8 @@ struct TensorData {
   llvm::SmallVector<int64_t> dims;
   std::string bytes;
   std::optional<ExternalRange> external;
+  /// Of an initializer: what the exporter recorded.
+  ConstantOrigin origin;
 };
 
 struct Graph;

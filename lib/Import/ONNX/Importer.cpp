@@ -49,8 +49,8 @@ FailureOr<Binding> Importer::lookup(StringRef name, Location user) {
     if (pending == frame.pending.end())
       continue;
     TensorData &data = *pending->second;
-    Location location =
-        NameLoc::get(builder.getStringAttr(name), modelLocation);
+    Location location = NameLoc::get(builder.getStringAttr(name),
+                                     data.origin.mark(modelLocation));
     Value value = makeConstantOp(data, location);
     if (!value)
       return failure();

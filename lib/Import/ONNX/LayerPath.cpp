@@ -16,20 +16,23 @@
 
 using namespace llvm;
 
-std::string mpc::onnx::layerFromScopes(StringRef scopes) {
-  if (!scopes.consume_front("[") || !scopes.consume_back("]"))
-    return "";
+SmallVector<StringRef> mpc::onnx::stringsOfList(StringRef text) {
   SmallVector<StringRef> entries;
-  while (!scopes.empty()) {
-    char quote = scopes.front();
-    if (quote != '\'' && quote != '"')
-      return "";
-    size_t end = scopes.find(quote, 1);
-    if (end == StringRef::npos)
-      return "";
-    entries.push_back(scopes.slice(1, end));
-    scopes = scopes.drop_front(end + 1).ltrim(", ");
+  if (!text.consume_front("[") || !text.consume_back("]"))
+    return entries;
+  while (!text.empty()) {
+    char quote = text.front();
+    size_t end = text.find(quote, 1);
+    if ((quote != '\'' && quote != '"') || end == StringRef::npos)
+      return {};
+    entries.push_back(text.slice(1, end));
+    text = text.drop_front(end + 1).ltrim(", ");
   }
+  return entries;
+}
+
+std::string mpc::onnx::layerFromScopes(StringRef scopes) {
+  SmallVector<StringRef> entries = stringsOfList(scopes);
   if (entries.size() < 2)
     return "";
   std::string layer = entries[entries.size() - 2].str();

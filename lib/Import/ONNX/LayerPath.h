@@ -7,11 +7,16 @@
 #ifndef MPC_LIB_IMPORT_ONNX_LAYERPATH_H
 #define MPC_LIB_IMPORT_ONNX_LAYERPATH_H
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
 
 namespace mpc::onnx {
+
+/// The strings of a list as Python prints it, "['a', 'b']"; empty where `text`
+/// is none.
+llvm::SmallVector<llvm::StringRef> stringsOfList(llvm::StringRef text);
 
 /// The layer of a node from the scope list that torch.export writes into
 /// metadata:

@@ -21,6 +21,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -227,6 +228,60 @@ LogicalResult Reader::readValue(const mpc_onnx::ValueInfoProto &proto,
   return success();
 }
 
+/// Fills the kinds of a module's tensors by name from the text of a signature,
+/// one "p_fc_weight: PARAMETER target='fc.weight'" per line.
+static void readSignature(StringRef text, llvm::StringMap<std::string> &kinds) {
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    StringRef declared = line.split(": ").second;
+    auto [kind, fields] = declared.split(' ');
+    if (fields.consume_front("target='"))
+      kinds.try_emplace(fields.split('\'').first, kind.str());
+  }
+}
+
+/// Notes what PyTorch's exporter recorded of initializers: which are parameters
+/// of the module and which buffers, and what those were computed from that the
+/// exporter folded.
+static void readOrigins(const mpc_onnx::GraphProto &proto, Graph &graph) {
+  llvm::StringMap<std::string> kinds;
+  llvm::StringMap<StringRef> folded;
+  for (const auto &entry : proto.metadata_props())
+    if (entry.key() == "pkg.torch.export.ExportedProgram.graph_signature")
+      readSignature(entry.value(), kinds);
+  auto readValues = [&](const auto &values) {
+    for (const auto &value : values)
+      for (const auto &entry : value.metadata_props()) {
+        if (entry.key() == "pkg.torch.export.graph_signature.InputSpec.kind")
+          kinds.try_emplace(value.name(), entry.value());
+        if (entry.key() == "pkg.onnxscript.optimizer.folded_from")
+          folded.try_emplace(value.name(), entry.value());
+      }
+  };
+  readValues(proto.input());
+  readValues(proto.value_info());
+  auto isBuffer = [](StringRef kind) {
+    return kind == "BUFFER" || kind == "CONSTANT_TENSOR";
+  };
+  for (TensorData &tensor : graph.initializers) {
+    std::string kind = kinds.lookup(tensor.name);
+    SmallVector<StringRef> parameters, buffers;
+    for (StringRef source : stringsOfList(folded.lookup(tensor.name))) {
+      std::string of = kinds.lookup(source);
+      if (of == "PARAMETER")
+        parameters.push_back(source);
+      else if (isBuffer(of))
+        buffers.push_back(source);
+    }
+    if (kind == "PARAMETER" || !parameters.empty())
+      tensor.origin = {ConstantOrigin::Kind::Parameter,
+                       llvm::join(parameters, ", ")};
+    else if (isBuffer(kind) || !buffers.empty())
+      tensor.origin = {ConstantOrigin::Kind::Buffer, llvm::join(buffers, ", ")};
+  }
+}
+
 LogicalResult Reader::readGraph(mpc_onnx::GraphProto &proto, const Scope &scope,
                                 Graph &graph) {
   graph.name = proto.name();
@@ -252,6 +307,8 @@ LogicalResult Reader::readGraph(mpc_onnx::GraphProto &proto, const Scope &scope,
       return failure();
     tensor.name = scope.rename(tensor.name);
   }
+  if (!scope.function)
+    readOrigins(proto, graph);
   return readNodes(*proto.mutable_node(), scope, graph.nodes);
 }
 

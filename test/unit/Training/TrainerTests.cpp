@@ -567,3 +567,62 @@ TEST_F(TrainerTest, RefusesLabelsThatAreNoClasses) {
   compile.training->loss.ignoreIndex = -100;
   EXPECT_TRUE(makeTrainer(compile).step(batch).ok());
 }
+
+TEST_P(TrainerPolicyTest, ABatchWithoutLabelsChangesNothing) {
+  CompileOptions compile = options(GetParam());
+  compile.training->optimizer.kind = "sgd";
+  compile.training->loss.ignoreIndex = -1;
+  compile.training->loss.labelSmoothing = 0.1;
+  Trainer trainer = makeTrainer(compile);
+  std::vector<Buffer> batch = {
+      *Buffer::allocate({ElementType::F32, {kBatch, kFeatures}}),
+      *Buffer::allocate({ElementType::I32, {kBatch}})};
+  std::ranges::fill(batch[0].as<float>(), 0.5f);
+  std::ranges::fill(batch[1].as<int32_t>(), 1);
+  ASSERT_TRUE(trainer.step(batch).ok());
+  EXPECT_EQ(trainer.takeMetrics()->batches, 1);
+  std::vector<NamedTensor> before = *trainer.weights();
+  std::ranges::fill(batch[1].as<int32_t>(), -1);
+  ASSERT_TRUE(trainer.step(batch).ok());
+  EXPECT_TRUE(sameBits(before, *trainer.weights()));
+  // PyTorch's mean over no labels is NaN, which says nothing of the others.
+  EXPECT_EQ(trainer.takeMetrics()->batches, 0);
+}
+
+TEST_F(TrainerTest, NewsDoNotDecideWhatIsTrained) {
+  Dataset data = points(160, 6);
+  // The first batch has no finite loss; its step is skipped.
+  Buffer x = data.inputs().front().data;
+  x.as<float>()[0] = std::numeric_limits<float>::infinity();
+  std::vector<NamedTensor> weights;
+  for (int64_t interval : {1, 1000}) {
+    Trainer trainer = makeTrainer(options("mixed_float16"));
+    FitOptions choices;
+    choices.shuffle = false;
+    choices.logEvery = interval;
+    FitReport report = fit(trainer, data, choices);
+    EXPECT_FALSE(report.diverged);
+    EXPECT_EQ(report.steps, 10);
+    EXPECT_GE(report.lossScale.skippedSteps, 1);
+    if (weights.empty())
+      weights = *trainer.weights();
+    else
+      EXPECT_TRUE(sameBits(weights, *trainer.weights()));
+  }
+}
+
+TEST_F(TrainerTest, TellsWhatIsTrained) {
+  CompileOptions compile = options("float32");
+  compile.training->freeze = {"w1", "b.*"};
+  for (bool cached : {false, true}) {
+    Trainer trainer = makeTrainer(compile);
+    std::string told;
+    for (const WeightChoice &choice : trainer.weightChoices())
+      told += choice.name + (choice.use == WeightChoice::Use::Trained
+                                 ? " is trained; "
+                                 : " stays; ");
+    EXPECT_EQ(told, "w1 stays; b1 stays; w2 is trained; b2 stays; ") << cached;
+  }
+  EXPECT_EQ(makeTrainer(compile).weightChoices()[1].reason,
+            "'b.*' of freeze names it");
+}

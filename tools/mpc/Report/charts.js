@@ -6,7 +6,7 @@ const CHART = {width: 560, height: 250, left: 62, right: 14, top: 12, bottom: 40
 
 class Axis {
   constructor(values, {log = false, from, to, words = short}) {
-    const usable = values.filter(value => Number.isFinite(value) && Math.abs(value) < 1e300 && (!log || value > 0));
+    const usable = values.filter(value => Number.isFinite(value) && (!log || value > 0));
     let low = usable.length ? usable.reduce((a, b) => Math.min(a, b)) : log ? 0.1 : 0;
     let high = usable.length ? usable.reduce((a, b) => Math.max(a, b)) : 1;
     if (log) {
@@ -78,7 +78,7 @@ function curves(title, series, {xTitle, log = false, words = short, steps = fals
   const all = series.flatMap(one => one.points);
   const x = new Axis(all.map(point => point[0]), xRange), y = new Axis(counts ? [0, 4, ...all.map(point => point[1])] : all.map(point => point[1]), {...yRange, log, words});
   const picture = frame(x, y, {xTitle, label: title});
-  const known = point => Number.isFinite(point[1]) && Math.abs(point[1]) < 1e300 && (!log || point[1] > 0);
+  const known = point => Number.isFinite(point[1]) && (!log || point[1] > 0);
   for (const one of series) {
     let path = '', last = null;
     for (const point of one.points) {

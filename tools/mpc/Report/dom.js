@@ -22,7 +22,6 @@ const byId = id => document.getElementById(id);
 function short(value) {
   if (value === null || value === undefined) return '';
   const size = Math.abs(value);
-  if (size > 1.7e308) return 'not finite';
   if (size === 0) return '0';
   if (size >= 1e7 || size < 1e-2) return value.toExponential(1).replace('.0e', 'e').replace('e+', 'e');
   if (size >= 1000) return Math.round(value).toLocaleString('en');

@@ -208,6 +208,16 @@ class Trainer:
         return [self._model.name(name) for name in self._order]
 
     @property
+    def trained(self) -> dict[str, str]:
+        """Why each parameter is trained, by name."""
+        return {self._model.name(name): why for name, why in self._made.weight_choices(trained=True)}
+
+    @property
+    def frozen(self) -> dict[str, str]:
+        """Why each other tensor of the model stays as it is, by name; running statistics are none of them."""
+        return {self._model.name(name): why for name, why in self._made.weight_choices(trained=False)}
+
+    @property
     def layers(self) -> dict[str, str]:
         """For each layer the type in which most of its work is computed."""
         return dict(self._made.layers)

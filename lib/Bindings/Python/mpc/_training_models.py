@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +99,9 @@ class TorchModule(TrainedModel):
     def adjust(self, options: _mpc.TrainingOptions) -> None:
         options.dropout = {**self._dropouts, **options.dropout}
         if not options.trainable:
-            options.trainable = self._trained
+            # What is frozen by name or expression is none of them.
+            options.trainable = [name for name in self._trained
+                                 if not any(text == name or re.fullmatch(text, name) for text in options.freeze)]
         momenta = {m.momentum for m in self._module.modules() if isinstance(m, _batch_norm(self._torch))}
         if len(momenta) > 1 or None in momenta:
             raise InvalidArgument("module", f"has batch norms with the momenta {sorted(map(str, momenta))}; "

@@ -130,6 +130,11 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
       if (StringRef(ignoreIndex).getAsInteger(10, number))
         return fail() << "the ignored class is '" << ignoreIndex
                       << "', which is no integer";
+      // Labels are i32.
+      if (!llvm::isInt<32>(number))
+        return fail() << "the ignored class is " << number
+                      << ", which is outside of the labels' 32 bits; give one "
+                         "that a label can be, as -100";
       if (!hasClasses)
         return fail() << "only labels that are classes have an ignored class";
       ignored = number;

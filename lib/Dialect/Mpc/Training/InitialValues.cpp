@@ -68,7 +68,7 @@ InitialDistribution mpc::initialDistribution(Value weight) {
               fanInOf(producerOf(user->getOperand(1 - index))))
         return uniform(*fanIn);
   }
-  return {Kind::Constant, 0.0};
+  return {elementCount(weight) == 1 ? Kind::Kept : Kind::Constant, 0.0};
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,6 +89,7 @@ ElementsAttr mpc::drawInitial(RankedTensorType type,
   std::mt19937_64 engine(seed ^ llvm::xxh3_64bits(name));
   for (double &element : tensor.floats()) {
     switch (distribution.kind) {
+    case Kind::Kept:
     case Kind::Constant:
       element = distribution.size;
       break;

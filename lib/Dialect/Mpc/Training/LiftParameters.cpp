@@ -10,6 +10,7 @@
 
 #include "InitialValues.h"
 #include "NameFilter.h"
+#include "WeightEvidence.h"
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -18,7 +19,7 @@
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 #include "mpc/Reference/Tensor.h"
 
-#include <cmath>
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -34,28 +35,6 @@ namespace mpc {
 
 static FloatType floatElement(ConstantOp op) {
   return dyn_cast<FloatType>(getElementTypeOrSelf(op.getType()));
-}
-
-/// Masks hold infinities.
-static bool isFinite(ConstantOp op) {
-  if (std::optional<double> splat = splatValue(op.getValue()))
-    return std::isfinite(*splat);
-  FailureOr<reference::Tensor> tensor =
-      reference::Tensor::fromAttr(op.getValue());
-  return succeeded(tensor) && llvm::all_of(tensor->floats(), [](double value) {
-           return std::isfinite(value);
-         });
-}
-
-/// Whether a constant holds weights; a scalar does where its name was asked
-/// for.
-static bool holdsWeights(ConstantOp op, bool alsoScalars) {
-  FloatType element = floatElement(op);
-  if (!element || element.getWidth() < 16)
-    return false;
-  auto type = cast<RankedTensorType>(op.getType());
-  bool scalar = type.getRank() == 0 || elementCount(type) <= 1;
-  return (!scalar || alsoScalars) && elementCount(type) > 0 && isFinite(op);
 }
 
 /// The use of running statistics, or null: mean or variance of a batch norm.
@@ -96,42 +75,116 @@ struct LiftParametersPass
       return;
     inputsFrozen.clear();
     StepFunction step(func);
+    if (failed(liftAll(step)))
+      return signalPassFailure();
+    if (statistics)
+      trainBatchNorms(step);
+  }
+
+  LogicalResult liftAll(const StepFunction &step) {
+    func::FuncOp func = step.getFunction();
     NameFilter frozen = llvm::cantFail(NameFilter::create(freeze)),
                chosen = llvm::cantFail(NameFilter::create(trainable));
     SmallVector<std::string> weights;
     if (failed(liftInputs(step, frozen, chosen, weights)))
-      return signalPassFailure();
+      return failure();
     StepFunction::Ports ports(step);
-    SmallVector<ConstantOp> constants(step.body().getOps<ConstantOp>());
     UniqueNames names('.', /*first=*/2);
     for (const std::string &name : weights)
       names.reserve(name);
-    for (ConstantOp op : constants) {
+    for (auto &[op, verdict] : judge(step)) {
       StringRef known = mpc::opName(op);
-      if (inputsFrozen.contains(op))
+      // An expression that means weights does not mean literals.
+      if (!verdict.isNamed && verdict.use == Use::Frozen &&
+          !chosen.isListed(known))
         continue;
-      bool isStatistics = statisticsUse(op);
-      bool asked = !chosen.empty() && chosen.matches(known);
-      if (!holdsWeights(op, chosen.isListed(known)))
-        continue;
-      weights.push_back(known.str());
-      bool isFrozen =
-          frozen.matches(known) || (!chosen.empty() && !asked && !isStatistics);
-      if (isFrozen) {
-        ++numFrozen;
-        continue;
+      if (failed(choose(op, frozen, chosen, verdict)))
+        return failure();
+      if (verdict.isNamed || verdict.use != Use::Frozen) {
+        weights.push_back(known.str());
+        report(known, op.getType(), verdict.use, verdict.reason);
       }
-      lift(step, op, names.make(known), isStatistics);
+      if (verdict.use != Use::Frozen)
+        lift(step, op, names.make(known), verdict.use == Use::Statistics);
+      else if (verdict.isNamed)
+        ++numFrozen;
     }
     for (const NameFilter *filter : {&frozen, &chosen})
-      if (StringRef text = filter->unmatched(); !text.empty()) {
-        func.emitError() << "'" << text
-                         << "' is the name of no weight; the model's are "
-                         << llvm::join(weights, ", ");
-        return signalPassFailure();
+      if (StringRef text = filter->unmatched(); !text.empty())
+        return func.emitError() << "'" << text
+                                << "' is the name of no weight; the model's "
+                                   "are "
+                                << llvm::join(weights, ", ");
+    return success();
+  }
+
+  using Use = WeightChoice::Use;
+  using Verdict = WeightEvidence::Verdict;
+
+  /// What the model itself says of each constant. One that takes its parameters
+  /// as inputs has no others.
+  SmallVector<std::pair<ConstantOp, Verdict>> judge(const StepFunction &step) {
+    WeightEvidence evidence(step);
+    SmallVector<std::pair<ConstantOp, Verdict>> verdicts;
+    bool trains = !parameters.empty();
+    for (auto op : step.body().getOps<ConstantOp>()) {
+      if (inputsFrozen.contains(op))
+        continue;
+      Verdict verdict = evidence.judge(op);
+      if (!parameters.empty() && verdict.use == Use::Trained) {
+        verdict.use = Use::Frozen;
+        verdict.reason = "the model takes its parameters as inputs";
       }
-    if (statistics)
-      trainBatchNorms(step);
+      trains |= verdict.use == Use::Trained;
+      verdicts.emplace_back(op, std::move(verdict));
+    }
+    // A model of nothing but a scale and a shift of its inputs trains these.
+    for (auto &[op, verdict] : verdicts)
+      if (!trains && verdict.onlyNormalizes) {
+        verdict.use = Use::Trained;
+        verdict.reason += ", and the model has no other parameter";
+      }
+    return verdicts;
+  }
+
+  /// Lets the options decide where they name the constant.
+  LogicalResult choose(ConstantOp op, NameFilter &frozen, NameFilter &chosen,
+                       Verdict &verdict) {
+    StringRef known = mpc::opName(op);
+    if (verdict.isFixed) {
+      if (chosen.isListed(known))
+        return op.emitError() << "'" << known << "' of type " << op.getType()
+                              << " cannot be trained: " << verdict.reason;
+      if (frozen.isListed(known))
+        frozen.matches(known);
+      return success();
+    }
+    std::optional<StringRef> freezes = frozen.match(known),
+                             trains = chosen.match(known);
+    if (freezes && trains)
+      return op.emitError() << "'" << known << "' is matched by '" << *trains
+                            << "' of trainable and by '" << *freezes
+                            << "' of freeze; let one of them leave it out";
+    if (freezes) {
+      verdict.use = Use::Frozen;
+      verdict.reason = ("'" + *freezes + "' of freeze names it").str();
+    } else if (trains && verdict.use != Use::Statistics) {
+      verdict.use = Use::Trained;
+      verdict.reason = ("'" + *trains + "' of trainable names it").str();
+    } else if (!chosen.empty() && verdict.use == Use::Trained) {
+      verdict.use = Use::Frozen;
+      verdict.reason = "trainable does not name it";
+    }
+    return success();
+  }
+
+  /// Says what becomes of the weight `name`.
+  void report(StringRef name, Type type, Use use, StringRef reason) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    Location loc = NameLoc::get(StringAttr::get(&getContext(), name));
+    emitRemark(loc)
+        << WeightChoice{name.str(), text, use, reason.str()}.toText();
   }
 
   /// What inputs that stay as they are became; weights are sought elsewhere.
@@ -170,9 +223,11 @@ struct LiftParametersPass
       auto master = element.getWidth() < 32
                         ? type.clone(Float32Type::get(&getContext()))
                         : type;
-      if (seed >= 0) {
-        initial = drawInitial(master, initialDistribution(argument),
-                              uint64_t(int64_t(seed)), name);
+      InitialDistribution distribution = initialDistribution(argument);
+      bool keeps = distribution.kind == InitialDistribution::Kind::Kept;
+      if (seed >= 0 && !(keeps && initial)) {
+        initial =
+            drawInitial(master, distribution, uint64_t(int64_t(seed)), name);
       } else if (!initial) {
         return func.emitError()
                << "parameter '" << name << "' (" << type
@@ -182,12 +237,21 @@ struct LiftParametersPass
         reference::Tensor tensor = *reference::Tensor::fromAttr(initial);
         initial = std::move(tensor).withType(master).toAttr(name);
       }
-      bool isFrozen = frozen.matches(name);
-      bool isChosen = chosen.empty() || chosen.matches(name);
-      if (isFrozen || !isChosen)
-        freezeInput(func, argument, name, initial);
-      else
+      std::optional<StringRef> freezes = frozen.match(name),
+                               trains = chosen.match(name);
+      if (freezes && trains)
+        return func.emitError() << "'" << name << "' is matched by '" << *trains
+                                << "' of trainable and by '" << *freezes
+                                << "' of freeze; let one of them leave it out";
+      bool isTrained = !freezes && (chosen.empty() || trains);
+      report(name, type, isTrained ? Use::Trained : Use::Frozen,
+             isTrained ? "it is an input that is a parameter"
+             : freezes ? "freeze names it"
+                       : "trainable does not name it");
+      if (isTrained)
         makeParameter(func, argument, initial);
+      else
+        freezeInput(func, argument, name, initial);
     }
     if (StringRef text = filter.unmatched(); !text.empty())
       return func.emitError()
@@ -250,8 +314,9 @@ struct LiftParametersPass
     auto master = element.getWidth() < 32
                       ? type.clone(Float32Type::get(&getContext()))
                       : type;
-    if (seed >= 0) {
-      InitialDistribution distribution = initialDistribution(op.getResult());
+    InitialDistribution distribution = initialDistribution(op.getResult());
+    if (seed >= 0 && (isStatistics ||
+                      distribution.kind != InitialDistribution::Kind::Kept)) {
       // Running variances begin with 1, means with 0.
       if (isStatistics)
         distribution = {InitialDistribution::Kind::Constant,

@@ -27,15 +27,16 @@ NameFilter::create(llvm::ArrayRef<std::string> texts) {
   return filter;
 }
 
-bool NameFilter::matches(llvm::StringRef name) {
-  bool found = false;
+std::optional<llvm::StringRef> NameFilter::match(llvm::StringRef name) {
+  std::optional<llvm::StringRef> found;
   for (Pattern &pattern : patterns) {
     if (pattern.text != name &&
         !re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()),
                              *pattern.regex))
       continue;
     pattern.used = true;
-    found = true;
+    if (!found)
+      found = pattern.text;
   }
   return found;
 }

@@ -12,6 +12,7 @@
 #include "llvm/Support/Error.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,9 @@ public:
   static llvm::Expected<NameFilter> create(llvm::ArrayRef<std::string> texts);
 
   bool empty() const { return patterns.empty(); }
-  bool matches(llvm::StringRef name);
+  bool matches(llvm::StringRef name) { return match(name).has_value(); }
+  /// The text of the first pattern that matches.
+  std::optional<llvm::StringRef> match(llvm::StringRef name);
   /// Whether the name itself, not a pattern, is in the list.
   bool isListed(llvm::StringRef name) const;
   /// The first pattern that no name has matched so far; empty where all have.

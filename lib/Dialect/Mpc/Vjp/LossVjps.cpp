@@ -26,13 +26,13 @@ static Value rowCotangent(SoftmaxCrossEntropyOp op, VjpBuilder &v) {
   auto integer = DenseElementsAttr::get(
       RankedTensorType::get({}, v.elementOf(targets)),
       Attribute(IntegerAttr::get(v.elementOf(targets), *op.getIgnoreIndex())));
-  Value counts =
-      v.cast(v.compare(ComparePredicate::ne, targets, v.constant(integer)),
-             v.elementOf(v.wideDy()));
-  Value total = v.sumTo(counts, {});
+  Value counts = v.compare(ComparePredicate::ne, targets, v.constant(integer));
+  Value total = v.sumTo(v.cast(counts, v.elementOf(v.wideDy())), {});
   SmallVector<int64_t> column(rows);
   column.push_back(1);
-  return v.reshape(v.mul(counts, v.div(v.wideDy(), total)), column);
+  // A selection, not a product with 0 and 1: where no row counts, the quotient
+  // is infinite.
+  return v.reshape(v.keepWhere(counts, v.div(v.wideDy(), total)), column);
 }
 
 /// The distribution that each row is compared with, and the sum of each row of

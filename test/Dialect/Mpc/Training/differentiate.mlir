@@ -49,6 +49,26 @@ func.func @perceptron(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>},
 
 // -----
 
+// Rows that do not count are left out by a selection: where none counts, their
+// share of the seed is infinite.
+// CHECK-LABEL: func.func @ignored
+// CHECK: %[[SEED:.+]] = mpc.gradient_seed
+// CHECK: %[[COUNTS:.+]] = mpc.compare ne %arg1,
+// CHECK: %[[EACH:.+]] = mpc.div %[[SEED]],
+// CHECK: %[[ROW:.+]] = mpc.select %[[COUNTS]], %[[EACH]], %{{.+}} : (tensor<4xi1>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+// CHECK: %[[COLUMN:.+]] = mpc.reshape %[[ROW]] : tensor<4xf32> to tensor<4x1xf32>
+// CHECK: mpc.mul %{{.+}}, %[[COLUMN]]
+func.func @ignored(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>},
+                   %label: tensor<4xi32> {mpc.role = #mpc.role<label>},
+                   %w: tensor<3x2xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"})
+    -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
+  %0 = mpc.matmul %x, %w : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.softmax_cross_entropy %0, %label ignore_index(-100) : (tensor<4x2xf32>, tensor<4xi32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+// -----
+
 // A weight that all batch entries share: one product over all rows.
 // CHECK-LABEL: func.func @shared_weight
 // CHECK-SAME: %[[X:[^:]+]]: tensor<2x4x3xf32>

@@ -26,12 +26,17 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
                                                      mpc.name = "fc.weight", mpc.role = #mpc.role<parameter>})
     %y = mpc.matmul %x, %w transpose_rhs : ...
     ```
-    Weights are constants of rank 1 or more with more than one element, all of
-    them finite: masks of infinities and the scalars of formulas are none. A 16-bit
-    weight gets an f32 argument, which the model's own ops read through a cast.
+    Constants are told apart by, in this order: what the exporter recorded
+    (parameter or buffer), whether they can be trained (finite floats of 16 bits or
+    more), what they feed (a layer's product, bias or table; the normalization of an
+    input, an angle, a filler of masks), their names, and their values (masks,
+    samples of sines, grids). A remark at each weight, buffer or statistic says what
+    becomes of it and why (include/mpc/Training/WeightChoice.h). A 16-bit weight
+    gets an f32 argument, which the model's own ops read through a cast.
     `freeze` and `trainable` are names or regular expressions that match a whole
-    name; what they leave out stays a constant. With `trainable` a scalar is
-    lifted as well.
+    name, and decide before all evidence; with `trainable` nothing else is lifted.
+    One that matches no weight, and a weight that both match, are errors. A literal
+    of a formula is lifted by its own name only.
 
     `parameters` are names or expressions of float arguments that are weights: a
     model traced from a function of its weights has no constants for them. Such an
@@ -44,7 +49,7 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     With `seed` (0 or more) the parameters begin with drawn values instead:
     weights of contractions and their biases uniform in +-1 / sqrt(fan-in),
     scales of norms 1, their biases 0, tables of gathers standard normal, as
-    PyTorch's layers do; every draw depends on the seed and the parameter's name
+    PyTorch's layers do; other parameters of one element keep their values. Every draw depends on the seed and the parameter's name
     only.
 
     Contract in: Import's; runs before Simplify, which folds constants.

@@ -1,0 +1,44 @@
+//===- ConstantOrigin.h - where a model's constants come from ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Importers record it in the constant's location, which no pass reads but those
+// that decide what training may change.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_CONSTANTORIGIN_H
+#define MPC_DIALECT_MPC_IR_CONSTANTORIGIN_H
+
+#include "mlir/IR/Operation.h"
+
+#include <optional>
+#include <string>
+
+namespace mpc {
+
+/// What a model file says of a constant that it stores as a weight
+/// (initializer).
+struct ConstantOrigin {
+  enum class Kind {
+    /// Nothing more.
+    Initializer,
+    /// The exporter recorded a parameter of the framework's module.
+    Parameter,
+    /// The exporter recorded a buffer or a constant tensor.
+    Buffer,
+  };
+  Kind kind = Kind::Initializer;
+  /// The parameters or buffers that the exporter computed the constant from,
+  /// separated by commas; empty where it is one of them itself.
+  std::string of = {};
+
+  /// `location` with this origin.
+  mlir::Location mark(mlir::Location location) const;
+  /// The origin in the op's location; nothing where there is none.
+  static std::optional<ConstantOrigin> get(mlir::Operation *op);
+};
+
+} // namespace mpc
+
+#endif // MPC_DIALECT_MPC_IR_CONSTANTORIGIN_H

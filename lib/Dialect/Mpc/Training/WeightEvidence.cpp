@@ -1,0 +1,503 @@
+//===- WeightEvidence.cpp - parameters and buffers told apart -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "WeightEvidence.h"
+
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/ConstantOrigin.h"
+#include "mpc/Reference/Tensor.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mpc;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// Finite values of large magnitude that stand for -inf in masks begin here.
+static constexpr double kMaskMagnitude = 50;
+
+static bool isFinite(ElementsAttr value) {
+  if (std::optional<double> splat = splatValue(value))
+    return std::isfinite(*splat);
+  FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(value);
+  return succeeded(tensor) &&
+         llvm::all_of(tensor->floats(),
+                      [](double element) { return std::isfinite(element); });
+}
+
+/// Dimensions of more than one element.
+static int64_t wideDims(ArrayRef<int64_t> shape) {
+  return llvm::count_if(shape, [](int64_t extent) { return extent > 1; });
+}
+
+/// Whether elements are those of a mask: 0 and large negative numbers, or, of a
+/// matrix, both 0 and 1.
+static bool holdsMask(const reference::Tensor &tensor) {
+  if (tensor.size() < 2)
+    return false;
+  int64_t zeros = llvm::count(tensor.floats(), 0.0),
+          ones = llvm::count(tensor.floats(), 1.0);
+  if (zeros == 0)
+    return false;
+  if (ones > 0 && zeros + ones == tensor.size())
+    return wideDims(tensor.getShape()) > 1;
+  return zeros < tensor.size() && llvm::all_of(
+                                      tensor.floats(),
+                                      [](double element) {
+                                        return element == 0.0 ||
+                                               element <= -kMaskMagnitude;
+                                      });
+}
+
+/// Whether every line of a table along `axis` holds samples of one wave, v(p +
+/// 1) + v(p - 1) = c v(p) with |c| <= 2: a sine or a cosine, or, where c is 2,
+/// a ramp. Not all lines are constant.
+static bool followsWaves(const reference::Tensor &tensor, int64_t axis,
+                         double tolerance, bool ramps) {
+  ArrayRef<int64_t> shape = tensor.getShape();
+  int64_t count = shape[axis], stride = productOf(shape.drop_front(axis + 1));
+  if (count < 5)
+    return false;
+  ArrayRef<double> values = tensor.floats();
+  bool varies = false;
+  for (int64_t line = 0, lines = tensor.size() / count; line < lines; ++line) {
+    int64_t begin = line / stride * stride * count + line % stride;
+    auto at = [&](int64_t i) { return values[begin + i * stride]; };
+    double product = 0, square = 0, slope = 0, largest = 0;
+    for (int64_t i = 0; i < count; ++i)
+      largest = std::max(largest, std::fabs(at(i)));
+    for (int64_t i = 1; i + 1 < count; ++i) {
+      product += at(i) * (at(i - 1) + at(i + 1));
+      square += at(i) * at(i);
+      slope = std::max(slope, std::fabs(at(i) - at(i - 1)));
+    }
+    double limit = tolerance * largest;
+    double c = square > 0 ? std::clamp(product / square, -2.0, 2.0) : 0;
+    for (int64_t i = 1; i + 1 < count; ++i)
+      if (std::fabs(at(i - 1) + at(i + 1) - c * at(i)) > limit)
+        return false;
+    varies |= slope > 16 * limit && (ramps || c < 2 - 16 * tolerance);
+  }
+  return varies;
+}
+
+/// Whether a table of at least two dimensions is one of positions: samples of
+/// waves or, with `ramps`, coordinates.
+static bool holdsWaves(const reference::Tensor &tensor, bool ramps) {
+  ArrayRef<int64_t> shape = tensor.getShape();
+  if (wideDims(shape) < 2)
+    return false;
+  // Angles of float32 err by their own size.
+  double tolerance =
+      tensor.getType().getElementTypeBitWidth() < 32 ? 0.03 : 2e-3;
+  for (int64_t axis = 0; axis < tensor.getRank(); ++axis)
+    if (followsWaves(tensor, axis, tolerance, ramps))
+      return true;
+  return false;
+}
+
+/// Whether a table of at least two dimensions holds a grid of points: few
+/// numbers, again and again, that are multiples of a step apart.
+static bool holdsGrid(const reference::Tensor &tensor) {
+  if (wideDims(tensor.getShape()) < 2)
+    return false;
+  SmallVector<double> levels(tensor.floats());
+  llvm::sort(levels);
+  levels.erase(llvm::unique(levels), levels.end());
+  if (levels.size() < 3 || int64_t(2 * levels.size()) > tensor.size())
+    return false;
+  double step = levels.back() - levels.front();
+  for (size_t i = 1; i < levels.size(); ++i)
+    step = std::min(step, levels[i] - levels[i - 1]);
+  return llvm::all_of(levels, [&](double level) {
+    double steps = (level - levels.front()) / step;
+    return std::fabs(steps - std::nearbyint(steps)) < 1e-3;
+  });
+}
+
+/// Whether a filter is one of signal processing: applied to single channels,
+/// alike in all of them, and symmetric or antisymmetric about its centre.
+static bool holdsFixedFilter(const reference::Tensor &tensor) {
+  ArrayRef<int64_t> shape = tensor.getShape();
+  if (shape.size() < 3 || shape[1] != 1)
+    return false;
+  int64_t taps = productOf(shape.drop_front(2));
+  ArrayRef<double> values = tensor.floats();
+  if (taps < 2 || llvm::all_of(values, [](double tap) { return tap == 0; }))
+    return false;
+  for (int64_t channel = 0; channel < shape[0]; ++channel) {
+    ArrayRef<double> filter = values.slice(channel * taps, taps);
+    bool same = true, opposite = true;
+    for (int64_t i = 0; i < taps; ++i) {
+      same &= filter[i] == filter[taps - 1 - i];
+      opposite &= filter[i] == -filter[taps - 1 - i];
+    }
+    if (!same && !opposite)
+      return false;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// The last component of a name, in lower case: "weight" of "h.0.fc.weight", of
+/// "dense/weight:0" and of "dense/weight/ReadVariableOp:0".
+static std::string lastComponent(StringRef name) {
+  name.consume_back(":0");
+  name.consume_back("/ReadVariableOp");
+  size_t at = name.find_last_of("./:");
+  return name.drop_front(at == StringRef::npos ? 0 : at + 1).lower();
+}
+
+/// Whether frameworks call parameters so.
+static bool isParameterName(StringRef name) {
+  std::string last = lastComponent(name);
+  StringRef text = last;
+  if (llvm::is_contained({"weight", "bias", "gamma", "beta", "kernel",
+                          "embeddings", "logit_scale"},
+                         text) ||
+      text.ends_with("token") || text.ends_with("_weight"))
+    return true;
+  return text.ends_with("_bias") && !text.contains("mask");
+}
+
+/// Whether models call buffers so.
+static bool isBufferName(StringRef name) {
+  std::string last = lastComponent(name);
+  StringRef text = last;
+  if (text.contains("mask") ||
+      llvm::is_contained({"mean", "std", "pe", "freqs", "freqs_cis", "cos",
+                          "sin", "anchors", "strides", "grid", "window", "filt",
+                          "blur", "slopes", "alibi", "position_ids"},
+                         text))
+    return true;
+  for (StringRef end : {"_mean", "_std", "_freq", "_freqs", "_cached", "_cache",
+                        "_grid", "_buffer", "_filter"})
+    if (text.ends_with(end))
+      return true;
+  return false;
+}
+
+/// Whether a tool made the name up ("onnx::Mul_12", "val_3", "const_fold__7",
+/// "123") or it says a number: what has it is no module's.
+static bool isNumberName(StringRef name) {
+  if (name.contains("::") || name.contains_insensitive("const") ||
+      name.ends_with("/x:0") || name.ends_with("/y:0") ||
+      llvm::is_contained(
+          {"zero", "half", "one", "two", "three", "six", "eps", "epsilon"},
+          lastComponent(name)))
+    return true;
+  StringRef stem = name.rtrim("0123456789");
+  return stem.empty() ||
+         (stem.size() < name.size() &&
+          llvm::is_contained({"val_", "tmp_", "t_", "_", "x_", "scalar_tensor_",
+                              "scalar_tensor_default_"},
+                             stem)) ||
+         name == "scalar_tensor_default";
+}
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+/// How a constant meets data.
+struct WeightEvidence::Use {
+  enum class Kind {
+    /// As layers' weights do.
+    Weight,
+    /// The same as a filter, and as a table whose rows data choose.
+    Filter,
+    Table,
+    /// As a table of positions or numbers of a formula do.
+    Formula,
+    /// It shifts or scales an input that has met nothing else.
+    Normalization,
+    /// In a way that tells nothing.
+    Unknown,
+  };
+  Kind kind = Kind::Unknown;
+  std::string text;
+};
+
+/// The op whose result `value` is, under movement and casts.
+static Operation *producerOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && (isa<CastOp>(op) || movesOneOperand(op)))
+    op = op->getOperand(0).getDefiningOp();
+  return op;
+}
+
+static bool isArithmetic(Operation *op) {
+  return isa<AddOp, SubOp, MulOp, DivOp>(op);
+}
+
+WeightEvidence::WeightEvidence(const StepFunction &step) {
+  for (BlockArgument argument : step.body().getArguments()) {
+    data.insert(argument);
+    RoleAttr role = step.argumentRole(argument.getArgNumber());
+    if (!role || role.getKind() == RoleKind::input)
+      raw.insert(argument);
+  }
+  for (Operation &op : step.body()) {
+    if (auto constant = dyn_cast<ConstantOp>(op))
+      hasOrigins |= ConstantOrigin::get(constant).has_value();
+    bool reads = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return data.contains(operand);
+    });
+    if (!reads && op.getNumRegions() == 0)
+      continue;
+    bool isRaw = isa<CastOp>(op) || isArithmetic(&op) || movesOneOperand(&op);
+    int64_t readers = 0;
+    for (Value operand : op.getOperands()) {
+      isRaw &= !data.contains(operand) || raw.contains(operand);
+      readers += data.contains(operand);
+    }
+    for (Value result : op.getResults()) {
+      data.insert(result);
+      if (isRaw && readers == 1)
+        raw.insert(result);
+    }
+  }
+}
+
+/// Whether both sine and cosine are taken of `value`, under movement and
+/// arithmetic: it holds angles.
+static bool feedsSineAndCosine(Value value) {
+  bool sine = false, cosine = false;
+  SmallVector<Value> open = {value};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty() && seen.size() < 64) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (Operation *user : next.getUsers()) {
+      sine |= isa<SinOp>(user);
+      cosine |= isa<CosOp>(user);
+      if (isa<CastOp>(user) || isArithmetic(user) ||
+          isa<MovementOpInterface>(user))
+        llvm::append_range(open, user->getResults());
+    }
+  }
+  return sine && cosine;
+}
+
+/// Whether `value` is an initial state of the recurrent layer `op`.
+static bool isInitialState(Operation *op, Value value) {
+  auto is = [&](auto layer) { return layer && layer.getInitialH() == value; };
+  if (auto lstm = dyn_cast<LstmOp>(op))
+    return is(lstm) || lstm.getInitialC() == value;
+  return is(dyn_cast<GruOp>(op)) || is(dyn_cast<RnnOp>(op));
+}
+
+/// Whether the sum `op` only keeps a root, a logarithm or a division from zero.
+static bool guardsFromZero(Operation *op) {
+  return isa<AddOp>(op) && !op->use_empty() &&
+         llvm::all_of(op->getUses(), [](OpOperand &use) {
+           return isa<SqrtOp>(use.getOwner()) ||
+                  hasPoleAtZero(use.getOwner(), use.getOperandNumber());
+         });
+}
+
+/// Whether `product` = x * slope is chosen where x is negative.
+static bool isRectifierSlope(Operation *product, unsigned index) {
+  if (!isa<MulOp>(product) || !product->hasOneUse())
+    return false;
+  auto select = dyn_cast<SelectOp>(*product->user_begin());
+  return select &&
+         llvm::is_contained(select->getOperands(),
+                            product->getOperand(1 - index)) &&
+         isa_and_present<CompareOp>(select->getOperand(0).getDefiningOp());
+}
+
+WeightEvidence::Use WeightEvidence::describeUse(OpOperand &operand) const {
+  using Kind = Use::Kind;
+  Operation *op = operand.getOwner();
+  unsigned index = operand.getOperandNumber();
+  std::string at = "'" + mpc::opName(op).str() + "'";
+  bool one = elementCount(operand.get()) == 1;
+  if (op->hasTrait<Normalizes>() && index > 0)
+    return {Kind::Weight, "it scales or shifts the normalization " + at};
+  if (isa<ContractionOpInterface>(op)) {
+    if (feedsSineAndCosine(op->getResult(0)))
+      return {Kind::Formula, "its product " + at + " is an angle"};
+    if (index > 1)
+      return {Kind::Weight, "it is the bias of " + at};
+    return {fusionClassOf(op) == FusionClass::Convolution ? Kind::Filter
+                                                          : Kind::Weight,
+            "it is multiplied by data in " + at};
+  }
+  if (fusionClassOf(op) == FusionClass::Recurrent && index > 0) {
+    if (!isInitialState(op, operand.get()))
+      return {Kind::Weight, "it is a weight of " + at};
+    std::optional<double> splat = constantSplat(operand.get());
+    return {splat && *splat == 0 ? Kind::Formula : Kind::Unknown,
+            "it is an initial state of " + at};
+  }
+  if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) && index == 0)
+    return {Kind::Table, "data choose its rows in " + at};
+  if (isRectifierSlope(op, index))
+    return {Kind::Weight, "it is the slope of the rectifier " + at};
+  if (isa<SelectOp>(op)) {
+    std::optional<double> splat = constantSplat(operand.get());
+    if (splat && one && (std::fabs(*splat) >= kMaskMagnitude || *splat == 0))
+      return {Kind::Formula, "it fills what a mask hides in " + at};
+    return {Kind::Unknown, "data choose it in " + at};
+  }
+  if (isArithmetic(op)) {
+    Value other = op->getOperand(1 - index);
+    if (feedsSineAndCosine(op->getResult(0)))
+      return {Kind::Formula, "its result in " + at + " is an angle"};
+    if (one && guardsFromZero(op))
+      return {Kind::Formula, "it keeps " + at + " from zero"};
+    if (raw.contains(other))
+      return {Kind::Normalization, "it normalizes an input in " + at};
+    Operation *product = producerOf(other);
+    bool isLayer = isa_and_present<ContractionOpInterface>(product) &&
+                   llvm::any_of(product->getOperands(), [&](Value value) {
+                     return !followsFromData(value);
+                   });
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    if (isa<AddOp>(op) && isLayer && type.getRank() > 0 &&
+        wideDims(type.getShape()) < 2)
+      return {Kind::Weight, "it is added to the result of '" +
+                                mpc::opName(product).str() + "'"};
+    return {Kind::Unknown, "it meets data in " + at};
+  }
+  if (one && fusionClassOf(op) == FusionClass::Elementwise)
+    return {Kind::Formula, "it is a number of the formula " + at};
+  return {Kind::Unknown, "it meets data in " + at};
+}
+
+void WeightEvidence::collectUses(Value value, SmallVectorImpl<Use> &uses,
+                                 llvm::DenseSet<Value> &seen) const {
+  SmallVector<Value> open = {value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      Operation *op = use.getOwner();
+      bool gives = llvm::any_of(op->getResultTypes(), [](Type type) {
+        return isa<FloatType>(getElementTypeOrSelf(type));
+      });
+      // Gradients pass through neither comparisons nor indices.
+      auto movement = dyn_cast<MovementOpInterface>(op);
+      if (!gives || !isa<FloatType>(getElementTypeOrSelf(next.getType())) ||
+          (movement && !movement.givesElements(use.getOperandNumber())))
+        continue;
+      bool meets = llvm::any_of(op->getOperands(), [&](Value operand) {
+        return followsFromData(operand);
+      });
+      if (meets)
+        uses.push_back(describeUse(use));
+      else if (isa<SinOp, CosOp>(op))
+        uses.push_back({Use::Kind::Formula, "'" + mpc::opName(op).str() +
+                                                "' takes it for an angle"});
+      else
+        llvm::append_range(open, op->getResults());
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Verdicts
+//===----------------------------------------------------------------------===//
+
+WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
+  using Kind = Use::Kind;
+  std::optional<ConstantOrigin> origin = ConstantOrigin::get(op);
+  StringRef name = mpc::opName(op);
+  auto type = cast<RankedTensorType>(op.getType());
+  bool one = elementCount(type) == 1;
+  Verdict verdict;
+  verdict.isNamed = origin || (!hasOrigins && !one);
+  auto is = [&](WeightChoice::Use use, const Twine &reason) {
+    verdict.use = use;
+    verdict.reason = reason.str();
+    return verdict;
+  };
+  auto frozen = [&](const Twine &reason) {
+    return is(WeightChoice::Use::Frozen, reason);
+  };
+  auto trained = [&](const Twine &reason) {
+    return is(WeightChoice::Use::Trained, reason);
+  };
+
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  verdict.isFixed = true;
+  if (!element || element.getWidth() < 16)
+    return frozen("parameters are floats of 16 bits or more");
+  if (elementCount(type) == 0)
+    return frozen("it has no elements");
+  if (!isFinite(op.getValue()))
+    return frozen("it holds infinities or NaN");
+  verdict.isFixed = false;
+
+  for (OpOperand &use : op->getUses())
+    if (isa<BatchNormOp>(use.getOwner()) && use.getOperandNumber() >= 3)
+      return is(WeightChoice::Use::Statistics,
+                "of the batch norm '" + mpc::opName(use.getOwner()) + "'");
+  if (origin && origin->kind != ConstantOrigin::Kind::Initializer) {
+    bool isParameter = origin->kind == ConstantOrigin::Kind::Parameter;
+    std::string what = isParameter ? "parameter" : "buffer";
+    std::string reason = origin->of.empty() ? "the exporter recorded a " + what
+                                            : "the exporter computed it from " +
+                                                  what + " " + origin->of;
+    return isParameter ? trained(reason) : frozen(reason);
+  }
+  if (!origin && hasOrigins)
+    return frozen("it is a literal of the model's graph");
+
+  SmallVector<Use> uses;
+  llvm::DenseSet<Value> seen;
+  collectUses(op.getResult(), uses, seen);
+  if (uses.empty())
+    return frozen("no gradient reaches it");
+  auto find = [&](auto... kinds) -> const Use * {
+    for (const Use &use : uses)
+      if (((use.kind == kinds) || ...))
+        return &use;
+    return nullptr;
+  };
+  const Use *weight = find(Kind::Weight, Kind::Filter, Kind::Table);
+  if (const Use *formula = find(Kind::Formula); formula && !weight)
+    return frozen(formula->text);
+  FailureOr<reference::Tensor> tensor =
+      reference::Tensor::fromAttr(op.getValue());
+  if (failed(tensor))
+    return frozen("its values cannot be read");
+  if (!weight && holdsMask(*tensor))
+    return frozen("it holds the values of a mask");
+  if (isParameterName(name) && (origin || !one))
+    return trained("its name is a parameter's");
+  if (find(Kind::Filter) && (isBufferName(name) || holdsFixedFilter(*tensor)))
+    return frozen("it is a fixed filter");
+  if (find(Kind::Table) && holdsWaves(*tensor, /*ramps=*/false))
+    return frozen("it holds samples of sines");
+  if (weight)
+    return trained(weight->text);
+  if (isBufferName(name))
+    return frozen("its name is a buffer's");
+  if (const Use *first = find(Kind::Normalization)) {
+    verdict.onlyNormalizes = true;
+    return frozen(first->text);
+  }
+  if (holdsWaves(*tensor, /*ramps=*/true))
+    return frozen("it holds samples of sines, or a ramp");
+  if (holdsGrid(*tensor))
+    return frozen("it holds the points of a grid");
+  if (one && (!origin || isNumberName(name)))
+    return frozen("it is a number of a formula");
+  return trained(uses.front().text);
+}

@@ -1,0 +1,59 @@
+//===- WeightEvidence.h - parameters and buffers told apart -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRAINING_WEIGHTEVIDENCE_H
+#define MPC_LIB_DIALECT_MPC_TRAINING_WEIGHTEVIDENCE_H
+
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Training/WeightChoice.h"
+
+namespace mpc {
+
+/// Decides which constants of a model are parameters, which training updates,
+/// and which are buffers or numbers of a formula, which it keeps. In this
+/// order: what the exporter recorded; what can be trained at all; what the
+/// constant feeds; its name; its values.
+class WeightEvidence {
+public:
+  struct Verdict {
+    WeightChoice::Use use = WeightChoice::Use::Frozen;
+    /// As in WeightChoice.
+    std::string reason;
+    /// Whether the constant is one that a user of the model knows: stored as a
+    /// weight, or of more than one element where the file stores none so.
+    bool isNamed = true;
+    /// Whether no choice of the user can make it a parameter: an integer, or
+    /// not finite.
+    bool isFixed = false;
+    /// Kept only because it is the first to meet an input: a parameter after
+    /// all in a model that has no other.
+    bool onlyNormalizes = false;
+  };
+
+  explicit WeightEvidence(const StepFunction &step);
+  Verdict judge(ConstantOp op) const;
+
+private:
+  struct Use;
+  /// Fills `uses` with how `value`, which follows from constants alone, meets
+  /// what follows from inputs.
+  void collectUses(mlir::Value value, llvm::SmallVectorImpl<Use> &uses,
+                   llvm::DenseSet<mlir::Value> &seen) const;
+  /// What `operand`, which follows from constants alone, does to data.
+  Use describeUse(mlir::OpOperand &operand) const;
+  bool followsFromData(mlir::Value value) const { return data.contains(value); }
+
+  /// Values that follow from an argument; those of them that have met nothing
+  /// but constants, elementwise.
+  llvm::DenseSet<mlir::Value> data, raw;
+  /// Whether constants say that the file stores them as weights: those that
+  /// do not are literals of its nodes.
+  bool hasOrigins = false;
+};
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRAINING_WEIGHTEVIDENCE_H

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`mpc train` on models that PyTorch's exporters wrote, against PyTorch's own training.
+
+What an exporter makes of a module (transposed, reordered, sliced tensors) is undone by exporting
+the module again: after PyTorch's training for the wanted numbers, and with other numbers in its
+parameters or buffers to see which tensors of the file they are.
+"""
+
+import copy
+import io
+import json
+import math
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+onnx = pytest.importorskip("onnx")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings("ignore"),
+              pytest.mark.skipif(not shutil.which("mpc"), reason="needs the mpc command")]
+STEPS, BATCH, RATE = 20, 8, 0.05
+
+
+class Linear(nn.Module):
+    """One output: a bias of one element."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 1)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class Rectified(nn.Module):
+    """Slopes of one and of several elements, a scale of logits."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.act = nn.Linear(6, 5), nn.PReLU()
+        self.second, self.channels = nn.Linear(5, 4), nn.PReLU(4)
+        self.head, self.logit_scale = nn.Linear(4, 3), nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x):
+        return self.head(self.channels(self.second(self.act(self.first(x))))) * self.logit_scale
+
+
+class Text(nn.Module):
+    """A causal language model: learned and fixed positions, a mask of finite numbers."""
+
+    def __init__(self, size=8, length=6, vocabulary=20):
+        super().__init__()
+        self.emb, self.pos = nn.Embedding(vocabulary, size), nn.Embedding(length, size)
+        angles = torch.arange(length)[:, None] / 100 ** (torch.arange(0, size, 2) / size)
+        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], -1).reshape(1, length, size))
+        self.register_buffer("causal", torch.triu(torch.full((length, length), -1e4), 1))
+        self.register_buffer("ids", torch.arange(length)[None], persistent=False)
+        self.q, self.k, self.v = (nn.Linear(size, size, bias=False) for _ in range(3))
+        self.ln, self.head = nn.LayerNorm(size), nn.Linear(size, vocabulary)
+
+    def forward(self, x):
+        h = self.emb(x) + self.pos(self.ids) + self.table
+        scores = self.q(h) @ self.k(h).transpose(-1, -2) / math.sqrt(h.shape[-1]) + self.causal
+        return self.head(self.ln(h + torch.softmax(scores, -1) @ self.v(h)))
+
+
+class Images(nn.Module):
+    """A network that normalises its input, with a fixed blur."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([0.48, 0.45, 0.4]).reshape(1, 3, 1, 1))
+        self.register_buffer("std", torch.tensor([0.22, 0.23, 0.22]).reshape(1, 3, 1, 1))
+        taps = torch.tensor([1.0, 2.0, 1.0])
+        self.register_buffer("taps", (taps[:, None] * taps / 16).expand(4, 1, 3, 3).clone())
+        self.conv, self.fc = nn.Conv2d(3, 4, 3), nn.Linear(4, 3)
+        self.scale = nn.Parameter(torch.full((4, 1, 1), 0.5))
+
+    def forward(self, x):
+        h = self.conv((x - self.mean) / self.std)
+        h = h + F.conv2d(torch.relu(h), self.taps, padding=1, groups=4) * self.scale
+        return self.fc(F.avg_pool2d(torch.relu(h), 6).flatten(1))
+
+
+class Sequences(nn.Module):
+    """A recurrent network; all sequences have their full length."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.fc = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.fc(self.lstm(x)[0][:, -1])
+
+
+class Boxes(nn.Module):
+    """The head of a detector: boxes from distances to a grid of points, and classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.box, self.cls = nn.Conv2d(2, 6, 3, padding=1), nn.Conv2d(6, 4, 1), nn.Conv2d(6, 3, 1)
+        y, x = torch.meshgrid(torch.arange(6) + 0.5, torch.arange(6) + 0.5, indexing="ij")
+        self.register_buffer("points", torch.stack([x, y], -1).reshape(1, 36, 2))
+        self.register_buffer("strides", torch.full((1, 36, 1), 0.25))
+        self.scale = nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        h = F.relu(self.stem(x))
+        distances = F.softplus(self.box(h).flatten(2).transpose(1, 2) * self.scale)
+        near, far = distances.split(2, -1)
+        boxes = torch.cat([self.points - near, self.points + far], -1) * self.strides
+        return torch.cat([boxes, self.cls(h).flatten(2).transpose(1, 2)], -1)
+
+
+def floats(*shape):
+    return torch.randn(shape)
+
+
+# Module, its examples and labels, mpc's loss and PyTorch's.
+CASES = {
+    "linear": (Linear, lambda n: (floats(n, 6), floats(n, 1) + 3), "mean_squared_error", F.mse_loss),
+    "prelu": (Rectified, lambda n: (floats(n, 6), torch.randint(0, 3, (n,))), "softmax_cross_entropy", F.cross_entropy),
+    "text": (Text, lambda n: (torch.randint(0, 20, (n, 6)), torch.randint(0, 20, (n, 6))), "softmax_cross_entropy",
+             lambda y, t: F.cross_entropy(y.flatten(0, 1), t.flatten())),
+    "images": (Images, lambda n: (torch.rand(n, 3, 8, 8), torch.randint(0, 3, (n,))), "softmax_cross_entropy",
+               F.cross_entropy),
+    "lstm": (Sequences, lambda n: (floats(n, 7, 4), torch.randint(0, 3, (n,))), "softmax_cross_entropy",
+             F.cross_entropy),
+    "boxes": (Boxes, lambda n: (floats(n, 2, 6, 6), floats(n, 36, 7)), "huber", F.huber_loss),
+}
+EXPORTERS = {
+    "script": dict(dynamo=False),
+    "script-unfolded": dict(dynamo=False, do_constant_folding=False),
+    "dynamo": dict(dynamo=True),
+    "dynamo-unoptimized": dict(dynamo=True, optimize=False),
+}
+
+
+def export(module, x, kind):
+    buffer = io.BytesIO()
+    options = dict(EXPORTERS[kind], input_names=["x"], output_names=["y"])
+    if options["dynamo"]:
+        torch.onnx.export(module, (x,), **options, verbose=False).save(buffer)
+    else:
+        torch.onnx.export(module, (x,), buffer, **options)
+    return buffer.getvalue()
+
+
+def initializers(data):
+    graph = onnx.load_from_string(data).graph
+    return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+
+
+def changed(module, x, kind, before, tensors):
+    """The initializers that other numbers in `tensors` of the module change."""
+    kept = copy.deepcopy(module.state_dict()), {name: b.clone() for name, b in module.named_buffers()}
+    with torch.no_grad():
+        for tensor in tensors:
+            if tensor.is_floating_point():
+                tensor.mul_(1.5).add_(0.125)
+    after = initializers(export(module, x, kind))
+    module.load_state_dict(kept[0])
+    assert after.keys() == before.keys()
+    return {name for name in before if not np.array_equal(before[name], after[name])}
+
+
+def train_by_torch(module, x, y, loss):
+    optimizer = torch.optim.SGD(module.parameters(), lr=RATE, momentum=0.5)
+    for step in range(STEPS):
+        rows = slice(step % 4 * BATCH, (step % 4 + 1) * BATCH)
+        optimizer.zero_grad()
+        loss(module(x[rows]), y[rows]).backward()
+        optimizer.step()
+    return module
+
+
+@pytest.mark.parametrize("kind", EXPORTERS)
+@pytest.mark.parametrize("case", CASES)
+def test_trains_as_torch(case, kind, tmp_path):
+    make, draw, mpc_loss, loss = CASES[case]
+    torch.manual_seed(0)
+    module = make()
+    x, y = draw(4 * BATCH)
+    data = export(module, x[:BATCH], kind)
+    before = initializers(data)
+    parameters = changed(module, x[:BATCH], kind, before, list(module.parameters()))
+    buffers = changed(module, x[:BATCH], kind, before, list(module.buffers()))
+    (tmp_path / "model.onnx").write_bytes(data)
+    np.savez(tmp_path / "train.npz", x=x.numpy(), label=y.numpy())
+    done = subprocess.run(
+        ["mpc", "train", "model.onnx", "--data", ".", "--normalize", "none", "--in-order", "--batch", str(BATCH), "--epochs",
+         str(STEPS // 4), "--loss", mpc_loss, "--optimizer", "sgd,momentum=0.5", "--lr", str(RATE), "--threads", "1",
+         "--json", "--export", "trained.onnx"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout.splitlines()[-1])
+    assert {one["name"] for one in document["trained"]} == parameters, document["frozen"]
+    assert {one["name"] for one in document["frozen"]} >= buffers
+    assert not document["statistics"]
+    assert all(one["reason"] for one in document["trained"] + document["frozen"])
+    assert "note: trained: " in done.stderr
+
+    # Rounding: what float32 costs PyTorch itself, against float64.
+    exact = train_by_torch(copy.deepcopy(module).double(), x.double() if x.is_floating_point() else x,
+                           y.double() if y.is_floating_point() else y, loss).float()
+    single = train_by_torch(copy.deepcopy(module), x, y, loss)
+    wanted = initializers(export(exact, x[:BATCH], kind))
+    rounded = initializers(export(single, x[:BATCH], kind))
+    trained = initializers((tmp_path / "trained.onnx").read_bytes())
+    for name, start in before.items():
+        if name not in parameters:
+            np.testing.assert_array_equal(trained[name], start, err_msg=name)
+            continue
+        scale = np.abs(wanted[name]).max()
+        limit = 4 * np.abs(rounded[name] - wanted[name]).max() + STEPS * 2.0**-23 * scale
+        assert np.abs(trained[name] - wanted[name]).max() <= limit, name
+        assert np.abs(wanted[name] - start).max() > 100 * limit, f"{name} hardly moves"
