@@ -60,6 +60,9 @@ public:
     for (exe::ConstantOp constant : op.getProgramConstants())
       if (!addIndexChecks(constant) && failed(addConstant(constant)))
         return failure();
+    for (exe::ResultOp result : watchedResults(op))
+      program->checks.push_back({RunCheck::Kind::FiniteResult, "",
+                                 places[result.getSymName()].index, -1});
     for (exe::StepOpInterface step : op.getSteps())
       if (failed(addStep(step)))
         return failure();
