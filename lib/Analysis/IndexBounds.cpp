@@ -9,6 +9,7 @@
 
 #include "mpc/Analysis/IndexBounds.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
@@ -19,15 +20,21 @@ using namespace mpc;
 
 std::optional<int64_t> mpc::indexBound(Value value) {
   int64_t bound = INT64_MAX;
+  // What is added to the elements on their way.
+  int64_t added = 0;
+  auto limit = [&](int64_t extent) {
+    bound = std::min(bound, std::max<int64_t>(extent - added, 1));
+  };
   auto indexes = [&](Value data, int64_t axis) {
-    bound = std::min(bound, cast<ShapedType>(data.getType()).getDimSize(axis));
+    limit(cast<ShapedType>(data.getType()).getDimSize(axis));
   };
   llvm::SmallPtrSet<Value, 16> seen;
-  SmallVector<Value> open = {value};
+  SmallVector<std::pair<Value, int64_t>> open = {{value, 0}};
   while (!open.empty()) {
-    Value next = open.pop_back_val();
+    auto [next, before] = open.pop_back_val();
     if (!seen.insert(next).second)
       continue;
+    added = before;
     for (OpOperand &use : next.getUses()) {
       Operation *op = use.getOwner();
       bool isIndex = use.getOperandNumber() == 1;
@@ -44,11 +51,19 @@ std::optional<int64_t> mpc::indexBound(Value value) {
           indexes(op->getOperand(0), axis);
       } else if (auto oneHot = dyn_cast<OneHotOp>(op);
                  oneHot && use.getOperandNumber() == 0)
-        bound = std::min<int64_t>(bound, oneHot.getDepth());
+        limit(oneHot.getDepth());
       else if (auto movement = dyn_cast<MovementOpInterface>(op);
                isa<CastOp>(op) ||
                (movement && movement.givesElements(use.getOperandNumber())))
-        open.push_back(op->getResult(0));
+        open.push_back({op->getResult(0), added});
+      else if (isa<AddOp>(op) &&
+               isa<IntegerType>(getElementTypeOrSelf(next.getType()))) {
+        // Tables of positions may begin with rows for other things.
+        std::optional<double> offset =
+            constantSplat(op->getOperand(1 - use.getOperandNumber()));
+        if (offset && *offset >= 0 && *offset < double(INT32_MAX))
+          open.push_back({op->getResult(0), added + int64_t(*offset)});
+      }
     }
   }
   if (bound == INT64_MAX)

@@ -20,12 +20,12 @@ void mpc::lintMeasured(LintContext &context) {
     if (isa<CastOp, mpc::ConstantOp>(op) || op.getNumResults() == 0 ||
         !isFloatTensor(op.getResult(0)))
       continue;
+    const MeasuredRange *range = measuredRange(policy, op.getResult(0));
     std::string overflow = measuredOverflow(policy, op.getResult(0), store);
-    if (overflow.empty())
+    if (!range || overflow.empty())
       continue;
     bool isKept = !narrowTypeOf(op.getResult(0));
-    context.report("measured_overflow", &op,
-                   measuredRange(policy, op.getResult(0))->largest,
+    context.report("measured_overflow", &op, range->largest,
                    isKept ? overflow + ", so it is kept in f32" : overflow,
                    isKept ? "none is needed; a policy of bfloat16 holds it"
                           : overrideOf(&op));

@@ -15,6 +15,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -41,13 +42,64 @@ const MeasuredRange *mpc::measuredRange(const Policy &policy, Value value) {
   return policy.rangeOf(namesOf(value));
 }
 
-std::string mpc::measuredOverflow(const Policy &policy, Value value,
-                                  FloatType type) {
-  if (policy.getRanges().empty() || type.getWidth() >= 32)
+/// What constants alone make of `value`, where contractions count as zero: sums
+/// of products of either sign, which move around what is added to them. Nothing
+/// is known of arguments, nor of ops but a few that scale and shift.
+static KnownRange constantPart(Value value, unsigned depth = 8) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return {};
+  if (isContraction(op))
+    return {0, 0};
+  auto part = [&](unsigned operand) {
+    return constantPart(op->getOperand(operand), depth - 1);
+  };
+  if (isa<mpc::ConstantOp>(op))
+    return cast<RangeOpInterface>(op).getResultRange(0, {});
+  if (isa<CastOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp>(op) ||
+      movesOneOperand(op))
+    return part(0);
+  if (!isa<AddOp, SubOp, MulOp>(op))
+    return {};
+  KnownRange a = part(0), b = part(1);
+  if (!std::isfinite(a.magnitude()) || !std::isfinite(b.magnitude()))
+    return {};
+  if (isa<AddOp>(op))
+    return {a.low + b.low, a.high + b.high};
+  if (isa<SubOp>(op))
+    return {a.low - b.high, a.high - b.low};
+  auto [least, most] = std::minmax(
+      {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high});
+  return {least, most};
+}
+
+/// "'x' lies near 1.28e+05, which its constants make and f16 rounds to inf";
+/// empty where constants do not put all of `value` out of the range of `type`.
+static std::string constantOverflow(Value value, FloatType type) {
+  KnownRange range = constantPart(value);
+  double least = std::max(range.low, -range.high);
+  if (least <= 0 || !std::isfinite(least) ||
+      std::isfinite(roundedTo(least, type)))
     return {};
   SmallVector<StringRef> names = namesOf(value);
-  const MeasuredRange *range = policy.rangeOf(names);
-  if (!range || std::isfinite(roundedTo(range->largest, type)))
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  out << "'" << (names.empty() ? "value" : names.front()) << "' lies near "
+      << llvm::format("%g", range.low > 0 ? range.low : range.high)
+      << ", which its constants make and " << type << " rounds to inf";
+  return text;
+}
+
+std::string mpc::measuredOverflow(const Policy &policy, Value value,
+                                  FloatType type) {
+  if (type.getWidth() >= 32)
+    return {};
+  SmallVector<StringRef> names = namesOf(value);
+  const MeasuredRange *range =
+      policy.getRanges().empty() ? nullptr : policy.rangeOf(names);
+  if (!range)
+    return constantOverflow(value, type);
+  if (std::isfinite(roundedTo(range->largest, type)))
     return {};
   std::string text;
   llvm::raw_string_ostream out(text);

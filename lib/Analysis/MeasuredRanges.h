@@ -19,8 +19,9 @@ namespace mpc {
 const MeasuredRange *measuredRange(const Policy &policy, mlir::Value value);
 
 /// Where `policy` knows of a sample in which `value` overflows `type`, that in
-/// a sentence: "'x' reaches 1e+05 in sample 'a.npz', which f16 rounds to inf";
-/// else empty.
+/// a sentence: "'x' reaches 1e+05 in sample 'a.npz', which f16 rounds to inf".
+/// Where samples showed nothing of `value`, whether the model's constants put
+/// it out of range: what is added to a product or scales the sum. Else empty.
 std::string measuredOverflow(const Policy &policy, mlir::Value value,
                              mlir::FloatType type);
 

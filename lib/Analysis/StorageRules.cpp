@@ -121,7 +121,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
   if (std::string overflow =
           measuredOverflow(builder.policy, value, model.lowType(value));
       !overflow.empty())
-    return high(overflow, op, "samples overflow 16 bits");
+    return high(overflow, op, "values overflow 16 bits");
   bool isForced = plan->override && plan->compute == builder.wide;
   SmallVector<StringRef> names = opNames(op);
   if (std::optional<bool> narrow =

@@ -246,6 +246,7 @@ Result<Compiler::Lowered> Compiler::lowerKernels(ModuleOp module) {
     return stoppedStatus();
   size_t first = said.size();
   Module kernels = copyKernels(module);
+  watchResults(module, *kernels);
   if (failed((*backend)->lower(*kernels)))
     return failure(first);
   if (Status status = dump(*kernels, "codegen"); !status.ok())

@@ -13,6 +13,7 @@
 #include "Backend.h"
 
 #include "mpc/Analysis/TypedLayers.h"
+#include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Pipelines/Pipelines.h"
@@ -241,6 +242,19 @@ mlir::RankedTensorType compilerType(const TensorType &type,
 
 /// The layers as a program has them.
 std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<TypedLayer> layers);
+
+/// Marks the results of `function`, an imported model, that hold infinities or
+/// NaNs of its own: constants of that kind, such as a mask of -inf, reach them.
+void markInfiniteResults(mlir::func::FuncOp function);
+
+/// The results of a planned program that should be finite: outputs of floats
+/// that are not marked as above and replace no argument, of programs that train
+/// nothing.
+llvm::SmallVector<exe::ResultOp> watchedResults(exe::ProgramOp program);
+
+/// Lets the kernels for a CPU that store such results watch them
+/// (kWatchedResultsAttr).
+void watchResults(mlir::ModuleOp planned, mlir::ModuleOp kernels);
 
 /// Makes the program that `module`'s exe.program describes, without code.
 mlir::FailureOr<std::shared_ptr<Program>>

@@ -11,6 +11,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mpc;
 
@@ -38,6 +40,12 @@ Status CpuBackend::completeLaunches(Program &program) const {
   llvm::StringMap<const KernelInfo *> byName;
   for (const KernelInfo &info : infos)
     byName[info.name] = &info;
+  // Words of the watched results. A kernel that other launches use for results
+  // that are not watched tells of one of those: suspects are counted.
+  std::map<int64_t, int64_t> words;
+  for (size_t i = 0; i < program.checks.size(); ++i)
+    if (program.checks[i].kind == RunCheck::Kind::FiniteResult)
+      words[program.checks[i].number] = int64_t(i);
   for (Launch &launch : program.launches) {
     if (launch.collective)
       continue;
@@ -50,6 +58,21 @@ Status CpuBackend::completeLaunches(Program &program) const {
     launch.scratchBytes = info->scratchBytes;
     launch.laterItems = info->laterItems;
     launch.sharedBytes = info->sharedBytes;
+    std::vector<BufferRef> outputs;
+    for (const BufferRef &ref : launch.buffers)
+      if (ref.written && ref.kind != BufferRef::Kind::Checks)
+        outputs.push_back(ref);
+    for (int64_t result : info->watched) {
+      const BufferRef &ref = outputs[size_t(result)];
+      auto word = ref.kind == BufferRef::Kind::Result ? words.find(ref.index)
+                                                      : words.end();
+      if (word == words.end())
+        word = words.begin();
+      constexpr int64_t kBytes = sizeof(int64_t);
+      launch.buffers.push_back({BufferRef::Kind::Checks, 0,
+                                kBytes * word->second, kBytes,
+                                /*written=*/true});
+    }
   }
   return {};
 }

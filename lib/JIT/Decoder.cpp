@@ -80,6 +80,19 @@ compileForm(const Engine &engine, const ModelSource &model,
   return form;
 }
 
+/// The check of the smallest table that the programs index with positions.
+static const RunCheck *
+smallestTable(std::initializer_list<const DecoderForm *> forms) {
+  const RunCheck *found = nullptr;
+  for (const DecoderForm *form : forms)
+    for (const RunCheck &check : form->executable.program().checks)
+      if (check.kind == RunCheck::Kind::IndexInRange && form->positions >= 0 &&
+          check.argument == form->positions &&
+          (!found || check.number < found->number))
+        found = &check;
+  return found;
+}
+
 Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
                               const DecoderOptions &options) {
   if (options.chunk < 2 || options.capacity < options.chunk)
@@ -142,11 +155,16 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   state->vocabulary = state->one.result(state->one.logits).shape[2];
   state->slots = options.slots;
   state->endless = options.endless;
+  state->positions = smallestTable({&state->one, &state->piece});
   state->showsFilling = signature->countsPositions;
   return Decoder(std::move(state));
 }
 
 int64_t Decoder::capacity() const { return state->capacity; }
+std::optional<int64_t> Decoder::positions() const {
+  return state->positions ? std::optional(state->positions->number)
+                          : std::nullopt;
+}
 int64_t Decoder::vocabulary() const { return state->vocabulary; }
 int64_t Decoder::slots() const { return state->slots; }
 const Executable &Decoder::step() const { return state->one.executable; }

@@ -51,6 +51,9 @@ struct DecoderState {
   DecoderForm one, piece;
   int64_t capacity = 0, vocabulary = 0, slots = 1;
   bool endless = false;
+  /// The table of positions with the fewest rows, as the check of its gather
+  /// describes it; null where there is none.
+  const RunCheck *positions = nullptr;
   /// Whether the mask shows tokens that fill up a piece
   /// (DecoderSignature::countsPositions).
   bool showsFilling = false;

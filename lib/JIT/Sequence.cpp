@@ -220,6 +220,14 @@ static Status checkTokens(const DecoderState &decoder,
 static Status checkRoom(const SequenceState &sequence, size_t count,
                         const std::string &which) {
   const DecoderState &decoder = *sequence.decoder;
+  if (const RunCheck *table = decoder.positions;
+      table && int64_t(count) > table->number - sequence.length)
+    return refusal(decoder, which + " of " + std::to_string(sequence.length) +
+                                " tokens takes no " + std::to_string(count) +
+                                " more: '" + table->op +
+                                "' looks up positions"
+                                " in a table of " +
+                                std::to_string(table->number) + " rows");
   if (decoder.endless || int64_t(count) <= decoder.capacity - sequence.length)
     return {};
   return refusal(decoder, which + " of " + std::to_string(sequence.length) +

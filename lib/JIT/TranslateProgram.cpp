@@ -8,6 +8,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/RunChecks.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Runtime/Buffer.h"
 
@@ -57,8 +58,11 @@ public:
         program->results.back().alias = places[alias.getValue()].index;
     }
     for (exe::ConstantOp constant : op.getProgramConstants())
-      if (failed(addConstant(constant)))
+      if (!addIndexChecks(constant) && failed(addConstant(constant)))
         return failure();
+    for (exe::ResultOp result : watchedResults(op))
+      program->checks.push_back({RunCheck::Kind::FiniteResult, "",
+                                 places[result.getSymName()].index, -1});
     for (exe::StepOpInterface step : op.getSteps())
       if (failed(addStep(step)))
         return failure();
@@ -89,6 +93,20 @@ private:
     if (data && !bytes.empty()) // the address of no bytes may be null
       std::memcpy(data.get(), bytes.data(), bytes.size());
     return data;
+  }
+
+  /// Notes what an op that is the program's index checks lists; false for other
+  /// constants.
+  bool addIndexChecks(exe::ConstantOp constant) {
+    auto checks = indexChecksOf(constant.getTensorType());
+    if (!checks)
+      return false;
+    places[constant.getSymName()] = {BufferRef::Kind::Checks,
+                                     int64_t(program->checks.size())};
+    for (const IndexCheck &check : *checks)
+      program->checks.push_back({RunCheck::Kind::IndexInRange, check.op.str(),
+                                 check.extent, check.argument});
+    return true;
   }
 
   LogicalResult addConstant(exe::ConstantOp constant) {
@@ -136,6 +154,12 @@ private:
       break;
     case BufferRef::Kind::Constant:
       ref.bytes = program->constants[ref.index].bytes;
+      break;
+    case BufferRef::Kind::Checks:
+      ref.offset = int64_t(sizeof(int64_t)) * ref.index;
+      ref.index = 0;
+      ref.bytes = program->checkBytes() - ref.offset;
+      ref.written = true;
       break;
     case BufferRef::Kind::Arena:
       break;

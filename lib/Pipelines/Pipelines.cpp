@@ -389,6 +389,9 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   if (kernels.panelColumns)
     func.addPass(createPackOperandsPass());
   func.addPass(createCSEPass());
+  // Nothing moves an op between fusions from here on, and a joint fusion reads
+  // what its parts do.
+  func.addPass(createAttachIndexChecksPass());
   // Grids follow from what kernels have become. A library's products are calls
   // of their own.
   if (kernels.joinsSiblings && !options.libraryGemms)

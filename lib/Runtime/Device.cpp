@@ -35,6 +35,9 @@ void *detail::Addresses::resolve(const BufferRef &ref) const {
     break;
   case BufferRef::Kind::Arena:
     break;
+  case BufferRef::Kind::Checks:
+    base = checks;
+    break;
   }
   return static_cast<char *>(base) + ref.offset;
 }

@@ -28,6 +28,8 @@ struct Addresses {
   std::vector<void *> results;
   std::vector<void *> constants;
   void *arena = nullptr;
+  /// Words of Program::checks.
+  void *checks = nullptr;
 
   void *resolve(const BufferRef &ref) const;
 };

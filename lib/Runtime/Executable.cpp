@@ -168,6 +168,14 @@ Status Executable::runInto(std::span<const Buffer> arguments,
     options.launchMilliseconds->assign(program.launches.size(), 0);
   if (options.trace)
     *options.trace = {};
+  if (options.nonFinite) {
+    options.nonFinite->clear();
+    // Kernels for GPUs do not watch what they store.
+    if (!program.target.starts_with("cpu:"))
+      for (const RunCheck &check : program.checks)
+        if (check.kind == RunCheck::Kind::FiniteResult)
+          options.nonFinite->push_back(check.number);
+  }
   return state->loaded->run(arguments, results, options);
 }
 

@@ -9,6 +9,7 @@
 
 #include "Communication/Collectives.h"
 #include "DeviceImpl.h"
+#include "RunChecks.h"
 
 #include <chrono>
 #include <cstring>
@@ -19,10 +20,19 @@ using namespace mpc::detail;
 
 namespace {
 
-/// Blocks of arena memory that are free between runs: as many as ran at once.
+/// Blocks of memory for the arena and, behind it, for the words of the
+/// program's checks, which are zero. They are free between runs: as many as ran
+/// at once.
 class ArenaPool {
 public:
-  explicit ArenaPool(size_t bytes) : bytes(bytes) {}
+  explicit ArenaPool(const Program &program)
+      : checksAt((size_t(program.arenaBytes) + kBufferAlignment - 1) /
+                 kBufferAlignment * kBufferAlignment),
+        checkBytes(size_t(program.checkBytes())) {}
+
+  int64_t *checksIn(void *block) const {
+    return reinterpret_cast<int64_t *>(static_cast<char *>(block) + checksAt);
+  }
 
   std::shared_ptr<void> acquire() {
     {
@@ -33,7 +43,10 @@ public:
         return block;
       }
     }
-    return allocateAligned(bytes);
+    std::shared_ptr<void> block = allocateAligned(checksAt + checkBytes);
+    if (block)
+      std::memset(checksIn(block.get()), 0, checkBytes);
+    return block;
   }
   void release(std::shared_ptr<void> block) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -41,7 +54,7 @@ public:
   }
 
 private:
-  const size_t bytes;
+  const size_t checksAt, checkBytes;
   std::mutex mutex;
   std::vector<std::shared_ptr<void>> free;
 };
@@ -76,7 +89,7 @@ public:
   HostProgram(std::shared_ptr<DeviceImpl> device,
               std::shared_ptr<const Program> program)
       : device(std::move(device)), program(std::move(program)),
-        arenas(size_t(this->program->arenaBytes)), plan(*this->program) {}
+        arenas(*this->program), plan(*this->program) {}
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
              const RunOptions &options) override;
@@ -121,9 +134,12 @@ Status HostProgram::run(std::span<const Buffer> arguments,
                   "no memory for an arena of " +
                       std::to_string(program->arenaBytes) + " bytes");
   addresses.arena = arena.get();
+  int64_t *checks = arenas.checksIn(arena.get());
+  addresses.checks = checks;
   Status status = execute(addresses, options);
+  Status checked = readChecks(*program, checks, options);
   arenas.release(std::move(arena));
-  return status;
+  return status.ok() ? checked : status;
 }
 
 Status HostProgram::execute(const Addresses &addresses,

@@ -122,6 +122,8 @@ static std::optional<int64_t> extentOf(const Program &program,
                : std::nullopt;
   case BufferRef::Kind::Arena:
     return ref.index == 0 ? std::optional(program.arenaBytes) : std::nullopt;
+  case BufferRef::Kind::Checks:
+    return ref.index == 0 ? std::optional(program.checkBytes()) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -184,6 +186,25 @@ static Status validateLayers(const Program &program) {
                        isTypeName))
         return malformed(where, "has variable '" + variable.name +
                                     "' of a type that is unknown");
+  }
+  return {};
+}
+
+/// That checks are of extents, arguments and results that exist.
+static Status validateChecks(const Program &program) {
+  for (size_t i = 0; i < program.checks.size(); ++i) {
+    const RunCheck &check = program.checks[i];
+    bool ofResult = check.kind == RunCheck::Kind::FiniteResult;
+    bool isKnown = ofResult ? check.number >= 0 &&
+                                  check.number < int64_t(program.results.size())
+                            : check.number > 0;
+    if (!isKnown || check.argument < -1 ||
+        check.argument >= int64_t(program.arguments.size()))
+      return malformed(program.name + ": check " + std::to_string(i),
+                       std::string("of ") + (ofResult ? "result " : "extent ") +
+                           std::to_string(check.number) + " and argument " +
+                           std::to_string(check.argument) +
+                           " refers to something that does not exist");
   }
   return {};
 }
@@ -306,6 +327,8 @@ Status mpc::validate(const Program &program, bool needsCode) {
                        "constant is not aligned to 64 bytes");
   }
   if (Status status = validateLayers(program); !status.ok())
+    return status;
+  if (Status status = validateChecks(program); !status.ok())
     return status;
   std::optional<int64_t> ranks;
   for (size_t i = 0; i < program.launches.size(); ++i) {

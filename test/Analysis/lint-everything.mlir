@@ -74,7 +74,7 @@ func.func @main(%x: tensor<4x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
   // Weights near 1e-8.
   %4 = mpc.matmul %2, %weight : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("fc")
   // A large constant, a clip bound, a mask, an epsilon.
-  %5 = mpc.add %4, %offset : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32> loc("shift")
+  %5 = mpc.mul %4, %offset : (tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32> loc("shift")
   %6 = mpc.clamp %5, %low, %high : (tensor<4x4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x4xf32> loc("clip")
   %7 = mpc.tanh %6 : tensor<4x4xf32> loc("tanh")
   %8 = mpc.select %keep, %7, %far : (tensor<4x4xi1>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32> loc("masked")

@@ -125,6 +125,7 @@
 // FUSE-NEXT: mpc-form-fusions,
 // FUSE-NEXT: mpc-pack-operands{target=},
 // FUSE-NEXT: cse,
+// FUSE-NEXT: mpc-attach-index-checks,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )
 // FUSE-NEXT: )

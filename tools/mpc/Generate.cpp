@@ -291,6 +291,23 @@ static Status checkEnd(const GenerateArguments &arguments,
                     ", so that no text would end with it");
 }
 
+/// That the positions of the longest text have rows in the model's tables; a
+/// text that may end earlier is stopped where it passes them.
+static Status checkPositions(const GenerateArguments &arguments,
+                             const Decoder &decoder, size_t longest) {
+  std::optional<int64_t> rows = decoder.positions();
+  // The last token is written, not fed.
+  int64_t needed = int64_t(longest) + arguments.tokens - 1;
+  if (!rows || arguments.end || needed <= *rows)
+    return {};
+  return Status(StatusCode::InvalidArgument, arguments.common.model,
+                "a prompt of " + std::to_string(longest) + " tokens and " +
+                    std::to_string(arguments.tokens) + " more look up " +
+                    std::to_string(needed) +
+                    " positions, but the model's table has rows for " +
+                    std::to_string(*rows) + "; ask for fewer --tokens");
+}
+
 int tool::generateCommand(const GenerateArguments &arguments) {
   Reporter reporter(arguments.common.json, arguments.common.quiet);
   Result<std::vector<Text>> texts = readTexts(arguments);
@@ -320,6 +337,9 @@ int tool::generateCommand(const GenerateArguments &arguments) {
   if (!decoder->ok())
     return reporter.fail(decoder->status());
   if (Status status = checkEnd(arguments, **decoder); !status.ok())
+    return reporter.fail(status);
+  if (Status status = checkPositions(arguments, **decoder, longest);
+      !status.ok())
     return reporter.fail(status);
   Writer writer(**decoder, arguments, std::move(*texts));
   if (Status status = writer.write(); !status.ok())

@@ -7,9 +7,11 @@
 #include "RunCommands.h"
 #include "Subject.h"
 
+#include "mpc/Runtime/Finiteness.h"
 #include "mpc/Support/Files.h"
 
 #include <chrono>
+#include <map>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -33,12 +35,27 @@ int tool::runCommand(const RunArguments &options) {
     return reporter.fail(problems);
 
   const Program &program = subject.executable->program();
+  std::vector<int64_t> suspects;
+  RunOptions run;
+  run.nonFinite = &suspects;
   auto start = std::chrono::steady_clock::now();
-  Result<std::vector<Buffer>> results = subject.executable->run(subject.inputs);
+  Result<std::vector<Buffer>> results =
+      subject.executable->run(subject.inputs, run);
   std::chrono::duration<double, std::milli> took =
       std::chrono::steady_clock::now() - start;
   if (!results.ok())
     return reporter.fail(results.status());
+  std::map<std::string, int64_t> nonFinite;
+  for (const NonFiniteResult &result :
+       findNonFinite(program, subject.inputs, *results, suspects)) {
+    nonFinite[result.name] = result.count;
+    reporter.hear({Diagnostic::Severity::Warning,
+                   "run",
+                   options.common.model,
+                   "",
+                   result.text(),
+                   {}});
+  }
 
   std::vector<NamedArray> written;
   for (size_t i = 0; i < results->size(); ++i)
@@ -64,6 +81,8 @@ int tool::runCommand(const RunArguments &options) {
     Json file = options.output.empty() ? Json(nullptr) : Json(options.output);
     outputs[value.name] = {
         {"shape", value.type.shape}, {"type", type}, {"file", file}};
+    if (auto found = nonFinite.find(value.name); found != nonFinite.end())
+      outputs[value.name]["non_finite"] = found->second;
     reporter.line(value.name + ": " + value.type.toString() +
                   (options.output.empty() ? "" : " -> " + options.output));
   }

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,7 +51,8 @@ public:
   /// Appends `tokens` and returns the logits behind the last of them, one per
   /// word of the vocabulary. InvalidArgument, and nothing is appended, where
   /// there are none, where one is outside the vocabulary, or where the sequence
-  /// would have more tokens than the decoder's capacity and is not endless.
+  /// would have more tokens than the decoder's capacity and is not endless, or
+  /// than its positions().
   Result<std::vector<float>> feed(std::span<const int64_t> tokens);
 
   /// Tokens so far.
@@ -100,6 +102,10 @@ public:
           std::span<const int64_t> tokens) const;
 
   int64_t capacity() const;
+  /// Most tokens of a sequence that the model's tables of positions have rows
+  /// for; nullopt where nothing looks up input 'position_ids'. feed() and
+  /// advance() refuse more.
+  std::optional<int64_t> positions() const;
   /// Most sequences of an advance().
   int64_t slots() const;
   /// Words of the vocabulary.

@@ -49,6 +49,11 @@ struct RunOptions {
   /// Where set, receives the trace of a program with collectives that runs in
   /// host memory; of others nothing.
   RunTrace *trace = nullptr;
+  /// Where set, receives the numbers of the results that should be finite and
+  /// in which a kernel may have stored infinities or NaNs, ascending
+  /// (RunCheck::Kind::FiniteResult). On a CPU kernels notice what they store;
+  /// on a GPU these are all such results. findNonFinite() counts them.
+  std::vector<int64_t> *nonFinite = nullptr;
 };
 
 /// What one run works on.
@@ -78,7 +83,9 @@ public:
   /// Arguments in host memory are copied to a device that has its own; work of
   /// other streams on arguments there must be done. A result that replaces an
   /// argument (ProgramValue::alias) is that argument's buffer, which the run
-  /// writes.
+  /// writes. InvalidArgument, after the run, where a gather or scatter whose
+  /// framework makes that an error read an index out of range
+  /// (RunCheck::Kind::IndexInRange).
   Result<std::vector<Buffer>> run(std::span<const Buffer> arguments,
                                   const RunOptions &options = {}) const;
 

@@ -71,11 +71,36 @@ struct ProgramConstant {
   int64_t bytes = 0;
 };
 
+/// A condition that kernels check while they run. Each has a 64-bit word
+/// (BufferRef::Kind::Checks) that is zero before a run and after a run that
+/// violates nothing.
+struct RunCheck {
+  enum class Kind {
+    /// A gather or scatter must read indices in [-number, number). Its word
+    /// receives one that is not. A run that reads such an index fails.
+    IndexInRange,
+    /// Result `number` should hold finite numbers. Its word is 1 where a kernel
+    /// for a CPU may have stored others; RunOptions::nonFinite reports them.
+    FiniteResult,
+  };
+  Kind kind = Kind::IndexInRange;
+  /// Name of the gather's or scatter's op in the model; empty for a result.
+  std::string op = {};
+  /// Extent of the indexed axis, or number of the result.
+  int64_t number = 0;
+  /// Number of the argument whose elements are the indices; -1 where the model
+  /// computes them.
+  int64_t argument = -1;
+
+  bool operator==(const RunCheck &) const = default;
+};
+
 /// Where a launch finds one of its buffers.
 struct BufferRef {
-  enum class Kind { Argument, Result, Constant, Arena };
+  enum class Kind { Argument, Result, Constant, Arena, Checks };
   Kind kind = Kind::Arena;
-  /// Number of the argument, result or constant; 0 for the arena.
+  /// Number of the argument, result or constant; 0 for the arena and for the
+  /// words of Program::checks.
   int64_t index = 0;
   /// Bytes from the start of that thing.
   int64_t offset = 0;
@@ -171,6 +196,8 @@ struct Program {
   std::shared_ptr<void> code;
   /// Of a program for NVIDIA GPUs; else null.
   std::shared_ptr<const CudaCode> cuda;
+  /// Conditions that the launches check, in the order of their words.
+  std::vector<RunCheck> checks;
 
   int64_t constantBytes() const;
   /// Bytes of constants, of the arena of one run, of arguments and of results
@@ -182,13 +209,18 @@ struct Program {
   /// or before, and read there or later. No plan of these launches in this
   /// order needs a smaller arena.
   int64_t liveArenaBytes() const;
+  /// Bytes of the words of `checks`.
+  int64_t checkBytes() const {
+    return int64_t(sizeof(int64_t) * checks.size());
+  }
 };
 
 /// Checks that every reference lies inside what it refers to, that nothing
 /// writes an argument (but as the result that replaces it) or a constant, that
 /// an argument is replaced by at most one result, of its type, that results'
 /// and constants' sizes fit their types, that counts are positive, that
-/// products and messages exist and that layers appear once.
+/// products and messages exist, that checks are of extents, arguments and
+/// results that exist, and that layers appear once.
 /// `needsCode` asks for a function in every launch but messages.
 Status validate(const Program &program, bool needsCode);
 

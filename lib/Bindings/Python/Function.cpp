@@ -116,7 +116,11 @@ std::vector<Buffer> Function::run(const NamedBuffers &arguments,
     }
     std::vector<Buffer> ordered = valueOf(
         orderWithCopies(executable, arguments, state, donated, gpu.get()));
-    std::vector<Buffer> results = valueOf(executable.run(ordered));
+    std::vector<int64_t> suspects;
+    RunOptions options;
+    options.nonFinite = &suspects;
+    std::vector<Buffer> results = valueOf(executable.run(ordered, options));
+    warnOf(findNonFinite(program, ordered, results, suspects));
     for (size_t i = results.size(); i-- > 0;)
       if (isKept(program, i, arguments))
         results.erase(results.begin() + ptrdiff_t(i));
@@ -134,6 +138,14 @@ std::vector<Buffer> Function::run(const NamedBuffers &arguments,
     for (const std::string &name : outputs())
       results.push_back(found.at(name));
   return results;
+}
+
+void Function::warnOf(const std::vector<NonFiniteResult> &results) {
+  for (const NonFiniteResult &result : results) {
+    std::lock_guard guard(lock);
+    if (notFinite.insert(result.name).second)
+      watch->warn(name() + ": " + result.text());
+  }
 }
 
 std::vector<GpuResult> Function::enqueue(Call &call,

@@ -17,6 +17,7 @@
 #include "mpc/JIT/Signature.h"
 #include "mpc/Runtime/Executable.h"
 #include "mpc/Runtime/ExecutableFile.h"
+#include "mpc/Runtime/Finiteness.h"
 
 #include <nanobind/nanobind.h>
 
@@ -113,6 +114,8 @@ private:
   /// The same on the stream of `call`. With the interpreter's lock.
   std::vector<GpuResult> enqueue(Call &call,
                                  const std::set<std::string> &donated);
+  /// Warns once of each output. Without the interpreter's lock as well.
+  void warnOf(const std::vector<NonFiniteResult> &results);
   SharedResult share(Buffer buffer, bool onGpu) const;
 
   std::shared_ptr<Gpu> gpu;
@@ -123,6 +126,8 @@ private:
   NamedBuffers state;
   /// Guarded by `lock`: the program that was used last.
   std::optional<Executable> last;
+  /// Guarded by `lock`: outputs of which was said that they are not finite.
+  std::set<std::string> notFinite;
 };
 
 /// Whether a value is no argument of the caller's: the state of a loss scale

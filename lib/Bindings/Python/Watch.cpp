@@ -27,8 +27,12 @@ std::shared_ptr<CompileWatch> CompileWatch::over(CompileOptions &options) {
 void CompileWatch::add(const Diagnostic &message) {
   if (message.severity != Diagnostic::Severity::Warning)
     return;
+  warn(message.where + ": " + message.text);
+}
+
+void CompileWatch::warn(std::string text) {
   std::lock_guard guard(lock);
-  texts.push_back(message.where + ": " + message.text);
+  texts.push_back(std::move(text));
 }
 
 void CompileWatch::issue() {

@@ -42,6 +42,9 @@ public:
       throw StatusError(status);
   }
 
+  /// Adds a warning to those that issue() issues. Without the interpreter's
+  /// lock as well.
+  void warn(std::string text);
   /// Issues the warnings as mpc.ModelWarning and forgets them. With the
   /// interpreter's lock; throws where a filter makes an error of one.
   void issue();

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NodeImport.h"
+#include "CheckedIndices.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Known indices must lie inside `extent`; unknown ones are clamped at run
+/// Known indices must lie inside `extent`; unknown ones are checked at run
 /// time.
 static void checkIndices(NodeImport &n, Value indices, int64_t extent) {
   std::shared_ptr<const reference::Tensor> known = n.known(indices);
@@ -45,13 +45,15 @@ template <typename OpTy> static LogicalResult convertGatherLike(NodeImport &n) {
     return failure();
   int64_t axis = n.axisAttr("axis", 0, n.rank(x));
   checkIndices(n, indices, n.dim(x, axis));
-  return n.result(n.op<OpTy>({x, indices}, n.attr("axis", axis)));
+  return n.result(
+      checkIndicesOf(n, n.op<OpTy>({x, indices}, n.attr("axis", axis))));
 }
 
 static LogicalResult convertGatherNd(NodeImport &n) {
   Value x = n.in(0), indices = indexInput(n, 1);
-  return n.result(n.op<GatherNdOp>(
-      {x, indices}, n.attr("batch_dims", n.intAttr("batch_dims", 0))));
+  return n.result(checkIndicesOf(
+      n, n.op<GatherNdOp>({x, indices},
+                          n.attr("batch_dims", n.intAttr("batch_dims", 0)))));
 }
 
 /// The attribute `reduction` as the dialect's.
@@ -78,7 +80,7 @@ static LogicalResult convertScatterElements(NodeImport &n) {
   Operation *op =
       n.typed(ScatterElementsOp::getOperationName(), x.getType(),
               {x, indices, updates}, {n.attr("axis", axis), reduction});
-  return n.result(op ? op->getResult(0) : Value());
+  return n.result(checkIndicesOf(n, op ? op->getResult(0) : Value()));
 }
 
 /// Writes a run of positions into each sample of a cache.
@@ -106,7 +108,7 @@ static LogicalResult convertTensorScatter(NodeImport &n) {
     return failure();
   Operation *op = n.typed(ScatterElementsOp::getOperationName(), x.getType(),
                           {x, places, update}, n.attr("axis", axis));
-  return n.result(op ? op->getResult(0) : Value());
+  return n.result(checkIndicesOf(n, op ? op->getResult(0) : Value()));
 }
 
 static LogicalResult convertScatterNd(NodeImport &n) {
@@ -116,7 +118,7 @@ static LogicalResult convertScatterNd(NodeImport &n) {
     return failure();
   Operation *op = n.typed(ScatterNdOp::getOperationName(), x.getType(),
                           {x, indices, updates}, reduction);
-  return n.result(op ? op->getResult(0) : Value());
+  return n.result(checkIndicesOf(n, op ? op->getResult(0) : Value()));
 }
 
 static LogicalResult convertOneHot(NodeImport &n) {

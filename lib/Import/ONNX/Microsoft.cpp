@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NodeImport.h"
+#include "CheckedIndices.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -108,11 +108,12 @@ static LogicalResult convertEmbedLayerNormalization(NodeImport &n) {
                      << "or attribute 'mask_index_type' is neither 0 nor 1";
   int64_t batch = n.dim(ids, 0), length = n.dim(ids, 1);
   Value positions = n.in(3);
-  Value sum = n.op<AddOp>({n.gather(n.in(2), ids, 0),
-                           n.has(8) ? n.gather(positions, n.in(8), 0)
-                                    : n.sliceAxis(positions, 0, 0, length)});
+  Value sum =
+      n.op<AddOp>({checkIndicesOf(n, n.gather(n.in(2), ids, 0)),
+                   n.has(8) ? checkIndicesOf(n, n.gather(positions, n.in(8), 0))
+                            : n.sliceAxis(positions, 0, 0, length)});
   if (n.has(1) && n.has(4))
-    sum = n.op<AddOp>({sum, n.gather(n.in(4), n.in(1), 0)});
+    sum = n.op<AddOp>({sum, checkIndicesOf(n, n.gather(n.in(4), n.in(1), 0))});
   n.set(0, normalised(n, sum, n.in(5), n.in(6), /*centres=*/true, epsilon));
   if (n.wants(1)) {
     Type i32 = n.builder.getI32Type();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionParts.h"
+#include "CheckedIndices.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -46,8 +47,9 @@ static LogicalResult convertRotaryEmbedding(NodeImport &n) {
   x = splitHeads(n, x, "num_heads");
   if (n.has(3)) {
     Value positions = n.in(3);
-    rotation.cosine = n.gather(rotation.cosine, positions, 0);
-    rotation.sine = n.gather(rotation.sine, positions, 0);
+    rotation.cosine =
+        checkIndicesOf(n, n.gather(rotation.cosine, positions, 0));
+    rotation.sine = checkIndicesOf(n, n.gather(rotation.sine, positions, 0));
   }
   return rotate(n, x, flat, rotation);
 }
@@ -85,8 +87,8 @@ static LogicalResult convertMicrosoftRotaryEmbedding(NodeImport &n) {
                      << " are neither one number nor [batch, length]";
   }
   return rotate(n, x, flat,
-                {n.gather(cosine, positions, 0), n.gather(sine, positions, 0),
-                 interleaved});
+                {checkIndicesOf(n, n.gather(cosine, positions, 0)),
+                 checkIndicesOf(n, n.gather(sine, positions, 0)), interleaved});
 }
 
 OpFamily mpc::onnx::rotaryEmbeddingOps() {

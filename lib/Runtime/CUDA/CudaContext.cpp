@@ -132,6 +132,21 @@ Result<std::shared_ptr<void>> CudaContext::allocate(size_t bytes,
   return std::shared_ptr<void>(toPointer(address), std::move(release));
 }
 
+Result<std::shared_ptr<void>>
+CudaContext::allocatePinned(size_t bytes, const std::string &where) {
+  void *memory = nullptr;
+  if (Status status = check(cu.memHostAlloc(&memory, bytes ? bytes : 1, 0),
+                            "cuMemHostAlloc", where);
+      !status.ok())
+    return status;
+  return std::shared_ptr<void>(memory,
+                               [self = shared_from_this()](void *memory) {
+                                 CudaScope scope(*self);
+                                 if (scope.ok())
+                                   (void)self->cu.memFreeHost(memory);
+                               });
+}
+
 //===----------------------------------------------------------------------===//
 // Streams
 //===----------------------------------------------------------------------===//

@@ -54,6 +54,10 @@ public:
   Result<std::shared_ptr<void>> allocate(size_t bytes, CuHandle stream,
                                          std::shared_ptr<void> keep,
                                          const std::string &where);
+  /// At least one byte of page-locked host memory, which kernels reach at the
+  /// same address. The context must be current.
+  Result<std::shared_ptr<void>> allocatePinned(size_t bytes,
+                                               const std::string &where);
 
 private:
   friend class CudaScope;

@@ -154,17 +154,7 @@ Result<std::shared_ptr<void>> CudaDevice::allocatePinned(size_t bytes) {
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
-  void *memory = nullptr;
-  if (Status status = context->check(
-          context->driver().memHostAlloc(&memory, bytes ? bytes : 1, 0),
-          "cuMemHostAlloc", "buffer");
-      !status.ok())
-    return status;
-  return std::shared_ptr<void>(memory, [context = context](void *memory) {
-    CudaScope scope(*context);
-    if (scope.ok())
-      (void)context->driver().memFreeHost(memory);
-  });
+  return context->allocatePinned(bytes, "buffer");
 }
 
 Status CudaDevice::copy(void *to, bool toDevice, const void *from,

@@ -6,7 +6,10 @@
 
 #include "CudaInstance.h"
 
+#include "../RunChecks.h"
+
 #include <algorithm>
+#include <cstring>
 
 using namespace mpc;
 using namespace mpc::detail;
@@ -48,6 +51,20 @@ CudaInstance::create(const std::shared_ptr<CudaContext> &context,
             "cuMemsetD8Async", program.name);
         !status.ok())
       return status;
+  bool checksIndices = std::any_of(
+      program.checks.begin(), program.checks.end(), [](const RunCheck &check) {
+        return check.kind == RunCheck::Kind::IndexInRange;
+      });
+  if (checksIndices) {
+    auto bytes = size_t(program.checkBytes());
+    Result<std::shared_ptr<void>> words =
+        context->allocatePinned(bytes, program.name + ": checks");
+    if (!words.ok())
+      return words.status();
+    made->checks = std::move(*words);
+    std::memset(made->checks.get(), 0, bytes);
+    made->memory.checks = toCuAddress(made->checks.get());
+  }
   CuHandle event = nullptr;
   if (Status status =
           context->check(cu.eventCreate(&event, kCuEventDisableTiming),
@@ -170,6 +187,18 @@ Status CudaInstance::asynchronousFailure(Status status) const {
       "a kernel of '" + program.name +
       "' or other work on this GPU failed, which ends the use of the GPU in "
       "this process; a device with checkLaunches names the kernel");
+}
+
+Status CudaInstance::earlierFailure() {
+  if (!checks)
+    return {};
+  Result<bool> isDone = finished();
+  if (!isDone.ok() || !*isDone)
+    return isDone.ok() ? Status() : isDone.status();
+  Status status = readChecks(program, static_cast<int64_t *>(checks.get()));
+  return status.ok() ? status
+                     : status.withNote("in an earlier asynchronous run of '" +
+                                       program.name + "'");
 }
 
 Status CudaInstance::launchOne(size_t index, CuHandle queue, bool early) {
@@ -421,6 +450,8 @@ Status CudaInstance::enqueue(std::span<const Buffer> arguments,
                              std::span<const Buffer> results, CuHandle queue,
                              bool checked) {
   const CudaDriver &cu = context->driver();
+  if (Status status = earlierFailure(); !status.ok())
+    return status;
   Status status = launchWith(arguments, results, queue, {}, checked);
   if (status.ok())
     status = context->check(cu.eventRecord(done.get(), queue), "cuEventRecord",
@@ -434,12 +465,21 @@ Status CudaInstance::enqueue(std::span<const Buffer> arguments,
 
 Status CudaInstance::run(std::span<const Buffer> arguments,
                          std::span<const Buffer> results,
-                         std::span<double> milliseconds, bool checked) {
+                         const RunOptions &options, bool checked) {
   CuHandle queue = stream->handle();
+  if (Status status = earlierFailure(); !status.ok())
+    return status;
   last = queue;
+  std::span<double> milliseconds;
+  if (options.launchMilliseconds)
+    milliseconds = *options.launchMilliseconds;
   Status status = launchWith(arguments, results, queue, milliseconds, checked);
   // Waits in any case: what was enqueued works on the caller's memory.
   Status ended = context->check(context->driver().streamSynchronize(queue),
                                 "cuStreamSynchronize", program.name);
-  return status.ok() ? asynchronousFailure(ended) : status;
+  if (!status.ok() || !ended.ok())
+    return status.ok() ? asynchronousFailure(ended) : status;
+  return checks ? readChecks(program, static_cast<int64_t *>(checks.get()),
+                             options)
+                : status;
 }

@@ -35,12 +35,14 @@ public:
   ~CudaInstance();
 
   /// Enqueues a run on `stream`. With `checked` it waits for every launch.
+  /// Fails without a run where the run before, which is done, read an index out
+  /// of range (RunCheck).
   Status enqueue(std::span<const Buffer> arguments,
                  std::span<const Buffer> results, CuHandle stream,
                  bool checked);
   /// Runs on a stream of its own and waits. Buffers may lie in host memory.
   Status run(std::span<const Buffer> arguments, std::span<const Buffer> results,
-             std::span<double> milliseconds, bool checked);
+             const RunOptions &options, bool checked);
 
   /// The stream of the last run.
   CuHandle lastStream() const { return last; }
@@ -76,6 +78,8 @@ private:
   Status launchAll(CuHandle stream, bool checked);
   Status launchTimed(CuHandle stream, std::span<double> milliseconds);
   Status asynchronousFailure(Status status) const;
+  /// What the checks of the run before found, where that is done.
+  Status earlierFailure();
 
   struct CapturedGraph {
     std::vector<CuAddress> addresses;
@@ -93,6 +97,8 @@ private:
   CudaEvent done;
   /// Arena, scratch, workspace.
   std::shared_ptr<void> block;
+  /// Words of the program's checks; null where it has none.
+  std::shared_ptr<void> checks;
   /// Device memory for arguments and results that lie in host memory or where
   /// kernels cannot load 16 bytes at once; 0 for those that never did.
   std::vector<CuAddress> staging;

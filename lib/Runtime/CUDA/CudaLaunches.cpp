@@ -323,6 +323,8 @@ Status CudaLaunches::launch(size_t index, const RunMemory &memory,
       base = memory.results[ref.index];
     else if (ref.kind == BufferRef::Kind::Constant)
       base = constants[ref.index];
+    else if (ref.kind == BufferRef::Kind::Checks)
+      base = memory.checks;
     addresses.push_back(base + CuAddress(ref.offset));
   }
   if (launch.collective)

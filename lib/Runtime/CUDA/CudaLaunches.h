@@ -24,6 +24,8 @@ namespace mpc::detail {
 struct RunMemory {
   std::vector<CuAddress> arguments, results;
   CuAddress arena = 0, scratch = 0, workspace = 0;
+  /// Words of Program::checks, in page-locked host memory.
+  CuAddress checks = 0;
 };
 
 /// `bytes` rounded up to the alignment of all pieces of device memory.

@@ -70,9 +70,6 @@ void CudaProgram::release(std::unique_ptr<CudaInstance> instance) {
 
 Status CudaProgram::run(std::span<const Buffer> arguments,
                         std::span<Buffer> results, const RunOptions &options) {
-  std::span<double> milliseconds;
-  if (options.launchMilliseconds)
-    milliseconds = *options.launchMilliseconds;
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
@@ -80,7 +77,7 @@ Status CudaProgram::run(std::span<const Buffer> arguments,
   Result<std::unique_ptr<CudaInstance>> instance = acquire(nullptr);
   if (!instance.ok())
     return instance.status();
-  Status status = (*instance)->run(arguments, results, milliseconds, checked);
+  Status status = (*instance)->run(arguments, results, options, checked);
   release(std::move(*instance));
   return status;
 }

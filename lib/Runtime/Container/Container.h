@@ -34,7 +34,7 @@
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 11;
+inline constexpr uint32_t kFormatVersion = 12;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Tables of real programs take some hundred bytes per launch.

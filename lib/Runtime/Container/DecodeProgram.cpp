@@ -112,7 +112,7 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
   for (const fb::Buffer *buffer : *from.buffers()) {
     if (Status status = spend(sizeof(BufferRef)); !status.ok())
       return status;
-    if (buffer->kind() > uint8_t(BufferRef::Kind::Arena))
+    if (buffer->kind() > uint8_t(BufferRef::Kind::Checks))
       return refuse(place, "has a buffer of an unknown kind");
     to.buffers.push_back({BufferRef::Kind(buffer->kind()), buffer->index(),
                           buffer->offset(), buffer->bytes(),
@@ -138,6 +138,31 @@ Status Decoder::readLaunch(const fb::Launch &from, const std::string &place,
   if (!from.gemm())
     return {};
   return readGemm(*from.gemm(), place, to.gemm.emplace());
+}
+
+Status Decoder::readChecks(const fb::Target &from, const std::string &place,
+                           std::vector<RunCheck> &to) {
+  if (!from.checks())
+    return {};
+  for (const fb::Check *check : *from.checks()) {
+    if (Status status = spend(sizeof(RunCheck)); !status.ok())
+      return status;
+    if (check->kind() > uint8_t(RunCheck::Kind::FiniteResult))
+      return refuse(place, "has a check of an unknown kind");
+    RunCheck &read = to.emplace_back();
+    read.kind = RunCheck::Kind(check->kind());
+    read.number = check->number();
+    read.argument = check->argument();
+    if (check->op() == -1)
+      continue;
+    if (check->op() < 0 || check->op() >= int64_t(table->op_names()->size()))
+      return refuse(place, "checks an op that does not exist");
+    if (Status status =
+            readString(*table->op_names()->Get(uint32_t(check->op())), read.op);
+        !status.ok())
+      return status;
+  }
+  return {};
 }
 
 Status Decoder::readCuda(const fb::Cuda &from, const std::string &place,
@@ -313,6 +338,8 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
       return status;
     program.launches.push_back(std::move(read));
   }
+  if (Status status = readChecks(from, place, program.checks); !status.ok())
+    return status;
   if (Status status = readLayers(from, place, program.layers); !status.ok())
     return status;
   if (from.code() >= sections.size())

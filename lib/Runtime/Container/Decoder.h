@@ -72,6 +72,8 @@ private:
                         Collective &to);
   Status readLaunch(const fb::Launch &from, const std::string &place,
                     Launch &to);
+  Status readChecks(const fb::Target &from, const std::string &place,
+                    std::vector<RunCheck> &to);
   Status readLayers(const fb::Target &from, const std::string &place,
                     std::vector<LayerTypes> &to);
   Status readCuda(const fb::Cuda &from, const std::string &place,

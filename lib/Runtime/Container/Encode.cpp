@@ -46,6 +46,8 @@ private:
   flatbuffers::Offset<fb::Gemm> addGemm(const GemmProblem &gemm);
   flatbuffers::Offset<fb::Collective>
   addCollective(const Collective &collective);
+  /// The number of an op's name in the table of names.
+  uint32_t numberOf(const std::string &op);
   flatbuffers::Offset<fb::Launch> addLaunch(const Launch &launch);
   flatbuffers::Offset<fb::Cuda> addCuda(const CudaCode &code);
   flatbuffers::Offset<fb::Layer>
@@ -170,14 +172,17 @@ flatbuffers::Offset<fb::Cuda> Encoder::addCuda(const CudaCode &code) {
   return fb::CreateCuda(builder, addText(code.prelude), kernelList, binaryList);
 }
 
+uint32_t Encoder::numberOf(const std::string &op) {
+  auto [entry, isNew] = opNumber.emplace(op, uint32_t(opNames.size()));
+  if (isNew)
+    opNames.push_back(op);
+  return entry->second;
+}
+
 flatbuffers::Offset<fb::Launch> Encoder::addLaunch(const Launch &launch) {
   std::vector<uint32_t> ops;
-  for (const std::string &op : launch.ops) {
-    auto [entry, isNew] = opNumber.emplace(op, uint32_t(opNames.size()));
-    if (isNew)
-      opNames.push_back(op);
-    ops.push_back(entry->second);
-  }
+  for (const std::string &op : launch.ops)
+    ops.push_back(numberOf(op));
   std::vector<fb::Buffer> buffers;
   buffers.reserve(launch.buffers.size());
   for (const BufferRef &ref : launch.buffers)
@@ -259,6 +264,12 @@ Encoder::addTarget(const StoredProgram &stored) {
   launches.reserve(program.launches.size());
   for (const Launch &launch : program.launches)
     launches.push_back(addLaunch(launch));
+  std::vector<flatbuffers::Offset<fb::Check>> checks;
+  for (const RunCheck &check : program.checks)
+    checks.push_back(
+        fb::CreateCheck(builder, uint8_t(check.kind),
+                        check.op.empty() ? -1 : int64_t(numberOf(check.op)),
+                        check.number, check.argument));
   std::map<std::string, uint32_t> types;
   std::vector<std::string> typeNames;
   std::vector<flatbuffers::Offset<fb::Layer>> layers;
@@ -270,12 +281,16 @@ Encoder::addTarget(const StoredProgram &stored) {
   auto typeList = builder.CreateVectorOfStrings(typeNames);
   auto constantList = builder.CreateVector(constants);
   auto launchList = builder.CreateVector(launches);
+  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::Check>>>
+      checkList;
+  if (!checks.empty())
+    checkList = builder.CreateVector(checks);
   flatbuffers::Offset<fb::Cuda> cuda;
   if (program.cuda)
     cuda = addCuda(*program.cuda);
   return fb::CreateTarget(builder, name, program.arenaBytes, constantList,
                           launchList, addSection(stored.code), cuda, layerList,
-                          typeList);
+                          typeList, checkList);
 }
 
 flatbuffers::Offset<fb::Specialisation>

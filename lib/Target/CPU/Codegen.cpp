@@ -129,10 +129,15 @@ mpc::lowerKernels(ModuleOp module,
       auto value = dyn_cast_or_null<IntegerAttr>(impl->removeAttr(name));
       return value ? value.getInt() : 0;
     };
+    auto watched = dyn_cast_or_null<DenseI64ArrayAttr>(
+        impl->removeAttr(kWatchedResultsAttr));
+    impl->removeAttr(kWatchedPlacesAttr);
     infos.push_back({impl.getName().drop_back(kImplSuffix.size()).str(),
                      number(kItemsAttr), number(kGrainAttr),
                      number(kScratchBytesAttr), number(kLaterItemsAttr),
-                     number(kSharedBytesAttr)});
+                     number(kSharedBytesAttr),
+                     watched ? SmallVector<int64_t>(watched.asArrayRef())
+                             : SmallVector<int64_t>()});
     apart.push_back(buffers);
   }
   if (failed(lowerToLlvm(module)))

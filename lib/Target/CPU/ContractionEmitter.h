@@ -291,6 +291,12 @@ public:
   /// `column`.
   void storeSums(mlir::Value offset, mlir::Value rowCount, Indices indices,
                  unsigned columnDim, mlir::Value column, int64_t used);
+  /// Sums of a row's products with the numbers of a narrow panel are scaled
+  /// when they are complete, and may have become infinite before. Computes
+  /// those anew, from weights that are scaled first, of the `used` sums from
+  /// `tile[first]` on, of which `positionOf` gives the result's indices.
+  void mendOverflow(mlir::Value tile, mlir::Value first, int64_t used,
+                    Indices positionOf);
   /// The same from `memory[row * pitch]`.
   void storeTile(mlir::Value memory, int64_t pitch, mlir::Value rowCount,
                  Indices indices, unsigned columnDim, mlir::Value column,

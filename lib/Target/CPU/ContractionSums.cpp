@@ -6,6 +6,8 @@
 
 #include "ContractionEmitter.h"
 
+#include "../Kernel/MathExpansion.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -225,6 +227,47 @@ void ContractionEmitter::storeSums(Value offset, Value rowCount,
   storeTile(tile, columns, rowCount, indices, columnDim, column, used);
 }
 
+void ContractionEmitter::mendOverflow(Value tile, Value first, int64_t used,
+                                      Indices positionOf) {
+  DequantizeOp narrow = contraction.narrow;
+  if (!narrow || !narrow.getScale() || narrow.getDepth() > 1)
+    return;
+  ValueMath values(b, loc);
+  auto type = VectorType::get({lanes}, sumType);
+  // 0 but for infinities and NaNs, which give NaN.
+  Value zeros = values.constant(type, 0);
+  for (int64_t at = 0; at < used; at += lanes)
+    zeros = values.fma(
+        vector::LoadOp::create(b, loc, type, tile, math.add(first, at)), 0.0,
+        zeros);
+  auto isNaN = [&](Value value) {
+    return values.compare(arith::CmpFPredicate::UNO, value, value);
+  };
+  auto when = [&](Value condition, llvm::function_ref<void()> body) {
+    auto branch = scf::IfOp::create(b, loc, condition);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    body();
+  };
+  Value isAny = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                            isNaN(zeros));
+  when(isAny, [&] {
+    math.loop(used, [&](Value offset) {
+      Value at = math.add(first, offset);
+      Value sum = memref::LoadOp::create(b, loc, tile, at);
+      when(isNaN(values.sub(sum, sum)), [&] {
+        ElementEmitter emitter = makeEmitter();
+        FailureOr<Value> scaled =
+            emitter.emit(contraction.op->getResult(0), positionOf(offset), 1);
+        if (failed(scaled))
+          status = failure();
+        else
+          memref::StoreOp::create(b, loc, *scaled, tile, at);
+      });
+    });
+  });
+}
+
 void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
                                    Indices indices, unsigned columnDim,
                                    Value column, int64_t used) {
@@ -250,12 +293,20 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
     storeValues(load(row, offset, lanes), row, math.add(column, offset), lanes,
                 mask);
   };
+  auto mend = [&](Value row) {
+    mendOverflow(tile, math.mul(row, pitch), used, [&](Value offset) {
+      SmallVector<Value> position = indices(row);
+      position.insert(position.begin() + columnDim, math.add(column, offset));
+      return position;
+    });
+  };
   if (contraction.pair) {
     // Panels are whole blocks, and so are both halves.
     const PairedColumns &pair = *contraction.pair;
     Value first = math.div(column, 2);
     int64_t most = std::min(2 * lanes, pair.block);
     return math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+      mend(row);
       forPowers(used / 2, most, [&](int64_t at, int64_t run) {
         SmallVector<Value, 2> values;
         for (int64_t half : {0, 1})
@@ -266,6 +317,7 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
     });
   }
   math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    mend(row);
     if (!vectors) {
       math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
       return;

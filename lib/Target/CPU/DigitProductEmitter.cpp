@@ -149,37 +149,33 @@ DigitProductEmitter::multiplySegment(Value segment, int64_t rows,
     scf::YieldOp::create(b, loc, otherwise());
     return Values(made.getResults());
   };
+  Values scales = loadOfGroup(narrow.getScale(), group, vectors, sumType);
   auto ofDigits = [&](bool listed) {
-    return multiplyDigits(segment, rows, vectors, zeros, listed);
+    return multiplyDigits(segment, rows, vectors, zeros, scales, totals,
+                          listed);
   };
   auto ofNumbers = [&] {
-    Values products = multiplyNumbers(segment, rows, vectors, zeros);
+    Values sums =
+        multiplyNumbers(segment, rows, vectors, zeros, scales, totals);
     // A row has the same bits whatever stands in the rows beside it.
     if (rows > 1)
-      for (auto [i, product] : llvm::enumerate(ofDigits(/*listed=*/false)))
-        products[i] = arith::SelectOp::create(
-            b, loc, isAtMost(ofRows[i / vectors], Whole), product, products[i]);
-    return products;
+      for (auto [i, sum] : llvm::enumerate(ofDigits(/*listed=*/false)))
+        sums[i] = arith::SelectOp::create(
+            b, loc, isAtMost(ofRows[i / vectors], Whole), sum, sums[i]);
+    return sums;
   };
-  Values products = branch(
+  return branch(
       isAtMost(worst, Listed), [&] { return ofDigits(/*listed=*/true); },
       [&] {
         return branch(
             isAtMost(worst, Whole), [&] { return ofDigits(/*listed=*/false); },
             ofNumbers);
       });
-  Values scales = loadOfGroup(narrow.getScale(), group, vectors, sumType);
-  Values sums;
-  for (auto [i, product] : llvm::enumerate(products))
-    sums.push_back(
-        math::FmaOp::create(b, loc, product, scales[i % vectors], totals[i]));
-  return sums;
 }
 
-DigitProductEmitter::Values
-DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
-                                    int64_t vectors, ValueRange zeros,
-                                    bool listed) {
+DigitProductEmitter::Values DigitProductEmitter::multiplyDigits(
+    Value segment, int64_t rows, int64_t vectors, ValueRange zeros,
+    ValueRange scales, ValueRange totals, bool listed) {
   Values sums;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t v = 0; v < vectors; ++v)
@@ -228,7 +224,12 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
       sums[i * all + lastOfAll] = sum;
   }
 
-  Values products;
+  // Integers first meet the weights' scale, then their own step: the other way
+  // round large numbers would sum up to infinities before they are scaled down.
+  Values results, smallScales;
+  for (Value scale : scales)
+    smallScales.push_back(
+        arith::MulFOp::create(b, loc, scale, number(1 / kLargerSteps)));
   for (int64_t i = 0; i < rows * vectors; ++i) {
     ValueRange own = ValueRange(sums).slice(i * all, all);
     Value whole = numberOf(own.take_front(digits[0]));
@@ -237,9 +238,10 @@ DigitProductEmitter::multiplyDigits(Value segment, int64_t rows,
                                   number(1 / finer), whole);
     Value step = splat(memref::LoadOp::create(
         b, loc, steps, math.add(segment, i / vectors * segments)));
-    products.push_back(arith::MulFOp::create(b, loc, whole, step));
+    whole = arith::MulFOp::create(b, loc, whole, smallScales[i % vectors]);
+    results.push_back(math::FmaOp::create(b, loc, whole, step, totals[i]));
   }
-  return products;
+  return results;
 }
 
 void DigitProductEmitter::addListed(Value segment, int64_t rows,
@@ -272,9 +274,10 @@ void DigitProductEmitter::addListed(Value segment, int64_t rows,
 
 DigitProductEmitter::Values
 DigitProductEmitter::multiplyNumbers(Value segment, int64_t rows,
-                                     int64_t vectors, ValueRange zeros) {
+                                     int64_t vectors, ValueRange zeros,
+                                     ValueRange scales, ValueRange totals) {
   Values sums(rows * vectors, number(0));
-  return carryLoads(segment, 1, sums, [&](Value load, ValueRange before) {
+  sums = carryLoads(segment, 1, sums, [&](Value load, ValueRange before) {
     Values next(before);
     for (auto [half, ofVectors] : llvm::enumerate(loadWords(load, vectors)))
       for (int64_t k = 0; k < kWords; ++k) {
@@ -285,7 +288,8 @@ DigitProductEmitter::multiplyNumbers(Value segment, int64_t rows,
           byte = arith::AndIOp::create(b, loc, byte, word(0xff));
           Value zero = zeros.empty() ? word(narrow.getCommonZero()) : zeros[v];
           byte = arith::SubIOp::create(b, loc, byte, zero);
-          weights.push_back(arith::SIToFPOp::create(b, loc, numbers, byte));
+          Value weight = arith::SIToFPOp::create(b, loc, numbers, byte);
+          weights.push_back(arith::MulFOp::create(b, loc, weight, scales[v]));
         }
         for (int64_t r = 0; r < rows; ++r) {
           Value at = math.add(math.mul(load, loaded),
@@ -299,6 +303,9 @@ DigitProductEmitter::multiplyNumbers(Value segment, int64_t rows,
       }
     return next;
   });
+  for (auto [sum, total] : llvm::zip_equal(sums, totals))
+    sum = arith::AddFOp::create(b, loc, sum, total);
+  return sums;
 }
 
 DigitProductEmitter::Values DigitProductEmitter::carryLoads(Value segment,

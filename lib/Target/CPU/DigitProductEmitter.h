@@ -34,6 +34,9 @@ public:
 
   /// The largest integer of a segment is at most two to this power.
   static constexpr int kLargestBits = 22;
+  /// What steps are multiplied by and scales of weights divided, which keeps
+  /// the products of these with sums of integers inside of what f32 has.
+  static constexpr float kLargerSteps = 0x1p20f;
 
   /// Sums that a row has for each vector of columns.
   static int64_t sumsOfRow(DequantizeOp narrow);
@@ -78,17 +81,20 @@ private:
   /// Adds the products of a segment to sums of `[row][vector]`.
   Values multiplySegment(mlir::Value segment, int64_t rows, int64_t vectors,
                          mlir::ValueRange totals);
-  /// The products of integers and of numbers with weights without their scale,
-  /// of `[row][vector]`, where the zero points of vectors are `zeros`, if there
-  /// are more than one. `listed`: last digits are those of the lists.
+  /// Adds the products of integers, or of numbers, with weights to sums of
+  /// `[row][vector]`, `totals`. The zero points of vectors are `zeros`, if
+  /// there are more than one, and `scales` what their weights are scaled by.
+  /// `listed`: last digits are those of the lists.
   Values multiplyDigits(mlir::Value segment, int64_t rows, int64_t vectors,
-                        mlir::ValueRange zeros, bool listed);
+                        mlir::ValueRange zeros, mlir::ValueRange scales,
+                        mlir::ValueRange totals, bool listed);
   /// Adds the products of listed words to sums of last digits,
   /// `[row][vector]`.
   void addListed(mlir::Value segment, int64_t rows, int64_t vectors,
                  llvm::MutableArrayRef<mlir::Value> sums);
   Values multiplyNumbers(mlir::Value segment, int64_t rows, int64_t vectors,
-                         mlir::ValueRange zeros);
+                         mlir::ValueRange zeros, mlir::ValueRange scales,
+                         mlir::ValueRange totals);
   /// Carries `sums` through a segment's loads of the panel, some at a time.
   Values carryLoads(mlir::Value segment, int64_t together,
                     mlir::ValueRange sums, Body body);
@@ -138,7 +144,8 @@ private:
   int64_t blocksPerItem, rowGroups;
   /// Of the rows of a block: the numbers, `[row][depth]`; words of digits
   /// `[integer][row][depth / 4][kWords]`, what sums begin with,
-  /// `[integer][row][segment][kWords]`; the step and State, `[row][segment]`;
+  /// `[integer][row][segment][kWords]`; the step, times kLargerSteps, and
+  /// State, `[row][segment]`;
   /// of the words that are listed the place among those of the segment and the
   /// word, `[row][depth / 4]`.
   mlir::Value rowNumbers, rowDigits[2], offsets[2], steps, states, listPlaces,

@@ -12,6 +12,7 @@
 
 #include "DigitProductEmitter.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -111,7 +112,10 @@ void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
   Value place = math.add(math.mul(local, segments), segment);
   Value first =
       math.add(math.mul(local, shape.depth), math.mul(segment, length));
-  memref::StoreOp::create(b, loc, step, steps, place);
+  Value larger = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(DigitProductEmitter::kLargerSteps));
+  memref::StoreOp::create(b, loc, arith::MulFOp::create(b, loc, step, larger),
+                          steps, place);
   Value down = splat(step), up = splat(perStep);
 
   // The sums of each integer's digits, then whether a number is not they.
@@ -140,7 +144,12 @@ void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
         arith::MulFOp::create(b, loc, scaled, down), values);
     Value isLeft =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, left, taken);
+    // An infinity is a multiple of every step.
+    Value isInfinite = arith::CmpFOp::create(
+        b, loc, arith::CmpFPredicate::UGT, math::AbsFOp::create(b, loc, scaled),
+        number(1 << kLargestBits));
     Value isOff = arith::OrIOp::create(b, loc, isLost, isLeft);
+    isOff = arith::OrIOp::create(b, loc, isOff, isInfinite);
     Values next;
     for (auto [i, part] : llvm::enumerate(parts)) {
       Value split = digitsOf(part);

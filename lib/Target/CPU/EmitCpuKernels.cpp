@@ -79,6 +79,9 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
     types.push_back(memoryType(type));
   for (Type type : kernel.getResultTypes())
     types.push_back(memoryType(type));
+  auto watched = kernel->getAttrOfType<DenseI64ArrayAttr>(kWatchedResultsAttr);
+  if (watched)
+    types.append(watched.size(), MemRefType::get({1}, builder.getI64Type()));
   Type index = builder.getIndexType();
   types.append({index, index, MemRefType::get({1}, builder.getI8Type())});
   auto impl = func::FuncOp::create(builder, kernel.getLoc(),
@@ -95,6 +98,15 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     apart.push_back(!exe::isWrittenInPlace(kernel, i));
   apart.append(kernel.getNumResults(), !inPlace);
+  // Launches that share the kernel may share a word.
+  if (watched) {
+    apart.append(watched.size(), false);
+    impl->setAttr(kWatchedResultsAttr, watched);
+    int64_t inputs = kernel.getNumArguments();
+    impl->setAttr(kWatchedPlacesAttr,
+                  builder.getDenseI64ArrayAttr(
+                      {inputs, inputs + int64_t(kernel.getNumResults())}));
+  }
   impl->setAttr(kApartAttr, builder.getDenseBoolArrayAttr(apart));
   return impl;
 }

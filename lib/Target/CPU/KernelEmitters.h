@@ -46,6 +46,13 @@ inline constexpr llvm::StringLiteral kScratchBytesAttr = "mpc.scratch_bytes",
                                      kItemsAttr = "mpc.items",
                                      kLaterItemsAttr = "mpc.later_items",
                                      kGrainAttr = "mpc.grain";
+/// Of a function with watched results: the numbers of the arguments that are
+/// its first output and its first word.
+inline constexpr llvm::StringLiteral kWatchedPlacesAttr = "mpc.watched_places";
+/// Lets every store to a watched result of `kernel` (kWatchedResultsAttr) set
+/// the result's word, an argument of `impl`, to 1 where it stores an infinity
+/// or a NaN.
+void watchStores(mlir::func::FuncOp impl);
 /// What stands behind a kernel's name in that of its function on memory.
 inline constexpr llvm::StringLiteral kImplSuffix = "_impl";
 /// Gives the last argument of `impl` its size.

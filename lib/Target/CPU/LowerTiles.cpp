@@ -89,6 +89,7 @@ struct LowerTilesPass : mpc::impl::LowerTilesPassBase<LowerTilesPass> {
           });
       lowerItems(impl);
       setScratch(impl, bytes);
+      watchStores(impl);
     }
   }
 };

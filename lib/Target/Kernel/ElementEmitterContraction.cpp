@@ -9,6 +9,8 @@
 
 #include "Window.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -71,9 +73,25 @@ private:
 };
 } // namespace
 
+/// Whether elements of `operand`, in the layout `packed` if that is not null,
+/// are read one by one.
+static bool readsElements(Value operand, PackedAttr packed) {
+  auto narrow = operand.getDefiningOp<DequantizeOp>();
+  return !packed || (narrow && narrow.getDepth() == 1);
+}
+
+/// Indices of position `k` of column `n` of a group in panels of `columns`, the
+/// first of them number `panel`.
+static SmallVector<Value> inPanels(IndexMath math, PackedAttr packed,
+                                   Value panel, Value k, Value n) {
+  int64_t columns = packed.getColumns();
+  return {math.add(panel, math.div(n, columns)), k, math.rem(n, columns)};
+}
+
 FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
   auto matmul = cast<MatmulOp>(op);
-  if (matmul.getPacked())
+  PackedAttr packed = matmul.getPackedAttr();
+  if (!readsElements(matmul.getRhs(), packed))
     return op->emitOpError("has a packed operand, which only contraction "
                            "kernels read"),
            failure();
@@ -99,9 +117,16 @@ FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
   FailureOr<Carried> sum = carryLoop(
       *this, index(0), index(depth), 1, product.zero(),
       [&](Value k, ValueRange sums) {
-        return product.add(
-            sums, lhsTransposed ? element(lhs, k, row) : element(lhs, row, k),
-            rhsTransposed ? element(rhs, column, k) : element(rhs, k, column));
+        FailureOr<Value> left =
+            lhsTransposed ? element(lhs, k, row) : element(lhs, row, k);
+        if (packed)
+          return product.add(
+              sums, left,
+              emit(rhs, inPanels({builder, loc}, packed, index(0), k, column),
+                   1));
+        return product.add(sums, left,
+                           rhsTransposed ? element(rhs, column, k)
+                                         : element(rhs, k, column));
       });
   if (failed(sum))
     return failure();
@@ -111,7 +136,8 @@ FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
 
 FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
   auto conv = cast<ConvOp>(op);
-  if (conv.getPacked())
+  PackedAttr packed = conv.getPackedAttr();
+  if (!readsElements(conv.getFilter(), packed))
     return op->emitOpError("has a packed filter, which only contraction "
                            "kernels read"),
            failure();
@@ -142,6 +168,21 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
   ProductSum product(*this, conv);
   SmallVector<Value> from(at.indices), weight(count + 2);
   weight[0] = channel;
+  // Positions of a panel are those of the window, channels last.
+  auto filterAt = [&]() -> FailureOr<Value> {
+    if (!packed)
+      return emit(conv.getFilter(), weight, 1);
+    Value k = index(0);
+    for (size_t dim = 0; dim < count; ++dim)
+      k = math.add(math.mul(k, shape.window[dim]), weight[2 + dim]);
+    k = math.add(math.mul(k, groupInputs), weight[1]);
+    Value group = math.div(channel, groupOutputs);
+    int64_t panels = shapeOf(conv.getFilter()).front() / groups;
+    return emit(conv.getFilter(),
+                inPanels(math, packed, math.mul(group, panels), k,
+                         math.rem(channel, groupOutputs)),
+                1);
+  };
   auto nest = [&](auto &&self, size_t dim,
                   ValueRange sums) -> FailureOr<Carried> {
     if (dim == count)
@@ -151,7 +192,7 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
                          weight[1] = c;
                          return product.add(carried,
                                             emit(conv.getInput(), from, 1),
-                                            emit(conv.getFilter(), weight, 1));
+                                            filterAt());
                        });
     const WindowDimension &range = window[dim];
     return carryLoop(*this, range.begin, range.end, 1, sums,

@@ -12,6 +12,7 @@
 #include "NarrowElements.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/RunChecks.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -325,6 +326,34 @@ Value ElementEmitter::normalizeIndex(Value raw, int64_t extent, bool clamp) {
   return arith::MinSIOp::create(builder, loc, position, index(extent - 1));
 }
 
+void mpc::emitIndexCheck(ElementEmitter &emitter, Operation *op, Value raw,
+                         int64_t extent, int64_t component) {
+  auto first = op->getAttrOfType<IntegerAttr>(kIndexCheckAttr);
+  BlockArgument words =
+      first ? indexChecksArgument(*op->getBlock()) : BlockArgument();
+  if (!words)
+    return;
+  OpBuilder &b = emitter.getBuilder();
+  Location loc = emitter.getLoc();
+  Type i64 = b.getI64Type();
+  if (raw.getType() != i64)
+    raw = arith::ExtSIOp::create(b, loc, i64, raw);
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, i64, value);
+  };
+  // -extent <= raw < extent.
+  Value shifted = arith::AddIOp::create(b, loc, raw, constant(extent));
+  Value isOutside = arith::CmpIOp::create(b, loc, CmpIPredicate::uge, shifted,
+                                          constant(2 * extent));
+  auto branch = scf::IfOp::create(b, loc, isOutside);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  // Whoever comes first: the largest is left, and none is 0.
+  memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::maxu, raw,
+                              emitter.memoryOf(words),
+                              emitter.index(first.getInt() + component));
+}
+
 FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
   Value input = op->getOperand(0), table = op->getOperand(1);
   ArrayRef<int64_t> shape = shapeOf(input);
@@ -337,10 +366,12 @@ FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
     return emitPerLane(op->getResult(0), at);
   ValueRange out = at.indices;
   SmallVector<Value> indices;
-  auto position = [&](ValueRange tableIndices, int64_t extent) -> Result {
+  auto position = [&](ValueRange tableIndices, int64_t extent,
+                      int64_t component = 0) -> Result {
     Result raw = emitScalar(table, tableIndices, 1);
     if (failed(raw))
       return failure();
+    emitIndexCheck(*this, op, *raw, extent, component);
     return normalizeIndex(*raw, extent, /*clamp=*/true);
   };
   if (auto gather = dyn_cast<GatherOp>(op)) {
@@ -366,7 +397,7 @@ FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
     tableIndices.push_back({});
     for (int64_t i = 0; i < tuple; ++i) {
       tableIndices.back() = index(i);
-      Result chosen = position(tableIndices, shape[batch + i]);
+      Result chosen = position(tableIndices, shape[batch + i], i);
       if (failed(chosen))
         return failure();
       indices.push_back(*chosen);

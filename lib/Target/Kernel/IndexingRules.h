@@ -39,6 +39,11 @@ inline LaneRange rangeBehind(llvm::ArrayRef<AccessDim> access,
 /// Whether a gather's result ends in a dimension of its input.
 bool gathersWholeRows(mlir::Operation *op);
 
+/// Where `op`, a gather or scatter, has an index check, leaves `raw`, number
+/// `component` of an index along `extent`, in its word if it is out of range.
+void emitIndexCheck(ElementEmitter &emitter, mlir::Operation *op,
+                    mlir::Value raw, int64_t extent, int64_t component = 0);
+
 } // namespace mpc
 
 #endif // MPC_LIB_TARGET_KERNEL_INDEXINGRULES_H

@@ -18,9 +18,9 @@ ImplArguments::ImplArguments(func::FuncOp kernel, func::FuncOp impl) {
     inputMemrefs.push_back(entry.getArgument(i));
   for (unsigned i = 0; i < outputs; ++i)
     outputMemrefs.push_back(entry.getArgument(inputs + i));
-  begin = entry.getArgument(inputs + outputs);
-  end = entry.getArgument(inputs + outputs + 1);
-  scratch = entry.getArgument(inputs + outputs + 2);
+  begin = entry.getArguments().end()[-3];
+  end = entry.getArguments().end()[-2];
+  scratch = entry.getArguments().back();
 }
 
 int64_t mpc::grainOf(double cyclesPerItem) {

@@ -4,6 +4,7 @@
 //
 // The form in which loops are emitted: a function
 //   func.func private @k_impl(inputs: memref..., outputs: memref...,
+//                             words of watched outputs: memref<1xi64>...,
 //                             %begin: index, %end: index, %scratch:
 //                             memref<?xi8>)
 // whose items [begin, end) may be run in any split and order.

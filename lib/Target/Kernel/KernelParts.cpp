@@ -57,8 +57,9 @@ SmallVector<KernelPart> mpc::partsOf(func::FuncOp kernel) {
     if (!shapeOf(value).empty())
       parts[partOf(value)].values.insert(value);
   };
-  for (Value argument : block.getArguments())
-    add(argument);
+  for (BlockArgument argument : block.getArguments())
+    if (!argument.use_empty()) // words of index checks have no reader
+      add(argument);
   for (Operation &op : block.without_terminator())
     for (Value result : op.getResults())
       add(result);

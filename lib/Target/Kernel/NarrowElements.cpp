@@ -32,7 +32,7 @@ static Value nibblesOf(ValueMath &math, Value bytes) {
 
 FailureOr<Value> mpc::emitNarrow(ElementEmitter &emitter, DequantizeOp narrow,
                                  ValueRange indices, int64_t lanes) {
-  if (!narrow.isMatrix())
+  if (!narrow.isMatrix() && (lanes > 1 || narrow.getDepth() > 1))
     return narrow.emitOpError(
                "has panels, which no element is read from alone"),
            failure();
@@ -44,7 +44,8 @@ FailureOr<Value> mpc::emitNarrow(ElementEmitter &emitter, DequantizeOp narrow,
   Type i32 = builder.getI32Type();
   Value line = indices[0], k = indices[1];
   auto read = [&](Value tensor, Value position, int64_t count) {
-    SmallVector<Value, 2> place = {line, position};
+    SmallVector<Value, 3> place = {line, position};
+    llvm::append_range(place, indices.drop_front(2)); // a panel's column
     return emitter.emit(tensor, place, count);
   };
   auto spread = [&](Value value) -> Value {

@@ -15,6 +15,7 @@ namespace mpc {
 
 /// `lanes` elements of a narrow matrix along a line, as f32, unpacked where
 /// they are read. They begin at a multiple of their number and have one scale.
+/// One element of panels of depth 1.
 mlir::FailureOr<mlir::Value> emitNarrow(ElementEmitter &emitter,
                                         DequantizeOp narrow,
                                         mlir::ValueRange indices,

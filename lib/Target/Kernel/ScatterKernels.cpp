@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopKernels.h"
+#include "IndexingRules.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -123,10 +123,12 @@ private:
   }
 
   /// An index read from the table and whether it is inside `extent`.
-  FailureOr<std::pair<Value, Value>> position(ValueRange at, int64_t extent) {
+  FailureOr<std::pair<Value, Value>> position(ValueRange at, int64_t extent,
+                                              int64_t component = 0) {
     FailureOr<Value> raw = emitter.emit(table(), at, 1);
     if (failed(raw))
       return failure();
+    emitIndexCheck(emitter, op, *raw, extent, component);
     Value place = emitter.normalizeIndex(*raw, extent, /*clamp=*/false);
     return std::pair(place, index.less(place, extent));
   }
@@ -175,7 +177,7 @@ private:
       Value inside;
       for (int64_t i = 0; i < tuple; ++i) {
         at.back() = emitter.index(i);
-        auto place = position(at, shape[i]);
+        auto place = position(at, shape[i], i);
         if (failed(place)) {
           result = failure();
           return;

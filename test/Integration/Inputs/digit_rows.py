@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Products of narrow weights whose rows are hard to write as integers: one number far above
-all others, numbers of every exponent, subnormal ones, zeros, infinities and NaN.
+all others, numbers of every exponent, huge ones, subnormal ones, zeros, infinities and NaN.
 
 Usage: digit_rows.py make FOLDER ROWS
        digit_rows.py judge FOLDER MPC [FLAG ...]
@@ -66,6 +66,9 @@ def cases():
         row[2] = outlier  # meets weights of 0
         yield row
     for scale in (1e-30, 1e-37, 1e-41):
+        yield np.float32(rng.normal(size=DEPTH) * scale)
+    # Sums of 1e36 are infinite before the weights' scales make them small.
+    for scale in (1e30, 1e36):
         yield np.float32(rng.normal(size=DEPTH) * scale)
     row = np.zeros(DEPTH, np.float32)
     yield row

@@ -74,3 +74,15 @@ TEST_F(IndexBoundsTest, IndicesAreFollowedThroughGathersAndPads) {
     })"),
             9);
 }
+
+// Positions of a table whose first rows are for other things.
+TEST_F(IndexBoundsTest, WhatIsAddedLeavesFewer) {
+  EXPECT_EQ(bound(R"(
+    func.func @f(%ids: tensor<4xi64>, %table: tensor<24x8xf32>) {
+      %two = mpc.constant dense<2> : tensor<i64>
+      %0 = mpc.add %ids, %two : (tensor<4xi64>, tensor<i64>) -> tensor<4xi64>
+      %1 = mpc.gather %table, %0 axis(0) : (tensor<24x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
+      return
+    })"),
+            22);
+}

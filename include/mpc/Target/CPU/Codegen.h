@@ -17,10 +17,15 @@
 
 namespace mpc {
 
+/// On a kernel, array of i64: the numbers of results, floats of 16 to 64 bits,
+/// in which infinities and NaNs are noticed where they are stored.
+inline constexpr llvm::StringLiteral kWatchedResultsAttr = "mpc.watched";
+
 /// What a caller of a kernel has to know. The kernel's symbol is `name`:
 ///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
-/// `buffers` holds inputs, then outputs, then the memory that all calls share
-/// where there is some; every output element is written once all of
+/// `buffers` holds inputs, then outputs, then an int64_t for each watched
+/// result, then the memory that all calls share where there is some; every
+/// output element is written once all of
 /// `[0, items)` has been run, in any split and order, also concurrently, but
 /// that the last `laterItems` begin when all others have ended.
 /// Outputs are apart from inputs, but for inputs that the kernel's
@@ -36,6 +41,9 @@ struct KernelInfo {
   /// Items that begin when all others have ended, and the memory, 64-byte
   /// aligned, in which these leave what they read.
   int64_t laterItems = 0, sharedBytes = 0;
+  /// Results that are watched (kWatchedResultsAttr), in the order of their
+  /// words. A word becomes 1 where an infinity or NaN is stored.
+  llvm::SmallVector<int64_t> watched = {};
 };
 
 /// Registers the dialects that lowerKernels creates, and their translations.

@@ -15,6 +15,7 @@
 
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Dialect/Mpc/IR/RunChecks.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 namespace mpc {
@@ -110,12 +111,15 @@ void ProgramPlanner::declarePorts() {
     DictionaryAttr attributes = function.getResultAttrDict(index);
     std::string name = nameOf(attributes, "out", index),
                 symbol = symbols.make(name);
-    exe::ResultOp::create(builder, function.getLoc(),
-                          builder.getStringAttr(symbol), TypeAttr::get(type),
-                          builder.getI64IntegerAttr(index),
-                          builder.getStringAttr(name), portRole(attributes),
-                          aliases[index] < 0 ? FlatSymbolRefAttr()
-                                             : argumentSymbols[aliases[index]]);
+    auto port = exe::ResultOp::create(
+        builder, function.getLoc(), builder.getStringAttr(symbol),
+        TypeAttr::get(type), builder.getI64IntegerAttr(index),
+        builder.getStringAttr(name), portRole(attributes),
+        aliases[index] < 0 ? FlatSymbolRefAttr()
+                           : argumentSymbols[aliases[index]]);
+    // What the model says of the result's numbers.
+    if (attributes && attributes.contains(kInfiniteAttr))
+      port->setAttr(kInfiniteAttr, attributes.get(kInfiniteAttr));
     resultSymbols.push_back(
         FlatSymbolRefAttr::get(builder.getContext(), symbol));
     resultNumbers[resultSymbols.back()] = index;

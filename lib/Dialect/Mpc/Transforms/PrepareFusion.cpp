@@ -32,6 +32,7 @@ struct PrepareFusionPass : mpc::impl::PrepareFusionPassBase<PrepareFusionPass> {
     if (!scope->block)
       return markAllAnalysesPreserved();
     Block &block = *scope->block;
+    dropProvenIndexChecks(getOperation());
     splitConcats(block);
     multiplyPixels(block, scope->target);
     reshapeBeforeUpdates(block);

@@ -64,6 +64,13 @@ void narrowInputsLast(mlir::Block &block);
 /// no memory.
 void repeatWideningCasts(mlir::Block &block);
 
+// ProveIndices.cpp.
+
+/// Takes the mark that an index out of range is an error (kCheckedIndicesAttr)
+/// from gathers and scatters whose indices are in range for every input: they
+/// are constants, positions, clamped or the like (KnownRanges).
+void dropProvenIndexChecks(mlir::func::FuncOp function);
+
 // PrepareCopies.cpp.
 
 /// Gives each reader its own copy of arithmetic on a tensor that is in memory

@@ -96,6 +96,13 @@ void KernelPrinter::printComment(raw_ostream &os) {
   }
 }
 
+/// Whether the kernel changes what an input refers to: words of index checks.
+static bool isWritten(BlockArgument input) {
+  return llvm::any_of(input.getUsers(), [](Operation *user) {
+    return isa<memref::AtomicRMWOp>(user);
+  });
+}
+
 void KernelPrinter::printSignature(raw_ostream &os) {
   int64_t threads = 1;
   if (auto block = kernel.getKnownBlockSize())
@@ -127,9 +134,10 @@ void KernelPrinter::printSignature(raw_ostream &os) {
       wanted = isInput ? "x" : "y";
     std::string name = names.add(wanted);
     buffers[argument] = {name};
-    parameters.push_back(
-        (isInput ? "const " : "") + typeName(type.getElementType(), kernel) +
-        " *" + (isScratch || isInPlace ? "" : "__restrict__ ") + name);
+    parameters.push_back((isInput && !isWritten(argument) ? "const " : "") +
+                         typeName(type.getElementType(), kernel) + " *" +
+                         (isScratch || isInPlace ? "" : "__restrict__ ") +
+                         name);
   }
   size_t length = head.size() + 3;
   for (const std::string &parameter : parameters)

@@ -207,8 +207,11 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
   for (size_t i = 0; i < launch.buffers.size(); ++i) {
     const BufferRef &ref = launch.buffers[i];
     HostArgument argument;
-    argument.kind =
-        ref.written ? HostArgument::Kind::Output : HostArgument::Kind::Input;
+    // Few kernels write a word of the checks.
+    argument.kind = ref.kind == BufferRef::Kind::Checks
+                        ? HostArgument::Kind::InOut
+                    : ref.written ? HostArgument::Kind::Output
+                                  : HostArgument::Kind::Input;
     argument.name = (ref.written ? "output " : "input ") + std::to_string(i);
     argument.data = addresses.resolve(ref);
     argument.bytes = size_t(ref.bytes);

@@ -6,6 +6,8 @@
 
 #include "ModelBuilder.h"
 
+#include "mpc/Dialect/Mpc/IR/RunChecks.h"
+
 #include <gtest/gtest.h>
 
 using namespace mpc;
@@ -431,4 +433,30 @@ TEST(DeclaredShape, MinusOneAndQuestionMarkAreUnknown) {
   EXPECT_FALSE(import.run(b));
   EXPECT_NE(import.firstError().find("a dimension of extent -2"),
             std::string::npos);
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+// ONNX calls an index out of range an error, which runs have to notice.
+TEST(Indices, GathersAndScattersOfUnknownOnesAreMarked) {
+  ModelBuilder b;
+  b.input("x", {4, 3});
+  b.input("index", {2, 3}, onnx::kInt64);
+  b.ints("known", {1});
+  b.output("a");
+  b.output("b");
+  b.output("c");
+  b.node("GatherElements", {"x", "index"}, {"a"});
+  b.node("ScatterElements", {"x", "index", "a"}, {"b"});
+  b.node("Gather", {"x", "known"}, {"c"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  int marked = 0;
+  import.module->walk([&](mlir::Operation *op) {
+    marked += op->hasAttr(kCheckedIndicesAttr);
+    EXPECT_TRUE(!llvm::isa<GatherOp>(op) || !op->hasAttr(kCheckedIndicesAttr));
+  });
+  EXPECT_EQ(marked, 2);
 }

@@ -72,6 +72,8 @@ Program makeProgram(const std::string &target) {
   twice.buffers = {{BufferRef::Kind::Arena, 0, 0, 32, false},
                    {BufferRef::Kind::Result, 0, 0, 32, true}};
   program.launches = {add, twice};
+  program.checks = {{RunCheck::Kind::FiniteResult, "", 0, -1},
+                    {RunCheck::Kind::IndexInRange, "gather", 5, 0}};
   program.layers = {{"a/b",
                      "mixed",
                      {{"bf16", 2, 64}},
@@ -191,6 +193,7 @@ TEST_F(ExecutableFileTest, KeepsEveryFact) {
   EXPECT_EQ(add.bytes, 96);
   EXPECT_EQ(add.function, nullptr);
   EXPECT_EQ(loaded.program().layers, makeProgram("").layers);
+  EXPECT_EQ(loaded.program().checks, makeProgram("").checks);
   EXPECT_EQ(loaded.layer("a")->variableType(), "f32");
 }
 
@@ -343,7 +346,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 11; compile the model again");
+                           "version 12; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {

@@ -57,6 +57,34 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncOp"> {
+  let summary = "Give kernels words in which they leave indices out of range";
+  let description = [{
+    Every gather and scatter with `mpc.checked` gets a word, or as many as its
+    tuples have numbers, in one constant that its fusion reads from then on. The
+    constant's type lists the op's name, the extent, and the argument that holds the
+    indices (-1: they are computed).
+
+    ```mlir
+    %y = mpc.fusion kind(elementwise) name("lookup") (%a = %t : tensor<5x2xf32>, %b = %i : tensor<4xi64>) ... {
+      %0 = mpc.gather %a, %b axis(0) {mpc.checked} : ...
+    }
+    // becomes
+    %c = mpc.constant dense<0> : tensor<1xi64, [{argument = 0, extent = 5, op = "lookup"} ]>
+    %y = mpc.fusion kind(elementwise) name("lookup") (..., %w = %c : tensor<1xi64, [...]>) ... {
+      %0 = mpc.gather %a, %b axis(0) {mpc.index_check = 0} : ...
+    }
+    ```
+
+    Contract: after mpc-form-fusions and all that takes fusions apart, before
+    mpc-join-launches. Numerics: unchanged.
+    Executed example: test/Dialect/Exe/Transforms/attach-index-checks.mlir.
+  }];
+  let statistics = [
+    Statistic<"numChecks", "checks", "words that were given">,
+  ];
+}
+
 def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
   let summary = "Say what a module is compiled for";
   let description = [{

@@ -171,9 +171,10 @@ class Builder:
     # Ops
 
     def emit(self, text: str, operands: Sequence[Value], types: Sequence[Type], form: str = "call",
-             after: str = "") -> list[Value]:
+             after: str = "", checked: bool = False) -> list[Value]:
         """`%r = mpc.text %operands after : types`, the types written as `form` says: of the result
-        ("same"), as a function's ("call"), or as "from to" or "from arrow"."""
+        ("same"), as a function's ("call"), or as "from to" or "from arrow". With `checked` an index
+        out of range is an error of the run, as in eager mode."""
         if any(value.name == EMPTY for value in operands):
             raise Unsupported("an empty tensor")
         self._count += 1
@@ -191,7 +192,10 @@ class Builder:
         space = " " if arguments and after else ""
         after = after.strip()
         head = f"mpc.{text} {arguments}" if "{}" not in text else "mpc." + text.format(*[v.name for v in operands])
-        self.lines.append(f"  {left} = {head}{space}{after}{self.layer} : {signature}{self.place}")
+        attributes = self.layer
+        if checked:
+            attributes = attributes.replace("{", "{mpc.checked, ", 1) if attributes else " {mpc.checked}"
+        self.lines.append(f"  {left} = {head}{space}{after}{attributes} : {signature}{self.place}")
         return [Value(n, t) for n, t in zip(names, types)]
 
     def unary(self, text: str, x: Value, after: str = "") -> Value:
@@ -327,9 +331,9 @@ class Builder:
             tail += " accumulate(f32)"
         return self.emit(text, [x], [Type(shape, x.element)], "arrow", tail)[0]
 
-    def gather(self, x: Value, indices: Value, axis: int) -> Value:
+    def gather(self, x: Value, indices: Value, axis: int, checked: bool = False) -> Value:
         shape = x.shape[:axis] + indices.shape + x.shape[axis + 1:]
-        return self.emit("gather", [x, indices], [Type(shape, x.element)], after=f"axis({axis})")[0]
+        return self.emit("gather", [x, indices], [Type(shape, x.element)], after=f"axis({axis})", checked=checked)[0]
 
     def places(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Value:
         """Index of each element of a view with these strides."""

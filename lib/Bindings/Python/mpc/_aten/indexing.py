@@ -15,14 +15,14 @@ from .builder import Builder, Operand, Type, Unsupported, Value, axis_of, broadc
 
 @lowers("embedding")
 def embedding(b: Builder, weight: Value, indices: Value, *_: object) -> Value:
-    return b.gather(weight, indices, 0)
+    return b.gather(weight, indices, 0, checked=True)
 
 
 @lowers("index_select")
 def index_select(b: Builder, x: Value, dim: int, index: Value) -> Value:
     if x.rank == 0:
         return x
-    return b.gather(x, b.reshape(index, (math.prod(index.shape),)), axis_of(dim, x.rank))
+    return b.gather(x, b.reshape(index, (math.prod(index.shape),)), axis_of(dim, x.rank), checked=True)
 
 
 @lowers("gather")
@@ -32,7 +32,7 @@ def gather(b: Builder, x: Value, dim: int, index: Value, *, sparse_grad: bool = 
     if index.rank != x.rank:
         raise Unsupported("an index of another rank")
     return b.emit("gather_elements", [x, index], [Type(index.shape, x.element)],
-                  after=f"axis({axis_of(dim, x.rank)})")[0]
+                  after=f"axis({axis_of(dim, x.rank)})", checked=True)[0]
 
 
 def _tuples(b: Builder, indices: Sequence[Value]) -> Value:
@@ -58,11 +58,11 @@ def _front(x: Value, places: Sequence[int]) -> list[int]:
 def index(b: Builder, x: Value, indices: Sequence[Value | None]) -> Value:
     places = _places(indices)
     if len(places) == 1:
-        return b.gather(x, indices[places[0]], places[0])
+        return b.gather(x, indices[places[0]], places[0], checked=True)
     tuples = _tuples(b, [indices[axis] for axis in places])
     moved, outer = b.transpose(x, _front(x, places)), tuples.shape[:-1]
     rest = moved.shape[len(places):]
-    result = b.emit("gather_nd", [moved, tuples], [Type(outer + rest, x.element)])[0]
+    result = b.emit("gather_nd", [moved, tuples], [Type(outer + rest, x.element)], checked=True)[0]
     if places != list(range(places[0], places[-1] + 1)):
         return result
     # Neighbours are replaced where they stood.

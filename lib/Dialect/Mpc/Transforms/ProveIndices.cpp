@@ -1,0 +1,48 @@
+//===- ProveIndices.cpp - indices that are in range for every input -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareFusion.h"
+
+#include "mpc/Analysis/KnownRanges.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/RunChecks.h"
+
+using namespace mlir;
+using namespace mpc;
+
+/// Whether `value` holds the elements of an argument. KnownRanges takes the
+/// model's word for what some integer inputs hold; a check does not.
+static bool isInput(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<CastOp>(op) && !movesOneOperand(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return true;
+}
+
+void mpc::dropProvenIndexChecks(func::FuncOp function) {
+  SmallVector<Operation *> checked;
+  for (Operation &op : function.getBody().front())
+    if (op.hasAttr(kCheckedIndicesAttr))
+      checked.push_back(&op);
+  if (checked.empty())
+    return;
+  KnownRanges ranges(function);
+  for (Operation *op : checked) {
+    Value indices = op->getOperand(1);
+    SmallVector<int64_t> extents = indexedExtents(op);
+    int64_t least = extents.empty() ? 0 : *llvm::min_element(extents);
+    bool isInRange =
+        elementCount(indices) == 0 ||
+        (!isInput(indices) &&
+         ranges.get(indices).isWithin(-double(least), double(least - 1)));
+    // Import has checked the constants that it knows.
+    if (isInRange || indices.getDefiningOp<mpc::ConstantOp>())
+      op->removeDiscardableAttr(kCheckedIndicesAttr);
+  }
+}

@@ -1,0 +1,27 @@
+//===- CheckedIndices.h - indices out of range as errors --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_IMPORT_ONNX_CHECKEDINDICES_H
+#define MPC_LIB_IMPORT_ONNX_CHECKEDINDICES_H
+
+#include "NodeImport.h"
+
+#include "mpc/Dialect/Mpc/IR/RunChecks.h"
+
+namespace mpc::onnx {
+
+/// Marks the gather or scatter that made `result`: ONNX calls an index out of
+/// range an error. Known indices were checked, or folded with the op.
+inline mlir::Value checkIndicesOf(NodeImport &n, mlir::Value result) {
+  mlir::Operation *op = result ? result.getDefiningOp() : nullptr;
+  if (op && !indexedExtents(op).empty() && !n.known(op->getOperand(1)))
+    op->setDiscardableAttr(kCheckedIndicesAttr, n.builder.getUnitAttr());
+  return result;
+}
+
+} // namespace mpc::onnx
+
+#endif // MPC_LIB_IMPORT_ONNX_CHECKEDINDICES_H
