@@ -9,11 +9,13 @@
 #include "mpc/Analysis/IndexBounds.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Reference/TermMagnitudes.h"
 #include "mpc/Support/StepNames.h"
 
 #include "llvm/ADT/Sequence.h"
 
 #include <cmath>
+#include <deque>
 
 using namespace mlir;
 using namespace mpc;
@@ -309,13 +311,32 @@ TrainingOracle::run(ArrayRef<Arguments> ranks) {
   given = argumentsOf(exact, ranks);
   if (!given.ok())
     return given.status();
+  func::FuncOp exactEntry = Compiler::entry(*exact.module);
+  std::deque<reference::TermMagnitudes> terms;
+  for (const SmallVector<Tensor> &own : *given)
+    terms.emplace_back(exactEntry, own);
   Result<std::vector<Named>> wanted =
-      interpret(exact, Rounding::Float64, *given, checks.repeat());
+      interpret(exact, Rounding::Float64, *given,
+                [repeat = checks.repeat(), &terms, rank = size_t(0)](
+                    Operation *op, MutableArrayRef<Tensor> results) mutable {
+                  repeat(op, results);
+                  // An op is executed on one rank after the other.
+                  terms[rank].observe(op, results);
+                  rank = (rank + 1) % terms.size();
+                });
   if (!wanted.ok())
     return wanted.status();
   std::vector<std::vector<Answer>> answers(ranks.size());
-  for (auto [own, truths, predicted] :
-       llvm::zip_equal(answers, *wanted, *rounded))
+  double least = reference::smallestNormal(entry);
+  for (auto [own, truths, predicted, analysis] :
+       llvm::zip_equal(answers, *wanted, *rounded, terms)) {
+    FailureOr<SmallVector<Tensor>> found = analysis.results(least);
+    if (failed(found))
+      return Status(StatusCode::Internal, path,
+                    "has an op whose error the oracle cannot analyse");
+    std::map<std::string, const Tensor *> magnitudes;
+    for (auto [i, tensor] : llvm::enumerate(*found))
+      magnitudes[nameIn(exactEntry.getResultAttrDict(i))] = &tensor;
     for (unsigned i = 0; i < entry.getNumResults(); ++i) {
       std::string name = nameIn(entry.getResultAttrDict(i));
       auto truth = truths.find(name);
@@ -323,9 +344,11 @@ TrainingOracle::run(ArrayRef<Arguments> ranks) {
       if (truth == truths.end() && StringRef(name).ends_with(kCopySuffix))
         truth = truths.find(name.substr(0, name.rfind(kCopySuffix)));
       if (truth != truths.end())
-        own.push_back(
-            {name, truth->second, std::move(predicted.find(name)->second)});
+        own.push_back({name, truth->second,
+                       std::move(predicted.find(name)->second),
+                       *magnitudes.find(truth->first)->second});
     }
+  }
   return answers;
 }
 

@@ -37,10 +37,11 @@ public:
   /// Values of one rank by name.
   using Arguments = std::map<std::string, Buffer>;
 
-  /// A result in both modes.
+  /// A result in both modes, and the magnitudes of the terms of its elements
+  /// (TermMagnitudes); zeros for integers.
   struct Answer {
     std::string name;
-    reference::Tensor exact, declared;
+    reference::Tensor exact, declared, magnitudes;
   };
 
   /// Makes both graphs of the model in the file `path`. `options.training` must

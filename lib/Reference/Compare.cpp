@@ -11,7 +11,9 @@
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Support/Format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,20 +54,164 @@ double mpc::reference::rmsRelativeError(const Tensor &actual,
                        : difference / magnitude);
 }
 
+//===----------------------------------------------------------------------===//
+// Magnitudes
+//===----------------------------------------------------------------------===//
+
+/// Magnitude that stands for one of 0: a small one of the others, so that large
+/// ones hide nothing.
+static double magnitudeOfZeros(const Tensor &magnitudes) {
+  std::vector<double> positive;
+  for (double magnitude : magnitudes.floats())
+    if (magnitude > 0 && std::isfinite(magnitude))
+      positive.push_back(magnitude);
+  if (positive.empty())
+    return 1;
+  auto quartile = positive.begin() + positive.size() / 4;
+  std::nth_element(positive.begin(), quartile, positive.end());
+  return *quartile;
+}
+
+namespace {
+
+/// The magnitude of the terms of each element.
+class Scales {
+public:
+  explicit Scales(const Tensor &magnitudes)
+      : magnitudes(magnitudes.floats()), ofZeros(magnitudeOfZeros(magnitudes)) {
+  }
+  double operator[](int64_t index) const {
+    double magnitude = magnitudes[index];
+    return magnitude > 0 && std::isfinite(magnitude) ? magnitude : ofZeros;
+  }
+
+private:
+  ArrayRef<double> magnitudes;
+  double ofZeros;
+};
+
+} // namespace
+
+double mpc::reference::componentwiseError(const Tensor &actual,
+                                          const Tensor &expected,
+                                          const Tensor &magnitudes) {
+  if (actual.size() != expected.size() || magnitudes.size() != actual.size())
+    return kInfinity;
+  Scales scales(magnitudes);
+  double squares = 0;
+  int64_t count = 0;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    double a = elementAt(actual, i), b = elementAt(expected, i);
+    if (sameNonFinite(a, b))
+      continue;
+    if (!std::isfinite(a) || !std::isfinite(b))
+      return kInfinity;
+    squares += std::pow((a - b) / scales[i], 2);
+    ++count;
+  }
+  return std::sqrt(squares / static_cast<double>(std::max<int64_t>(count, 1)));
+}
+
+Tensor mpc::reference::magnitudeClasses(const Tensor &reference) {
+  constexpr double kGap = 1024;
+  constexpr int64_t kFewest = 2;
+  Tensor result(reference.getType());
+  std::vector<int64_t> order;
+  for (auto [index, value] : llvm::enumerate(reference.floats()))
+    if (std::isfinite(value))
+      order.push_back(index);
+  auto magnitude = [&](int64_t index) {
+    return std::fabs(reference.floats()[index]);
+  };
+  llvm::sort(order, [&](int64_t a, int64_t b) {
+    return std::pair(magnitude(a), a) < std::pair(magnitude(b), b);
+  });
+  for (size_t first = 0; first < order.size();) {
+    double squares = 0, below = 0;
+    size_t end = first;
+    for (int64_t positive = 0; end < order.size(); ++end) {
+      double next = magnitude(order[end]);
+      if (positive >= kFewest && next > kGap * below)
+        break;
+      squares += next * next;
+      positive += next > 0;
+      below = next;
+    }
+    double rms = std::sqrt(squares / static_cast<double>(end - first));
+    for (; first < end; ++first)
+      result.floats()[order[first]] = rms > 0 ? rms : 1;
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Tolerances
+//===----------------------------------------------------------------------===//
+
 /// What the order of the longest sum explains.
 static double orderTolerance(int64_t longestReduction) {
   auto length = static_cast<double>(std::max<int64_t>(longestReduction, 1));
   return 4 * std::sqrt(length) * 0x1p-24;
 }
 
-void mpc::reference::allowFor(OutputError &error, double deviation,
+void mpc::reference::allowFor(OutputError &error,
+                              const ErrorDeviation &deviation,
                               int64_t longestReduction) {
   auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
   // The root mean square of n normal numbers varies by 1 / sqrt(2n) around 1.
   double factor = std::max(2.0, 1 + 4.9 / std::sqrt(2 * count));
-  error.tolerance = std::max(
-      error.tolerance, factor * deviation + orderTolerance(longestReduction));
-  error.ok = error.mismatches == 0 && error.rmsRelativeError <= error.tolerance;
+  double order = orderTolerance(longestReduction);
+  error.tolerance =
+      std::max(error.tolerance, factor * deviation.normwise + order);
+  error.componentwiseTolerance = std::max(
+      error.componentwiseTolerance, factor * deviation.componentwise + order);
+  error.ok = error.isWithinTolerance();
+}
+
+/// How much larger than the root mean square of one sample of errors that of
+/// another may be: both vary, in logarithm by 1 / sqrt(n) together, and 4.9
+/// deviations are exceeded once in a million times. Where few large errors make
+/// most of the sum of squares, only as many count as the fourth powers say,
+/// which add up to 3 n for normal numbers of deviation 1.
+static double sampleFactor(double squares, double fourths, double count) {
+  double effective =
+      fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
+  return std::clamp(std::exp(4.9 / std::sqrt(std::max(effective, 1.0))), 2.0,
+                    16.0);
+}
+
+/// Compares finite elements against the magnitudes of their terms.
+static void compareComponents(const Tensor &actual, const Tensor &reference,
+                              const Tensor &declared, const Tensor &magnitudes,
+                              int64_t longestReduction, OutputError &error) {
+  Scales scales(magnitudes);
+  double actualSquares = 0, declaredSquares = 0, declaredFourths = 0;
+  double worst = -1;
+  for (int64_t i = 0; i < reference.size(); ++i) {
+    double a = actual.floats()[i], r = reference.floats()[i],
+           d = declared.floats()[i];
+    if (!std::isfinite(a) || !std::isfinite(r))
+      continue;
+    double relative = std::fabs(a - r) / scales[i];
+    actualSquares += relative * relative;
+    if (relative > worst) {
+      worst = relative;
+      error.worstElement = i;
+      error.worstError = std::fabs(a - r);
+      error.worstMagnitude = scales[i];
+    }
+    if (!std::isfinite(d))
+      continue;
+    double square = std::pow((d - r) / scales[i], 2);
+    declaredSquares += square;
+    declaredFourths += square * square;
+  }
+  auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
+  error.componentwiseError = std::sqrt(actualSquares / count);
+  error.componentwiseTolerance =
+      sampleFactor(declaredSquares, declaredFourths, count) *
+          std::sqrt(declaredSquares / count) +
+      orderTolerance(longestReduction);
 }
 
 static OutputError compareIntegers(const Tensor &actual,
@@ -85,11 +231,10 @@ static OutputError compareIntegers(const Tensor &actual,
   return error;
 }
 
-OutputError mpc::reference::compareOutput(const Tensor &actual,
-                                          const Tensor &reference,
-                                          const Tensor &declared,
-                                          int64_t longestReduction,
-                                          bool fatalIntegers) {
+OutputError
+mpc::reference::compareOutput(const Tensor &actual, const Tensor &reference,
+                              const Tensor &declared, int64_t longestReduction,
+                              bool fatalIntegers, const Tensor *magnitudes) {
   if (actual.getShape() != reference.getShape() ||
       declared.getShape() != reference.getShape() ||
       actual.isFloat() != reference.isFloat() ||
@@ -132,20 +277,51 @@ OutputError mpc::reference::compareOutput(const Tensor &actual,
   error.rmsRelativeError = std::sqrt(actualSquares / count) / magnitude;
   error.tolerance = 2 * std::sqrt(declaredSquares / count) / magnitude +
                     orderTolerance(longestReduction);
-  if (error.mismatches > 0)
+  if (magnitudes)
+    compareComponents(actual, reference, declared, *magnitudes,
+                      longestReduction, error);
+  if (error.mismatches > 0) {
     error.maxAbsError = error.rmsRelativeError = kInfinity;
-  error.ok = error.mismatches == 0 && error.rmsRelativeError <= error.tolerance;
+    if (magnitudes)
+      error.componentwiseError = kInfinity;
+  }
+  error.ok = error.isWithinTolerance();
   return error;
+}
+
+/// Prints the position of element `index` of a tensor of `shape`: "[0, 3]".
+static void printPosition(int64_t index, ArrayRef<int64_t> shape,
+                          llvm::raw_ostream &os) {
+  SmallVector<int64_t> position(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0; index /= shape[axis])
+    position[axis] = index % shape[axis];
+  os << "[";
+  llvm::interleaveComma(position, os);
+  os << "]";
+}
+
+std::string mpc::reference::componentFault(const OutputError &error,
+                                           ArrayRef<int64_t> shape) {
+  if (error.worstElement < 0 || error.mismatches > 0 ||
+      error.componentwiseError <= error.componentwiseTolerance)
+    return "";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "element ";
+  printPosition(error.worstElement, shape, os);
+  os << llvm::format(
+      " is off by %.3g where the magnitude of its terms is %.3g; "
+      "relative to the terms of each element, the rms error is "
+      "%.2e and the tolerance %.2e",
+      error.worstError, error.worstMagnitude, error.componentwiseError,
+      error.componentwiseTolerance);
+  return text;
 }
 
 std::string mpc::reference::finitenessFault(const OutputError &error,
                                             ArrayRef<int64_t> shape) {
   if (error.firstMismatch < 0)
     return "";
-  SmallVector<int64_t> position(shape.size());
-  int64_t rest = error.firstMismatch;
-  for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
-    position[axis] = rest % shape[axis];
   bool overflowed = error.overflows > 0;
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -154,9 +330,8 @@ std::string mpc::reference::finitenessFault(const OutputError &error,
      << (overflowed ? " elements are not finite where the reference is"
                     : " elements are not the NaN or infinity that the "
                       "reference is")
-     << ", first at [";
-  llvm::interleaveComma(position, os);
-  os << "]";
+     << ", first at ";
+  printPosition(error.firstMismatch, shape, os);
   return text;
 }
 

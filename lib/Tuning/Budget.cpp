@@ -196,7 +196,9 @@ void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,
     int64_t counted = 0;
     switch (measure) {
     case Measure::Rms:
-      worst = std::max(worst, reference::rmsRelativeError(value, reference));
+      worst = std::max(
+          worst, reference::componentwiseError(
+                     value, reference, reference::magnitudeClasses(reference)));
       break;
     case Measure::Max:
       for (auto [a, b] : llvm::zip_equal(reference.floats(), value.floats()))
@@ -294,16 +296,17 @@ static void seedMargin(llvm::ArrayRef<double> row,
   seed[second] = -scale;
 }
 
-/// A relative error; an absolute one of zeros.
+/// An error relative to the class of each element; an absolute one of zeros.
 static void seedRms(const Tensor &output, Tensor &seed,
                     std::mt19937_64 &generator) {
-  double squares = 0;
-  for (double value : output.floats())
-    if (std::isfinite(value))
-      squares += value * value;
-  double scale = 1 / std::sqrt(squares > 0 ? squares : double(output.size()));
-  for (double &target : seed.floats())
-    target = drawSign(generator) * scale;
+  Tensor classes = reference::magnitudeClasses(output);
+  int64_t count = llvm::count_if(
+      output.floats(), [](double value) { return std::isfinite(value); });
+  double root = std::sqrt(double(count));
+  for (auto [target, magnitude] :
+       llvm::zip_equal(seed.floats(), classes.floats()))
+    // What is not finite, and has no class, is cleared later.
+    target = drawSign(generator) / (magnitude > 0 ? magnitude * root : 1);
 }
 
 /// The largest of n normal numbers is about sqrt(2 ln n) times their deviation.

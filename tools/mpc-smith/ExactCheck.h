@@ -17,8 +17,8 @@ namespace mpc::smith {
 /// Compiles the graph `text`, of ops that promise bits, and runs it on inputs
 /// drawn from `seed` that reach the ends of the formats. Its results, and every
 /// value that lies in memory between two kernels, must be the bits of the
-/// interpreter's second mode; with strict rounding fusion must change none. An
-/// empty string, or what is wrong.
+/// interpreter's storage-rounding mode; with strict rounding fusion must change
+/// none. An empty string, or what is wrong.
 std::string exactCheck(const std::string &text, const CompileOptions &options,
                        uint64_t seed);
 

@@ -123,28 +123,40 @@ static std::string firstLine(const std::string &text) {
   return text.substr(0, text.find('\n'));
 }
 
-/// The outputs that `said` lists.
+/// Reads the errors of `output`, an entry of a check's document, in one
+/// measure.
+static Pooled pooledOf(const std::string &step, const Json &output,
+                       const char *errorField, const char *toleranceField) {
+  Pooled row = {step, output.value("name", "")};
+  row.isFloat = output.value("type", "").find('f') != std::string::npos;
+  double error = output.value(errorField, 0.0),
+         tolerance = output.value(toleranceField, 0.0);
+  // Where the declared types keep no digit the terms cancel, as in the
+  // gradient of a shift that a softmax ignores: what is left is the terms'
+  // rounding, of which only the magnitude can be foretold.
+  row.tolerance = std::pow(tolerance >= 1 ? 16 * tolerance : tolerance, 2);
+  // A NaN or an infinity, and an integer that differs, is no rounding.
+  if (error > kNotFinite || row.tolerance == 0)
+    row.mismatches =
+        output.value("ok", true)
+            ? 0
+            : std::max<int64_t>(output.value("mismatches", int64_t(0)), 1);
+  else
+    row.error = error * error;
+  return row;
+}
+
+/// The outputs that `said` lists, floats in both measures.
 static std::vector<Pooled> outputsOf(const std::string &step,
                                      const Said &said) {
   std::vector<Pooled> rows;
   for (const Json &output : said.document.value("outputs", Json::array())) {
-    Pooled row = {step, output.value("name", "")};
-    row.isFloat = output.value("type", "").find('f') != std::string::npos;
-    double error = output.value("rms_relative_error", 0.0),
-           tolerance = output.value("tolerance", 0.0);
-    // Where the declared types keep no digit the terms cancel, as in the
-    // gradient of a shift that a softmax ignores: what is left is the terms'
-    // rounding, of which only the magnitude can be foretold.
-    row.tolerance = std::pow(tolerance >= 1 ? 16 * tolerance : tolerance, 2);
-    // A NaN or an infinity, and an integer that differs, is no rounding.
-    if (error > kNotFinite || row.tolerance == 0)
-      row.mismatches =
-          output.value("ok", true)
-              ? 0
-              : std::max<int64_t>(output.value("mismatches", int64_t(0)), 1);
-    else
-      row.error = error * error;
-    rows.push_back(row);
+    rows.push_back(pooledOf(step, output, "rms_relative_error", "tolerance"));
+    if (!output.contains("componentwise_error"))
+      continue;
+    rows.push_back(pooledOf(step, output, "componentwise_error",
+                            "componentwise_tolerance"));
+    rows.back().name += " (componentwise)";
   }
   return rows;
 }
@@ -155,17 +167,21 @@ static std::vector<Finding> judgeOps(const std::string &step,
                                      const Said &said) {
   std::vector<Finding> findings;
   const Json list = said.document.value("ops", Json::array());
-  for (const Json &op : list) {
-    double error = op.value("rms_relative_error", 0.0),
-           tolerance = op.value("tolerance", 0.0);
-    if (op.value("ok", true) || error <= 16 * tolerance)
-      continue;
-    findings.push_back({step,
-                        op.value("kind", "") + " '" + op.value("name", "") +
-                            "' has error " + tool::shortNumber(error) +
-                            " over " + tool::shortNumber(tolerance),
-                        /*notFinite=*/error > kNotFinite});
-  }
+  for (const Json &op : list)
+    for (auto [errorField, toleranceField] :
+         {std::pair("rms_relative_error", "tolerance"),
+          std::pair("componentwise_error", "componentwise_tolerance")}) {
+      double error = op.value(errorField, 0.0),
+             tolerance = op.value(toleranceField, 0.0);
+      if (op.value("ok", true) || error <= 16 * tolerance)
+        continue;
+      findings.push_back({step,
+                          op.value("kind", "") + " '" + op.value("name", "") +
+                              "' has " + errorField + " " +
+                              tool::shortNumber(error) + " over " +
+                              tool::shortNumber(tolerance),
+                          /*notFinite=*/error > kNotFinite});
+    }
   return findings;
 }
 

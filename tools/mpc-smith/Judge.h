@@ -53,8 +53,8 @@ CompileOptions compileOptions(const Setting &setting,
                               const std::string &policyPath);
 
 /// The error of one output in one step, squared and added up over draws of
-/// inputs: that of a few elements may by chance be far from what the second
-/// mode predicts, that of many draws is not.
+/// inputs: that of a few elements may by chance be far from what the
+/// storage-rounding mode predicts, that of many draws is not.
 struct Pooled {
   std::string step, name;
   double error = 0, tolerance = 0;

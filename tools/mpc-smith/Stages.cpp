@@ -4,9 +4,8 @@
 //
 // In float64 casts between float types change nothing, so that a graph means
 // the same before and after every stage, whatever the policy, but for weights
-// that it rounds. A wrong rewrite
-// that the second mode follows would widen the tolerance of `mpc check`; here
-// it has none to hide in.
+// that it rounds. A wrong rewrite may hide in the tolerance that 16-bit types
+// give `mpc check`; here it has none to hide in.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +17,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
+#include "mpc/Reference/TermMagnitudes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,9 +31,14 @@ using mpc::reference::Tensor;
 using Tensors = std::vector<Tensor>;
 
 static bool interpret(mlir::ModuleOp module, const Tensors &inputs,
-                      Rounding rounding, Tensors &results) {
+                      Rounding rounding, Tensors &results,
+                      reference::TermMagnitudes *terms = nullptr) {
   reference::InterpretOptions options;
   options.rounding = rounding;
+  if (terms)
+    options.observer = [&](mlir::Operation *op, llvm::ArrayRef<Tensor> values) {
+      terms->observe(op, values);
+    };
   auto values = reference::interpret(Compiler::entry(module), inputs, options);
   if (mlir::failed(values))
     return false;
@@ -61,22 +66,29 @@ static bool hasNarrowWeights(mlir::ModuleOp module) {
       .wasInterrupted();
 }
 
-/// What `declared` explains of the difference from `reference`, per result.
+/// What `declared` explains of the difference from `reference`, per result and
+/// measure: relative to the result, and to the terms of each element.
 static void compare(const std::string &step, const Tensors &actual,
                     const Tensors &reference, const Tensors &declared,
-                    int64_t longest, std::vector<Pooled> &rows) {
+                    llvm::ArrayRef<Tensor> magnitudes, int64_t longest,
+                    std::vector<Pooled> &rows) {
   for (size_t i = 0; i < reference.size(); ++i) {
     reference::OutputError error = reference::compareOutput(
         whereHeld(actual[i], reference[i], declared[i]), reference[i],
-        declared[i], longest, /*fatalIntegers=*/true);
+        declared[i], longest, /*fatalIntegers=*/true, &magnitudes[i]);
     Pooled row = {step, "result " + std::to_string(i)};
     row.mismatches = error.mismatches;
     row.isFloat = reference[i].isFloat();
+    Pooled components = row;
+    components.name += " (componentwise)";
     if (row.isFloat) {
       row.error = std::pow(error.rmsRelativeError, 2);
       row.tolerance = std::pow(error.tolerance, 2);
+      components.error = std::pow(error.componentwiseError, 2);
+      components.tolerance = std::pow(error.componentwiseTolerance, 2);
     }
     rows.push_back(row);
+    rows.push_back(components);
   }
 }
 
@@ -121,8 +133,12 @@ std::vector<Pooled> StageWalk::measure(const std::string &file,
   Tensors inputs = std::move(*drawn), reference, declared;
   int64_t longest = reference::longestReduction(entry);
   const char *opaque = "gives what the oracle does not execute";
-  if (!interpret(module, inputs, Rounding::Float64, reference) ||
+  reference::TermMagnitudes terms(entry, inputs);
+  if (!interpret(module, inputs, Rounding::Float64, reference, &terms) ||
       !interpret(module, inputs, Rounding::Declared, declared))
+    return refuse("import", opaque);
+  auto magnitudes = terms.results();
+  if (failed(magnitudes))
     return refuse("import", opaque);
 
   std::vector<Pooled> rows;
@@ -156,9 +172,9 @@ std::vector<Pooled> StageWalk::measure(const std::string &file,
           reference[i] = now[i];
     }
     size_t first = rows.size();
-    compare(step, now, reference, declared, longest, rows);
-    // Rounded constants are one draw of errors, and what the second mode makes
-    // of them another, in which other roundings may cancel theirs.
+    compare(step, now, reference, declared, *magnitudes, longest, rows);
+    // Rounded constants are one draw of errors, and what the storage-rounding
+    // mode makes of them another, in which other roundings may cancel theirs.
     for (size_t i = first; i < rows.size(); ++i) {
       double &tolerance = rows[i].tolerance;
       if (stage.name == "precision") {

@@ -3,12 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which op errs, and which was the first to make what is not finite: both modes
-// of the oracle and an instrumented program, joined by the numbers of ops.
+// of the oracle and an instrumented program, joined by the numbers of ops. Each
+// op is compared with the same op in float64, so both modes run on the graph
+// that is compiled; `mpc check` holds that against the imported one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Checker.h"
 #include "Verdict.h"
+
+#include "mpc/Reference/TermMagnitudes.h"
 
 #include <algorithm>
 
@@ -36,8 +40,15 @@ Status Checker::traceOps() {
   numberOps(Compiler::entry(*module));
   trace.emplace();
   std::vector<Tensor> ignored;
-  if (Status status = oracle(reference::Rounding::Float64, ignored,
-                             trace->wanted.observer());
+  OpObserver want = trace->wanted.observer();
+  reference::TermMagnitudes terms(Compiler::entry(*module), inputTensors,
+                                  trace->magnitudes.observer());
+  if (Status status =
+          oracle(*module, reference::Rounding::Float64, ignored,
+                 [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+                   want(op, results);
+                   terms.observe(op, results);
+                 });
       !status.ok())
     return status;
   if (Status status = compiler->runStages(*module, "weights", "precision");
@@ -46,7 +57,7 @@ Status Checker::traceOps() {
   OverflowFinder finder(trace->wanted, inputTensors);
   OpObserver collect = trace->predicted.observer(), look = finder.observer();
   if (Status status =
-          oracle(reference::Rounding::Declared, ignored,
+          oracle(*module, reference::Rounding::Declared, ignored,
                  [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
                    collect(op, results);
                    look(op, results);
@@ -109,12 +120,13 @@ Status Checker::checkOps(Json &document, bool &ok) {
   std::vector<Row> rows;
   for (const InstrumentedOp &op : trace->ops) {
     const Tensor *reference = trace->wanted.find(op.number),
-                 *second = trace->predicted.find(op.number);
+                 *second = trace->predicted.find(op.number),
+                 *magnitudes = trace->magnitudes.find(op.number);
     if (!reference || !second)
       continue;
     OutputError error =
         reference::compareOutput(actual[op.output], *reference, *second,
-                                 longestReduction, exactIntegers());
+                                 longestReduction, exactIntegers(), magnitudes);
     ok &= error.ok;
     double magnitude = rms(*reference);
     rows.push_back(
@@ -132,7 +144,7 @@ Status Checker::checkOps(Json &document, bool &ok) {
          jsonNumber(error.rmsRelativeError),
          rows.size()});
     faults.add(rows.back().json, op.name, error, reference->getShape());
-    addIntegerFields(rows.back().json, error, *reference);
+    addErrorFields(rows.back().json, error, *reference);
   }
   std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
     return a.excess != b.excess ? a.excess > b.excess : a.order < b.order;

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "Finiteness.h"
 #include "Inputs.h"
+#include "ResultFaults.h"
 #include "StoredModel.h"
 
 #include "JIT/Compiler.h"
@@ -39,8 +39,9 @@ static double unitRoundoff(ElementType type) {
   }
 }
 
-/// What takes the place of the oracle's second mode: every op in a row rounds
-/// once to the narrowest type, and such errors add up as a random walk does.
+/// What takes the place of the oracle's storage-rounding mode: every op in a
+/// row rounds once to the narrowest type, and such errors add up as a random
+/// walk does.
 static double predictedError(const ExecutableFile &file) {
   return unitRoundoff(file.narrowestType()) *
          std::sqrt(double(std::max<int64_t>(file.longestChain(), 1)));
@@ -73,7 +74,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
   const std::vector<ProgramValue> &outputs = executable.program().results;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   double predicted = predictedError(file);
-  FinitenessFaults faults;
+  ResultFaults faults;
   bool exactIntegers = elementBytes(file.narrowestType()) >= 4;
   Json outputList = Json::array(), expectedList = Json::array();
   std::vector<std::vector<std::string>> table = {
@@ -88,33 +89,32 @@ Status StoredCheck::compare(const ExecutableFile &file,
         compilerType((*array)->data.type(), context), (*array)->data.data());
     Tensor actual = Tensor::fromBytes(compilerType(outputs[i].type, context),
                                       results[i].data());
+    std::optional<Tensor> magnitudes;
+    if (wanted.isFloat())
+      magnitudes = reference::magnitudeClasses(wanted);
     OutputError error = reference::compareOutput(
-        actual, wanted, wanted, file.longestReduction(), exactIntegers);
-    double tolerance = error.tolerance;
-    bool holds = error.ok;
-    if (actual.isFloat()) {
-      tolerance += 2 * predicted;
-      holds = error.mismatches == 0 && error.rmsRelativeError <= tolerance;
-    }
-    ok &= holds;
+        actual, wanted, wanted, file.longestReduction(), exactIntegers,
+        magnitudes ? &*magnitudes : nullptr);
+    if (actual.isFloat())
+      error.widen(2 * predicted, 2 * predicted);
+    ok &= error.ok;
     std::string type(elementTypeName(outputs[i].type.element));
     Json entry = {{"name", outputs[i].name},
                   {"shape", outputs[i].type.shape},
                   {"type", type},
                   {"max_abs_error", jsonNumber(error.maxAbsError)},
                   {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
-                  {"tolerance", jsonNumber(tolerance)},
+                  {"tolerance", jsonNumber(error.tolerance)},
                   {"mismatches", error.mismatches},
-                  {"ok", holds}};
+                  {"ok", error.ok}};
     faults.add(entry, outputs[i].name, error, outputs[i].type.shape);
-    if (!actual.isFloat())
-      entry["elements"] = actual.size();
+    addErrorFields(entry, error, actual);
     outputList.push_back(entry);
     expectedList.push_back(entry);
     table.push_back({outputs[i].name, errorCell(error.maxAbsError, actual),
                      errorCell(error.rmsRelativeError, actual),
-                     errorCell(tolerance, actual),
-                     verdict(error, actual, holds)});
+                     errorCell(error.tolerance, actual),
+                     verdict(error, actual, error.ok)});
   }
   document["outputs"] = outputList;
   document["expected"] = expectedList;

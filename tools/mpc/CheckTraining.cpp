@@ -12,9 +12,9 @@
 #include "CheckRanks.h"
 #include "Commands.h"
 #include "FastPath.h"
-#include "Finiteness.h"
 #include "Inputs.h"
 #include "KeptState.h"
+#include "ResultFaults.h"
 #include "StoredModel.h"
 #include "Verdict.h"
 
@@ -232,7 +232,7 @@ Status StepCheck::report(Json &document, bool &ok) {
   std::vector<std::vector<std::string>> table = {
       {"result", "type", "max abs error", "rms rel error", "tolerance", ""}};
   Json list = Json::array();
-  FinitenessFaults faults;
+  ResultFaults faults;
   // A sum over ranks has the terms of each.
   int64_t longest = oracle->longestReduction() * rankCount();
   for (size_t k = 0; k < answers[0].size(); ++k) {
@@ -243,6 +243,8 @@ Status StepCheck::report(Json &document, bool &ok) {
       return Tensor::fromBytes(answers[rank][k].declared.getType(),
                                ranks[rank].left.at(name).data());
     });
+    Tensor magnitudes = together(
+        value, [&](size_t rank) { return answers[rank][k].magnitudes; });
     auto judge =
         [&](const std::vector<std::vector<TrainingOracle::Answer>> &wanted) {
           return reference::compareOutput(
@@ -251,7 +253,7 @@ Status StepCheck::report(Json &document, bool &ok) {
                        [&](size_t rank) { return wanted[rank][k].exact; }),
               together(value,
                        [&](size_t rank) { return wanted[rank][k].declared; }),
-              longest, /*fatalIntegers=*/true);
+              longest, /*fatalIntegers=*/true, &magnitudes);
         };
     OutputError error = judge(answers);
     ok &= error.ok;
@@ -268,7 +270,7 @@ Status StepCheck::report(Json &document, bool &ok) {
     faults.add(list.back(), name, error, type.shape);
     if (!arguments.save.empty())
       list.back()["saved_tolerance"] = jsonNumber(judge(ownAnswers).tolerance);
-    addIntegerFields(list.back(), error, actual);
+    addErrorFields(list.back(), error, actual);
     table.push_back(
         {name, type.toString(), errorCell(error.maxAbsError, actual),
          errorCell(error.rmsRelativeError, actual),

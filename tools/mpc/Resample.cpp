@@ -45,16 +45,20 @@ static double deviationOf(std::vector<double> &samples, int64_t count) {
          (1 - 0.3255 / static_cast<double>(std::max<int64_t>(count, 1)));
 }
 
-Result<std::vector<double>> mpc::tool::sampleErrors(std::vector<Tensor> &inputs,
-                                                    uint64_t seed,
-                                                    RunMode runMode) {
+Result<std::vector<reference::ErrorDeviation>>
+mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
+                        llvm::ArrayRef<Tensor> magnitudes, RunMode runMode) {
   constexpr Rounding kOrders[] = {Rounding::Declared,
                                   Rounding::DeclaredBackwards};
   const std::vector<Tensor> original = inputs;
   llvm::scope_exit restore([&] { inputs = original; });
   std::mt19937_64 generator(seed);
+  /// The errors of one output in each draw.
+  struct Samples {
+    std::vector<double> normwise, componentwise;
+  };
   // By order of sums and output.
-  std::vector<std::vector<double>> errors[std::size(kOrders)];
+  std::vector<Samples> errors[std::size(kOrders)];
   std::vector<int64_t> sizes;
   for (int sample = 0; sample < kSamples; ++sample) {
     inputs = original;
@@ -70,14 +74,24 @@ Result<std::vector<double>> mpc::tool::sampleErrors(std::vector<Tensor> &inputs,
       if (Status status = runMode(order, declared); !status.ok())
         return status;
       found.resize(float64.size());
-      for (size_t i = 0; i < float64.size(); ++i)
-        found[i].push_back(
+      for (size_t i = 0; i < float64.size(); ++i) {
+        found[i].normwise.push_back(
             reference::rmsRelativeError(declared[i], float64[i]));
+        found[i].componentwise.push_back(
+            float64[i].isFloat() ? reference::componentwiseError(
+                                       declared[i], float64[i], magnitudes[i])
+                                 : 0);
+      }
     }
   }
-  std::vector<double> deviations(sizes.size());
-  for (std::vector<std::vector<double>> &found : errors)
-    for (size_t i = 0; i < sizes.size(); ++i)
-      deviations[i] = std::max(deviations[i], deviationOf(found[i], sizes[i]));
+  std::vector<reference::ErrorDeviation> deviations(sizes.size());
+  for (std::vector<Samples> &found : errors)
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      deviations[i].normwise = std::max(
+          deviations[i].normwise, deviationOf(found[i].normwise, sizes[i]));
+      deviations[i].componentwise =
+          std::max(deviations[i].componentwise,
+                   deviationOf(found[i].componentwise, sizes[i]));
+    }
   return deviations;
 }

@@ -2,16 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The oracle's second mode predicts an error by making it. Where an output has
-// many elements their mean square is a good estimate of its size; of a few
-// elements, by chance, all may have been rounded the lucky way. Inputs next
-// to them are rounded in other ways.
+// The oracle's storage-rounding mode predicts an error by making it. Where an
+// output has many elements their mean square is a good estimate of its size; of
+// a few elements, by chance, all may have been rounded the lucky way. Inputs
+// next to them are rounded in other ways.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_TOOLS_MPC_RESAMPLE_H
 #define MPC_TOOLS_MPC_RESAMPLE_H
 
+#include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
 #include "mpc/Runtime/Status.h"
 
@@ -29,13 +30,15 @@ inline constexpr int64_t kFewElements = 64;
 using RunMode = llvm::function_ref<Status(reference::Rounding,
                                           std::vector<reference::Tensor> &)>;
 
-/// Of each output the standard deviation of the second mode's error relative to
-/// float64, as the median over draws of inputs next to these gives it, which
-/// `seed` draws. Sums are added up from both ends, and the larger deviation
-/// counts: where neighbours cancel, one order may be exact for all inputs that
-/// lie near. `inputs` are as they were afterwards, also after an error.
-Result<std::vector<double>> sampleErrors(std::vector<reference::Tensor> &inputs,
-                                         uint64_t seed, RunMode runMode);
+/// Of each output the standard deviation of the storage-rounding mode's error
+/// relative to float64, as the median over draws of inputs next to these gives
+/// it, which `seed` draws; `magnitudes` has those of each output's terms. Sums
+/// are added up from both ends, and the larger deviation counts: where
+/// neighbours cancel, one order may be exact for all inputs that lie near.
+/// `inputs` are as they were afterwards, also after an error.
+Result<std::vector<reference::ErrorDeviation>>
+sampleErrors(std::vector<reference::Tensor> &inputs, uint64_t seed,
+             llvm::ArrayRef<reference::Tensor> magnitudes, RunMode runMode);
 
 } // namespace mpc::tool
 

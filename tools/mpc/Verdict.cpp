@@ -28,14 +28,17 @@ std::string tool::verdict(const OutputError &error, const Tensor &tensor,
                      (holds ? " differ" : " DIFFER");
   if (error.declaredMismatches)
     text += ", " + std::to_string(error.declaredMismatches) +
-            " in the oracle's second mode";
+            " in the oracle's storage-rounding mode";
   return text;
 }
 
-void tool::addIntegerFields(Json &entry, const OutputError &error,
-                            const Tensor &tensor) {
-  if (tensor.isFloat())
+void tool::addErrorFields(Json &entry, const OutputError &error,
+                          const Tensor &tensor) {
+  if (tensor.isFloat()) {
+    entry["componentwise_error"] = jsonNumber(error.componentwiseError);
+    entry["componentwise_tolerance"] = jsonNumber(error.componentwiseTolerance);
     return;
+  }
   entry["elements"] = tensor.size();
   entry["mismatches"] = error.mismatches;
   entry["declared_mismatches"] = error.declaredMismatches;

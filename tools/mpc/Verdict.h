@@ -22,13 +22,14 @@ std::string errorCell(double number, const reference::Tensor &tensor);
 
 /// The last cell of a row: "ok", "OVER TOLERANCE", or how many of the integers
 /// of `tensor` differ (in capitals where that is fatal) and how many did in the
-/// oracle's second mode.
+/// oracle's storage-rounding mode.
 std::string verdict(const reference::OutputError &error,
                     const reference::Tensor &tensor, bool holds);
 
-/// Adds to an output's entry what is known of integers alone.
-void addIntegerFields(Json &entry, const reference::OutputError &error,
-                      const reference::Tensor &tensor);
+/// Adds to an output's entry what only floats have (errors relative to the
+/// terms of each element) or only integers (how many differ).
+void addErrorFields(Json &entry, const reference::OutputError &error,
+                    const reference::Tensor &tensor);
 
 } // namespace mpc::tool
 

@@ -25,7 +25,9 @@ namespace mpc {
 /// A measure and what it may reach.
 struct Budget {
   enum class Measure {
-    Rms,    ///< root mean square error relative to the output's
+    Rms,    ///< root mean square error, of elements relative to the rms of the
+            ///< output, or of their class (reference::magnitudeClasses) where a
+            ///< gap parts large elements, as masks, from small ones
     Max,    ///< largest absolute error
     Kl,     ///< mean Kullback-Leibler divergence of rows, as softmax or as they
             ///< are where they are distributions

@@ -1,4 +1,4 @@
-// A sum that cancels to one number: its rounding error is not what the second mode happened to
+// A sum that cancels to one number: its rounding error is not what the storage-rounding mode happened to
 // make once, but what it makes as a rule.
 
 // RUN: mpc check %s --seed 2 | FileCheck %s

@@ -4,7 +4,7 @@
 //
 // Random graphs through the real pipeline on every instruction set that the
 // machine has: the results, and every value that lies in memory between two
-// kernels, are the bits of the interpreter's second mode.
+// kernels, are the bits of the interpreter's storage-rounding mode.
 //
 //===----------------------------------------------------------------------===//
 

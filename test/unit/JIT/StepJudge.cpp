@@ -201,13 +201,13 @@ std::vector<std::string> StepJudge::faultsOfAStep() {
     OutputError error = reference::compareOutput(
         Tensor::fromBytes(answer.declared.getType(), (*results)[i].data()),
         answer.exact, answer.declared, oracle->longestReduction(),
-        /*fatalIntegers=*/true);
+        /*fatalIntegers=*/true, &answer.magnitudes);
     if (!error.ok)
       faults.push_back(
           where + ": error " + std::to_string(error.rmsRelativeError * 0x1p24) +
           " over tolerance " + std::to_string(error.tolerance * 0x1p24) +
           " (units of 2^-24), " + std::to_string(error.mismatches) +
-          " mismatches");
+          " mismatches; " + reference::componentFault(error, value.type.shape));
     // A comparison of zeros would hold for a step that does nothing.
     if (value.role == "optimizer_state") {
       double largest = 0;

@@ -96,7 +96,7 @@ protected:
     return reference::compareOutput(
                Tensor::fromBytes(wanted.declared.getType(), actual.data()),
                wanted.exact, wanted.declared, oracle->longestReduction(),
-               /*fatalIntegers=*/true)
+               /*fatalIntegers=*/true, &wanted.magnitudes)
         .ok;
   }
 

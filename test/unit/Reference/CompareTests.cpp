@@ -54,6 +54,88 @@ TEST_F(CompareTest, ZeroReferenceIsJudgedAbsolutely) {
           .ok);
 }
 
+// Logits with one class masked: beside -1e9 float32 explains an error of 200 of
+// the whole, but of no element that is not masked.
+TEST_F(CompareTest, LargeElementsHideNothing) {
+  Tensor reference(type("tensor<8x10xf32>")),
+      actual = reference, wrong = reference, magnitudes = reference;
+  for (int64_t i = 0; i < 80; ++i) {
+    bool isMasked = i % 10 == 7;
+    reference.floats()[i] = isMasked ? -1e9 : double(i % 10) - 4;
+    magnitudes.floats()[i] = isMasked ? 1e9 : 4;
+    actual.floats()[i] = reference.floats()[i] * (1 + 0x1p-24);
+    wrong.floats()[i] = actual.floats()[i] + (isMasked ? 0 : 100);
+  }
+  EXPECT_TRUE(
+      compareOutput(actual, reference, reference, 16, true, &magnitudes).ok);
+  OutputError error =
+      compareOutput(wrong, reference, reference, 16, true, &magnitudes);
+  EXPECT_LE(error.rmsRelativeError, error.tolerance);
+  EXPECT_GT(error.componentwiseError, 10);
+  EXPECT_FALSE(error.ok);
+  EXPECT_NE(componentFault(error, {8, 10}).find("is off by 100"),
+            std::string::npos);
+  EXPECT_EQ(componentFault(error, {8, 10}).find("element ["), 0u);
+  // Where only the values are known, their classes show it as well.
+  Tensor classes = magnitudeClasses(reference);
+  EXPECT_FALSE(
+      compareOutput(wrong, reference, reference, 16, true, &classes).ok);
+}
+
+// An element that cancels has the error of its terms, not of what is left.
+TEST_F(CompareTest, CancelledElementsCountAgainstTheirTerms) {
+  Tensor reference = floats("tensor<4xf32>", {1000, -800, 900, 1e-6}),
+         actual = floats("tensor<4xf32>", {1000, -800, 900, 1e-6 + 5e-5}),
+         terms = floats("tensor<4xf32>", {1000, 800, 900, 950}),
+         own = floats("tensor<4xf32>", {1000, 800, 900, 1e-6});
+  EXPECT_TRUE(compareOutput(actual, reference, reference, 1, true, &terms).ok);
+  EXPECT_FALSE(compareOutput(actual, reference, reference, 1, true, &own).ok);
+}
+
+TEST_F(CompareTest, ElementsWithoutTermsCountAgainstSmallOnes) {
+  Tensor reference = floats("tensor<4xf32>", {0, 2, 4, 1e9}),
+         terms = floats("tensor<4xf32>", {0, 2, 4, 1e9});
+  EXPECT_TRUE(compareOutput(floats("tensor<4xf32>", {1e-8, 2, 4, 1e9}),
+                            reference, reference, 1, true, &terms)
+                  .ok);
+  EXPECT_FALSE(compareOutput(floats("tensor<4xf32>", {1e-3, 2, 4, 1e9}),
+                             reference, reference, 1, true, &terms)
+                   .ok);
+}
+
+// Twice a sample of many errors is far beyond chance, twice one error is not.
+TEST_F(CompareTest, FewErrorsAreAPoorEstimate) {
+  auto tolerance = [&](int64_t count) {
+    Tensor reference(
+        RankedTensorType::get({count}, Float32Type::get(&context)));
+    llvm::fill(reference.floats(), 1);
+    Tensor declared = reference;
+    for (int64_t i = 0; i < count; ++i)
+      declared.floats()[i] += i % 2 ? 0.01 : -0.01;
+    return compareOutput(declared, reference, declared, 1, true, &reference)
+        .componentwiseTolerance;
+  };
+  EXPECT_NEAR(tolerance(1000), 0.02, 1e-5);
+  EXPECT_NEAR(tolerance(16), 0.01 * std::exp(4.9 / 4), 1e-5);
+  EXPECT_NEAR(tolerance(1), 0.16, 1e-5);
+}
+
+TEST_F(CompareTest, OutputsWithoutAGapAreOneClass) {
+  Tensor values = floats("tensor<5xf32>", {3, -4, 0, 1e-3, kInf});
+  double rms = std::sqrt((9 + 16 + 1e-6) / 4);
+  Tensor classes = magnitudeClasses(values);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_NEAR(classes.floats()[i], rms, 1e-12);
+  Tensor near = floats("tensor<5xf32>", {3.1, -4, 0, 1e-3, kInf});
+  EXPECT_NEAR(componentwiseError(near, values, classes),
+              rmsRelativeError(near, values), 1e-12);
+  Tensor parted =
+      magnitudeClasses(floats("tensor<5xf32>", {3, -4, 1e7, 0, -2e7}));
+  EXPECT_NEAR(parted.floats()[0], std::sqrt(25.0 / 3), 1e-12);
+  EXPECT_NEAR(parted.floats()[4], std::sqrt(2.5e14), 1e-3);
+  EXPECT_EQ(magnitudeClasses(floats("tensor<1xf32>", {0})).floats()[0], 1);
+}
+
 TEST_F(CompareTest, ValuesThatLeaveTheRangeNeverPass) {
   Tensor reference = floats("tensor<2x2xf32>", {1, 2, 3, 1e39});
   Tensor declared = floats("tensor<2x2xf32>", {1, 2, kNan, kInf});

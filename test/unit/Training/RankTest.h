@@ -303,8 +303,8 @@ protected:
       reference::OutputError error =
           reference::compareOutput(actual, wanted, declared, kTerms,
                                    /*fatalIntegers=*/true);
-      reference::allowFor(error, reference::rmsRelativeError(declared, wanted),
-                          kTerms);
+      reference::allowFor(
+          error, {reference::rmsRelativeError(declared, wanted), 0}, kTerms);
       EXPECT_TRUE(error.ok)
           << tensor.name << " differs by " << error.rmsRelativeError
           << ", at most " << error.tolerance;

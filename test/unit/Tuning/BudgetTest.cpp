@@ -62,6 +62,15 @@ TEST_F(BudgetTest, ReadsWhatItWrites) {
   EXPECT_EQ(llvm::cantFail(Budget::parse("  rms   1e-3 ")).limit, 0.001);
 }
 
+// A mask is no measure of the logits beside it.
+TEST_F(BudgetTest, MasksHideNoError) {
+  Tensor wanted = tensor({2, 3}, {1, -1, -1e9, 1, 1, -1e9}),
+         actual = tensor({2, 3}, {1.5, -1, -1e9, 1, 1, -1e9});
+  double found = error(Measure::Rms, wanted, actual);
+  EXPECT_NEAR(found, 0.5 / std::sqrt(6.0), 1e-6);
+  EXPECT_NEAR(predicted(Measure::Rms, wanted, actual), found, 1e-3);
+}
+
 TEST_F(BudgetTest, RefusesWhatIsNoBudget) {
   for (const char *text : {"", "rms", "rms -1", "rms nan", "rms inf", "mean 1",
                            "1e-3", "rms 1e-3 max 2", "rms 1e-3x"}) {

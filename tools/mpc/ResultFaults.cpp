@@ -1,18 +1,20 @@
-//===- Finiteness.cpp - why results that left the range failed ------------===//
+//===- ResultFaults.cpp - why results failed a check ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Finiteness.h"
+#include "ResultFaults.h"
 
 using namespace mpc;
 using namespace mpc::tool;
 
-void FinitenessFaults::add(Json &row, const std::string &name,
-                           const reference::OutputError &error,
-                           llvm::ArrayRef<int64_t> shape) {
+void ResultFaults::add(Json &row, const std::string &name,
+                       const reference::OutputError &error,
+                       llvm::ArrayRef<int64_t> shape) {
   std::string reason = reference::finitenessFault(error, shape);
+  if (reason.empty())
+    reason = reference::componentFault(error, shape);
   if (reason.empty())
     return;
   row["reason"] = reason;
@@ -22,8 +24,8 @@ void FinitenessFaults::add(Json &row, const std::string &name,
     lines.push_back(std::move(line));
 }
 
-void FinitenessFaults::report(Reporter &reporter, Json &document,
-                              const std::optional<Overflow> &first) const {
+void ResultFaults::report(Reporter &reporter, Json &document,
+                          const std::optional<Overflow> &first) const {
   for (const std::string &line : lines)
     reporter.line(line);
   if (!first)

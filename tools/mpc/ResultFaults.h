@@ -1,14 +1,15 @@
-//===- Finiteness.h - why results that left the range failed ----*- C++ -*-===//
+//===- ResultFaults.h - why results failed a check --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// compareOutput() judges; this says what it found, in the text and in the
-// document of a check.
+// compareOutput() judges; this reports, in the text and in the document of a
+// check, what a tolerance and an error of a whole output do not show: values
+// that are not finite, and elements that are wrong beside larger ones.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TOOLS_MPC_FINITENESS_H
-#define MPC_TOOLS_MPC_FINITENESS_H
+#ifndef MPC_TOOLS_MPC_RESULTFAULTS_H
+#define MPC_TOOLS_MPC_RESULTFAULTS_H
 
 #include "Reporter.h"
 
@@ -21,8 +22,9 @@
 
 namespace mpc::tool {
 
-/// The values of one check that disagree with the reference about finiteness.
-class FinitenessFaults {
+/// The values of one check that disagree with the reference about finiteness or
+/// are over their componentwise tolerance.
+class ResultFaults {
 public:
   /// Adds the "reason" to `row`, the entry of a value, where `error` has one.
   void add(Json &row, const std::string &name,
@@ -45,4 +47,4 @@ private:
 
 } // namespace mpc::tool
 
-#endif // MPC_TOOLS_MPC_FINITENESS_H
+#endif // MPC_TOOLS_MPC_RESULTFAULTS_H

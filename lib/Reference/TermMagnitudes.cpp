@@ -1,0 +1,302 @@
+//===- TermMagnitudes.cpp - scale of each element's rounding --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Reference/TermMagnitudes.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Reference/Interpreter.h"
+
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::reference;
+
+/// Relative width of difference quotients: of functions of one element, which
+/// may have kinks, and of those that mix elements, as norms, which a wide move
+/// of all operands would leave unlike.
+static constexpr double kLocalStep = 0x1p-6, kMixedStep = 0x1p-16;
+/// Random perturbations of the operands of ops that mix their elements.
+static constexpr int kDraws = 4;
+
+static Tensor absolute(Tensor tensor) {
+  for (double &value : tensor.floats())
+    value = std::fabs(value);
+  return tensor;
+}
+
+static Tensor squared(Tensor tensor) {
+  for (double &value : tensor.floats())
+    value *= value;
+  return tensor;
+}
+
+/// A sum of products of operands 0 and 1 alone.
+static bool isProductSum(Operation *op) {
+  FusionClass family = fusionClassOf(op);
+  return isa<ContractionOpInterface>(op) &&
+         (family == FusionClass::Contraction ||
+          family == FusionClass::Convolution);
+}
+
+/// Several contractions with other functions in between, or values of other
+/// ranks.
+static bool isLayer(Operation *op) {
+  return fusionClassOf(op) == FusionClass::Recurrent ||
+         isa<CollectiveOpInterface>(op) ||
+         (isa<ContractionOpInterface>(op) && !isProductSum(op));
+}
+
+/// Whether the analysis starts afresh at the results of `op`.
+static bool startsAfresh(Operation *op) {
+  return isProductSum(op) || isLayer(op);
+}
+
+/// Whether each element of a result depends on at most one element of each
+/// operand.
+static bool isLocal(Operation *op) {
+  return isa<ElementwiseOpInterface, MovementOpInterface>(op);
+}
+
+TermMagnitudes::TermMagnitudes(func::FuncOp function,
+                               ArrayRef<Tensor> arguments, Sink sink)
+    : function(function), sink(std::move(sink)) {
+  Block &body = function.getBody().front();
+  SmallVector<Value> pending(body.getTerminator()->getOperands());
+  if (this->sink)
+    for (Operation &op : body.without_terminator())
+      pending.append(op.result_begin(), op.result_end());
+  for (Value value : body.getTerminator()->getOperands())
+    ++usesLeft[value];
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (!op || isa<ConstantOp>(op) || !analysed.insert(op).second)
+      continue;
+    for (Value operand : op->getOperands()) {
+      ++usesLeft[operand];
+      if (!startsAfresh(op))
+        pending.push_back(operand);
+    }
+  }
+  for (auto [argument, tensor] : llvm::zip(body.getArguments(), arguments))
+    if (usesLeft.contains(argument))
+      known.insert({argument, {tensor, std::nullopt}});
+}
+
+const TermMagnitudes::Known *TermMagnitudes::get(Value value) {
+  auto found = known.find(value);
+  if (found != known.end())
+    return &found->second;
+  auto constant = value.getDefiningOp<ConstantOp>();
+  SmallVector<Tensor> results;
+  if (!constant || failed(evaluate(constant, {}, results, Rounding::Float64)))
+    return nullptr;
+  return &known.insert({value, {std::move(results.front()), std::nullopt}})
+              .first->second;
+}
+
+void TermMagnitudes::observe(Operation *op, ArrayRef<Tensor> results) {
+  if (hasFailed)
+    return;
+  SmallVector<Tensor> magnitudes;
+  bool isAnalysed = analysed.contains(op);
+  if (isAnalysed) {
+    if (failed(analyse(op, results, magnitudes))) {
+      hasFailed = true;
+      return;
+    }
+    if (sink)
+      sink(op, magnitudes);
+    for (Value operand : op->getOperands())
+      if (--usesLeft[operand] == 0)
+        known.erase(operand);
+  }
+  for (auto [index, result] : llvm::enumerate(op->getResults())) {
+    if (usesLeft.lookup(result) == 0)
+      continue;
+    Known entry = {results[index], std::nullopt};
+    if (isAnalysed)
+      entry.magnitudes = std::move(magnitudes[index]);
+    known.insert({result, std::move(entry)});
+  }
+}
+
+/// Replaces each magnitude by that of the element itself where that is larger,
+/// and where it is no number.
+static void coverValue(Tensor &magnitudes, const Tensor &value) {
+  for (auto [magnitude, element] :
+       llvm::zip_equal(magnitudes.floats(), value.floats())) {
+    double own = std::isfinite(element) ? std::fabs(element) : 0;
+    magnitude = std::isfinite(magnitude) ? std::max(magnitude, own) : own;
+  }
+}
+
+/// The rms of the row of each element, along the last dimension.
+static Tensor rowMagnitudes(const Tensor &value) {
+  Tensor magnitudes(value.getType());
+  int64_t length = value.getRank() > 0 ? value.getShape().back() : 1;
+  for (int64_t first = 0; first < int64_t(value.floats().size());
+       first += length) {
+    double squares = 0;
+    for (double element : value.floats().slice(first, length))
+      squares += std::isfinite(element) ? element * element : 0;
+    for (double &target : magnitudes.floats().slice(first, length))
+      target = std::sqrt(squares / double(length));
+  }
+  return magnitudes;
+}
+
+LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
+                                      SmallVectorImpl<Tensor> &magnitudes) {
+  auto isFloat = [](const Tensor &tensor) { return tensor.isFloat(); };
+  if (isLayer(op) || llvm::none_of(results, isFloat)) {
+    for (const Tensor &result : results)
+      magnitudes.push_back(rowMagnitudes(result));
+  } else {
+    // Constants that are read here for the first time may move the others.
+    for (Value operand : op->getOperands())
+      if (!get(operand))
+        return failure();
+    SmallVector<const Known *> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(get(operand));
+    if (isProductSum(op)) {
+      SmallVector<Tensor> squares;
+      SmallVector<const Tensor *> pointers;
+      for (const Known *operand : operands)
+        squares.push_back(squared(operand->value));
+      for (const Tensor &tensor : squares)
+        pointers.push_back(&tensor);
+      if (failed(evaluate(op, pointers, magnitudes, Rounding::Float64)))
+        return failure();
+      for (double &sum : magnitudes.front().floats())
+        sum = std::sqrt(sum);
+    } else if (failed(perturb(op, operands, results, magnitudes))) {
+      return failure();
+    }
+  }
+  for (auto [magnitude, result] : llvm::zip_equal(magnitudes, results))
+    coverValue(magnitude, result);
+  return success();
+}
+
+/// `value` moved by `step` times its magnitudes (its own where there are none),
+/// each with its sign.
+static Tensor moved(const Tensor &value,
+                    const std::optional<Tensor> &magnitudes, double step,
+                    ArrayRef<int8_t> signs) {
+  Tensor result = value;
+  for (size_t i = 0; i < result.floats().size(); ++i) {
+    double magnitude =
+        magnitudes ? magnitudes->floats()[i] : std::fabs(value.floats()[i]);
+    double distance = step * magnitude * (signs.empty() ? 1 : signs[i]);
+    if (std::isfinite(result.floats()[i]) && std::isfinite(distance))
+      result.floats()[i] += distance;
+  }
+  return result;
+}
+
+LogicalResult TermMagnitudes::perturb(Operation *op,
+                                      ArrayRef<const Known *> operands,
+                                      ArrayRef<Tensor> results,
+                                      SmallVectorImpl<Tensor> &magnitudes) {
+  for (const Tensor &result : results)
+    magnitudes.emplace_back(result.getType());
+  SmallVector<unsigned> floats;
+  for (auto [index, operand] : llvm::enumerate(operands))
+    if (operand->value.isFloat())
+      floats.push_back(index);
+  std::mt19937 generator(1);
+  /// Adds the squared responses to a move of operands `which`.
+  auto add = [&](ArrayRef<unsigned> which, bool isRandom,
+                 double weight) -> LogicalResult {
+    SmallVector<std::vector<int8_t>> signs(operands.size());
+    if (isRandom)
+      for (unsigned index : which) {
+        signs[index].resize(operands[index]->value.size());
+        for (int8_t &sign : signs[index])
+          sign = generator() & 1 ? 1 : -1;
+      }
+    SmallVector<SmallVector<Tensor>, 2> responses(2);
+    const double size = isRandom ? kMixedStep : kLocalStep;
+    const double steps[] = {size, -size};
+    for (auto [response, step] : llvm::zip_equal(responses, steps)) {
+      SmallVector<Tensor> changed;
+      changed.reserve(which.size());
+      SmallVector<const Tensor *> pointers;
+      for (const Known *operand : operands)
+        pointers.push_back(&operand->value);
+      for (unsigned index : which) {
+        changed.push_back(moved(operands[index]->value,
+                                operands[index]->magnitudes, step,
+                                signs[index]));
+        pointers[index] = &changed.back();
+      }
+      if (failed(evaluate(op, pointers, response, Rounding::Float64)))
+        return failure();
+    }
+    for (size_t k = 0; k < results.size(); ++k)
+      for (size_t i = 0; i < results[k].floats().size(); ++i) {
+        double largest = 0;
+        for (const SmallVector<Tensor> &response : responses)
+          if (double change =
+                  std::fabs(response[k].floats()[i] - results[k].floats()[i]) /
+                  size;
+              std::isfinite(change))
+            largest = std::max(largest, change);
+        magnitudes[k].floats()[i] += weight * largest * largest;
+      }
+    return success();
+  };
+  // Movement reads one element, of whatever operand.
+  if (isa<MovementOpInterface>(op)) {
+    if (failed(add(floats, /*isRandom=*/false, 1)))
+      return failure();
+  } else if (isLocal(op)) {
+    for (unsigned index : floats)
+      if (failed(add(index, /*isRandom=*/false, 1)))
+        return failure();
+  } else {
+    for (int draw = 0; draw < kDraws; ++draw)
+      if (failed(add(floats, /*isRandom=*/true, 1.0 / kDraws)))
+        return failure();
+  }
+  for (Tensor &magnitude : magnitudes)
+    for (double &squares : magnitude.floats())
+      squares = std::sqrt(squares);
+  return success();
+}
+
+FailureOr<SmallVector<Tensor>> TermMagnitudes::results(double least) {
+  SmallVector<Tensor> results;
+  for (Value value :
+       function.getBody().front().getTerminator()->getOperands()) {
+    const Known *found = hasFailed ? nullptr : get(value);
+    if (!found)
+      return failure();
+    results.push_back(found->magnitudes ? *found->magnitudes
+                                        : absolute(found->value));
+    for (double &magnitude : results.back().floats())
+      magnitude = std::max(magnitude, least);
+  }
+  return results;
+}
+
+double mpc::reference::smallestNormal(func::FuncOp function) {
+  auto smallest = [](FloatType type) {
+    return llvm::APFloat::getSmallestNormalized(type.getFloatSemantics())
+        .convertToDouble();
+  };
+  double largest = smallest(Float32Type::get(function.getContext()));
+  function.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+          element && element.getWidth() >= 16)
+        largest = std::max(largest, smallest(element));
+  });
+  return largest;
+}

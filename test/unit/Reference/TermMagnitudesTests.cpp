@@ -1,0 +1,146 @@
+//===- TermMagnitudesTests.cpp - scale of each element's rounding ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Reference/TermMagnitudes.h"
+
+#include "ReferenceTest.h"
+
+using namespace mlir;
+using namespace mpc;
+using namespace mpc::reference;
+
+namespace {
+
+class TermMagnitudesTest : public ReferenceTest {
+protected:
+  /// Magnitudes of the results of the function `@f`.
+  SmallVector<Tensor> analyse(StringRef text, ArrayRef<Tensor> arguments) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << messages;
+    auto function = module->lookupSymbol<func::FuncOp>("f");
+    TermMagnitudes terms(function, arguments);
+    InterpretOptions options;
+    options.observer = [&](Operation *op, ArrayRef<Tensor> results) {
+      terms.observe(op, results);
+    };
+    EXPECT_TRUE(succeeded(interpret(function, arguments, options)));
+    FailureOr<SmallVector<Tensor>> found = terms.results();
+    EXPECT_TRUE(succeeded(found)) << messages;
+    return succeeded(found) ? std::move(*found) : SmallVector<Tensor>();
+  }
+  void expectNear(const Tensor &found, ArrayRef<double> wanted,
+                  double relative = 1e-9) {
+    ASSERT_EQ(found.size(), int64_t(wanted.size()));
+    for (auto [a, b] : llvm::zip_equal(found.floats(), wanted))
+      EXPECT_NEAR(a, b, relative * std::fabs(b));
+  }
+};
+
+// 1000 - 1000 + 1 keeps the magnitude of what cancelled.
+TEST_F(TermMagnitudesTest, ProductsHaveTheRootOfTheirSquaredTerms) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<1x3xf32>, %w: tensor<3x2xf32>) -> tensor<1x2xf32> {
+        %0 = mpc.matmul %x, %w : (tensor<1x3xf32>, tensor<3x2xf32>) -> tensor<1x2xf32>
+        return %0 : tensor<1x2xf32>
+      })mlir",
+      {floats("tensor<1x3xf32>", {1000, 1000, 1}),
+       floats("tensor<3x2xf32>", {1, 1, -1, 1, 1, 1})});
+  // All terms of the second have one sign: the sum is larger.
+  expectNear(found[0], {std::sqrt(2e6 + 1), 2001});
+}
+
+TEST_F(TermMagnitudesTest, MasksCountWhereTheyAreAdded) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<2x2xf32>, %w: tensor<2x2xf32>, %m: tensor<2xf32>)
+          -> (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
+        %0 = mpc.matmul %x, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+        %1 = mpc.add %0, %m : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2x2xf32>
+        %2 = mpc.softmax %1 axis(1) : tensor<2x2xf32>
+        %3 = mpc.log_softmax %1 axis(1) : tensor<2x2xf32>
+        return %1, %2, %3 : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+      })mlir",
+      {floats("tensor<2x2xf32>", {3, 4, 5, 12}),
+       floats("tensor<2x2xf32>", {1, 1, -1, 1}),
+       floats("tensor<2xf32>", {0, -1e9})});
+  expectNear(found[0], {5, 1e9, 13, 1e9}, 1e-6);
+  // The probability of a masked class is 0, and so are its terms.
+  EXPECT_LE(found[1].floats()[0], 2);
+  EXPECT_EQ(found[1].floats()[1], 0);
+  // Its logarithm is as large as the mask, that of the other is not.
+  EXPECT_LE(found[2].floats()[0], 20);
+  EXPECT_GE(found[2].floats()[1], 0.9e9);
+}
+
+TEST_F(TermMagnitudesTest, CancelledElementsKeepTheirTermsThroughMovement) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<2x1xf32>, %y: tensor<2x1xf32>) -> tensor<1x2xf32> {
+        %0 = mpc.sub %x, %y : (tensor<2x1xf32>, tensor<2x1xf32>) -> tensor<2x1xf32>
+        %1 = mpc.relu %0 : tensor<2x1xf32>
+        %2 = mpc.transpose %1 [1, 0] : tensor<2x1xf32> to tensor<1x2xf32>
+        return %2 : tensor<1x2xf32>
+      })mlir",
+      {floats("tensor<2x1xf32>", {300, 3}),
+       floats("tensor<2x1xf32>", {301, 4})});
+  // Of the first a rounding may make a positive number, of the second not.
+  EXPECT_GT(found[0].floats()[0], 10);
+  EXPECT_EQ(found[0].floats()[1], 0);
+}
+
+TEST_F(TermMagnitudesTest, StartsAfreshAtContractions) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>, %w: tensor<2x1xf32>) -> tensor<1x1xf32> {
+        %0 = mpc.sub %x, %y : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2xf32>
+        %1 = mpc.matmul %0, %w : (tensor<1x2xf32>, tensor<2x1xf32>) -> tensor<1x1xf32>
+        return %1 : tensor<1x1xf32>
+      })mlir",
+      {floats("tensor<1x2xf32>", {103, 104}),
+       floats("tensor<1x2xf32>", {100, 100}),
+       floats("tensor<2x1xf32>", {1, -1})});
+  expectNear(found[0], {5});
+}
+
+TEST_F(TermMagnitudesTest, SumsAndNormsMixTheirOperands) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<2x64xf32>, %s: tensor<64xf32>) -> (tensor<2xf32>, tensor<2x64xf32>) {
+        %0 = mpc.reduce_sum %x axes([1]) : tensor<2x64xf32> -> tensor<2xf32>
+        %1 = mpc.layer_norm %x, %s axis(1) epsilon(1.0e-5)
+           : (tensor<2x64xf32>, tensor<64xf32>) -> tensor<2x64xf32>
+        return %0, %1 : tensor<2xf32>, tensor<2x64xf32>
+      })mlir",
+      {[&] {
+         Tensor x(type("tensor<2x64xf32>"));
+         for (int i = 0; i < 64; ++i) {
+           x.floats()[i] = i % 2 ? 100 : -100;
+           x.floats()[64 + i] = 1000 + i % 2;
+         }
+         return x;
+       }(),
+       floats("tensor<64xf32>", std::vector<double>(64, 1))});
+  // 64 terms of 100 that cancel: near 800.
+  EXPECT_GT(found[0].floats()[0], 200);
+  EXPECT_LT(found[0].floats()[0], 3200);
+  // A mean of 1000 over a deviation of 0.5.
+  EXPECT_GT(found[1].floats()[64], 300);
+  EXPECT_LT(found[1].floats()[0], 10);
+}
+
+TEST_F(TermMagnitudesTest, SmallestNormalIsThatOfTheNarrowestType) {
+  auto smallest = [&](StringRef element) {
+    module = parseSourceString<ModuleOp>(
+        ("func.func @f(%x: tensor<2xf32>) { %0 = mpc.cast %x : tensor<2xf32> "
+         "to tensor<2x" +
+         element + "> return }")
+            .str(),
+        &context);
+    EXPECT_TRUE(module) << messages;
+    return smallestNormal(module->lookupSymbol<func::FuncOp>("f"));
+  };
+  EXPECT_EQ(smallest("f16"), 0x1p-14);
+  EXPECT_EQ(smallest("bf16"), 0x1p-126);
+  EXPECT_EQ(smallest("f64"), 0x1p-126);
+}
+
+} // namespace
