@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "EraseArgument.h"
 #include "InitialValues.h"
 #include "NameFilter.h"
 
@@ -102,11 +103,13 @@ struct LiftParametersPass
     if (failed(liftInputs(step, frozen, chosen, weights)))
       return signalPassFailure();
     StepFunction::Ports ports(step);
-    SmallVector<ConstantOp> constants(step.body().getOps<ConstantOp>());
+    SmallVector<ConstantOp> candidates;
+    if (constants)
+      llvm::append_range(candidates, step.body().getOps<ConstantOp>());
     UniqueNames names('.', /*first=*/2);
     for (const std::string &name : weights)
       names.reserve(name);
-    for (ConstantOp op : constants) {
+    for (ConstantOp op : candidates) {
       StringRef known = mpc::opName(op);
       if (inputsFrozen.contains(op))
         continue;
@@ -130,7 +133,8 @@ struct LiftParametersPass
                          << llvm::join(weights, ", ");
         return signalPassFailure();
       }
-    if (statistics)
+    // A model that holds no weights has its batch norms in the form it wants.
+    if (statistics && constants)
       trainBatchNorms(step);
   }
 
@@ -155,8 +159,19 @@ struct LiftParametersPass
         func.removeArgAttr(number, MpcDialect::kInitialAttr);
         continue;
       }
+      weights.push_back(name);
       auto type = cast<RankedTensorType>(argument.getType());
       auto element = dyn_cast<FloatType>(type.getElementType());
+      bool isFrozen = frozen.matches(name);
+      if ((!chosen.empty() && !chosen.matches(name)) || isFrozen) {
+        if (!initial && element && seed >= 0)
+          initial = drawInitial(type, initialDistribution(argument),
+                                uint64_t(int64_t(seed)), name);
+        if (!initial)
+          return hasNoValue(func, argument, name);
+        freezeInput(func, argument, name, initial);
+        continue;
+      }
       if (!element || element.getWidth() < 16)
         return func.emitError() << "input '" << name << "' of type " << type
                                 << " cannot be trained; parameters are floats "
@@ -166,7 +181,6 @@ struct LiftParametersPass
                << "parameter '" << name
                << "' is donated to a result of the model; training renews it "
                   "itself: export the model without donation";
-      weights.push_back(name);
       auto master = element.getWidth() < 32
                         ? type.clone(Float32Type::get(&getContext()))
                         : type;
@@ -174,26 +188,26 @@ struct LiftParametersPass
         initial = drawInitial(master, initialDistribution(argument),
                               uint64_t(int64_t(seed)), name);
       } else if (!initial) {
-        return func.emitError()
-               << "parameter '" << name << "' (" << type
-               << ") has no value to begin with; give an array of its name and "
-                  "type, or a seed to draw it from";
+        return hasNoValue(func, argument, name);
       } else if (master != type) {
         reference::Tensor tensor = *reference::Tensor::fromAttr(initial);
         initial = std::move(tensor).withType(master).toAttr(name);
       }
-      bool isFrozen = frozen.matches(name);
-      bool isChosen = chosen.empty() || chosen.matches(name);
-      if (isFrozen || !isChosen)
-        freezeInput(func, argument, name, initial);
-      else
-        makeParameter(func, argument, initial);
+      makeParameter(func, argument, initial);
     }
     if (StringRef text = filter.unmatched(); !text.empty())
       return func.emitError()
              << "'" << text << "' is the name of no input; the model's are "
              << llvm::join(inputs, ", ");
     return success();
+  }
+
+  static LogicalResult hasNoValue(func::FuncOp func, BlockArgument argument,
+                                  StringRef name) {
+    return func.emitError()
+           << "parameter '" << name << "' (" << argument.getType()
+           << ") has no value to begin with; give an array of its name and "
+              "type, or a seed to draw it from";
   }
 
   /// Gives an input the role of a parameter and the type of `initial`.
@@ -225,20 +239,8 @@ struct LiftParametersPass
     Location loc = NameLoc::get(builder.getStringAttr(name), argument.getLoc());
     auto constant = ConstantOp::create(builder, loc, initial);
     inputsFrozen.insert(constant);
-    Value value = constant;
-    if (value.getType() != argument.getType())
-      value = CastOp::create(builder, loc, argument.getType(), value);
-    argument.replaceAllUsesWith(value);
-    LogicalResult erased = func.eraseArgument(number);
-    assert(succeeded(erased) && "the argument has no uses left");
-    (void)erased;
-    // Results tell what they replace by number.
-    for (unsigned i = 0; i < func.getNumResults(); ++i)
-      if (auto alias =
-              func.getResultAttrOfType<IntegerAttr>(i, MpcDialect::kAliasAttr);
-          alias && alias.getInt() > int64_t(number))
-        func.setResultAttr(i, MpcDialect::kAliasAttr,
-                           builder.getI64IntegerAttr(alias.getInt() - 1));
+    argument.replaceAllUsesWith(constant);
+    eraseArgument(func, number);
     ++numFrozen;
   }
 
