@@ -77,13 +77,15 @@ def _uses(node: Node, count: int) -> list[bool]:
     return used
 
 
-def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any]) -> Any:
-    """Writes one node: `value` is its result as a fake tensor, `read` gives what others became."""
+def lower_node(b: Builder, node: Node, value: Any, read: Callable[[Node], Any],
+               lowering: Callable[..., Any] | None = None) -> Any:
+    """Writes one node: `value` is its result as a fake tensor, `read` gives what others became;
+    `lowering`, where given, stands in for the table's."""
     if node.target is operator.getitem:
         if isinstance(value, torch.Tensor) and value.dtype not in ELEMENT:
             raise Unsupported(f"tensors of {value.dtype}")
         return read(node.args[0])[node.args[1]]
-    lowering = TABLE.get(node.target)
+    lowering = lowering or TABLE.get(node.target)
     if lowering is None:
         raise Unsupported("no lowering")
     several = isinstance(value, (tuple, list))
