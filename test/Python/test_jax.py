@@ -289,9 +289,15 @@ def straight(x):
 straight.defvjp(lambda x: (jax.numpy.round(x), None), lambda _, gradient: (gradient,))
 
 
+@jax.custom_vjp
+def clipped(x):
+    return x
+
+
+clipped.defvjp(lambda x: (x, None), lambda _, gradient: (jax.numpy.clip(gradient, -0.01, 0.01),))
 TABLE = np.linspace(0.5, 2, 3, dtype=np.float32)
 BENT = {"stop_gradient": lambda p, x: jax.lax.stop_gradient(jax.numpy.tanh(x @ p["w"])) * (x @ p["w"]),
-        "straight": lambda p, x: straight(x @ p["w"]),
+        "straight": lambda p, x: straight(x @ p["w"]), "clipped": lambda p, x: clipped(x @ p["w"]),
         # What the function closes over is no parameter.
         "constant": lambda p, x: jax.numpy.tanh(x @ p["w"]) * TABLE,
         "checkpoint": lambda p, x: jax.checkpoint(lambda v: jax.numpy.tanh(v @ p["w"]))(x),

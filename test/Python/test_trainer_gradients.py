@@ -44,6 +44,42 @@ class Straight(torch.autograd.Function):
         return gradient
 
 
+class Clipped(torch.autograd.Function):
+    """The identity, with a gradient of small elements."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.clamp(-0.01, 0.01)
+
+
+class Signed(torch.autograd.Function):
+    """The identity, with the sign of its gradient over ten."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.sign() / 10
+
+
+class Normed(torch.autograd.Function):
+    """The identity, with a gradient of norm 1."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient / gradient.norm()
+
+
 def no_grad(m, x):
     with torch.no_grad():
         h = torch.tanh(m.a(x))
@@ -95,6 +131,9 @@ CASES = {
     "no_grad": lambda: Case(no_grad),
     "straight through by detach": lambda: Case(lambda m, x: m.b(m.a(x) + (torch.round(m.a(x)) - m.a(x)).detach())),
     "straight through by a function": lambda: Case(lambda m, x: m.b(Straight.apply(m.a(x)))),
+    "clipped by a function": lambda: Case(lambda m, x: m.b(Clipped.apply(m.a(x)))),
+    "sign of the gradient": lambda: Case(lambda m, x: m.b(Signed.apply(m.a(x)))),
+    "normed gradient": lambda: Case(lambda m, x: m.b(Normed.apply(m.a(x)))),
     "hook on a value": lambda: Case(hooked),
     "checkpoint": lambda: Case(checkpointed),
     "padding_idx": lambda: Case(lambda m, x: m.b(m.table(x.long().abs()).mean(1)), table=nn.Embedding(9, 4, 0)),
@@ -161,13 +200,10 @@ def made(name):
 
 
 def eager(module, x, y, steps=2, rate=0.1):
-    """The module after so many steps of PyTorch's, in float64 where it can be converted."""
-    module = copy.deepcopy(module)
-    # A conversion iterates a spectral norm once more.
-    if not hasattr(module.a, "parametrizations"):
-        module, x = module.double(), x.double()
+    """The module after so many steps of PyTorch's, in float64."""
+    module, x = copy.deepcopy(module).double(), x.double()
     # A copy of a parameter has lost its hooks.
-    if module.a.weight.is_leaf and getattr(module, "hooks", False):
+    if getattr(module, "hooks", False):
         module.a.weight.register_hook(lambda gradient: gradient * 5)
     optimizer = torch.optim.SGD(module.parameters(), lr=rate)
     for _ in range(steps):

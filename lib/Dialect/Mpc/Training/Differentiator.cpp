@@ -10,6 +10,7 @@
 #include "../Transforms/Decompose.h"
 #include "Cotangents.h"
 #include "EraseArgument.h"
+#include "SeedPowers.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -42,8 +43,8 @@ private:
   LogicalResult writeVjp(Operation *op, ArrayRef<Value> results);
   void appendGradients();
   void appendGradient(BlockArgument parameter, Value gradient);
-  LogicalResult takeCotangent();
-  LogicalResult nameGradients();
+  FailureOr<SeedPowers> takeCotangent();
+  LogicalResult nameGradients(const SeedPowers &powers);
   LogicalResult hasNoDerivative(Operation *op);
 
   /// Whether a value is a float that depends on a parameter.
@@ -59,6 +60,8 @@ private:
   /// Of a function that has gradients, the result whose cotangent they are
   /// computed from; else null.
   Value output;
+  /// The last loss's.
+  Value seed;
   DifferentiationCounts counts;
 };
 
@@ -116,7 +119,6 @@ LogicalResult Differentiator::takeRecurrentOpsApart() {
 }
 
 LogicalResult Differentiator::seedLosses(ArrayRef<unsigned> losses) {
-  Value seed;
   bool reached = false;
   for (unsigned index : losses) {
     Value loss = step.result(index);
@@ -214,7 +216,7 @@ Differentiator::differentiatedResult(ArrayRef<unsigned> losses) {
          << "', of whose cotangent its gradients are computed";
 }
 
-LogicalResult Differentiator::takeCotangent() {
+FailureOr<SeedPowers> Differentiator::takeCotangent() {
   BlockArgument taken = step.findArgument(RoleKind::input, options.cotangent);
   if (!taken)
     return function.emitError() << "has no input '" << options.cotangent
@@ -224,15 +226,19 @@ LogicalResult Differentiator::takeCotangent() {
            << "takes the cotangent of a result of type " << output.getType()
            << " as input '" << options.cotangent << "' of type "
            << taken.getType();
-  taken.replaceAllUsesWith(cotangents.take(output));
+  Value cotangent = cotangents.take(output);
+  taken.replaceAllUsesWith(cotangent);
   eraseArgument(function, taken.getArgNumber());
   // The loss stands behind the backward pass that now begins at it.
   sortTopologically(&block);
   builder = step.atEnd();
-  return success();
+  SeedPowers powers(seed, cotangent);
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+    powers.visit(&op);
+  return powers;
 }
 
-LogicalResult Differentiator::nameGradients() {
+LogicalResult Differentiator::nameGradients(const SeedPowers &powers) {
   StepFunction::Ports ports(step);
   for (StringRef text : options.gradients) {
     auto [name, result] = text.rsplit('=');
@@ -250,7 +256,7 @@ LogicalResult Differentiator::nameGradients() {
              << "has a gradient '" << result << "' of type "
              << gradient.getType() << " for parameter '" << name << "' of type "
              << parameter.getType();
-    appendGradient(parameter, gradient);
+    appendGradient(parameter, powers.gradient(builder, gradient));
   }
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
     StringRef name = step.argumentName(parameter.getArgNumber());
@@ -293,7 +299,8 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
       return failure();
   }
   if (output) {
-    if (failed(takeCotangent()) || failed(nameGradients()))
+    FailureOr<SeedPowers> powers = takeCotangent();
+    if (failed(powers) || failed(nameGradients(*powers)))
       return failure();
     return counts;
   }
