@@ -32,8 +32,8 @@ class Trainer:
     kind with fields behind commas ("adamw,beta2=0.95", "cosine,warmup=100,steps=2000");
     `optimizer_numbers` are fields of the optimizer as well. `lr`, `weight_decay`, `clip_norm`,
     `clip_value`, `accumulate` (batches per update), `loss_scale` ("dynamic", "static=1024", ...),
-    `dropout` (name of an op, value or layer of a file, or of a submodule, to a probability), `freeze` and `trainable` (names or
-    regular expressions), `init` (a seed from which parameters are drawn). `seed` is dropout's.
+    `dropout` (name of an op, value or layer of a file, or of a submodule, to a probability), `freeze`
+    and `trainable` (names or regular expressions), `init` (a seed from which parameters are drawn). `seed` is dropout's.
     `policy`, `overrides`, `device`, `dims`, `batch`, `rounding`, `threads` and `cache` are those of
     `mpc.compile`.
 
