@@ -265,6 +265,29 @@ def test_losses_of_dense_labels(batch, loss, function):
     assert max(distances(trainer.sync(), wanted).values()) < 2e-5
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layers(kind):
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.head = kind(4, 5, batch_first=True), nn.Linear(5, 3)
+
+        def forward(self, x):
+            return self.head(self.layer(x)[0][:, -1])
+
+    torch.manual_seed(3)
+    module, x, y = Last(), torch.randn(6, 4, 4), torch.randint(0, 3, (6,))
+    wanted = copy.deepcopy(module).double()
+    optimizer = torch.optim.SGD(wanted.parameters(), lr=0.1)
+    trainer = mpc.Trainer(module, x, optimizer="sgd", lr=0.1, policy="float32", threads=1)
+    for _ in range(2):
+        trainer.step(x, y)
+        optimizer.zero_grad()
+        F.cross_entropy(wanted(x.double()), y).backward()
+        optimizer.step()
+    assert max(distances(trainer.sync(), wanted).values()) < 2e-5
+
+
 def test_the_padding_row_stays():
     module = nn.Sequential(nn.Embedding(5, 3, padding_idx=0), nn.Flatten(), nn.Linear(9, 2))
     x, y = torch.tensor([[1, 2, 0], [3, 0, 0]]), torch.tensor([0, 1])
@@ -301,6 +324,26 @@ def test_several_outputs_ask_for_a_choice(batch):
     assert trainer.evaluate(x, y)["batches"] == 1
     with pytest.raises(mpc.InvalidArgument, match="none is called 'scores'"):
         mpc.Trainer(module, x, loss="softmax_cross_entropy,output=scores")
+
+
+def test_images_with_channels_last_in_batches_of_another_size():
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                           nn.Linear(8, 4)).to(memory_format=torch.channels_last)
+    x, y = torch.randn(8, 3, 8, 8).to(memory_format=torch.channels_last), torch.randint(0, 4, (8,))
+    wanted = copy.deepcopy(module).double()
+    optimizer = torch.optim.SGD(wanted.parameters(), lr=0.1)
+    # Not the example's size, and an evaluation with a smaller last batch.
+    trainer = mpc.Trainer(module, x, optimizer="sgd", lr=0.1, policy="float32", threads=1, batch=4)
+    for _ in range(2):
+        trainer.step(x[:4], y[:4])
+        optimizer.zero_grad()
+        F.cross_entropy(wanted(x[:4].double()), y[:4]).backward()
+        optimizer.step()
+    found = trainer.evaluate(x[:7], y[:7])
+    assert max(distances(trainer.sync(), wanted).values()) < 2e-5
+    assert found["batches"] == 2
+    assert abs(found["loss"] - F.cross_entropy(wanted.eval()(x[:7].double()), y[:7]).item()) < 1e-5
 
 
 # ===----------------------------------------------------------------------=== #

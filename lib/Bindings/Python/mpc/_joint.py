@@ -95,21 +95,29 @@ def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout:
         raise Unavailable("training of a torch.nn.Module", "needs PyTorch 2.9 or newer, which this is not: "
                           f"{torch.__version__}") from None
     flat = _Flat(module, output)
-    example = [torch.as_tensor(array) for array in example]
+    # Row-major: how tensors lie in memory is mpc's matter, and ops on strides have no lowering.
+    arguments = [_row_major(torch.as_tensor(array)) for array in (*flat.tensors.values(), *example)]
     rules = {op: rule for op, rule in decompositions().items() if op is not _aten.native_dropout_backward.default}
     with contextlib.ExitStack() as stack:
         for context in (_mode(module, training), _layers(module), _dropouts(module, dropout), _averages(module),
-                        traceback.preserve_node_meta(), torch.enable_grad(), warnings.catch_warnings()):
+                        _recurrent_steps(), traceback.preserve_node_meta(), torch.enable_grad(),
+                        warnings.catch_warnings()):
             stack.enter_context(context)
         warnings.simplefilter("ignore", FutureWarning)
         try:
-            made = aot_export_joint_with_descriptors(stack, flat, (*flat.tensors.values(), *example),
-                                                     decompositions=rules)
+            made = aot_export_joint_with_descriptors(stack, flat, tuple(arguments), decompositions=rules)
         except InvalidArgument:
             raise
         except Exception as error:  # pylint: disable=broad-exception-caught
             raise InvalidArgument(f"module {type(module).__name__}", _why(error)) from error
     return _Writer(flat, made.graph_module, _names(module, len(example)), statistics).write(training)
+
+
+def _row_major(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a leaf with its elements in order."""
+    if tensor.is_contiguous():
+        return tensor
+    return tensor.detach().contiguous().requires_grad_(tensor.requires_grad)
 
 
 def _why(error: Exception) -> str:
@@ -278,6 +286,17 @@ def _averages(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for part in changed:
             del part.forward
+
+
+@contextlib.contextmanager
+def _recurrent_steps() -> Iterator[None]:
+    """Recurrent layers step by step: oneDNN's op for them keeps what its gradient reads to itself."""
+    enabled = torch._C._get_mkldnn_enabled()
+    try:
+        torch._C._set_mkldnn_enabled(False)
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
 
 
 def modes_that_differ(module: torch.nn.Module) -> list[str]:
