@@ -79,6 +79,8 @@ static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
 void mpc::settleWideParts(PlanBuilder &builder) {
   for (Operation *op : opsOfLosses(builder.func))
     keepWide(builder, op, "part of the loss");
+  for (Operation *op : opsOfStatistics(builder.func))
+    keepWide(builder, op, "part of a statistic that steps renew");
   for (Operation *op : opsOfRowScales(builder.func))
     keepWide(builder, op, "part of a row's scale");
   // Keras computes the steps of a softmax, and angles, in the type of their

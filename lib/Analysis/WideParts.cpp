@@ -97,6 +97,33 @@ OpSet mpc::opsOfLosses(func::FuncOp func) {
 }
 
 //===----------------------------------------------------------------------===//
+// Statistics
+//===----------------------------------------------------------------------===//
+
+OpSet mpc::opsOfStatistics(func::FuncOp func) {
+  Block &body = func.getBody().front();
+  StepFunction step(func);
+  SmallVector<Value> open;
+  for (unsigned index : step.results(RoleKind::statistics))
+    open.push_back(step.result(index));
+  llvm::DenseSet<Operation *> found;
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!op || isModelOp(op) || op->hasTrait<Normalizes>() ||
+        !carriesLoss(op) || !found.insert(op).second)
+      continue;
+    if (fusionClassOf(op) != FusionClass::Reduction)
+      llvm::append_range(open, op->getOperands());
+  }
+  OpSet ordered;
+  if (!found.empty())
+    for (Operation &op : body)
+      if (found.contains(&op))
+        ordered.insert(&op);
+  return ordered;
+}
+
+//===----------------------------------------------------------------------===//
 // Sums of exponentials
 //===----------------------------------------------------------------------===//
 

@@ -133,6 +133,10 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("freeze", "parameters left constant", training.freeze);
   visit("trainable", "parameters trained", training.trainable);
   visit("parameters", "inputs that are parameters", training.parameters);
+  visit("gradients", "PARAMETER=RESULT of a model that has gradients",
+        training.gradients);
+  visit("cotangent", "its input that takes the cotangent of the loss-output",
+        training.cotangent);
   visit("init-seed",
         "draw initial values from this seed; negative keeps the model's",
         training.initialSeed, /*absent=*/-1);

@@ -65,6 +65,7 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   lift.parameters = list(training.parameters);
   lift.statistics = trains(training);
   lift.momentum = training.statisticsMomentum;
+  lift.constants = training.gradients.empty();
   if (training.initialSeed)
     lift.seed = int64_t(*training.initialSeed);
   func.addPass(createLiftParametersPass(lift));
@@ -177,15 +178,21 @@ static void buildDifferentiate(OpPassManager &pm,
     if (training.loss.ignoreIndex)
       loss.ignoreIndex = std::to_string(*training.loss.ignoreIndex);
     loss.delta = training.loss.delta;
+    loss.bypass = training.gradients.empty();
     func.addPass(createAttachLossPass(loss));
   }
   // Elsewhere the steps of a recurrent layer are kernels of their own, which
   // derivatives of single ops fit; and what policies of other systems say of a
   // layer that learns, they say of its steps.
-  if (trains(training))
-    func.addPass(createDifferentiatePass(
-        {.splitRecurrent =
-             options.target.kernels().keepsStates && !imitates(options)}));
+  if (trains(training)) {
+    DifferentiatePassOptions differentiate;
+    differentiate.splitRecurrent =
+        options.target.kernels().keepsStates && !imitates(options);
+    differentiate.gradients = list(training.gradients);
+    differentiate.cotangent = training.cotangent;
+    differentiate.output = training.loss.output;
+    func.addPass(createDifferentiatePass(differentiate));
+  }
   if (training.part != TrainingPart::Evaluate) {
     AttachOptimizerPassOptions attach;
     attach.part = partName(training.part).str();

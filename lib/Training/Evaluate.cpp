@@ -37,10 +37,19 @@ Result<Batcher> Trainer::batcher(const Dataset &data,
                           normalization);
 }
 
-Result<BoundProgram *> Trainer::Impl::evaluator(int64_t batch) {
+Result<BoundProgram *>
+Trainer::Impl::evaluator(int64_t batch,
+                         const std::map<int64_t, ModelSource> &models) {
   auto found = evaluators.find(batch);
   if (found == evaluators.end()) {
-    Result<BoundProgram> made = compile(TrainingPart::Evaluate, batch);
+    auto given = models.find(batch);
+    if (given == models.end() && !options.training->gradients.empty())
+      return Status(StatusCode::InvalidArgument, model.name(),
+                    "computes its own gradients and has no forward model for " +
+                        std::to_string(batch) + " examples to evaluate");
+    Result<BoundProgram> made =
+        compile(given == models.end() ? model : given->second,
+                TrainingPart::Evaluate, batch);
     if (!made.ok())
       return made.status();
     found = evaluators.emplace(batch, std::move(*made)).first;
@@ -50,8 +59,9 @@ Result<BoundProgram *> Trainer::Impl::evaluator(int64_t batch) {
   return &found->second;
 }
 
-Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
-                                          const Normalization &normalization) {
+Result<TrainingMetrics>
+Trainer::evaluate(const Dataset &data, const Normalization &normalization,
+                  const std::map<int64_t, ModelSource> &models) {
   // The second has losses by examples: a smaller last batch weighs less, and
   // one without a label that counts nothing.
   Totals totals, weighted;
@@ -59,7 +69,7 @@ Result<TrainingMetrics> Trainer::evaluate(const Dataset &data,
   std::vector<int64_t> rows;
   while (at < data.size()) {
     int64_t size = std::min(usual, data.size() - at);
-    Result<BoundProgram *> program = impl->evaluator(size);
+    Result<BoundProgram *> program = impl->evaluator(size, models);
     if (!program.ok())
       return program.status();
     BoundProgram &judge = **program;

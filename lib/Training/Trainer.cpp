@@ -79,7 +79,8 @@ Trainer::~Trainer() {
     (void)impl->state.stream()->synchronize();
 }
 
-Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
+Result<BoundProgram> Trainer::Impl::compile(const ModelSource &source,
+                                            TrainingPart part,
                                             std::optional<int64_t> batch) {
   CompileOptions choices = options;
   choices.training->part = part;
@@ -94,7 +95,7 @@ Result<BoundProgram> Trainer::Impl::compile(TrainingPart part,
     if (options.onDiagnostic)
       options.onDiagnostic(message);
   };
-  Result<Executable> executable = engine.compile(model, choices);
+  Result<Executable> executable = engine.compile(source, choices);
   if (!executable.ok())
     return executable.status();
   if (weightChoices.empty())
@@ -163,7 +164,7 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
     return status;
   bool whole = isOneProgram(*options.training);
   Result<BoundProgram> first = impl->compile(
-      whole ? TrainingPart::Step : TrainingPart::ForwardBackward, {});
+      model, whole ? TrainingPart::Step : TrainingPart::ForwardBackward);
   Status made = first.ok() ? impl->hasParts(*first) : first.status();
   if (Status status = impl->ranks.allOk(made); !status.ok())
     return status;
@@ -219,7 +220,7 @@ Status Trainer::Impl::needHalves() {
                              std::pair{TrainingPart::Apply, &update}}) {
     if (*place)
       continue;
-    Result<BoundProgram> made = compile(part, {});
+    Result<BoundProgram> made = compile(model, part);
     if (!made.ok())
       return made.status();
     *place = std::make_unique<BoundProgram>(std::move(*made));

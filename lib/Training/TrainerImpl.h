@@ -83,8 +83,9 @@ struct Trainer::Impl {
   /// Memory for later steps.
   std::vector<Pending> spare;
 
-  Result<training::BoundProgram> compile(TrainingPart part,
-                                         std::optional<int64_t> batch);
+  Result<training::BoundProgram> compile(const ModelSource &source,
+                                         TrainingPart part,
+                                         std::optional<int64_t> batch = {});
   /// Gives each rank its part of the batch, and all the same numbers of the
   /// network. Fails on every rank where they were given different options.
   Status shareBatch();
@@ -120,8 +121,10 @@ struct Trainer::Impl {
   Result<Batcher> batcherFor(const training::BoundProgram &program,
                              const Dataset &data,
                              const Normalization &normalization) const;
-  /// The program that evaluates so many examples.
-  Result<training::BoundProgram *> evaluator(int64_t batch);
+  /// The program that evaluates so many examples, of their forward model where
+  /// there is one.
+  Result<training::BoundProgram *>
+  evaluator(int64_t batch, const std::map<int64_t, ModelSource> &models);
   /// The result that labels judge, or -1.
   int judged(const training::BoundProgram &program) const;
   /// Whether labels are classes that such an output can be compared with.

@@ -55,13 +55,13 @@
 // EVALUATE: builtin.module(
 // EVALUATE-NEXT: mpc-set-target{target=cpu:avx512},
 // EVALUATE-NEXT: func.func(
-// EVALUATE-NEXT: mpc-lift-parameters{ momentum=1.000000e-01 seed=-1 statistics=true },
+// EVALUATE-NEXT: mpc-lift-parameters{constants=true momentum=1.000000e-01 seed=-1 statistics=true },
 // EVALUATE-NEXT: mpc-insert-dropout{at={fc/Add=0.5}},
 // EVALUATE-NEXT: mpc-verify-stage{stage=lift}
 // EVALUATE-NEXT: ),
 // EVALUATE-NEXT: mpc-set-target{target=cpu:avx512},
 // EVALUATE-NEXT: func.func(
-// EVALUATE-NEXT: mpc-attach-loss{delta=5.000000e-01 ignore-index= label-smoothing=0.000000e+00 labels= loss=huber output=},
+// EVALUATE-NEXT: mpc-attach-loss{bypass=true delta=5.000000e-01 ignore-index= label-smoothing=0.000000e+00 labels= loss=huber output=},
 // EVALUATE-NEXT: canonicalize{
 // EVALUATE-NEXT: cse,
 // EVALUATE-NEXT: mpc-verify-stage{stage=differentiate}

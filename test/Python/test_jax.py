@@ -281,6 +281,68 @@ def test_a_trainer_of_a_loss_keeps_its_state(classifier):
     assert not np.array_equal(after["layers"][1]["w"], parameters["layers"][1]["w"])
 
 
+@jax.custom_vjp
+def straight(x):
+    return jax.numpy.round(x)
+
+
+straight.defvjp(lambda x: (jax.numpy.round(x), None), lambda _, gradient: (gradient,))
+
+
+@jax.custom_vjp
+def clipped(x):
+    return x
+
+
+clipped.defvjp(lambda x: (x, None), lambda _, gradient: (jax.numpy.clip(gradient, -0.01, 0.01),))
+TABLE = np.linspace(0.5, 2, 3, dtype=np.float32)
+BENT = {"stop_gradient": lambda p, x: jax.lax.stop_gradient(jax.numpy.tanh(x @ p["w"])) * (x @ p["w"]),
+        "straight": lambda p, x: straight(x @ p["w"]), "clipped": lambda p, x: clipped(x @ p["w"]),
+        # What the function closes over is no parameter.
+        "constant": lambda p, x: jax.numpy.tanh(x @ p["w"]) * TABLE,
+        "checkpoint": lambda p, x: jax.checkpoint(lambda v: jax.numpy.tanh(v @ p["w"]))(x),
+        "loop": lambda p, x: jax.lax.fori_loop(0, 2, lambda _, h: jax.numpy.tanh(h @ p["w"] @ p["w"].T), x) @ p["w"],
+        "softmax": lambda p, x: jax.nn.log_softmax(jax.nn.softmax(x @ p["w"]))}
+
+
+@pytest.mark.parametrize("policy, tolerance", [("float32", 2e-6), ("mixed_bfloat16", 2e-2), ("mixed_float16", 2e-3)])
+@pytest.mark.parametrize("name", BENT)
+def test_gradients_of_a_loss_are_jaxs(name, policy, tolerance):
+    numbers = np.random.default_rng(0)
+    parameters = {"w": jax.numpy.asarray(numbers.normal(size=(4, 3)) / 2, jax.numpy.float32)}
+    x, y = (numbers.normal(size=(5, n)).astype(np.float32) for n in (4, 3))
+
+    def loss(p, x, y):
+        return jax.numpy.mean((BENT[name](p, x) - y) ** 2)
+
+    trainer = mpc.Trainer(loss, parameters, x, y, optimizer="sgd", lr=0.1, policy=policy, threads=1,
+                          loss_scale="dynamic,init=256" if policy == "mixed_float16" else "")
+    assert trainer.parameters == ["w"]
+    for _ in range(2):
+        wanted = jax.grad(loss)(parameters, x, y)["w"]
+        trainer.forward_backward(x, y)
+        assert np.abs(np.asarray(trainer.gradients()["w"]) - wanted).max() < tolerance * max(1, np.abs(wanted).max())
+        trainer.apply()
+        assert trainer.loss_scale["skipped_steps"] == 0
+        parameters = {"w": parameters["w"] - 0.1 * wanted}
+    assert np.abs(np.asarray(trainer.sync()["w"]) - parameters["w"]).max() < tolerance
+    assert abs(trainer.evaluate(x, y)["loss"] - loss(parameters, x, y)) < 10 * tolerance
+
+
+def test_a_loss_of_sixteen_bits_and_one_without_a_scalar(classifier):
+    parameters, x, y = classifier
+    narrow = mpc.Trainer(lambda p, x, y: cross_entropy(p, x, y)[0].astype(jax.numpy.bfloat16), parameters, x, y,
+                         policy="float32", optimizer="sgd", lr=0.5)
+    narrow.step(x, y)
+    gradients = jax.grad(lambda p: cross_entropy(p, x, y)[0])(parameters)
+    wanted = jax.tree.map(lambda p, g: p - 0.5 * g, parameters, gradients)
+    assert distance(narrow.sync(), wanted) < 1e-2
+    with pytest.raises(mpc.InvalidArgument, match=r"returns an array of shape \(16, 5\), no scalar loss"):
+        mpc.Trainer(lambda p, x, y: cross_entropy(p, x, y)[1], parameters, x, y)
+    with pytest.raises(mpc.InvalidArgument, match="cannot be put into a JAX loss"):
+        mpc.Trainer(cross_entropy, parameters, x, y, dropout={"h": 0.5})
+
+
 def test_wrong_losses_are_errors(classifier, tmp_path):
     parameters, x, y = classifier
     with pytest.raises(mpc.InvalidArgument, match="at least two arrays"):

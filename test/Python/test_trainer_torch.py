@@ -158,19 +158,6 @@ def test_a_module_keeps_its_dropouts(batches):
     assert trainers[0].evaluate(x, y) == trainers[2].evaluate(x, y)
 
 
-def test_dropouts_that_are_no_modules_are_told(batches):
-    class Functional(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc = torch.nn.Linear(64, 5)
-
-        def forward(self, x):
-            return F.dropout(self.fc(x.flatten(1)), 0.5, self.training)
-
-    with pytest.warns(mpc.ModelWarning, match="leaves out the dropout in calls of dropout"):
-        mpc.Trainer(Functional(), batches[0][0], policy="float32")
-
-
 def test_the_scaler_has_torchs_names(batches):
     x, y = batches[0]
     trainer = mpc.Trainer(Net(), x, policy="mixed_float16", loss_scale="dynamic,init=1024,interval=3", lr=0.0)
@@ -241,13 +228,6 @@ def test_what_is_exported_is_the_trained_module(batches, tmp_path):
     trainer.export(tmp_path / "net.onnx")
     np.testing.assert_allclose(mpc.compile(tmp_path / "net.onnx", policy="float32")(x.numpy()),
                                module.eval()(x).detach(), atol=1e-5)
-
-
-def test_other_momenta_are_refused(batches):
-    module = Net()
-    module.bn.momentum = None
-    with pytest.raises(mpc.InvalidArgument, match="momenta"):
-        mpc.Trainer(module, batches[0][0])
 
 
 def test_another_hyperparameter_is_refused_and_nothing_changes(batches):

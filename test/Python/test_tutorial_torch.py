@@ -35,11 +35,11 @@ def test_the_tutorial(tmp_path, monkeypatch):
     policy = mpc.Policy("mixed_bfloat16", overrides={"layer:7": "float32"})
     fast = mpc.compile(model, images, policy=policy)
 
-    trainer = mpc.Trainer(model, images, policy="mixed_float16", optimizer="adamw", lr=0.01)
+    trainer = mpc.Trainer(model.train(), images, policy="mixed_float16", optimizer="adamw", lr=0.01)
     for _ in range(20):
         trainer.step(images, labels)
     found = trainer.evaluate(images, labels)
-    model = trainer.sync()
+    model = trainer.sync().eval()
 
     mpc.compile(model, images, policy=policy).save("model.mpcx", targets=["cpu:avx2", "cpu:avx512"])
     trained = mpc.load("model.mpcx")(images)

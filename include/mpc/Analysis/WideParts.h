@@ -27,6 +27,13 @@ using OpSet = llvm::SmallSetVector<mlir::Operation *, 16>;
 /// arguments and constants. What gradients alone compute is no part.
 OpSet opsOfLosses(mlir::func::FuncOp func);
 
+/// The ops that make what replaces an argument of role `statistics` (a running
+/// mean, a count): from the new value back through elementwise ops and what
+/// moves elements, to reductions, which are part of it, and to contractions,
+/// recurrences and norms, which are not. In 16 bits a sum over steps would stop
+/// growing.
+OpSet opsOfStatistics(mlir::func::FuncOp func);
+
 /// The ops of softmax and logsumexp in steps: from the exponentials of a sum,
 /// with the subtraction of a maximum before them, to the quotient or logarithm
 /// that reads it.

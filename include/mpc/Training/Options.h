@@ -114,6 +114,15 @@ struct TrainingOptions {
   /// function of its parameters has no weights of its own. They begin with the
   /// values that CompileOptions::inputValues has for them.
   std::vector<std::string> parameters;
+  /// Of a model that computes the gradients of its parameters itself, as a
+  /// framework's trace of forward and backward pass does: "PARAMETER=RESULT"
+  /// for each trained one of `parameters`. Nothing of such a model is
+  /// differentiated or bypassed, and its constants are not trained. Empty: the
+  /// compiler differentiates the model.
+  std::vector<std::string> gradients;
+  /// The input of such a model that takes the cotangent of `loss.output`. It
+  /// becomes the derivative of the loss, in which the loss scale is a factor.
+  std::string cotangent;
   /// Set: parameters begin with values drawn from this seed, not the model's.
   std::optional<uint64_t> initialSeed;
   /// Momentum of running statistics in batch norms.

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -265,8 +266,12 @@ public:
   /// Loss and accuracy over `data` with dropout off and running statistics.
   /// Compiles on its first call, and once more where the last batch is smaller;
   /// a model in mpc's own text, whose batch is fixed, leaves that one out.
-  Result<TrainingMetrics> evaluate(const Dataset &data,
-                                   const Normalization &normalization);
+  /// A model that computes its gradients itself (TrainingOptions::gradients) is
+  /// no forward model: `models` has one for each number of examples, with the
+  /// parameters, statistics, inputs and the judged output under their names.
+  Result<TrainingMetrics>
+  evaluate(const Dataset &data, const Normalization &normalization,
+           const std::map<int64_t, ModelSource> &models = {});
 
   /// Trains on `data` as the options say. Of several ranks each has all of the
   /// data and takes its part of every batch; what is told is of all, rank 0

@@ -228,8 +228,9 @@ void Training::setState(const nb::dict &arrays) {
   watch->check(trainer->setState(tensors));
 }
 
-Training::Metrics Training::evaluate(const nb::dict &inputs,
-                                     nb::handle labels) {
+Training::Metrics
+Training::evaluate(const nb::dict &inputs, nb::handle labels,
+                   const std::map<int64_t, ModelSource> &models) {
   std::vector<NamedTensor> tensors = toTensors(inputs);
   Buffer wanted = toHostBuffer(labels, "labels");
   TrainingMetrics metrics;
@@ -237,7 +238,7 @@ Training::Metrics Training::evaluate(const nb::dict &inputs,
     Unlocked release;
     Dataset data = watch->valueOf(
         Dataset::fromArrays(std::move(tensors), std::move(wanted)));
-    metrics = watch->valueOf(trainer->evaluate(data, Normalization()));
+    metrics = watch->valueOf(trainer->evaluate(data, Normalization(), models));
   }
   watch->issue();
   return toTuple(metrics);
@@ -297,6 +298,8 @@ static void addOptions(nb::module_ &module) {
       .def_rw("freeze", &TrainingOptions::freeze)
       .def_rw("trainable", &TrainingOptions::trainable)
       .def_rw("parameters", &TrainingOptions::parameters)
+      .def_rw("gradients", &TrainingOptions::gradients)
+      .def_rw("cotangent", &TrainingOptions::cotangent)
       .def_rw("initial_seed", &TrainingOptions::initialSeed, nb::arg().none())
       .def_rw("statistics_momentum", &TrainingOptions::statisticsMomentum);
 }

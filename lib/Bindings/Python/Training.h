@@ -69,8 +69,9 @@ public:
   nanobind::dict state(Framework framework);
   void setState(const nanobind::dict &arrays);
 
-  /// Over all examples, with dropout off.
-  Metrics evaluate(const nanobind::dict &inputs, nanobind::handle labels);
+  /// Over all examples, with dropout off; `models` as Trainer::evaluate().
+  Metrics evaluate(const nanobind::dict &inputs, nanobind::handle labels,
+                   const std::map<int64_t, ModelSource> &models);
   void exportOnnx(const std::string &path);
 
 private:

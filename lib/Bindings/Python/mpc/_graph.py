@@ -78,14 +78,16 @@ def _uses(node: Node, count: int) -> list[bool]:
     return used
 
 
-def lower_node(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[[Node], Any]) -> Any:
-    """Writes one node: `fake` gives the results of nodes as fake tensors, `read` what others became."""
+def lower_node(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[[Node], Any],
+               lowering: Callable[..., Any] | None = None) -> Any:
+    """Writes one node: `fake` gives the results of nodes as fake tensors, `read` what others became;
+    `lowering`, where given, stands in for the table's."""
     value = fake(node)
     if node.target is operator.getitem:
         if isinstance(value, torch.Tensor) and value.dtype not in ELEMENT:
             raise Unsupported(f"tensors of {value.dtype}")
         return read(node.args[0])[node.args[1]]
-    lowering = TABLE.get(node.target)
+    lowering = lowering or TABLE.get(node.target)
     if lowering is None:
         raise Unsupported("no lowering")
     several = isinstance(value, (tuple, list))

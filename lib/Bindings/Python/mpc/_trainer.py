@@ -22,17 +22,18 @@ class Trainer:
     `model` is one of
 
     - a path (.onnx, .mlir), ONNX bytes or text;
-    - a `torch.nn.Module`, traced on `example`, which gets its parameters back by `sync()`. Parameters
-      that need no gradient and buffers stay as they are; dropouts are the `torch.nn.Dropout`s;
+    - a `torch.nn.Module`, traced on `example` in the mode of each of its parts, which gets its
+      parameters and written buffers back by `sync()`. Its gradient is PyTorch's own (PyTorch 2.9 or
+      newer); random numbers are drawn by mpc's generator;
     - a JAX loss, `loss(parameters, *batch)`, traced on `example`: the tree of parameters, then a
-      batch, the labels last. `loss` is not read then.
+      batch, the labels last. Its gradient is JAX's own. `loss` is not read then.
 
     Options are those of `mpc train` (docs/Training.md): `loss`, `optimizer` and `schedule` are a
     kind with fields behind commas ("adamw,beta2=0.95", "cosine,warmup=100,steps=2000");
     `optimizer_numbers` are fields of the optimizer as well. `lr`, `weight_decay`, `clip_norm`,
     `clip_value`, `accumulate` (batches per update), `loss_scale` ("dynamic", "static=1024", ...),
-    `dropout` (name of an op, value or layer to a probability), `freeze` and `trainable` (names or
-    regular expressions), `init` (a seed from which parameters are drawn). `seed` is dropout's.
+    `dropout` (name of an op, value or layer of a file, or of a submodule, to a probability), `freeze`
+    and `trainable` (names or regular expressions), `init` (a seed from which parameters are drawn). `seed` is dropout's.
     `policy`, `overrides`, `device`, `dims`, `batch`, `rounding`, `threads` and `cache` are those of
     `mpc.compile`.
 
@@ -64,13 +65,14 @@ class Trainer:
             training.clip_norm, training.clip_value, training.accumulate = clip_norm, clip_value, accumulate
             training.dropout, training.sync_batch_norm = dict(dropout or {}), sync_batch_norm
             training.freeze, training.trainable, training.initial_seed = list(freeze), list(trainable), init
-            self._model = _training_models.read(model, example)
+            ranks = group.size if group is not None else 1
+            self._model = _training_models.read(model, example, batch and batch // ranks, training)
             device = device or _function.device_of(example)
             self._model.adjust(training)
             self._options = training
             if batch is None and group is not None and self._model.framework == _mpc.Framework.PyTorch:
                 # The example is a rank's part.
-                batch = len(example[0]) * group.size if example and getattr(example[0], "ndim", 0) else None
+                batch = len(example[0]) * ranks if example and getattr(example[0], "ndim", 0) else None
             made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads,
                                                            cache)
             options.training = training
@@ -83,7 +85,7 @@ class Trainer:
         self._names = [v.name for v in arguments if v.role == "parameter"]
         self._statistics = [v.name for v in arguments if v.role == "statistics"]
         self._order = self._model.order(self._names)
-        self._micro = 0
+        self._evaluations: dict[int, _mpc.ModelSource] = {}
 
     # ===------------------------------------------------------------------=== #
     # Steps
@@ -136,7 +138,12 @@ class Trainer:
         types = self._made.batch_types
         if len(given) != len(types):
             raise InvalidArgument("evaluate", f"takes {len(types)} arrays (inputs, then labels), not {len(given)}")
-        return _metrics(self._made.evaluate({v.name: a for v, a in zip(types[:-1], given)}, given[-1]))
+        usual, size = types[0].shape[0], len(given[0])
+        for wanted in {usual if size >= usual else size, size % usual} - {0, *self._evaluations}:
+            if (source := self._model.evaluation(wanted)) is not None:
+                self._evaluations[wanted] = source
+        return _metrics(self._made.evaluate({v.name: a for v, a in zip(types[:-1], given)}, given[-1],
+                                            self._evaluations))
 
     def fit(self, batches: Iterable[Any], epochs: int = 1, steps: int | None = None, progress: bool | None = None,
             tensorboard: str | os.PathLike[str] | None = None, log_every: int = 50) -> list[dict[str, Any]]:
@@ -308,7 +315,7 @@ class Trainer:
         returned; of a JAX loss comes the tree of parameters, of others a dictionary by name."""
         state = self._made.state(self._model.framework)
         weights = {self._model.name(name): state[name] for name in [*self._names, *self._statistics]}
-        return self._model.sync(weights, int(state["step"]))
+        return self._model.sync(weights)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Writes the trained model as ONNX: the file that was given with other weights in it, or the

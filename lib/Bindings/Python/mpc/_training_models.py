@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _mpc, _source
@@ -47,7 +45,10 @@ class TrainedModel:
             batch = batch[0]
         return list(batch)
 
-    def sync(self, weights: Mapping[str, Any], updates: int) -> Any:
+    def evaluation(self, size: int) -> _mpc.ModelSource | None:
+        """The forward model for so many examples, of a model that has gradients."""
+
+    def sync(self, weights: Mapping[str, Any]) -> Any:
         """Gives the weights back to whoever brought the model."""
         return dict(weights)
 
@@ -55,11 +56,11 @@ class TrainedModel:
         made.export_onnx(path)
 
 
-def read(model: Any, example: Sequence[Any]) -> TrainedModel:
-    """What `mpc.Trainer` got."""
+def read(model: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions) -> TrainedModel:
+    """What `mpc.Trainer` got, with `part` examples in a batch of this rank where they were asked for."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        return TorchModule(torch, model, example)
+        return TorchModule(model, example, part, training)
     if callable(model) and not isinstance(model, (str, bytes, os.PathLike)) and "jax" in sys.modules:
         return JaxLoss(model, example)
     if example:
@@ -73,142 +74,72 @@ def read(model: Any, example: Sequence[Any]) -> TrainedModel:
 
 
 class TorchModule(TrainedModel):
-    """A module as the exporter by tracing writes it in training mode, batch norms for the trainer to
-    train, dropouts by the names of their modules."""
+    """A module by the joint graph of its forward and backward pass (_joint.py), in the modes in which
+    its parts are."""
 
     framework = _mpc.Framework.PyTorch
 
-    def __init__(self, torch: Any, module: Any, example: Sequence[Any]):
-        self._torch, self._module, self._example = torch, module, tuple(example)
-        self._dropouts = {name.replace(".", "/"): m.p for name, m in module.named_modules()
-                          if type(m) is torch.nn.Dropout and m.p > 0}
-        data = self._export()
-        super().__init__(_mpc.source_bytes(f"{type(module).__name__}.onnx", data))
-        self._trained = [name for name, p in module.named_parameters() if p.requires_grad and _has_tensor(data, name)]
-        self._updates = 0
+    def __init__(self, module: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions):
+        _source.need(example, "a torch.nn.Module")
+        from . import _joint
 
-    def _export(self) -> bytes:
-        _source.need(self._example, "a torch.nn.Module")
-        torch, module, buffer = self._torch, self._module, io.BytesIO()
-        with _marked_dropouts(torch, module), _functional_dropouts(torch), torch.no_grad():
-            # Weights under their names, nothing folded into them.
-            torch.onnx.export(module, self._example, buffer, dynamo=False, opset_version=18, do_constant_folding=False,
-                              training=torch.onnx.TrainingMode.PRESERVE)
-        return buffer.getvalue()
+        self._trace, self._module = _joint, module
+        self._example = _joint.resized(example, part) if part else tuple(example)
+        if still := _joint.modes_that_differ(module):
+            warnings.warn(f"the module is in inference mode, in which it is trained: {', '.join(still[:5])} "
+                          f"{'and others ' if len(still) > 5 else ''}work as in inference; module.train() changes that",
+                          ModelWarning, stacklevel=4)
+        self._joint = _joint.trace(module, self._example, training.loss.output, training.dropout, training=True)
+        super().__init__(self._source(self._joint))
+        tensors = _joint.tensors_of(module)
+        # Copies: parts that are compiled later read them too, when the module may have changed.
+        self.values = {name: tensor.detach().clone() for name, tensor in tensors.items()
+                       if _joint.is_representable(tensor)}
+
+    def _source(self, joint: Any) -> _mpc.ModelSource:
+        return _mpc.source_bytes(f"{type(self._module).__name__}.mlir", joint.text.encode())
 
     def adjust(self, options: _mpc.TrainingOptions) -> None:
-        options.dropout = {**self._dropouts, **options.dropout}
-        if not options.trainable:
-            # What is frozen by name or expression is none of them.
-            options.trainable = [name for name in self._trained
-                                 if not any(text == name or re.fullmatch(text, name) for text in options.freeze)]
-        momenta = {m.momentum for m in self._module.modules() if isinstance(m, _batch_norm(self._torch))}
-        if len(momenta) > 1 or None in momenta:
-            raise InvalidArgument("module", f"has batch norms with the momenta {sorted(map(str, momenta))}; "
-                                  "running statistics have one here, and a number")
-        for momentum in momenta:
-            options.statistics_momentum = momentum
+        joint, options.dropout = self._joint, {}
+        if not joint.gradients:
+            raise InvalidArgument(f"module {type(self._module).__name__}", "has no parameter that needs a gradient and "
+                                  f"on which output '{joint.output}' depends")
+        for name in options.trainable:
+            if name in self.values and name not in joint.gradients:
+                raise InvalidArgument(f"parameter '{name}'", "has no gradient: it needs none (requires_grad) or the "
+                                      f"output '{joint.output}' does not depend on it")
+        inputs = [name for name in self.values if name not in joint.statistics]
+        options.parameters = [re.escape(name) for name in inputs]
+        options.freeze = [*options.freeze, *(re.escape(name) for name in inputs if name not in joint.gradients)]
+        options.gradients = [f"{name}={result}" for name, result in joint.gradients.items()]
+        options.cotangent, options.loss.output = self._trace.COTANGENT, joint.output
+
+    def evaluation(self, size: int) -> _mpc.ModelSource:
+        joint = self._trace.trace(self._module, self._trace.resized(self._example, size), self._joint.output, {},
+                                  training=False, statistics=self._joint.statistics)
+        return self._source(joint)
 
     def order(self, parameters: Sequence[str]) -> list[str]:
-        names = [name for name, _ in self._module.named_parameters()]
-        if unknown := sorted(set(parameters) - set(names)):
-            raise InvalidArgument("module", f"has no parameters {', '.join(unknown)}, which the exporter wrote")
-        return [name for name in names if name in parameters]
+        return [name for name, _ in self._module.named_parameters() if name in parameters]
 
     def others(self) -> set[str]:
         return set(self._module.state_dict())
 
-    def sync(self, weights: Mapping[str, Any], updates: int) -> Any:
-        torch, done = self._torch, updates - self._updates
-        tensors = dict(self._module.named_parameters()) | dict(self._module.named_buffers())
+    def sync(self, weights: Mapping[str, Any]) -> Any:
+        import torch
+
+        tensors = self._trace.tensors_of(self._module)
         with torch.no_grad():
             for name, value in weights.items():
                 tensors[name].copy_(value)
-            for module in self._module.modules():
-                if isinstance(module, _batch_norm(torch)) and module.num_batches_tracked is not None:
-                    module.num_batches_tracked += done
-        self._updates = updates
         return self._module
 
     def export(self, made: _mpc.Training, path: str) -> None:
-        # The module as it is called, with its dropouts and without marks of them.
+        import torch
+
+        # The module as it is called in inference.
         with open(path, "wb") as file:
-            file.write(_source.export_torch(self._torch, self._module, self._example))
-
-
-def _batch_norm(torch: Any) -> Any:
-    return torch.nn.modules.batchnorm._BatchNorm
-
-
-def _has_tensor(data: bytes, name: str) -> bool:
-    """Whether ONNX bytes have an initializer of that name: field 8 of a TensorProto. The exporter
-    leaves out what the forward pass does not read."""
-    text = name.encode()
-    length = bytes([len(text)]) if len(text) < 128 else bytes([len(text) & 127 | 128, len(text) >> 7])
-    return b"\x42" + length + text in data
-
-
-@contextlib.contextmanager
-def _marked_dropouts(torch: Any, module: Any) -> Iterator[None]:
-    """Training mode, with batch norms as in inference and in place of each dropout an op in its
-    scope, by which the trainer finds where to put one."""
-
-    class Mark(torch.nn.Module):  # type: ignore[misc]
-        def forward(self, x: Any) -> Any:
-            return x * 1.0
-
-    modes = {m: m.training for m in module.modules()}
-    replaced = [(parent, name, child) for parent in module.modules() for name, child in parent.named_children()
-                if type(child) is torch.nn.Dropout]
-    try:
-        module.train()
-        for m in modes:
-            if isinstance(m, _batch_norm(torch)):
-                m.eval()
-        for parent, name, child in replaced:
-            setattr(parent, name, Mark() if child.p > 0 else torch.nn.Identity())
-        yield
-    finally:
-        for parent, name, child in replaced:
-            setattr(parent, name, child)
-        for m, training in modes.items():
-            m.training = training
-
-
-def _functional_dropouts(torch: Any) -> Any:
-    """A mode of torch that leaves out dropouts that are no modules, and says so."""
-    from torch.overrides import TorchFunctionMode
-
-    functional = torch.nn.functional
-    plain = {getattr(functional, name) for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout",
-                                                    "feature_alpha_dropout")}
-    told: set[str] = set()
-
-    def tell(function: Any) -> None:
-        if function.__name__ not in told:
-            told.add(function.__name__)
-            warnings.warn(f"training leaves out the dropout in calls of {function.__name__}; a torch.nn.Dropout is "
-                          "kept", ModelWarning, stacklevel=2)
-
-    class Mode(TorchFunctionMode):  # type: ignore[misc]
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            named = dict(kwargs or {})
-            if function in plain:
-                given = {**dict(zip(("input", "p", "training"), args)), **named}
-                if given.get("training") is not False and given.get("p") != 0:
-                    tell(function)
-                return given["input"]
-            if function is functional.scaled_dot_product_attention:
-                if named.get("dropout_p") or (len(args) > 4 and args[4]):
-                    tell(function)
-                    named["dropout_p"], args = 0.0, args[:4]
-            elif function is functional.multi_head_attention_forward and named.get("training"):
-                if args[9] > 0:
-                    tell(function)
-                named["training"] = False
-            return function(*args, **named)
-
-    return Mode()
+            file.write(_source.export_torch(torch, self._module, self._example))
 
 
 # ===----------------------------------------------------------------------=== #
@@ -224,6 +155,7 @@ class JaxLoss(TrainedModel):
 
     def __init__(self, function: Any, example: Sequence[Any]):
         import jax
+        import numpy as np
 
         if len(example) < 3:
             raise InvalidArgument("model", "is a JAX loss, which is traced: give its parameters, and a batch of at "
@@ -236,27 +168,49 @@ class JaxLoss(TrainedModel):
             if str(jax.numpy.asarray(leaf).dtype) != "float32":
                 raise InvalidArgument(f"parameter '{name}'", f"has elements of type {leaf.dtype}, not float32; close "
                                       "over what is not trained")
-        data = jax.tree.leaves(tuple(example[1:]))
-        structure = jax.tree.structure(tuple(example[1:]))
+        self._data = example[1:]
+        data = jax.tree.leaves(self._data)
+        structure = jax.tree.structure(self._data)
 
-        def flat(*arrays: Any) -> Any:
-            parameters = jax.tree.unflatten(self._tree, arrays[:len(leaves)])
-            results = function(parameters, *jax.tree.unflatten(structure, arrays[len(leaves):]))
-            return jax.tree.leaves(results)
+        def flat(leaves: Sequence[Any], arrays: Sequence[Any]) -> tuple[Any, list[Any]]:
+            found = function(jax.tree.unflatten(self._tree, leaves), *jax.tree.unflatten(structure, arrays))
+            loss, *others = jax.tree.leaves(found)
+            if jax.numpy.ndim(loss) != 0:
+                raise InvalidArgument("model", f"is a JAX function that returns an array of shape "
+                                      f"{jax.numpy.shape(loss)}, no scalar loss")
+            return jax.numpy.asarray(loss, jax.numpy.float32), others
 
-        flat.__name__ = getattr(function, "__name__", "loss")
-        super().__init__(_source.source(flat, [*leaves, *data]))
+        def forward(*arrays: Any) -> list[Any]:
+            loss, others = flat(arrays[:len(leaves)], arrays[len(leaves):])
+            return [loss, *others]
+
+        def joint(*arrays: Any) -> list[Any]:
+            batch = arrays[len(leaves):-1]
+            loss, pull, others = jax.vjp(lambda *given: flat(given, batch), *arrays[:len(leaves)], has_aux=True)
+            self._count = 1 + len(others)
+            return [loss, *others, *pull(arrays[-1])]
+
+        joint.__name__ = forward.__name__ = getattr(function, "__name__", "loss")
+        self._forward, self._arrays = forward, [*leaves, *data]
+        super().__init__(_source.source(joint, [*self._arrays, np.float32(1)]))
         self._public = {f"arg{i}": name for i, name in enumerate(names)}
         self.values = {f"arg{i}": leaf for i, leaf in enumerate(leaves)}
-        self._labels = f"arg{len(leaves) + len(data) - 1}"
 
     def adjust(self, options: _mpc.TrainingOptions) -> None:
+        if options.dropout:
+            raise InvalidArgument("dropout", "cannot be put into a JAX loss, whose gradient is JAX's: write it there")
         model = {public: name for name, public in self._public.items()}
         options.parameters = list(self._public)
+        options.gradients = [f"{name}=out{self._count + i}" for i, name in enumerate(self._public)]
+        options.cotangent = f"arg{len(self._arrays)}"
         for field in ("freeze", "trainable"):
             setattr(options, field, [model.get(name, name) for name in getattr(options, field)])
         options.loss.kind, options.loss.output = "output", "out0"
-        options.loss.labels = self._labels
+        options.loss.labels = f"arg{len(self._arrays) - 1}"
+
+    def evaluation(self, size: int) -> _mpc.ModelSource | None:
+        # The batch is the one that was traced.
+        return _source.source(self._forward, self._arrays)
 
     def name(self, parameter: str) -> str:
         return self._public.get(parameter, parameter)
@@ -264,7 +218,7 @@ class JaxLoss(TrainedModel):
     def flatten(self, batch: Sequence[Any]) -> list[Any]:
         return list(self._jax.tree.leaves(super().flatten(batch)))
 
-    def sync(self, weights: Mapping[str, Any], updates: int) -> Any:
+    def sync(self, weights: Mapping[str, Any]) -> Any:
         # What is frozen stays as it came.
         leaves = [self._jax.numpy.array(weights.get(public, self.values[name]))
                   for name, public in self._public.items()]

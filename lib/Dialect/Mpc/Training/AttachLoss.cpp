@@ -169,7 +169,9 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     OpBuilder builder = step.atEnd();
     Location loc =
         NameLoc::get(builder.getStringAttr("loss"), predictions.getLoc());
-    if (Operation *activation = terminalActivation(predictions, kind)) {
+    Operation *activation =
+        bypass ? terminalActivation(predictions, kind) : nullptr;
+    if (activation) {
       activation->emitRemark()
           << "loss '" << loss << "' reads what '" << mpc::opName(activation)
           << "' reads: it computes the " << activation->getName().stripDialect()

@@ -25,8 +25,13 @@ struct DifferentiatePass : mpc::impl::DifferentiatePassBase<DifferentiatePass> {
   using Base::Base;
 
   void runOnOperation() override {
+    DifferentiationOptions options;
+    options.splitRecurrent = splitRecurrent;
+    options.gradients.assign(gradients.begin(), gradients.end());
+    options.cotangent = cotangent;
+    options.output = output;
     FailureOr<DifferentiationCounts> counts =
-        differentiate(getOperation(), {splitRecurrent});
+        differentiate(getOperation(), options);
     if (failed(counts))
       return signalPassFailure();
     numParameters += counts->parameters;

@@ -9,12 +9,15 @@
 
 #include "../Transforms/Decompose.h"
 #include "Cotangents.h"
+#include "EraseArgument.h"
+#include "SeedPowers.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Differentiate.h"
 #include "mpc/Support/StepNames.h"
 
+#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -34,10 +37,14 @@ public:
 
 private:
   LogicalResult seedLosses(ArrayRef<unsigned> losses);
+  FailureOr<Value> differentiatedResult(ArrayRef<unsigned> losses);
   void markActive();
   LogicalResult takeRecurrentOpsApart();
   LogicalResult writeVjp(Operation *op, ArrayRef<Value> results);
   void appendGradients();
+  void appendGradient(BlockArgument parameter, Value gradient);
+  FailureOr<SeedPowers> takeCotangent();
+  LogicalResult nameGradients(const SeedPowers &powers);
   LogicalResult hasNoDerivative(Operation *op);
 
   /// Whether a value is a float that depends on a parameter.
@@ -50,6 +57,11 @@ private:
   OpBuilder builder;
   Cotangents cotangents;
   DenseSet<Value> active;
+  /// Of a function that has gradients, the result whose cotangent they are
+  /// computed from; else null.
+  Value output;
+  /// The last loss's.
+  Value seed;
   DifferentiationCounts counts;
 };
 
@@ -61,9 +73,12 @@ static bool isFloat(Value value) {
 
 void Differentiator::markActive() {
   active.clear();
-  for (BlockArgument parameter : step.arguments(RoleKind::parameter))
-    if (isFloat(parameter))
-      active.insert(parameter);
+  if (output)
+    active.insert(output);
+  else
+    for (BlockArgument parameter : step.arguments(RoleKind::parameter))
+      if (isFloat(parameter))
+        active.insert(parameter);
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op) ||
         llvm::none_of(op.getOperands(), [&](Value v) { return isActive(v); }))
@@ -75,6 +90,8 @@ void Differentiator::markActive() {
 }
 
 LogicalResult Differentiator::takeRecurrentOpsApart() {
+  if (output)
+    return success();
   SmallVector<Operation *> recurrent;
   for (Operation &op : block)
     if (isa<LstmOp, GruOp, RnnOp, RecurrenceOp>(op) &&
@@ -102,7 +119,6 @@ LogicalResult Differentiator::takeRecurrentOpsApart() {
 }
 
 LogicalResult Differentiator::seedLosses(ArrayRef<unsigned> losses) {
-  Value seed;
   bool reached = false;
   for (unsigned index : losses) {
     Value loss = step.result(index);
@@ -163,28 +179,104 @@ LogicalResult Differentiator::writeVjp(Operation *op, ArrayRef<Value> results) {
 
 void Differentiator::appendGradients() {
   StepFunction::Ports ports(step);
+  for (BlockArgument parameter : step.arguments(RoleKind::parameter))
+    if (isFloat(parameter))
+      appendGradient(parameter, cotangents.take(parameter));
+}
+
+/// Appends the result that is a parameter's gradient; null is zero.
+void Differentiator::appendGradient(BlockArgument parameter, Value gradient) {
+  StringRef name = step.argumentName(parameter.getArgNumber());
+  auto type = cast<RankedTensorType>(parameter.getType());
+  if (!gradient) {
+    emitRemark(function.getLoc()) << "the loss does not depend on parameter '"
+                                  << name << "': its gradient is zero";
+    gradient = mpc::ConstantOp::create(builder, parameter.getLoc(),
+                                       makeSplat(type, 0.0));
+  } else if (gradient.getType() != type) {
+    gradient = CastOp::create(builder, gradient.getLoc(), type, gradient);
+  }
+  step.appendResult(gradient, RoleKind::output, (name + kGradientSuffix).str());
+  ++counts.parameters;
+}
+
+//===----------------------------------------------------------------------===//
+// Functions that have gradients
+//===----------------------------------------------------------------------===//
+
+FailureOr<Value>
+Differentiator::differentiatedResult(ArrayRef<unsigned> losses) {
+  if (options.output.empty())
+    return step.result(losses.front());
+  for (RoleKind kind : {RoleKind::loss, RoleKind::output})
+    if (std::optional<unsigned> found = step.findResult(kind, options.output))
+      return step.result(*found);
+  return function.emitError()
+         << "has no result '" << options.output
+         << "', of whose cotangent its gradients are computed";
+}
+
+FailureOr<SeedPowers> Differentiator::takeCotangent() {
+  BlockArgument taken = step.findArgument(RoleKind::input, options.cotangent);
+  if (!taken)
+    return function.emitError() << "has no input '" << options.cotangent
+                                << "' that takes the cotangent of a result";
+  if (taken.getType() != output.getType())
+    return function.emitError()
+           << "takes the cotangent of a result of type " << output.getType()
+           << " as input '" << options.cotangent << "' of type "
+           << taken.getType();
+  Value cotangent = cotangents.take(output);
+  taken.replaceAllUsesWith(cotangent);
+  eraseArgument(function, taken.getArgNumber());
+  // The loss stands behind the backward pass that now begins at it.
+  sortTopologically(&block);
+  builder = step.atEnd();
+  SeedPowers powers(seed, cotangent);
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
+    powers.visit(&op);
+  return powers;
+}
+
+LogicalResult Differentiator::nameGradients(const SeedPowers &powers) {
+  StepFunction::Ports ports(step);
+  for (StringRef text : options.gradients) {
+    auto [name, result] = text.rsplit('=');
+    std::optional<unsigned> found = step.findResult(RoleKind::output, result);
+    if (!found)
+      return function.emitError() << "has no result '" << result
+                                  << "', the gradient of '" << name << "'";
+    Value gradient = step.result(*found);
+    step.eraseResult(*found);
+    BlockArgument parameter = step.findArgument(RoleKind::parameter, name);
+    if (!parameter)
+      continue;
+    if (shapeOf(parameter) != shapeOf(gradient))
+      return function.emitError()
+             << "has a gradient '" << result << "' of type "
+             << gradient.getType() << " for parameter '" << name << "' of type "
+             << parameter.getType();
+    appendGradient(parameter, powers.gradient(builder, gradient));
+  }
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
     StringRef name = step.argumentName(parameter.getArgNumber());
-    Value gradient = isFloat(parameter) ? cotangents.take(parameter) : Value();
-    if (!gradient) {
-      if (!isFloat(parameter))
-        continue;
-      emitRemark(function.getLoc()) << "the loss does not depend on parameter '"
-                                    << name << "': its gradient is zero";
-      auto type = cast<RankedTensorType>(parameter.getType());
-      gradient = mpc::ConstantOp::create(builder, parameter.getLoc(),
-                                         makeSplat(type, 0.0));
-    }
-    step.appendResult(gradient, RoleKind::output,
-                      (name + kGradientSuffix).str());
-    ++counts.parameters;
+    if (!step.findResult(RoleKind::output, (name + kGradientSuffix).str()))
+      return function.emitError()
+             << "computes no gradient of parameter '" << name << "'";
   }
+  return success();
 }
 
 FailureOr<DifferentiationCounts> Differentiator::run() {
   SmallVector<unsigned> losses = step.results(RoleKind::loss);
   if (losses.empty())
     return counts;
+  if (!options.gradients.empty()) {
+    FailureOr<Value> found = differentiatedResult(losses);
+    if (failed(found))
+      return failure();
+    output = *found;
+  }
   markActive();
   if (failed(takeRecurrentOpsApart()) || failed(seedLosses(losses)))
     return failure();
@@ -194,6 +286,8 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
   for (Operation &op : block.without_terminator())
     forward.push_back(&op);
   for (Operation *op : llvm::reverse(forward)) {
+    if (output && op == output.getDefiningOp())
+      break;
     SmallVector<Value> results = llvm::map_to_vector(
         op->getResults(), [&](Value v) { return cotangents.take(v); });
     if (llvm::none_of(results, [](Value v) { return bool(v); }) ||
@@ -203,6 +297,12 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
       ++counts.vjps;
     else if (failed(writeVjp(op, results)))
       return failure();
+  }
+  if (output) {
+    FailureOr<SeedPowers> powers = takeCotangent();
+    if (failed(powers) || failed(nameGradients(*powers)))
+      return failure();
+    return counts;
   }
   appendGradients();
   // What was written for nothing: terms that were joined, unread scalars.

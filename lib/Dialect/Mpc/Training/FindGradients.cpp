@@ -8,13 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Linearity.h"
+
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -23,66 +24,6 @@ namespace mpc {
 #define GEN_PASS_DEF_FINDGRADIENTSPASS
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
-
-//===----------------------------------------------------------------------===//
-// What ops are linear in
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-using Operands = SmallVector<unsigned, 2>;
-
-/// The operands in which an op with one float result is linear.
-struct Linearity {
-  /// Those in which it is linear together: terms of a sum, parts of a whole.
-  Operands together;
-  /// Those in each of which it is linear while the others stay.
-  Operands alone;
-  /// Whether it adds elements up: a backward pass is made of such ops.
-  bool adds = false;
-};
-
-} // namespace
-
-static Linearity linearityOf(Operation *op) {
-  if (op->getNumResults() != 1 ||
-      !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
-    return {};
-  if (isa<ContractionOpInterface>(op) && op->getNumOperands() == 2)
-    return {{}, {0, 1}, /*adds=*/true};
-  if (op->hasTrait<AddsUp>())
-    return {{0}, {}, /*adds=*/true};
-  if (op->hasTrait<Additive>())
-    return {{0, 1}, {}};
-  if (auto movement = dyn_cast<MovementOpInterface>(op)) {
-    Linearity linearity;
-    for (unsigned i = 0; i < op->getNumOperands(); ++i)
-      if (movement.givesElements(i))
-        linearity.together.push_back(i);
-    return linearity;
-  }
-  return llvm::TypeSwitch<Operation *, Linearity>(op)
-      .Case<CumsumOp, AvgPoolOp, AvgPoolGradientOp>(
-          [](Operation *) { return Linearity{{0}, {}, /*adds=*/true}; })
-      .Case([](MaxPoolGradientOp) { return Linearity{{1}, {}, /*adds=*/true}; })
-      .Case<ScatterElementsOp, ScatterNdOp>([](auto scatter) {
-        ScatterReduction how = scatter.getReduction();
-        bool adds = how == ScatterReduction::add;
-        return adds || how == ScatterReduction::none
-                   ? Linearity{{0, 2}, {}, adds}
-                   : Linearity();
-      })
-      .Case([](CastOp cast) {
-        bool isFloat =
-            isa<FloatType>(getElementTypeOrSelf(cast.getInput().getType()));
-        return isFloat ? Linearity{{0}, {}} : Linearity();
-      })
-      .Case<NegOp>([](Operation *) { return Linearity{{0}, {}}; })
-      .Case<SelectOp>([](Operation *) { return Linearity{{1, 2}, {}}; })
-      .Case<MulOp>([](Operation *) { return Linearity{{}, {0, 1}}; })
-      .Case<DivOp>([](Operation *) { return Linearity{{}, {0}}; })
-      .Default([](Operation *) { return Linearity(); });
-}
 
 //===----------------------------------------------------------------------===//
 // The step
@@ -120,7 +61,7 @@ private:
     Kind kind = Kind::Other;
     int64_t depth = 0;
     /// The operands by which it is linear.
-    Operands by;
+    Linearity::Operands by;
   };
 
   void collectAncestors(Value value, llvm::DenseSet<Operation *> &found) const;

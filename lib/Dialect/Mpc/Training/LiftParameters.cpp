@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "EraseArgument.h"
 #include "InitialValues.h"
 #include "NameFilter.h"
 #include "WeightEvidence.h"
@@ -77,7 +78,8 @@ struct LiftParametersPass
     StepFunction step(func);
     if (failed(liftAll(step)))
       return signalPassFailure();
-    if (statistics)
+    // A model that holds no weights has its batch norms in the form it wants.
+    if (statistics && constants)
       trainBatchNorms(step);
   }
 
@@ -126,6 +128,8 @@ struct LiftParametersPass
   SmallVector<std::pair<ConstantOp, Verdict>> judge(const StepFunction &step) {
     WeightEvidence evidence(step);
     SmallVector<std::pair<ConstantOp, Verdict>> verdicts;
+    if (!constants)
+      return verdicts;
     bool trains = !parameters.empty();
     for (auto op : step.body().getOps<ConstantOp>()) {
       if (inputsFrozen.contains(op))
@@ -208,35 +212,9 @@ struct LiftParametersPass
         func.removeArgAttr(number, MpcDialect::kInitialAttr);
         continue;
       }
+      weights.push_back(name);
       auto type = cast<RankedTensorType>(argument.getType());
       auto element = dyn_cast<FloatType>(type.getElementType());
-      if (!element || element.getWidth() < 16)
-        return func.emitError() << "input '" << name << "' of type " << type
-                                << " cannot be trained; parameters are floats "
-                                   "of 16 bits or more";
-      if (step.updateOf(argument))
-        return func.emitError()
-               << "parameter '" << name
-               << "' is donated to a result of the model; training renews it "
-                  "itself: export the model without donation";
-      weights.push_back(name);
-      auto master = element.getWidth() < 32
-                        ? type.clone(Float32Type::get(&getContext()))
-                        : type;
-      InitialDistribution distribution = initialDistribution(argument);
-      bool keeps = distribution.kind == InitialDistribution::Kind::Kept;
-      if (seed >= 0 && !(keeps && initial)) {
-        initial =
-            drawInitial(master, distribution, uint64_t(int64_t(seed)), name);
-      } else if (!initial) {
-        return func.emitError()
-               << "parameter '" << name << "' (" << type
-               << ") has no value to begin with; give an array of its name and "
-                  "type, or a seed to draw it from";
-      } else if (master != type) {
-        reference::Tensor tensor = *reference::Tensor::fromAttr(initial);
-        initial = std::move(tensor).withType(master).toAttr(name);
-      }
       std::optional<StringRef> freezes = frozen.match(name),
                                trains = chosen.match(name);
       if (freezes && trains)
@@ -248,16 +226,53 @@ struct LiftParametersPass
              isTrained ? "it is an input that is a parameter"
              : freezes ? "freeze names it"
                        : "trainable does not name it");
-      if (isTrained)
-        makeParameter(func, argument, initial);
-      else
+      if (!isTrained) {
+        if (!initial && element && seed >= 0)
+          initial = drawInitial(type, initialDistribution(argument),
+                                uint64_t(int64_t(seed)), name);
+        if (!initial)
+          return hasNoValue(func, argument, name);
         freezeInput(func, argument, name, initial);
+        continue;
+      }
+      if (!element || element.getWidth() < 16)
+        return func.emitError() << "input '" << name << "' of type " << type
+                                << " cannot be trained; parameters are floats "
+                                   "of 16 bits or more";
+      if (step.updateOf(argument))
+        return func.emitError()
+               << "parameter '" << name
+               << "' is donated to a result of the model; training renews it "
+                  "itself: export the model without donation";
+      auto master = element.getWidth() < 32
+                        ? type.clone(Float32Type::get(&getContext()))
+                        : type;
+      InitialDistribution distribution = initialDistribution(argument);
+      bool keeps = distribution.kind == InitialDistribution::Kind::Kept;
+      if (seed >= 0 && !(keeps && initial)) {
+        initial =
+            drawInitial(master, distribution, uint64_t(int64_t(seed)), name);
+      } else if (!initial) {
+        return hasNoValue(func, argument, name);
+      } else if (master != type) {
+        reference::Tensor tensor = *reference::Tensor::fromAttr(initial);
+        initial = std::move(tensor).withType(master).toAttr(name);
+      }
+      makeParameter(func, argument, initial);
     }
     if (StringRef text = filter.unmatched(); !text.empty())
       return func.emitError()
              << "'" << text << "' is the name of no input; the model's are "
              << llvm::join(inputs, ", ");
     return success();
+  }
+
+  static LogicalResult hasNoValue(func::FuncOp func, BlockArgument argument,
+                                  StringRef name) {
+    return func.emitError()
+           << "parameter '" << name << "' (" << argument.getType()
+           << ") has no value to begin with; give an array of its name and "
+              "type, or a seed to draw it from";
   }
 
   /// Gives an input the role of a parameter and the type of `initial`.
@@ -289,20 +304,8 @@ struct LiftParametersPass
     Location loc = NameLoc::get(builder.getStringAttr(name), argument.getLoc());
     auto constant = ConstantOp::create(builder, loc, initial);
     inputsFrozen.insert(constant);
-    Value value = constant;
-    if (value.getType() != argument.getType())
-      value = CastOp::create(builder, loc, argument.getType(), value);
-    argument.replaceAllUsesWith(value);
-    LogicalResult erased = func.eraseArgument(number);
-    assert(succeeded(erased) && "the argument has no uses left");
-    (void)erased;
-    // Results tell what they replace by number.
-    for (unsigned i = 0; i < func.getNumResults(); ++i)
-      if (auto alias =
-              func.getResultAttrOfType<IntegerAttr>(i, MpcDialect::kAliasAttr);
-          alias && alias.getInt() > int64_t(number))
-        func.setResultAttr(i, MpcDialect::kAliasAttr,
-                           builder.getI64IntegerAttr(alias.getInt() - 1));
+    argument.replaceAllUsesWith(constant);
+    eraseArgument(func, number);
     ++numFrozen;
   }
 

@@ -13,6 +13,9 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <string>
+#include <vector>
+
 namespace mpc {
 
 /// What differentiation did.
@@ -29,6 +32,12 @@ struct DifferentiationOptions {
   /// recurrence_training, whose gradient is one op, instead of being unrolled.
   /// Those of states narrower than f32 are unrolled all the same.
   bool splitRecurrent = false;
+  /// Of a function that computes its parameters' gradients itself from the
+  /// cotangent of one of its results: "PARAMETER=RESULT" for each of them, the
+  /// input that takes the cotangent, and the result's name, empty for the only
+  /// loss. Empty differentiates up to the parameters.
+  std::vector<std::string> gradients;
+  std::string cotangent, output;
 };
 
 /// Appends to `function` (one block) the gradient of the sum of its results of
@@ -37,10 +46,13 @@ struct DifferentiationOptions {
 /// each loss is an mpc.gradient_seed. Backward ops stand behind the forward
 /// ones, with the location and mpc.layer of the op they differentiate.
 /// Recurrent ops between a parameter and a loss are unrolled or split. A
-/// parameter that
-/// the losses do not depend on has a zero gradient, with a remark. A function
-/// without a loss stays as it is. Fails with a diagnostic at an op on the way
-/// from a parameter to a loss that has no derivative.
+/// parameter that the losses do not depend on has a zero gradient, with a
+/// remark. A function without a loss stays as it is. Where the function has
+/// gradients (DifferentiationOptions::gradients), the loss is differentiated up
+/// to the result that they are computed from, its cotangent replaces the input,
+/// and they get the names. Fails with a diagnostic at an op on the way from a
+/// parameter to a loss that has no derivative, and where an input or result
+/// that the options name is missing.
 mlir::FailureOr<DifferentiationCounts>
 differentiate(mlir::func::FuncOp function,
               const DifferentiationOptions &options = {});

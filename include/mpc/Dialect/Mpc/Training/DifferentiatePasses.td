@@ -31,6 +31,18 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
     `split-recurrent`, become the product of their input and a `recurrence` that
     keeps what its gradient, a `recurrence_gradient`, reads.
 
+    A function may compute the gradients itself, from the cotangent of a result:
+    what a framework traced of its forward and backward pass. `cotangent` is the
+    input that takes it, `output` the result, which a loss reads or which is the
+    loss, `gradients` names the result that is each parameter's gradient.
+    ```mlir
+    func.func @main(%w, %x, %dy) -> (%y {mpc.name = "y"}, %dw {mpc.name = "g0"})
+    // with gradients=w=g0 cotangent=dy output=y:
+    func.func @main(%w, %x, %label) -> (%loss, %y, %dw {mpc.name = "w.gradient"})
+    ```
+    Only the loss is differentiated then, and its derivative by the result stands
+    in for the input; gradients of what is no parameter are dropped.
+
     Numerics: the forward ops stay as they are. Derivatives of several steps
     compute in f32 at least and round once to the operand's type.
 
@@ -42,6 +54,12 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
   let options = [
     Option<"splitRecurrent", "split-recurrent", "bool", /*default=*/"false",
            "whether the gradient of a recurrent op walks its steps in one op">,
+    ListOption<"gradients", "gradients", "std::string",
+               "PARAMETER=RESULT of a function that computes its gradients itself">,
+    Option<"cotangent", "cotangent", "std::string", /*default=*/"\"\"",
+           "the input of such a function that takes the cotangent of `output`">,
+    Option<"output", "output", "std::string", /*default=*/"\"\"",
+           "the result of such a function whose cotangent it takes; empty for the loss">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [

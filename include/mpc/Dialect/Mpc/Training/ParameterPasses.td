@@ -41,7 +41,8 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     `parameters` are names or expressions of float arguments that are weights: a
     model traced from a function of its weights has no constants for them. Such an
     argument becomes one of role `parameter` where it stands, with the value that
-    its `mpc.initial` has or that is drawn; a frozen one becomes a constant.
+    its `mpc.initial` has or that is drawn; a frozen one, of any type, becomes a
+    constant of the value that it has. Without `constants` these are all weights.
 
     With `statistics`, batch norms whose statistics are not frozen become
     `batch_norm_training`, whose new statistics are results.
@@ -66,6 +67,8 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
                "where not empty, the parameters that alone are lifted">,
     ListOption<"parameters", "parameters", "std::string",
                "inputs that are parameters: names or full-match regexes">,
+    Option<"constants", "constants", "bool", /*default=*/"true",
+           "whether constants may be weights">,
     Option<"statistics", "statistics", "bool", /*default=*/"false",
            "train batch norms: use the batch's statistics and renew the running ones">,
     Option<"momentum", "momentum", "double", /*default=*/"0.1",
@@ -123,7 +126,7 @@ def AttachLossPass : Pass<"mpc-attach-loss", "::mlir::func::FuncOp"> {
     ```
     Cross entropy takes logits: where the output ends in the softmax (log_softmax,
     sigmoid) that the loss computes itself, the loss reads what stands before it,
-    and a remark says so. Classes stand on the last axis, in images `[N, C, H, W]`
+    and a remark says so; without `bypass` both are applied. Classes stand on the last axis, in images `[N, C, H, W]`
     on axis 1. The loss is computed in f32 (f64 for f64 outputs).
 
     Loss `output` takes the model's own: the output, a scalar, becomes the first
@@ -150,6 +153,8 @@ def AttachLossPass : Pass<"mpc-attach-loss", "::mlir::func::FuncOp"> {
            "class whose rows do not count; empty for none">,
     Option<"delta", "delta", "double", /*default=*/"1.0",
            "where huber turns from quadratic to linear">,
+    Option<"bypass", "bypass", "bool", /*default=*/"true",
+           "whether the loss reads what a terminal softmax or sigmoid reads">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
