@@ -542,7 +542,7 @@ class _Writer:
             return value
         try:
             rule = self._draws.rule(node)
-            return lower_node(self._b, node, value, self._env.__getitem__,
+            return lower_node(self._b, node, lambda other: other.meta.get("val"), self._env.__getitem__,
                               functools.partial(self._drawn, rule, node) if rule else None)
         except Unsupported as reason:
             layer = layer_of(node)
