@@ -177,11 +177,6 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
     return Status(StatusCode::InvalidArgument, model.name(),
                   "has no input with a batch dimension, no label or no loss to "
                   "train with");
-  if (std::ranges::none_of(
-          program->program().arguments,
-          [](const ProgramValue &value) { return value.role == "parameter"; }))
-    return Status(StatusCode::InvalidArgument, model.name(),
-                  "has no parameter to train; name some by trainable");
   (whole ? impl->first : impl->forward) = std::move(program);
   if (!whole)
     if (Status status = impl->needHalves(); !status.ok())

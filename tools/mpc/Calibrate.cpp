@@ -289,7 +289,7 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
         !status.ok())
       return reporter.fail(status);
   }
-  reporter.line(
+  reporter.lines(
       formatTable(table, {false, true, true, true, true, true, true, false}));
   if (options->training) {
     LossScaleChoice scale = chooseLossScale(gradients);

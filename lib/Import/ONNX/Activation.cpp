@@ -45,8 +45,7 @@ static LogicalResult convertCelu(NodeImport &n) {
       n.select(n.compare(ComparePredicate::ge, x, like(n, 0)), x, below));
 }
 
-Value mpc::onnx::hardSigmoid(NodeImport &n, Value x, double alpha,
-                             double beta) {
+static Value hardSigmoid(NodeImport &n, Value x, double alpha, double beta) {
   Type type = n.element(x);
   Value line = n.op<AddOp>(
       {n.op<MulOp>({x, n.scalar(alpha, type)}), n.scalar(beta, type)});
@@ -69,7 +68,7 @@ static LogicalResult convertMish(NodeImport &n) {
       n.op<MulOp>({n.in(0), n.op<TanhOp>(n.op<SoftplusOp>(n.in(0)))}));
 }
 
-Value mpc::onnx::softsign(NodeImport &n, Value x) {
+static Value softsign(NodeImport &n, Value x) {
   Value below = n.op<AddOp>({n.op<AbsOp>(x), n.scalar(1, n.element(x))});
   return n.op<DivOp>({x, below});
 }
@@ -78,7 +77,7 @@ static LogicalResult convertSoftsign(NodeImport &n) {
   return n.result(softsign(n, n.in(0)));
 }
 
-Value mpc::onnx::thresholdedRelu(NodeImport &n, Value x, double alpha) {
+static Value thresholdedRelu(NodeImport &n, Value x, double alpha) {
   Type type = n.element(x);
   Value above = n.compare(ComparePredicate::gt, x, n.scalar(alpha, type));
   return n.select(above, x, n.scalar(0, type));
@@ -124,6 +123,59 @@ static LogicalResult convertSwish(NodeImport &n) {
     return unary<SiluOp>(n);
   Value gate = n.op<SigmoidOp>(n.op<MulOp>({n.in(0), like(n, alpha)}));
   return n.result(n.op<MulOp>({n.in(0), gate}));
+}
+
+Activation mpc::onnx::activationOf(StringRef name) {
+  Activation function;
+  function.name = name.str();
+  if (name == "elu" || name == "thresholdedrelu") {
+    function.takesAlpha = true;
+    function.alpha = 1;
+  } else if (name == "leakyrelu") {
+    function.takesAlpha = true;
+    function.alpha = double(0.01f);
+  } else if (name == "hardsigmoid" || name == "affine" ||
+             name == "scaledtanh") {
+    bool isHard = name == "hardsigmoid";
+    function.takesAlpha = function.takesBeta = true;
+    function.alpha = isHard ? double(0.2f) : 1;
+    function.beta = isHard ? 0.5 : 1;
+  } else if (!llvm::is_contained(
+                 {"relu", "sigmoid", "softplus", "softsign", "tanh"}, name)) {
+    function.name.clear();
+  }
+  return function;
+}
+
+Value mpc::onnx::activate(NodeImport &n, const Activation &function, Value x) {
+  if (n.failed())
+    return nullptr;
+  Type type = n.element(x);
+  Value alpha = n.scalar(function.alpha, type),
+        beta = n.scalar(function.beta, type);
+  StringRef name = function.name;
+  if (name == "sigmoid")
+    return n.op<SigmoidOp>(x);
+  if (name == "tanh")
+    return n.op<TanhOp>(x);
+  if (name == "relu")
+    return n.op<ReluOp>(x);
+  if (name == "softplus")
+    return n.op<SoftplusOp>(x);
+  if (name == "softsign")
+    return softsign(n, x);
+  if (name == "elu")
+    return n.op<EluOp>(x, n.attrF("alpha", function.alpha));
+  if (name == "leakyrelu")
+    return n.op<LeakyReluOp>(x, n.attrF("alpha", function.alpha));
+  if (name == "thresholdedrelu")
+    return thresholdedRelu(n, x, function.alpha);
+  if (name == "hardsigmoid")
+    return hardSigmoid(n, x, function.alpha, function.beta);
+  if (name == "affine")
+    return n.op<AddOp>({n.op<MulOp>({alpha, x}), beta});
+  assert(name == "scaledtanh" && "activationOf knows no other function");
+  return n.op<MulOp>({alpha, n.op<TanhOp>(n.op<MulOp>({beta, x}))});
 }
 
 OpFamily mpc::onnx::activationOps() {

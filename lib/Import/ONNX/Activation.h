@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Activation functions that ONNX spells by other ops, of any value `x`.
+// The activation functions that recurrent operators name (ONNX operator LSTM).
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,13 +13,18 @@
 
 namespace mpc::onnx {
 
-/// clamp(alpha * x + beta, 0, 1).
-mlir::Value hardSigmoid(NodeImport &n, mlir::Value x, double alpha,
-                        double beta);
-/// x / (1 + |x|).
-mlir::Value softsign(NodeImport &n, mlir::Value x);
-/// x where x > alpha, 0 elsewhere.
-mlir::Value thresholdedRelu(NodeImport &n, mlir::Value x, double alpha);
+/// An activation function with its parameters.
+struct Activation {
+  std::string name; ///< lower case; empty: no such function
+  bool takesAlpha = false, takesBeta = false;
+  double alpha = 0, beta = 0;
+};
+
+/// The function `name`, in lower case, with ONNX's default parameters.
+Activation activationOf(llvm::StringRef name);
+
+/// Emits `function` of `x`.
+mlir::Value activate(NodeImport &n, const Activation &function, mlir::Value x);
 
 } // namespace mpc::onnx
 

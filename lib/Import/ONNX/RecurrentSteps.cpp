@@ -6,12 +6,7 @@
 
 #include "RecurrentSteps.h"
 
-#include "Activation.h"
-
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
-
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -42,25 +37,7 @@ bool CellForm::isDefault() const {
     return false;
   return llvm::equal(
       activations, defaultActivations(kind),
-      [](const CellActivation &a, StringRef name) { return a.name == name; });
-}
-
-namespace {
-/// Parameters of a function: how many it takes, and their defaults.
-struct Parameters {
-  int count = -1; ///< -1: no such function
-  double alpha = 0, beta = 0;
-};
-} // namespace
-
-static Parameters parametersOf(StringRef name) {
-  return llvm::StringSwitch<Parameters>(name)
-      .Cases({"relu", "tanh", "sigmoid", "softsign", "softplus"}, {0})
-      .Cases({"elu", "thresholdedrelu"}, {1, 1.0})
-      .Case("leakyrelu", {1, double(0.01f)})
-      .Case("hardsigmoid", {2, double(0.2f), 0.5})
-      .Cases({"affine", "scaledtanh"}, {2, 1.0, 1.0})
-      .Default({});
+      [](const Activation &a, StringRef name) { return a.name == name; });
 }
 
 SmallVector<CellForm, 2> mpc::onnx::readCellForms(NodeImport &n,
@@ -92,19 +69,18 @@ SmallVector<CellForm, 2> mpc::onnx::readCellForms(NodeImport &n,
     if (i % defaults.size() == 0)
       forms.push_back(form);
     std::string name = StringRef(names[i]).lower();
-    Parameters parameters = parametersOf(name);
-    if (parameters.count < 0)
+    Activation function = activationOf(name);
+    if (function.name.empty())
       n.error() << "attribute 'activations' has the entry '" << names[i]
                 << "', expected Affine, Elu, HardSigmoid, LeakyRelu, Relu, "
                    "ScaledTanh, Sigmoid, Softplus, Softsign, Tanh or "
                    "ThresholdedRelu";
     // The values belong to the functions that take one, in their order.
-    if (parameters.count > 0 && usedAlphas < alphas.size())
-      parameters.alpha = alphas[usedAlphas++];
-    if (parameters.count > 1 && usedBetas < betas.size())
-      parameters.beta = betas[usedBetas++];
-    forms.back().activations.push_back(
-        {name, parameters.alpha, parameters.beta});
+    if (function.takesAlpha && usedAlphas < alphas.size())
+      function.alpha = alphas[usedAlphas++];
+    if (function.takesBeta && usedBetas < betas.size())
+      function.beta = betas[usedBetas++];
+    forms.back().activations.push_back(std::move(function));
   }
   return forms;
 }
@@ -161,37 +137,6 @@ Value mpc::onnx::reverseSequence(NodeImport &n, Value x, Value lengths,
   Value inside = n.compare(ComparePredicate::lt, position, length);
   Value index = n.broadcast(n.select(inside, mirrored, position), n.shape(x));
   return n.op<GatherElementsOp>({x, index}, n.attr("axis", time));
-}
-
-static Value activate(NodeImport &n, const CellActivation &function, Value x) {
-  if (n.failed())
-    return nullptr;
-  Type type = n.element(x);
-  Value alpha = n.scalar(function.alpha, type),
-        beta = n.scalar(function.beta, type);
-  StringRef name = function.name;
-  if (name == "sigmoid")
-    return n.op<SigmoidOp>(x);
-  if (name == "tanh")
-    return n.op<TanhOp>(x);
-  if (name == "relu")
-    return n.op<ReluOp>(x);
-  if (name == "softplus")
-    return n.op<SoftplusOp>(x);
-  if (name == "softsign")
-    return softsign(n, x);
-  if (name == "elu")
-    return n.op<EluOp>(x, n.attrF("alpha", function.alpha));
-  if (name == "leakyrelu")
-    return n.op<LeakyReluOp>(x, n.attrF("alpha", function.alpha));
-  if (name == "thresholdedrelu")
-    return thresholdedRelu(n, x, function.alpha);
-  if (name == "hardsigmoid")
-    return hardSigmoid(n, x, function.alpha, function.beta);
-  if (name == "affine")
-    return n.op<AddOp>({n.op<MulOp>({alpha, x}), beta});
-  assert(name == "scaledtanh" && "readCellForms has checked the name");
-  return n.op<MulOp>({alpha, n.op<TanhOp>(n.op<MulOp>({beta, x}))});
 }
 
 /// The sum of two values of which either may be null, for 0.

@@ -12,21 +12,15 @@
 #ifndef MPC_LIB_IMPORT_ONNX_RECURRENTSTEPS_H
 #define MPC_LIB_IMPORT_ONNX_RECURRENTSTEPS_H
 
-#include "NodeImport.h"
+#include "Activation.h"
 
 namespace mpc::onnx {
-
-/// An activation function with its parameters.
-struct CellActivation {
-  std::string name; ///< lower case
-  double alpha = 0, beta = 0;
-};
 
 /// What a cell computes apart from its products.
 struct CellForm {
   RecurrentCell kind = RecurrentCell::lstm;
   /// The functions f, g, h of ONNX: lstm has three, gru two, rnn one.
-  llvm::SmallVector<CellActivation, 3> activations;
+  llvm::SmallVector<Activation, 3> activations;
   /// Bound of the inputs of gate activations.
   std::optional<double> clip;
   /// lstm: the forget gate is 1 - the input gate (`input_forget`).

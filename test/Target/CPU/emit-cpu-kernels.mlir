@@ -39,13 +39,15 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
   return %0 : tensor<64x512xf32>
 }
 
-// A matrix that no cache holds is summed row by row, the sums of its columns in scratch memory: those
-// of 64 rows, and of all.
+// A matrix that no cache holds is summed row by row. The sums of its columns are in scratch memory:
+// those of 64, 512 and 4096 rows, and of all.
 
 // CHECK-LABEL: func.func private @channels_impl(
-// CHECK-SAME: mpc.scratch_bytes = 2048 : i64
+// CHECK-SAME: mpc.scratch_bytes = 4096 : i64
 // CHECK: tile.own %{{.*}} in (1)
-// CHECK:   scf.for %{{.*}} = %c0 to %c8192 step %c64
+// CHECK:   scf.for %{{.*}} = %c0 to %c8192 step %c4096
+// CHECK:   scf.for %{{.*}} step %c512
+// CHECK:   scf.for %{{.*}} step %c64
 // CHECK:     scf.for %[[ROW:.*]] = %{{.*}} to %{{.*}} step %c1
 // CHECK:       scf.for %[[COLUMN:.*]] = %c0 to %c256 step %c32
 // CHECK:         %[[SUM:.*]] = vector.load %{{.*}}[%[[COLUMN]]] : memref<256xf32>, vector<32xf32>

@@ -135,7 +135,8 @@ LogicalResult Differentiator::seedLosses(ArrayRef<unsigned> losses) {
     cotangents.add(loss, seed);
   }
   if (!reached)
-    return function.emitOpError("has a loss that depends on no parameter");
+    return function.emitOpError(
+        "has a loss that depends on no parameter; name some by trainable");
   return success();
 }
 
