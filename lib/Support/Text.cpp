@@ -106,11 +106,14 @@ std::string mpc::printableLines(std::string_view text) {
 }
 
 std::string mpc::commentText(std::string_view text) {
-  std::string line = escapeUnless(
-      text, [](uint32_t code) { return code >= ' ' && code <= '~'; });
+  std::string line;
   // "??/" is a backslash to compilers that know trigraphs.
-  for (size_t at; (at = line.find("??")) != line.npos;)
-    line.replace(at + 1, 1, "\\x3f");
+  for (char c : escapeUnless(
+           text, [](uint32_t code) { return code >= ' ' && code <= '~'; }))
+    if (c == '?' && line.ends_with('?'))
+      line += "\\x3f";
+    else
+      line += c;
   // Compilers look past spaces for a backslash at the end.
   line.erase(line.find_last_not_of(' ') + 1);
   if (line.ends_with('\\'))

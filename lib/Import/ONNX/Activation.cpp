@@ -139,7 +139,7 @@ Activation mpc::onnx::activationOf(StringRef name) {
     bool isHard = name == "hardsigmoid";
     function.takesAlpha = function.takesBeta = true;
     function.alpha = isHard ? double(0.2f) : 1;
-    function.beta = isHard ? 0.5 : 1;
+    function.beta = isHard ? 0.5 : name == "affine" ? 0 : 1;
   } else if (!llvm::is_contained(
                  {"relu", "sigmoid", "softplus", "softsign", "tanh"}, name)) {
     function.name.clear();

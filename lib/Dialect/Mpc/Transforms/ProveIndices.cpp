@@ -34,9 +34,14 @@ void mpc::dropProvenIndexChecks(func::FuncOp function) {
     return;
   KnownRanges ranges(function);
   for (Operation *op : checked) {
-    Value indices = op->getOperand(1);
     SmallVector<int64_t> extents = indexedExtents(op);
-    int64_t least = extents.empty() ? 0 : *llvm::min_element(extents);
+    // An op that took the place of a gather or scatter reads no indices.
+    if (extents.empty()) {
+      op->removeDiscardableAttr(kCheckedIndicesAttr);
+      continue;
+    }
+    Value indices = op->getOperand(1);
+    int64_t least = *llvm::min_element(extents);
     bool isInRange =
         elementCount(indices) == 0 ||
         (!isInput(indices) &&
