@@ -7,6 +7,7 @@
 #include "InitialValues.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Reference/Tensor.h"
 
 #include "llvm/Support/xxhash.h"
@@ -52,9 +53,8 @@ InitialDistribution mpc::initialDistribution(Value weight) {
       return uniform(*fanIn);
     // An LSTM's weights, of all gates alike, go by the size of its state.
     if (fusionClassOf(user) == FusionClass::Recurrent && index > 0)
-      return uniform(cast<RankedTensorType>(user->getOperand(2).getType())
-                         .getShape()
-                         .back());
+      return uniform(
+          shapeOf(user->getOperand(isa<RecurrenceOp>(user) ? 1 : 2)).back());
     if (isa<GatherOp>(user) && index == 0)
       return {Kind::Normal, 1.0};
     if (user->hasTrait<Normalizes>())

@@ -297,6 +297,8 @@ static bool isInitialState(Operation *op, Value value) {
   auto is = [&](auto layer) { return layer && layer.getInitialH() == value; };
   if (auto lstm = dyn_cast<LstmOp>(op))
     return is(lstm) || lstm.getInitialC() == value;
+  if (auto steps = dyn_cast<RecurrenceOp>(op))
+    return is(steps) || steps.getInitialC() == value;
   return is(dyn_cast<GruOp>(op)) || is(dyn_cast<RnnOp>(op));
 }
 

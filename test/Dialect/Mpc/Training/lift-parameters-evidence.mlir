@@ -83,3 +83,18 @@ func.func @calibration(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.nam
   %0 = mpc.mul %x, %gain : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32> loc("y")
   return %0 : tensor<4x2xf32>
 }
+
+// -----
+
+// The steps of a recurrent layer have a weight; their initial state of zeros is none.
+// CHECK: loc("r"): tensor<1x4x4xf32> is trained: it is a weight of 'steps'
+// CHECK: loc("h"): tensor<1x1x4xf32> is not trained: it is an initial state of 'steps'
+// LIFTED-LABEL: @steps(
+// LIFTED-SAME: tensor<1x4x4xf32> {{{.*}}mpc.name = "r", mpc.role = #mpc.role<parameter>}) ->
+func.func @steps(%x: tensor<3x1x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<3x1x1x4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %r = mpc.constant dense<0.5> : tensor<1x4x4xf32> loc("r")
+  %h = mpc.constant dense<0.0> : tensor<1x1x4xf32> loc("h")
+  %0:2 = mpc.recurrence rnn %x, %r initial_h(%h) : (tensor<3x1x4xf32>, tensor<1x4x4xf32>, tensor<1x1x4xf32>) -> (tensor<3x1x1x4xf32>, tensor<1x1x4xf32>) loc("steps")
+  return %0#0 : tensor<3x1x1x4xf32>
+}
