@@ -169,13 +169,17 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
     return false;
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
+  bool isOnnx = llvm::sys::path::extension(model.name()) == ".onnx";
+  // The importer refuses what protobuf cannot hold.
+  if (isOnnx && !llvm::isInt<32>(bytes.size()))
+    return false;
   if (!model.isFile())
     parts.addBytes(bytes);
   else if (!parts.addFile(model.name()))
     return false;
   // Messages name it.
   parts.add(model.name());
-  if (llvm::sys::path::extension(model.name()) != ".onnx")
+  if (!isOnnx)
     return true;
   auto external = onnxExternalFiles(bytes);
   if (!external || !checkExternalMemory(model, *read, most).ok())
