@@ -187,9 +187,6 @@ Result<Compiler::Module> importMlir(llvm::StringRef text,
 /// Reports, at each op, values that no machine of this size can hold.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 
-/// Bytes of this machine's memory.
-int64_t machineMemory();
-
 /// CompileOptions::maxMemory in bytes: the machine's memory where none is
 /// given.
 int64_t memoryLimit(const CompileOptions &options);

@@ -12,6 +12,8 @@
 
 #include "Compiler.h"
 
+#include "Runtime/Environment.h"
+
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/StableHLO.h"
 
@@ -110,7 +112,7 @@ static LogicalResult checkOps(ModuleOp module) {
 
 LogicalResult mpc::checkSizes(ModuleOp module) {
   // Half of the memory, in the oracle's eight bytes per element.
-  int64_t most = machineMemory() / 2 / 8;
+  int64_t most = detail::machineMemory() / 2 / 8;
   auto check = [&](Value value, Location location) -> LogicalResult {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type)

@@ -10,14 +10,14 @@
 
 #include "Compiler.h"
 
+#include "Runtime/Environment.h"
+
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/ExternalFiles.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
-
-#include <unistd.h>
 
 #include <limits>
 
@@ -46,13 +46,8 @@ static int64_t sum(int64_t lhs, int64_t rhs) {
 static constexpr const char *kRemedy =
     " are allowed; allow more memory or compile for smaller extents";
 
-int64_t mpc::machineMemory() {
-  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
-  return pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 36;
-}
-
 int64_t mpc::memoryLimit(const CompileOptions &options) {
-  return options.maxMemory > 0 ? options.maxMemory : machineMemory();
+  return options.maxMemory > 0 ? options.maxMemory : detail::machineMemory();
 }
 
 Status mpc::checkFileMemory(const ModelSource &model, int64_t most) {

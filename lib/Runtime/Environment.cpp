@@ -6,6 +6,8 @@
 
 #include "Environment.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -26,6 +28,11 @@ std::string detail::cacheFolder() {
     return folder + "/mpc";
   std::string home = variable("HOME");
   return home.empty() ? "" : home + "/.cache/mpc";
+}
+
+int64_t detail::machineMemory() {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 36;
 }
 
 uint64_t detail::cacheBytes() {

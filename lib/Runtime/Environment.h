@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places that a user sets by environment variables, and what a launcher of
-// ranks says there. Nothing else in the libraries reads the environment.
+// Places that a user sets by environment variables, what a launcher of ranks
+// says there, and the machine's memory. Nothing else in the libraries reads the
+// environment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +32,9 @@ std::vector<std::string> cudaFolders();
 
 /// The folders of $PATH in which programs are looked for.
 std::vector<std::string> programFolders();
+
+/// Bytes of this machine's memory; 64 GiB where the system does not say.
+int64_t machineMemory();
 
 /// How many ranks of MPI a launcher (mpirun, srun) started with this process;
 /// 0 where none did.

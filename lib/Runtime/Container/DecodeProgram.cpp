@@ -9,7 +9,7 @@
 
 #include "Decoder.h"
 
-#include <unistd.h>
+#include "../Environment.h"
 
 #include <algorithm>
 #include <set>
@@ -223,9 +223,7 @@ static Status checkKernels(const Program &program, const StoredCuda &cuda,
 
 /// Fails where one run needs more memory than the machine has.
 static Status checkMemory(const Program &program, const std::string &place) {
-  int64_t pages = sysconf(_SC_PHYS_PAGES), pageBytes = sysconf(_SC_PAGE_SIZE);
-  int64_t most =
-      pages > 0 && pageBytes > 0 ? pages * pageBytes : int64_t(1) << 40;
+  int64_t most = detail::machineMemory();
   int64_t needed = program.arenaBytes, scratch = 0;
   bool fits = true;
   for (const auto *list : {&program.arguments, &program.results})
