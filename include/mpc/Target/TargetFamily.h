@@ -1,4 +1,4 @@
-//===- TargetFamily.h - targets of one folder -------------------*- C++ -*-===//
+//===- TargetFamily.h - interface of a target family ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,25 +14,26 @@
 
 namespace mpc {
 
-/// What a folder of lib/Target says of its targets. lib/Target/TargetInfo.cpp
-/// has the list of families; see docs/AddingATarget.md.
+/// The targets of one folder of lib/Target. Registered in
+/// lib/Target/TargetInfo.cpp; see docs/AddingATarget.md.
 struct TargetFamily {
-  /// What stands before the colon.
+  /// Target name prefix, before the colon.
   llvm::StringLiteral name;
   /// The targets, weakest first.
   std::vector<TargetFacts> (*describe)();
-  /// The name in `describe` of a member as it is written ("sm_90a" is of
-  /// "cuda:sm_90"); empty where there is none.
+  /// Maps the part after the colon to a name in `describe` ("sm_90a" to
+  /// "cuda:sm_90"); empty if unknown.
   std::string (*find)(llvm::StringRef member);
-  /// Whether this machine runs code for a target without a device of its own.
+  /// Returns true if this machine can run code for a target without a separate
+  /// device.
   bool (*runsHere)(const TargetFacts &facts);
-  /// Whether it is also worth choosing there, where no one names a target;
-  /// null: all are.
+  /// Returns true if the target is also a good default on this machine; null:
+  /// all are.
   bool (*paysHere)(const TargetFacts &facts) = nullptr;
 };
 
-/// Adds a family that is defined outside of lib/Target. Before any other thread
-/// asks for targets; its name must be new.
+/// Registers a family defined outside of lib/Target. Call before other threads
+/// use targets; the name must be new.
 void addTargetFamily(const TargetFamily &family);
 
 /// lib/Target/CPU.

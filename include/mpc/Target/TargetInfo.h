@@ -1,4 +1,4 @@
-//===- TargetInfo.h - a target as a value -----------------------*- C++ -*-===//
+//===- TargetInfo.h - compilation target ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,73 +19,67 @@
 
 namespace mpc {
 
-/// The unit's type that multiplies in a policy's type: the compute modes of
-/// several bf16 products use bf16.
+/// Returns the unit type that multiplies a policy type: bf16 for the bf16-split
+/// modes.
 MathType mathTypeOf(PolicyType type);
 
-/// A target that code is planned and, where there is a generator for it, made
-/// for. A value that is parsed once; cheap to copy; its facts live as long as
-/// the program. Answers questions and decides nothing.
+/// A compilation target: an immutable value, parsed once, cheap to copy, with a
+/// machine description of static lifetime. Holds no policy.
 class TargetInfo {
 public:
-  /// "cpu:avx512", which documents and tests show.
+  /// "cpu:avx512", the default in documentation and tests.
   TargetInfo();
 
   /// Parses "cpu:LEVEL" (amxfp16, amx, avx512bf16, avx512vnni, avx512, avxvnni,
-  /// avx2), "cuda:sm_XX", XX from 60 to 121 with or without a letter behind it,
-  /// and "cpu" or "cpu:native" for `native`; nullopt where the target is
-  /// unknown.
+  /// avx2), "cuda:sm_XX", XX from 60 to 121 with an optional letter suffix, and
+  /// "cpu" or "cpu:native" for `native`; returns nullopt if unknown.
   static std::optional<TargetInfo> parse(llvm::StringRef text);
-  /// "is none of cpu:avx2, ...", to go behind a target that is unknown: those
-  /// of its family, where that is known.
+  /// Returns "is none of cpu:avx2, ..." to follow an unknown target in a
+  /// diagnostic; lists only the family's targets if the family is known.
   static std::string describeUnknown(llvm::StringRef text);
-  /// The names of all CPU levels and architectures, weakest first.
+  /// Names of all CPU levels and GPU architectures, weakest first.
   static llvm::SmallVector<llvm::StringRef> names();
-  /// The best level of this machine that code is generated for; nullopt where
-  /// it lacks what every level needs.
+  /// Returns the best level of this machine with code generation, or nullopt if
+  /// no level is supported.
   static std::optional<TargetInfo> native();
-  /// The levels that this machine runs and code is generated for, weakest
-  /// first.
+  /// Levels with code generation that this machine can run, weakest first.
   static std::vector<TargetInfo> runnable();
 
-  /// Whether this machine has what code of a CPU's level uses.
+  /// Returns true if this machine can run code for this CPU level.
   bool runsHere() const;
 
-  /// As `--target` takes it, with the letter that an architecture was given
-  /// with: "cuda:sm_90a".
+  /// Name in `--target` syntax, with the architecture suffix: "cuda:sm_90a".
   const std::string &name() const { return spelling; }
-  /// What stands before the colon: "cpu", "cuda".
+  /// Part before the colon: "cpu", "cuda".
   llvm::StringRef family() const;
-  /// What stands behind it: "avx512", "sm_90a".
+  /// Part after the colon: "avx512", "sm_90a".
   llvm::StringRef member() const;
   bool isGpu() const { return described->computeCapability != 0; }
   const TargetFacts &facts() const { return *described; }
   const KernelModel &kernels() const { return described->kernels; }
 
-  /// The unit that multiplies a type; null where it is widened to f32.
+  /// Unit that multiplies a type; null if it is upconverted to f32.
   const MathUnit *unit(MathType type) const;
   const MathUnit *unit(PolicyType type) const { return unit(mathTypeOf(type)); }
-  /// Whether contractions of this type run faster than those of float32, which
-  /// itself counts as fast. Double precision counts where it runs at half the
-  /// rate of float32 or better.
+  /// Returns true if contractions of this type are faster than float32, or are
+  /// float32. Float64 counts if it has at least half the rate of float32.
   bool hasFastPath(PolicyType type) const;
-  /// The policy types with a fast path, widest first.
+  /// Policy types with a fast path, widest first.
   llvm::SmallVector<PolicyType> fastTypes() const;
 
-  /// What every extent of a contraction should be a multiple of; 1 where any
-  /// extent does as well.
+  /// Preferred alignment of contraction extents, in elements; 1: none.
   int64_t multiple(PolicyType type) const { return multiple(mathTypeOf(type)); }
   int64_t multiple(MathType type) const;
 
-  /// Whether the ceilings below are known; where not, they are all 0.
+  /// Whether the rates below are known; else they are all 0.
   bool hasCeilings() const { return described->bandwidth > 0; }
-  /// Rate of a large contraction in operations per second, one core of a CPU.
-  /// Not `aligned`: with an extent that is no multiple.
+  /// Rate of a large contraction, in operations per second, per core of a CPU.
+  /// Not `aligned`: an extent is not a multiple of `multiple`.
   double flopsPerSecond(PolicyType type, bool aligned) const;
   double flopsPerSecond(MathType type, bool aligned) const;
-  /// Rate of a large copy; not `aligned` as above.
+  /// Bandwidth of a large copy, in bytes per second; `aligned` as above.
   double bytesPerSecond(bool aligned = true) const;
-  /// What one more kernel costs inside a program.
+  /// Cost of one more kernel in a program, in seconds.
   double launchSeconds() const { return described->launchSeconds; }
 
   bool operator==(const TargetInfo &other) const {

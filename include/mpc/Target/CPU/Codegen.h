@@ -1,8 +1,8 @@
-//===- Codegen.h - outlined kernels to LLVM dialect -------------*- C++ -*-===//
+//===- Codegen.h - kernel functions to the LLVM dialect ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The CPU backend's one entry.
+// Entry point of the CPU code generator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,56 +17,54 @@
 
 namespace mpc {
 
-/// On a kernel, array of i64: the numbers of results, floats of 16 to 64 bits,
-/// in which infinities and NaNs are noticed where they are stored.
+/// On a kernel, array of i64: indices of the floating-point results (16 to 64
+/// bits) whose stores are checked for infinities and NaNs.
 inline constexpr llvm::StringLiteral kWatchedResultsAttr = "mpc.watched";
 
-/// What a caller of a kernel has to know. The kernel's symbol is `name`:
+/// Call interface of a generated kernel. The kernel's symbol is `name`:
 ///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
-/// `buffers` holds inputs, then outputs, then an int64_t for each watched
-/// result, then the memory that all calls share where there is some; every
-/// output element is written once all of
-/// `[0, items)` has been run, in any split and order, also concurrently, but
-/// that the last `laterItems` begin when all others have ended.
-/// Outputs are apart from inputs, but for inputs that the kernel's
-/// `exe.in_place` names: an output may lie exactly over those.
+/// `buffers` holds inputs, outputs, one int64_t flag per watched result, and
+/// the memory shared by all calls, if any. Outputs are complete once all work
+/// items `[0, items)` have run, in any split and order, also concurrently,
+/// except that the last `laterItems` start after all others have finished.
+/// Outputs do not overlap inputs, except those of `exe.in_place`: an output may
+/// alias such an input exactly.
 struct KernelInfo {
   std::string name;
   /// Number of independent work items.
   int64_t items = 1;
-  /// Fewest items that are worth a task of their own.
+  /// Minimum number of work items per task.
   int64_t grain = 1;
-  /// Private memory that each call needs, 64-byte aligned; may be 0.
+  /// Private scratch memory per call, in bytes, 64-byte aligned; may be 0.
   int64_t scratchBytes = 0;
-  /// Items that begin when all others have ended, and the memory, 64-byte
-  /// aligned, in which these leave what they read.
+  /// Number of final work items, which run after all others, and bytes of
+  /// 64-byte-aligned memory through which they receive their inputs.
   int64_t laterItems = 0, sharedBytes = 0;
-  /// Results that are watched (kWatchedResultsAttr), in the order of their
-  /// words. A word becomes 1 where an infinity or NaN is stored.
+  /// Watched results (kWatchedResultsAttr), in the order of their flags. A flag
+  /// is set to 1 when an infinity or NaN is stored.
   llvm::SmallVector<int64_t> watched = {};
 };
 
-/// Registers the dialects that lowerKernels creates, and their translations.
+/// Registers the dialects that lowerKernels creates and their translations.
 void registerCodegenDialects(mlir::DialectRegistry &registry);
 
-/// Replaces every kernel of `kernels` (functions on tensors with an attribute
-/// `mpc.kernel_kind`) by LLVM dialect with the C interface above, for the
+/// Lowers every kernel in `kernels` (functions on tensors with an attribute
+/// `mpc.kernel_kind`) to the LLVM dialect with the C interface above, for the
 /// module's target. Runs mpc-schedule-cpu-kernels, mpc-emit-cpu-kernels and
-/// mpc-lower-tiles; `after` is called with what each has made: "scheduled",
-/// "tiles", "vectors". On failure the diagnostic names the kernel and the
-/// module is left in an unspecified state.
+/// mpc-lower-tiles; calls `after` with the stage's name after each:
+/// "scheduled", "tiles", "vectors". On failure the diagnostic names the kernel
+/// and the module is left in an unspecified state.
 mlir::FailureOr<llvm::SmallVector<KernelInfo>> lowerKernels(
     mlir::ModuleOp kernels,
     llvm::function_ref<mlir::LogicalResult(llvm::StringRef)> after = {});
-/// The same for `target`, whatever the module says.
+/// The same for `target` instead of the module's target.
 mlir::FailureOr<llvm::SmallVector<KernelInfo>>
 lowerKernels(mlir::ModuleOp kernels, const CpuTarget &target);
 
-/// The schedules (exe::kScheduleAttr) of `kernel`, a function as above, that
-/// differ from `around` in one number, by a factor of two or the next that
-/// fits, and for which there is code; with a null `around`, what the cost model
-/// chooses. Empty where the kernel has nothing to be cut. `kernel` stays as it
-/// is, and nothing is reported.
+/// Returns the valid schedules (exe::kScheduleAttr) of `kernel` that differ
+/// from `around` in one parameter, by a factor of two or to the next legal
+/// value; for a null `around`, the cost model's choice. Empty if the kernel has
+/// no schedule. Neither changes `kernel` nor emits diagnostics.
 llvm::SmallVector<mlir::Attribute>
 neighbouringSchedules(mlir::func::FuncOp kernel, const CpuTarget &target,
                       mlir::Attribute around);

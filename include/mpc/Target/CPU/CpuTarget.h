@@ -1,8 +1,8 @@
-//===- CpuTarget.h - what the CPU backend may use ---------------*- C++ -*-===//
+//===- CpuTarget.h - ISA levels of the CPU backend --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ISA levels and the facts of each that decide schedules.
+// ISA levels and the properties of each that scheduling depends on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 
 namespace mpc {
 
-/// Instruction sets that code is generated for, weakest first; those with Vnni
-/// add vpdpbusd to the one before. Emulated ones plan as for the level in their
-/// names and compute what its units' instructions document with those of Avx2,
-/// so that their kernels are tested on any machine.
+/// ISA levels, weakest first; a Vnni level adds vpdpbusd to the level before.
+/// An emulated level is scheduled like the level in its name, but implements
+/// its dot-product and tile instructions with AVX2 code, so that its kernels
+/// can be tested on any machine.
 enum class CpuIsa {
   Avx2,
   AvxVnni,
@@ -35,10 +35,10 @@ enum class CpuIsa {
   EmulatedAmxFp16
 };
 
-/// A CPU that code is generated for. Immutable; cheap to copy.
+/// A CPU to generate code for. Immutable; cheap to copy.
 struct CpuTarget {
   CpuIsa isa = CpuIsa::Avx2;
-  /// The level that kernels are planned for: its own, or the emulated one.
+  /// ISA level that kernels are scheduled for: `isa`, or the emulated level.
   CpuIsa planned() const {
     switch (isa) {
     case CpuIsa::EmulatedAvxVnni:
@@ -60,38 +60,35 @@ struct CpuTarget {
   int64_t lanes() const { return planned() <= CpuIsa::AvxVnni ? 8 : 16; }
   /// Vector registers: 16 or 32.
   int64_t registers() const { return 2 * lanes(); }
-  /// Whether code has AVX-512's instructions: masks, vscalef.
+  /// Whether AVX-512 instructions (masks, vscalef) are available.
   bool hasAvx512() const { return lanes() == 16 && !emulatesUnits(); }
-  /// Whether vdpbf16ps multiplies bf16, and whether arithmetic stands for it.
+  /// Whether vdpbf16ps is available or emulated.
   bool hasDotBf16() const { return planned() >= CpuIsa::Avx512Bf16; }
-  /// Whether vpdpbusd multiplies 8-bit integers: every core with vdpbf16ps has
-  /// it.
+  /// Whether vpdpbusd is available or emulated; implied by vdpbf16ps.
   bool hasDotInt8() const {
     return planned() != CpuIsa::Avx2 && planned() != CpuIsa::Avx512;
   }
-  /// Whether tiles multiply bf16 and 8-bit integers, vdpbf16ps and vpdpbusd
-  /// what is no tile.
+  /// Whether AMX tiles are available or emulated, for bf16 and int8. Other code
+  /// then uses vdpbf16ps and vpdpbusd.
   bool hasTiles() const { return planned() >= CpuIsa::Amx; }
-  /// Rows of the matrix micro-kernel's accumulator block.
+  /// Rows of the GEMM micro-kernel's accumulator tile.
   int64_t blockRows() const { return lanes() == 8 ? 6 : 12; }
-  /// Columns of the block, which is the panel width of packed constants.
+  /// Columns of that tile, the panel width of packed constants.
   int64_t blockColumns() const { return 2 * lanes(); }
-  /// The level's name: "avx2", "avxvnni", "avx512", "avx512vnni",
-  /// "avx512bf16", "amx", "amxfp16", those with units with "-emulated" behind
-  /// it or not.
+  /// Name of the level: "avx2", "avxvnni", "avx512", "avx512vnni",
+  /// "avx512bf16", "amx", "amxfp16", or one with "-emulated" appended.
   llvm::StringRef name() const;
-  /// The level as a target.
+  /// The level as a TargetInfo.
   TargetInfo info() const;
-  /// LLVM CPU name and feature string that code is generated with.
+  /// LLVM CPU name and feature string for code generation.
   std::string llvmCpu() const;
   std::string llvmFeatures() const;
 
-  /// The level of a target; nullopt where no code for a CPU is generated for
-  /// it.
+  /// Returns the level of `target`, or nullopt if it is not a CPU target.
   static std::optional<CpuTarget> of(const TargetInfo &target);
-  /// The names of levels whose units arithmetic can stand for, weakest first.
+  /// Names of the levels with an emulated variant, weakest first.
   static llvm::SmallVector<llvm::StringRef> emulatedLevels();
-  /// The levels that this machine can run, weakest first; empty below AVX2.
+  /// Levels that this machine can run, weakest first; empty below AVX2.
   static llvm::SmallVector<CpuIsa> available();
 };
 

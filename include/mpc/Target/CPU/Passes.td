@@ -10,13 +10,13 @@
 include "mlir/Pass/PassBase.td"
 
 def ScheduleCpuKernelsPass : Pass<"mpc-schedule-cpu-kernels", "::mlir::ModuleOp"> {
-  let summary = "Choose how each contraction is cut for a CPU";
+  let summary = "Choose a schedule for each CPU contraction";
   let description = [{
-    Every kernel (a function with `mpc.kernel_kind`) around a product, convolution,
-    filter gradient or attention gets the attribute `mpc.schedule`: the block of sums
-    that stands in registers, what of the operands an item goes through and which of
-    them it copies first. Chosen from shapes, types and the target's registers and
-    caches; no code is written for it.
+    Sets the attribute `mpc.schedule` on every kernel (a function with
+    `mpc.kernel_kind`) with a GEMM, convolution, filter gradient or attention: the
+    accumulator tile in registers, the range of a work item, and the operands that it
+    packs. Chosen from shapes, types, and the target's registers and caches, without
+    generating code.
 
     ```mlir
     func.func private @k(%x: tensor<64x512xf32>, %w: tensor<512x64xf32>) -> ...
@@ -26,45 +26,44 @@ def ScheduleCpuKernelsPass : Pass<"mpc-schedule-cpu-kernels", "::mlir::ModuleOp"
       mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 2, panels_per_item = 1, pack = right>}
     ```
 
-    Contract in: after mpc-plan. Contract out: every kernel around a contraction has a
-    schedule, or a diagnostic says why none can.
-    Numerics: a schedule fixes the order of sums, nothing else.
-    Left alone: kernels that have a schedule; kernels without a contraction.
+    Contract in: after mpc-plan. Contract out: every kernel with a contraction has a
+    schedule, or a diagnostic says why none is possible.
+    Numerics: a schedule fixes the order of reductions, nothing else.
+    Left alone: kernels with a schedule; kernels without a contraction.
     Executed example: test/Target/CPU/schedule-cpu-kernels.mlir.
   }];
   let dependentDialects = ["::mpc::tile::TileDialect"];
 }
 
 def EmitCpuKernelsPass : Pass<"mpc-emit-cpu-kernels", "::mlir::ModuleOp"> {
-  let summary = "Turn kernels into programs over tiles on memory";
+  let summary = "Generate tile programs on memory for CPU kernels";
   let description = [{
-    Each kernel becomes a private function `NAME_impl` on memrefs of its inputs, then of
-    its outputs, the items [begin, end) of a call, and scratch memory. Its items are
-    `tile.own`; products, convolutions and attention are cut as their schedule says.
+    Each kernel becomes a private function `NAME_impl` on memrefs of its inputs and
+    outputs, the work items [begin, end) of a call, and scratch memory. Work items are
+    `tile.own`; GEMM, convolution and attention are tiled by their schedule.
 
     Contract in: after mpc-schedule-cpu-kernels. Contract out: no function with
     `mpc.kernel_kind`; functions in scf, memref, vector, arith, math and tile.
-    Numerics: as the kernel's ops say; sums in the order of the schedule.
+    Numerics: those of the kernel's ops; reductions in the order of the schedule.
     Left alone: everything but kernels.
     Executed example: test/Target/CPU/emit-cpu-kernels.mlir.
   }];
   let dependentDialects = [
     "::mpc::tile::TileDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
-    // Instructions that no other dialect has.
+    // Instructions without an op in other dialects.
     "::mlir::LLVM::LLVMDialect"
   ];
 }
 
 def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
-  let summary = "Pack operands of products once, for all that read them";
+  let summary = "Pack shared GEMM operands once";
   let description = [{
-    A matrix that is no constant and the right-hand side of a product goes into
-    panels by a kernel of its own, where that takes less time than what it saves:
-    packing in each group of rows, sums that wait in memory between pieces of the
-    depth, rows of a transposed left side gathered for each group of panels.
-    Products that read the same matrix in the same order share the panels; a kernel
-    that only casts the matrix for them becomes part of the packing.
+    A separate kernel packs the non-constant right-hand side of a GEMM into panels if
+    that takes less time than it saves: packing per group of rows, accumulators spilled
+    between blocks of K, rows of a transposed left-hand side gathered per group of
+    panels. GEMMs that read the matrix in the same order share the panels; a kernel that
+    only casts the matrix for them is fused into the packing.
 
     ```mlir
     %0 = mpc.fusion kind(contraction) name("fc") (%a = %x, %b = %w) {
@@ -79,13 +78,13 @@ def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
     }
     ```
 
-    Contract in: after mpc-fuse. Contract out: the same fusions, and these before
-    their first readers.
-    Numerics: a product that reads panels takes its sums in the order that packed
-    constants have. That order depends on shapes and the target alone.
-    Left alone: batches of matrices; types that panels hold in another width than
-    kernels multiply; targets whose last-level cache is as slow as memory, which
-    panels of the whole depth would come from.
+    Contract in: after mpc-fuse. Contract out: the same fusions, preceded by packing
+    fusions.
+    Numerics: a GEMM on panels accumulates in the same order as with packed constants,
+    which depends on shapes and the target alone.
+    Left alone: batched matrices; types whose panels differ in width from the kernels'
+    operands; targets whose last-level cache, which would hold the panels, is as slow as
+    memory.
     Executed example: test/Target/CPU/pack-operands.mlir.
   }];
   let options = [
@@ -100,15 +99,15 @@ def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
 }
 
 def LowerTilesPass : Pass<"mpc-lower-tiles", "::mlir::ModuleOp"> {
-  let summary = "Turn tiles into loops of one worker";
+  let summary = "Lower the tile dialect to loops of one thread";
   let description = [{
-    Items become a loop from begin to end of a call, walks nests of loops, joins what
-    joins the lanes of a vector; what items keep lies in scratch memory. Functions get
-    `mpc.items` and `mpc.grain`, the fewest items that are worth a task, and where they
-    have `mpc.shared_bytes` `mpc.later_items`, those that begin when the others have ended.
+    Work items become a loop over a call's range, loops become loop nests, and
+    reductions reduce the lanes of a vector; buffers are in scratch memory. Sets
+    `mpc.items`, `mpc.grain` (minimum items per task) and, on functions with
+    `mpc.shared_bytes`, `mpc.later_items` (final items, which run after all others).
 
     Contract in: after mpc-emit-cpu-kernels. Contract out: no op of the tile dialect.
-    Numerics: lanes are joined halves first.
+    Numerics: lanes are reduced by halves.
     Left alone: code without tiles.
     Executed example: test/Target/CPU/lower-tiles.mlir.
   }];

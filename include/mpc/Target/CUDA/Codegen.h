@@ -1,9 +1,10 @@
-//===- Codegen.h - planned kernels to CUDA C++ ------------------*- C++ -*-===//
+//===- Codegen.h - GPU modules to CUDA C++ ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The CUDA backend's seams: mpc-schedule-kernels and mpc-lower-kernels-to-gpu
-// (Passes.h) make a gpu.module, this prints it. Needs neither a GPU nor CUDA.
+// Prints the gpu.module made by mpc-schedule-kernels and
+// mpc-lower-kernels-to-gpu (Passes.h) as CUDA C++. Needs neither a GPU nor
+// CUDA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,34 +19,33 @@
 
 namespace mpc {
 
-/// The name of the gpu.module that mpc-lower-kernels-to-gpu makes.
+/// Name of the gpu.module that mpc-lower-kernels-to-gpu creates.
 inline constexpr llvm::StringLiteral kCudaModuleName = "kernels";
 
-/// What a launch of one kernel needs.
+/// Launch configuration of one kernel.
 struct CudaKernelInfo {
   std::string name;
   std::array<int64_t, 3> blocks = {1, 1, 1};
   int64_t threads = 1;
-  /// Dynamic shared memory of a block.
+  /// Dynamic shared memory per block, in bytes.
   int64_t sharedBytes = 0;
-  /// Bytes of the buffer that the kernel takes behind its outputs; 0: it takes
-  /// none. Zero before the first launch; the kernel leaves its counters at
-  /// zero.
+  /// Bytes of the scratch buffer passed after the outputs; 0 if there is none.
+  /// Zero before the first launch; the kernel resets its counters to zero.
   int64_t scratchBytes = 0;
-  /// Whether its blocks wait for each other: all of them have to run at once.
+  /// Whether blocks wait for each other: needs a cooperative launch.
   bool cooperative = false;
 };
 
-/// The kernels of `module`'s gpu.module, in order.
+/// Returns the kernels of `module`'s gpu.module, in order.
 llvm::SmallVector<CudaKernelInfo> cudaKernels(mlir::ModuleOp module);
 
-/// Prints one kernel as CUDA C++ in terms of the prelude, with a comment that
-/// names the model's ops. Fails, with a diagnostic at the op, where an op has
-/// no form in CUDA C++.
+/// Prints one kernel as CUDA C++ that uses the prelude, preceded by a comment
+/// with the names of the model's ops. Fails with a diagnostic at an op that
+/// CUDA C++ cannot express.
 mlir::LogicalResult emitCuda(mlir::gpu::GPUFuncOp kernel,
                              llvm::raw_ostream &os);
 
-/// All kernels of a gpu.module, separated by empty lines.
+/// Prints all kernels of a gpu.module, separated by empty lines.
 mlir::LogicalResult emitCuda(mlir::gpu::GPUModuleOp module,
                              llvm::raw_ostream &os);
 

@@ -1,4 +1,4 @@
-//===- CudaTarget.h - what kernels need to know of a GPU --------*- C++ -*-===//
+//===- CudaTarget.h - GPU properties used by kernels ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,31 +14,30 @@
 
 namespace mpc {
 
-/// An architecture that kernels are generated for. A value; cheap to copy.
+/// A GPU architecture to generate kernels for. A value; cheap to copy.
 class CudaTarget {
 public:
-  /// sm_80, which documents and tests show.
+  /// sm_80, the default in documentation and tests.
   CudaTarget() : info(*TargetInfo::parse("cuda:sm_80")) {}
-  /// The architecture of a target; nullopt where no kernels are generated for
-  /// it.
+  /// Returns the architecture of `target`, or nullopt if no kernels are
+  /// generated for it.
   static std::optional<CudaTarget> of(const TargetInfo &target);
 
-  /// cp.async, and the bf16 and tf32 types of the matrix units.
+  /// Whether cp.async, and the tensor cores' bf16 and tf32 types, exist.
   bool hasAsyncCopies() const { return capability() >= 80; }
   bool hasBf16() const { return info.unit(MathType::BFloat16); }
   bool hasTf32() const { return info.unit(MathType::TensorFloat32); }
-  /// Whether four warps multiply tiles in shared memory together (wgmma): an
-  /// instruction of this one architecture.
+  /// Whether warpgroup GEMM from shared memory (wgmma) exists: sm_90a only.
   bool hasWarpgroups() const { return info.name() == "cuda:sm_90a"; }
-  /// Shared memory that one block may have, with the opt-in attribute.
+  /// Maximum shared memory per block, in bytes, with the opt-in attribute.
   int64_t sharedBytesPerBlock() const {
     return info.facts().sharedBytesPerBlock;
   }
   /// The same without the attribute.
   static constexpr int64_t kPlainSharedBytes = 48 * 1024;
-  /// Multiprocessors of the largest product, to fill a device with blocks.
+  /// Multiprocessors of the largest GPU of this architecture.
   int64_t multiprocessors() const { return info.facts().multiprocessors; }
-  /// The target that it is.
+  /// The architecture as a TargetInfo.
   const TargetInfo &target() const { return info; }
 
 private:

@@ -10,11 +10,11 @@
 include "mlir/Pass/PassBase.td"
 
 def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
-  let summary = "Launch kernels together that do not wait for each other";
+  let summary = "Fuse independent launches horizontally";
   let description = [{
-    Fusions of which none reads what another makes become fusions inside one: their
-    blocks run side by side in one launch. Each comes to stand where the first of
-    them stood.
+    Horizontal fusion: fusions that do not depend on each other become one fusion that
+    holds them, and their blocks run concurrently in one launch. The outer fusion takes
+    the position of the first.
 
     ```mlir
     %0 = mpc.fusion kind(row) name("a") (...) { ... }
@@ -27,22 +27,21 @@ def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
     }
     ```
 
-    Joined where all their blocks run at once, or as many blocks of each run at once as
-    by themselves, by what the schedules of mpc-schedule-kernels take of a multiprocessor.
+    Fused if all their blocks can be co-resident, or as many blocks of each as without
+    fusion, by the resources of the schedules of mpc-schedule-kernels.
 
-    A fusion of one block that one other alone reads stands inside one with that, which
-    reads it there: each block of the reader computes it first. So does a product whose
-    result is the query of one attention and nothing else: it gets a schedule
-    (`mpc.schedule`) by which each of its blocks makes what the block of that number of
-    attention reads. An attention whose blocks all run at once with those of the only
-    kernel that reads it stands beside that, whose blocks wait. `mpc.lead` of the fusion
-    that makes says which (`tile`, `before`).
+    Producer-consumer fusion: a fusion of one block with a single consumer is fused into
+    it and recomputed by each block of the consumer. So is a GEMM that only computes the
+    query of one attention: its schedule (`mpc.schedule`) makes each block compute the
+    query tile of the attention block with the same index. An attention whose blocks are
+    co-resident with those of its only consumer runs concurrently with the consumer,
+    whose blocks wait. The producer's `mpc.lead` names the kind (`tile`, `before`).
 
-    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions,
-    some inside others, one level deep, reshapes between those that lead and their readers.
+    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same
+    fusions, some nested one level deep, with reshapes between producers and consumers.
     Numerics: none.
-    Left alone: kernels of updates and checks, those whose blocks wait for each other,
-    what replaces an argument of the function, and long kernels beside long ones.
+    Left alone: updates and checks, kernels with a grid barrier, replacements of
+    function arguments, and pairs of long kernels.
     Executed example: test/Target/CUDA/join-launches.mlir.
   }];
   let statistics = [
@@ -57,12 +56,12 @@ def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
 }
 
 def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
-  let summary = "Take kernels of several kernels apart";
+  let summary = "Split horizontally fused kernels into parts";
   let description = [{
-    Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel of its
-    own. `mpc.part` names the kernel, and which of its arguments and results are the
-    part's; what one fusion makes for another alone is -1, -2 and so on in both, whatever
-    its shape. A schedule that a fusion has becomes its kernel's, its `mpc.lead` an entry of
+    Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel.
+    `mpc.part` names the original kernel and the part's arguments and results in it; a
+    value passed from one part to another alone has index -1, -2 and so on in both,
+    whatever its shape. A fusion's schedule moves to its kernel, its `mpc.lead` into
     `mpc.part`.
 
     ```mlir
@@ -77,7 +76,7 @@ def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
     func.func private @k_part1(%y: ...) ...
     ```
 
-    Contract in: after mpc-plan. Contract out: no kernel has a fusion.
+    Contract in: after mpc-plan. Contract out: no kernel contains a fusion.
     Numerics: none.
     Left alone: all other kernels.
     Executed example: test/Target/CUDA/part-kernels.mlir.
@@ -85,10 +84,10 @@ def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
 }
 
 def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
-  let summary = "Choose how each kernel runs on a GPU";
+  let summary = "Choose a schedule for each GPU kernel";
   let description = [{
-    Every kernel (a function with `mpc.kernel_kind`) gets the attribute
-    `mpc.schedule`: the family that generates it, the extents of grid and block,
+    Sets the attribute `mpc.schedule` on every kernel (a function with
+    `mpc.kernel_kind`): the kernel family that generates its code, grid and block size,
     tile sizes and vector widths.
 
     ```mlir
@@ -99,10 +98,9 @@ def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
     ```
 
     Contract in: after mpc-plan. Contract out: every kernel has a schedule, or a
-    diagnostic names the op that no family generates.
-    Numerics: a schedule fixes the order of sums, nothing else.
-    Left alone: kernels that have a schedule, which a diagnostic refuses where
-    no kernel can be written by it.
+    diagnostic names the op that no family supports.
+    Numerics: a schedule fixes the order of reductions, nothing else.
+    Left alone: kernels with a schedule; one that no family can implement is an error.
     Executed example: test/Target/CUDA/schedule-kernels.mlir.
   }];
   // Families write code to measure it.
@@ -114,16 +112,16 @@ def ScheduleKernelsPass : Pass<"mpc-schedule-kernels", "::mlir::ModuleOp"> {
 }
 
 def LowerKernelsToGpuPass : Pass<"mpc-lower-kernels-to-gpu", "::mlir::ModuleOp"> {
-  let summary = "Turn scheduled kernels into the bodies of GPU kernels";
+  let summary = "Generate the bodies of scheduled GPU kernels";
   let description = [{
-    Each kernel becomes a `gpu.func` of the same name in `gpu.module @kernels`,
-    from memrefs of its inputs, then of its outputs, then a scratch buffer where
-    the schedule asks for one. The schedule decides everything; this pass writes
-    it out. `known_block_size` and `known_grid_size` hold the launch.
+    Each kernel becomes a `gpu.func` of the same name in `gpu.module @kernels`, on
+    memrefs of its inputs, its outputs and, if the schedule needs one, a scratch buffer.
+    The schedule makes all decisions. `known_block_size` and `known_grid_size` hold the
+    launch configuration.
 
     Contract in: after mpc-schedule-kernels. Contract out: a module with
     `gpu.module @kernels` and the untouched `exe.program`, without kernels on tensors.
-    Numerics: as the kernel's ops say; sums in the order of the schedule.
+    Numerics: those of the kernel's ops; reductions in the order of the schedule.
     Left alone: everything but kernels.
     Executed example: test/Target/CUDA/lower-kernels-to-gpu.mlir.
   }];
@@ -135,17 +133,17 @@ def LowerKernelsToGpuPass : Pass<"mpc-lower-kernels-to-gpu", "::mlir::ModuleOp">
 }
 
 def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
-  let summary = "Turn tiles of teams into code of threads";
+  let summary = "Lower the tile dialect to code of GPU threads";
   let description = [{
-    Items, walks, joins and what is kept become what each thread does, as `#tile.team`
-    says: loops over its own positions, shuffles and shared memory where members join,
-    registers or shared memory for what they keep, a scratch buffer and the last block
-    to come where blocks share items.
+    Distributes work items, loops, reductions and buffers over threads as `#tile.team`
+    specifies: strided loops per thread, reductions by shuffles and shared memory,
+    buffers in registers or shared memory, and a scratch buffer with a last-arriving
+    block where blocks share work items.
 
-    Contract in: after mpc-lower-kernels-to-gpu; every `tile.own` has a team. Contract
-    out: no op of the tile dialect.
-    Numerics: sums in the order of the team.
-    Left alone: code that is of threads already.
+    Contract in: after mpc-lower-kernels-to-gpu; every `tile.own` has a `#tile.team`.
+    Contract out: no op of the tile dialect.
+    Numerics: reductions in the order of the thread group.
+    Left alone: code without tile ops.
     Executed example: test/Target/CUDA/lower-teams.mlir.
   }];
   let dependentDialects = [
@@ -156,16 +154,15 @@ def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
 }
 
 def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
-  let summary = "Make one GPU kernel of the parts of each";
+  let summary = "Merge the parts of horizontally fused GPU kernels";
   let description = [{
-    `gpu.func`s whose `mpc.part` names one kernel become the branches of that kernel. The
-    grids of the parts stand one behind the other, a block has the threads and the shared
-    memory of the part that needs most of them. A part that another one reads comes first
-    in every block, as a whole where it has one block, with `lead = "tile"` the block of the
-    same number; with `lead = "before"` its blocks come before those of the other, which wait
-    for all of them.
+    `gpu.func`s whose `mpc.part` names one kernel become branches of one kernel. Its
+    grid concatenates the grids of the parts; a block has the threads and shared memory
+    of the most demanding part. A producer runs first in every block: whole if it has
+    one block, the block of the same index with `lead = "tile"`. With `lead = "before"`
+    its blocks precede those of the consumer, which wait for all of them.
 
-    Contract in: after mpc-lower-teams. Contract out: no part is left.
+    Contract in: after mpc-lower-teams. Contract out: no `mpc.part` remains.
     Numerics: none.
     Left alone: all other kernels.
     Executed example: test/Target/CUDA/merge-parts.mlir.
@@ -177,11 +174,11 @@ def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
 }
 
 def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
-  let summary = "Store filters as GPU kernels read them";
+  let summary = "Store constant filters in the layout of GPU kernels";
   let description = [{
-    Constant filters of channels-last convolutions are stored with their channels
-    last; filters of one channel (depthwise) with their outputs last. The kernel
-    reads them through a transpose, which costs nothing there.
+    Constant filters of channels-last convolutions are stored with their channels last,
+    depthwise filters with their outputs last. The kernel reads them through a
+    transpose, at no cost.
 
     ```mlir
     %w = mpc.constant dense_resource<w> : tensor<64x32x3x3xbf16>
@@ -194,14 +191,14 @@ def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
     }
     ```
 
-    A kernel that turns a filter (swaps its channels, reverses its window) for the
-    gradient of an image leaves it as `[window..., channels, outputs]` instead, and
-    the convolution of the same filter reads that copy as well.
+    A kernel that transforms a filter for the gradient of an image (swaps channels,
+    reverses the window) stores it as `[window..., channels, outputs]` instead, and the
+    forward convolution of the same filter reads that copy as well.
 
     Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions.
     Numerics: none.
-    Left alone: windows of one place, other filters that are no constants, and
-    filters that a fusion reads twice.
+    Left alone: 1x1 windows, other non-constant filters, and filters that a fusion reads
+    twice.
     Executed example: test/Target/CUDA/store-filters.mlir.
   }];
   let statistics = [

@@ -58,7 +58,7 @@ static void printFragmentKind(OpAsmPrinter &printer, Operation *,
 // Verifiers
 //===----------------------------------------------------------------------===//
 
-/// The words of a fragment, or -1 where the memref is none.
+/// Returns the number of words of a fragment, or -1 if the memref is not one.
 static int64_t wordsOf(Value fragment, Type element) {
   auto type = cast<MemRefType>(fragment.getType());
   if (type.getRank() != 1 || !type.hasStaticShape() ||

@@ -14,14 +14,13 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Cuda_Dialect : Dialect {
   let name = "cuda";
   let cppNamespace = "::mpc::cuda";
-  let summary = "What kernels for NVIDIA GPUs have beside upstream dialects";
+  let summary = "NVIDIA-specific ops of GPU kernels";
   let description = [{
-    A kernel is a `gpu.func` in a `gpu.module`, made of gpu, scf, memref, vector,
-    arith and math; this dialect adds the functions of the prelude
-    (lib/Target/CUDA/Prelude) that those lack. Each op is one function there.
-    Fragments of the matrix units are memrefs of one dimension in private memory
-    (`memref.alloca`, or a subview of one), 32-bit words as the PTX manual lays
-    them out over the lanes of a warp.
+    A kernel is a `gpu.func` in a `gpu.module` that uses gpu, scf, memref, vector, arith
+    and math; this dialect adds the functions of the prelude (lib/Target/CUDA/Prelude)
+    that those lack, one op per function. Tensor-core fragments are one-dimensional
+    memrefs in private memory (`memref.alloca`, or a subview of one), 32-bit words in
+    the lane layout of the PTX manual.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
@@ -32,7 +31,7 @@ def Cuda_Value : AnyTypeOf<[AnySignlessInteger, AnyFloat, VectorOfAnyRankOf<[Any
                            "scalar or vector">;
 
 def Cuda_CallOp : Cuda_Op<"call", [Pure]> {
-  let summary = "Call a function of the prelude, lane by lane";
+  let summary = "Call a prelude function elementwise";
   let description = [{
     `callee` is the name without its namespace: `exp`, `gelu`, `warpSum`, `toTf32`.
     ```mlir
@@ -52,7 +51,7 @@ def Cuda_FragmentType : I32EnumAttr<"FragmentType", "operand type of a matrix pr
 def Cuda_FragmentTypeAttr : EnumAttr<Cuda_Dialect, Cuda_FragmentType, "fragment_type">;
 
 def Cuda_MmaOp : Cuda_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "sums += a * b on a warp's fragments (mma.sync)";
+  let summary = "Accumulate a * b on a warp's fragments (mma.sync)";
   let description = [{
     `sums` is `memref<4xf32>`. f16 and bf16: m16n8k16 with `a` of 4 and `b` of 2
     words, or m16n8k8 (f16 alone, all architectures) with 2 and 1. tf32: m16n8k8
@@ -65,18 +64,18 @@ def Cuda_MmaOp : Cuda_Op<"mma", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Cuda_WarpgroupMmaOp : Cuda_Op<"warpgroup_mma", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "sums += a * b by four warps, both from shared memory (wgmma)";
+  let summary = "Accumulate a * b from shared memory by a warpgroup (wgmma)";
   let description = [{
-    m64nNk16, started by all threads of four neighbouring warps, the first of
-    which is a multiple of four. `sums` is `memref<N/8 x 4 x f32>`, row `16 (warp
-    % 4)` on of the 64 as `cuda.mma` lays them out, for every 8 columns. They and
-    both tiles must not be touched before a `cuda.warpgroup_wait` for the group;
-    without `keep` sums count as zeros. Tiles lie in lines of 64 elements of 16
-    bits whose eight pieces of 16 bytes are permuted by the exclusive or with the
-    line's number modulo 8: lines are rows along k, or with `a_transposed`
-    (`b_transposed`) positions along k, 64 of them for each 64 rows. The indices
-    name the first element in the order that the permutation leaves.
-    - (C1) `sums` has 8, 16, 24 or 32 blocks of columns; `a` and `b` lie in
+    m64nNk16, executed by all threads of four consecutive warps, the first of which is a
+    multiple of four. `sums`, the accumulators, are `memref<N/8 x 4 x f32>`: for every 8
+    columns a warp's 16 rows from row `16 (warp % 4)`, in the layout of `cuda.mma`.
+    Accumulators and tiles must not be accessed before a `cuda.warpgroup_wait` for the
+    group. Without `keep` accumulators start at zero. Tiles have the 128-byte swizzle:
+    rows of 64 16-bit elements whose eight 16-byte chunks are permuted by xor with the
+    row number modulo 8. Rows extend along k; with `a_transposed` (`b_transposed`) each
+    is one position along k, one group of rows per 64 rows of the matrix. The indices
+    address the first element in swizzled order.
+    - (C1) `sums` has 8, 16, 24 or 32 column groups; `a` and `b` are in
       workgroup memory; `type` is f16 or bf16.
   }];
   let arguments = (ins AnyMemRef:$sums, AnyMemRef:$a, Variadic<Index>:$a_indices, AnyMemRef:$b,
@@ -90,7 +89,7 @@ def Cuda_WarpgroupMmaOp : Cuda_Op<"warpgroup_mma", [AttrSizedOperandSegments, Me
 }
 
 def Cuda_WarpgroupBeginOp : Cuda_Op<"warpgroup_begin", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Order this thread's registers before the products that follow (wgmma.fence)";
+  let summary = "Order register accesses before the next warpgroup_mma (wgmma.fence)";
   let assemblyFormat = "attr-dict";
 }
 
@@ -100,15 +99,15 @@ def Cuda_WarpgroupCommitOp : Cuda_Op<"warpgroup_commit", [MemoryEffects<[MemRead
 }
 
 def Cuda_WarpgroupWaitOp : Cuda_Op<"warpgroup_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Wait until at most `pending` groups of products are under way (wgmma.wait_group)";
+  let summary = "Wait until at most `pending` warpgroup_mma groups are in flight (wgmma.wait_group)";
   let arguments = (ins I64Attr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
 
 def Cuda_FenceSharedOp : Cuda_Op<"fence_shared", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Show this thread's writes to shared memory to `cuda.warpgroup_mma` (fence.proxy.async)";
+  let summary = "Make shared-memory writes visible to `cuda.warpgroup_mma` (fence.proxy.async)";
   let description = [{
-    Between those writes and the barrier behind which others multiply them.
+    Goes between those writes and the barrier before the multiplication.
   }];
   let assemblyFormat = "attr-dict";
 }
@@ -116,9 +115,9 @@ def Cuda_FenceSharedOp : Cuda_Op<"fence_shared", [MemoryEffects<[MemRead, MemWri
 def Cuda_LoadMatrixOp : Cuda_Op<"load_matrix", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Load 8x8 tiles of 16-bit elements from shared memory (ldmatrix)";
   let description = [{
-    Lane l gives the address of row l % 8 of tile l / 8, 16-byte aligned; `tiles`
+    Lane l supplies the 16-byte-aligned address of row l % 8 of tile l / 8; `tiles`
     receives one word per tile.
-    - (C1) `tiles` has 1, 2 or 4 words of i32; `shared` lies in workgroup memory.
+    - (C1) `tiles` has 1, 2 or 4 words of i32; `shared` is in workgroup memory.
   }];
   let arguments = (ins AnyMemRef:$tiles, AnyMemRef:$shared, Variadic<Index>:$indices, UnitAttr:$transposed);
   let assemblyFormat = [{
@@ -128,12 +127,12 @@ def Cuda_LoadMatrixOp : Cuda_Op<"load_matrix", [MemoryEffects<[MemRead, MemWrite
 }
 
 def Cuda_CopyAsyncOp : Cuda_Op<"copy_async", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Copy to shared memory without waiting (cp.async)";
+  let summary = "Copy asynchronously to shared memory (cp.async)";
   let description = [{
-    `bytes` (4, 8 or 16) from `global` to `shared`, both aligned to `bytes`. Of
-    them `valid` (an i32, where given) are read; the rest of the destination
-    becomes zero. Lands no later than the `cuda.wait_copies` that waits for its group.
-    - (C1) `bytes` is 4, 8 or 16; `shared` lies in workgroup memory.
+    Copies `bytes` (4, 8 or 16) from `global` to `shared`, both aligned to `bytes`.
+    Reads only the first `valid` (an i32), if given, and zero-fills the rest. Complete
+    after the `cuda.wait_copies` for its group.
+    - (C1) `bytes` is 4, 8 or 16; `shared` is in workgroup memory.
   }];
   let arguments = (ins AnyMemRef:$shared, Variadic<Index>:$shared_indices, AnyMemRef:$global,
                        Variadic<Index>:$global_indices, Optional<I32>:$valid, I64Attr:$bytes);
@@ -145,12 +144,12 @@ def Cuda_CopyAsyncOp : Cuda_Op<"copy_async", [AttrSizedOperandSegments, MemoryEf
 }
 
 def Cuda_CommitCopiesOp : Cuda_Op<"commit_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Close a group of asynchronous copies";
+  let summary = "Close a group of asynchronous copies (cp.async.commit_group)";
   let assemblyFormat = "attr-dict";
 }
 
 def Cuda_WaitCopiesOp : Cuda_Op<"wait_copies", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Wait until at most `pending` groups of this thread's copies are under way";
+  let summary = "Wait until at most `pending` of this thread's copy groups are in flight (cp.async.wait_group)";
   let arguments = (ins I64Attr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
@@ -163,19 +162,18 @@ def Cuda_SyncWarpOp : Cuda_Op<"sync_warp", [MemoryEffects<[MemRead, MemWrite]>]>
 def Cuda_FenceOp : Cuda_Op<"fence", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Make this thread's writes visible to the device (__threadfence)";
   let description = [{
-    Between the writes of a block and the atomic that tells other blocks of them,
-    and between that atomic and the reads of the block it told.
+    Release between a block's writes and the atomic that publishes them; acquire between
+    that atomic and another block's reads.
   }];
   let assemblyFormat = "attr-dict";
 }
 
 def Cuda_GridBarrierOp : Cuda_Op<"grid_barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Let blocks of a grid meet that runs as a whole";
+  let summary = "Grid barrier of a cooperative launch";
   let description = [{
-    `blocks` blocks come with one counter, one of them with a true `first`. Orders
-    the accesses of all of their threads. Only in a kernel whose launch runs all
-    blocks at once. The highest bit of the counter turns each time, the others
-    are zero before and after.
+    `blocks` blocks arrive at one counter, exactly one of them with `first`. Orders
+    memory accesses of all their threads. All blocks must be co-resident. The counter's
+    highest bit flips at each barrier; the other bits are zero before and after.
     - (C1) `blocks` is at least 2.
   }];
   let arguments = (ins MemRefRankOf<[I32], [1]>:$counters, Index:$counter, I1:$first, I64Attr:$blocks);

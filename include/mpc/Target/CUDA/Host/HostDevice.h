@@ -1,9 +1,9 @@
-//===- HostDevice.h - the device cuda-host ----------------------*- C++ -*-===//
+//===- HostDevice.h - the CUDA emulator as a runtime device -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs for GPUs on the host: HostKernel.h runs each kernel's text, a plain
-// routine the products of libraries.
+// Runs GPU programs on the CPU: HostKernel.h executes generated kernels, a
+// reference routine replaces library GEMMs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,23 +19,22 @@
 namespace mpc {
 
 struct HostDeviceOptions {
-  /// The GPU that it stands for: programs are planned for it.
+  /// Emulated GPU architecture: programs are compiled for it.
   std::string architecture = "sm_80";
-  /// Compiled kernels are kept in `kernels.cacheFolder`; where that is empty,
-  /// in the user's cache.
+  /// Compiled kernels are cached in `kernels.cacheFolder`, or in the user's
+  /// cache if that is empty.
   HostKernelOptions kernels = {};
   ThreadOrder order = ThreadOrder::Ascending;
-  /// Compilers that run at once; 0: one per core.
+  /// Maximum number of concurrent compiler processes; 0: one per core.
   int threads = 0;
-  /// Called, possibly from several threads, where the cache's folder is not
-  /// used because another user could have put code there: once per folder and
-  /// process.
+  /// Called, possibly from several threads, if the cache folder is not used
+  /// because other users can write to it: once per folder and process.
   std::function<void(const Status &)> onWarning = {};
 };
 
-/// A device of name "cuda-host". Needs a host compiler where a program is run,
-/// and takes seconds for its kernels the first time. Runs of an executable are
-/// done one after another: ranks that are threads need one each. For tests.
+/// Creates a device named "cuda-host", for tests. Running a program needs a
+/// host compiler and takes seconds per new kernel. Runs of one executable are
+/// serialized: ranks that are threads need one executable each.
 Device cudaHostDevice(const HostDeviceOptions &options = {});
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- HostKernel.h - CUDA kernels on the host ------------------*- C++ -*-===//
+//===- HostKernel.h - emulation of CUDA kernels on the CPU ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compiles the text of emitted kernels with a host compiler and runs them on
-// the CPU, thread by thread, so that their numbers and their synchronisation
-// are checked on machines without a GPU. Slow; for tests and tools.
+// Compiles the text of generated kernels with a host compiler and runs them on
+// the CPU, thread by thread, to check results and synchronization on machines
+// without a GPU. Slow; for tests and tools.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,20 +19,20 @@
 
 namespace mpc {
 
-/// The prelude for the host or for a GPU as one text without includes, to stand
-/// in front of kernels.
+/// Returns the prelude for the host or for a GPU as one text without includes,
+/// to be prepended to kernels.
 enum class PreludeSide { Host, Device };
 std::string preludeText(PreludeSide side);
 
 struct HostKernelOptions {
-  /// A C++20 compiler, clang or gcc: a path or a name on the search path;
-  /// empty: the first on the search path that takes the prelude.
+  /// Path or name of a C++20 compiler, clang or gcc; empty: the first on the
+  /// search path that compiles the prelude.
   std::string compiler = {};
-  /// Compiled kernels are kept here under a hash of text, compiler and flags,
-  /// where no other user can write the folder; empty: nothing is kept.
+  /// Cache for compiled kernels, keyed by a hash of text, compiler and flags;
+  /// not used if other users can write to the folder. Empty: no cache.
   std::string cacheFolder;
-  /// Checks bounds, order and initialisation of every access: about twice the
-  /// time.
+  /// Whether to check bounds, races and initialization of every access; doubles
+  /// the run time.
   bool checks = true;
 };
 
@@ -40,19 +40,19 @@ struct HostKernelOptions {
 enum class ThreadOrder { Ascending, Descending, Shuffled };
 
 struct HostLaunch {
-  /// Names the kernel in messages; filled in by HostModule::launch.
+  /// Name of the kernel in messages; set by HostModule::launch.
   std::string kernel;
   int grid[3] = {1, 1, 1};
   int block[3] = {1, 1, 1};
   size_t dynamicSharedBytes = 0;
-  /// Whether all blocks run at once, as those have to that wait for each other.
+  /// Whether all blocks run concurrently, as a grid barrier needs.
   bool cooperative = false;
   ThreadOrder order = ThreadOrder::Ascending;
-  /// For the order Shuffled.
+  /// Seed for ThreadOrder::Shuffled.
   unsigned seed = 1;
 };
 
-/// A parameter of a kernel. Does not own what it points at.
+/// A kernel parameter. Does not own its data.
 struct HostArgument {
   enum class Kind { Scalar, Input, Output, InOut };
   Kind kind;
@@ -63,14 +63,14 @@ struct HostArgument {
   template <typename T> static HostArgument scalar(T &value) {
     return {Kind::Scalar, {}, &value, sizeof(T), sizeof(T)};
   }
-  /// An array that the kernel only reads.
+  /// A read-only array.
   template <typename T>
   static HostArgument input(std::string name, const std::vector<T> &values) {
     return {Kind::Input, std::move(name), const_cast<T *>(values.data()),
             values.size() * sizeof(T), sizeof(T)};
   }
-  /// An array that holds nothing before the launch, and every element of which
-  /// the kernel has to write before it reads it.
+  /// An array that is uninitialized before the launch: every element has to be
+  /// written before it is read.
   template <typename T>
   static HostArgument output(std::string name, std::vector<T> &values) {
     return {Kind::Output, std::move(name), values.data(),
@@ -83,13 +83,13 @@ struct HostArgument {
   }
 };
 
-/// Kernels compiled for the host. Move only; one launch at a time per object,
+/// Kernels compiled for the host. Move only. One launch at a time per object;
 /// objects are independent.
 class HostModule {
 public:
-  /// Compiles `text`, which uses the prelude and defines `kernels`. Costs a
-  /// run of the compiler (0.1 to 0.5 s), nothing where the cache has it. The
-  /// status holds the compiler's messages.
+  /// Compiles `text`, which uses the prelude and defines `kernels`. Runs the
+  /// compiler (0.1 to 0.5 s) unless cached. The status holds the compiler's
+  /// messages.
   static Result<HostModule> compile(const std::string &text,
                                     const std::vector<std::string> &kernels,
                                     const HostKernelOptions &options = {});
@@ -97,10 +97,10 @@ public:
   HostModule(HostModule &&) noexcept;
   HostModule &operator=(HostModule &&) noexcept;
 
-  /// Runs one kernel on copies of its arrays that lie apart with guards around
-  /// them; arguments with the same data share one copy. Inputs stay as they
-  /// are; the others are written back, also after a failure. A failure names
-  /// the kernel, the block and the thread, and the line where it is known.
+  /// Runs one kernel on separate copies of its arrays, surrounded by guard
+  /// zones; arguments with the same data share one copy. Copies all but inputs
+  /// back, also after a failure. A failure names the kernel, block, thread and,
+  /// if known, line.
   Status launch(const std::string &kernel, HostLaunch launch,
                 const std::vector<HostArgument> &arguments) const;
 
