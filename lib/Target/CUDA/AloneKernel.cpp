@@ -1,4 +1,4 @@
-//===- AloneKernel.cpp - how a fusion runs by itself ----------------------===//
+//===- AloneKernel.cpp - resources of a kernel ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,9 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Registers of a thread, whose code is not there yet: a product's sums and
-/// fragments beside its addresses, what other kernels take at most.
+/// Estimated registers per thread, before code exists: those of a GEMM besides
+/// accumulators and fragments, per accumulator element (with its share of
+/// fragments), and of other kernels at most.
 static constexpr int64_t kAddressRegisters = 56, kRegistersOfSum = 2,
                          kOtherRegisters = 128;
 
@@ -44,7 +45,7 @@ std::optional<AloneKernel> AloneKernel::of(FusionOp fusion,
     if (!schedule)
       continue;
     schedule->family = family->name().str();
-    // Blocks that wait for each other need the machine, and so do updates.
+    // Kernels with a grid barrier, and updates, need the whole GPU.
     if (schedule->isCooperative() || family->name() == "update" ||
         family->name() == "check" || schedule->threads % 32 != 0)
       return std::nullopt;

@@ -1,8 +1,9 @@
-//===- AloneKernel.h - how a fusion runs by itself --------------*- C++ -*-===//
+//===- AloneKernel.h - resources of a kernel --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a fusion's kernel takes of a GPU, before it is one.
+// Resource estimate (blocks, threads, shared memory, registers) of a fusion
+// compiled as a separate kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 namespace mpc {
 
 struct AloneKernel {
-  /// nullopt where the kernel has to have a launch of its own.
+  /// Returns nullopt if the kernel cannot share a launch.
   static std::optional<AloneKernel> of(FusionOp fusion,
                                        const CudaTarget &architecture);
   AloneKernel(FusionKind kind, Schedule schedule);
@@ -27,22 +28,23 @@ struct AloneKernel {
   }
 
   Schedule schedule;
-  /// Of a thread, roughly.
+  /// Estimated registers per thread.
   int64_t registers;
-  /// The kernel on tensors and the module around it, which tells the target.
+  /// The kernel on tensors, and its module, which holds the target.
   mlir::func::FuncOp kernel = {};
   mlir::OwningOpRef<mlir::ModuleOp> module = {};
 };
 
-/// What the blocks of one launch take, each of the part that needs most.
+/// Resources per block of a horizontally fused launch: the maximum over its
+/// parts.
 struct BlockNeeds {
   int64_t threads = 0, shared = 0, registers = 0;
 
   void add(const AloneKernel &part);
-  /// Whether the architecture has such blocks at all: static arrays become
-  /// parts of the dynamic memory.
+  /// Returns true if the architecture supports such blocks; static arrays
+  /// become part of the dynamic shared memory.
   bool fit(const CudaTarget &architecture) const;
-  /// Blocks that a multiprocessor has at once.
+  /// Resident blocks per multiprocessor.
   int64_t resident(const CudaMachine &machine) const;
 };
 

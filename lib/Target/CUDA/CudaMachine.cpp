@@ -1,4 +1,4 @@
-//===- CudaMachine.cpp - what a multiprocessor does in a cycle ------------===//
+//===- CudaMachine.cpp - throughput of a multiprocessor -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 
 using namespace mpc;
 
-/// Boost clocks of the parts whose rates CudaTarget.cpp has, from the same data
-/// sheets.
+/// Returns the boost clock, in Hz, of the GPUs in CudaTarget.cpp, from the same
+/// data sheets.
 static double clockOf(int capability) {
   switch (capability) {
   case 75:
@@ -33,11 +33,10 @@ static double clockOf(int capability) {
   }
 }
 
-/// How much of the rate of the matrix units warps reach by themselves. On
-/// sm_90 that is 62 % of the data sheet's 989 TFLOP/s (Luo et al., "Dissecting
-/// the NVIDIA Hopper Architecture through Microbenchmarking"), of the 788 that
-/// the target's row says of large products 78 %; newer ones have not been
-/// looked up.
+/// Fraction of the tensor-core rate that mma.sync (without wgmma) reaches. On
+/// sm_90 62 % of the data sheet's 989 TFLOP/s (Luo et al., "Dissecting the
+/// NVIDIA Hopper Architecture through Microbenchmarking"), or 78 % of the 788
+/// measured for large GEMMs; assumed for newer architectures.
 static double mmaPart(int capability) { return capability >= 90 ? 0.78 : 1; }
 
 CudaMachine CudaMachine::of(const TargetInfo &target) {
@@ -64,7 +63,7 @@ double CudaMachine::mmaFlops(MathType type) const {
 }
 
 double CudaMachine::floatFlops() const {
-  // sm_75 and sm_80 have 64 lanes, all others 128.
+  // sm_75 and sm_80 have 64 f32 lanes, all others 128.
   int capability = target.facts().computeCapability;
   return capability == 75 || capability == 80 ? 128 : 256;
 }
@@ -76,8 +75,8 @@ double CudaMachine::memoryBytes() const {
 int64_t CudaMachine::residentBlocks(int64_t threads, int64_t registers,
                                     int64_t shared) const {
   int64_t blockWarps = llvm::divideCeil(threads, 32);
-  // A warp's registers are handed out in units of 256, by that of the four
-  // schedulers to which it belongs.
+  // A warp's registers are allocated in units of 256, from its scheduler's
+  // quarter of the register file.
   int64_t perWarp = llvm::alignTo(std::max<int64_t>(registers, 1) * 32, 256);
   return std::min({kBlocks, warps / blockWarps,
                    kRegisters / perWarp / int64_t(llvm::alignTo(blockWarps, 4)),

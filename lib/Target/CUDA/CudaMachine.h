@@ -1,9 +1,9 @@
-//===- CudaMachine.h - what a multiprocessor does in a cycle ----*- C++ -*-===//
+//===- CudaMachine.h - throughput of a multiprocessor -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one description of the machine that estimates of time share: those that
-// choose tiles and those that read machine code.
+// The machine model of all GPU time estimates: tile selection and the analysis
+// of SASS listings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,44 +16,44 @@
 
 namespace mpc {
 
-/// Rates are per cycle of one multiprocessor.
+/// Throughput and resources of one multiprocessor. Rates are per cycle.
 struct CudaMachine {
   static CudaMachine of(const TargetInfo &target);
 
-  /// Cycles per second, and multiprocessors.
+  /// Clock, in Hz, and number of multiprocessors.
   double clock = 0;
   int64_t multiprocessors = 0;
 
-  /// Instructions of warps that are issued.
+  /// Warp instructions issued.
   static constexpr double kIssue = 4;
-  /// Instructions of warps by the unit for reciprocals, powers and conversions.
+  /// Warp instructions of the special function unit (reciprocal, exp,
+  /// conversions).
   static constexpr double kSpecial = 0.5;
   /// Bytes between registers and shared memory.
   static constexpr double kSharedBytes = 128;
-  /// Bytes between the second-level cache and a multiprocessor, where all ask
-  /// at once. Chips and Cheese read 5.5 to 5.7 TB/s on an H100 PCIe of 114
-  /// multiprocessors at 1.755 GHz.
+  /// Bytes from L2 with all multiprocessors active. Chips and Cheese measured
+  /// 5.5 to 5.7 TB/s on an H100 PCIe with 114 multiprocessors at 1.755 GHz.
   static constexpr double kL2Bytes = 28;
-  /// The same for one multiprocessor while others are idle.
+  /// The same with one active multiprocessor.
   static constexpr double kL2BytesAlone = 64;
-  /// Operations of `mma` instructions in `type`, sums in f32, and of those that
-  /// four warps start together (wgmma); 0: there are none.
+  /// Operations of mma.sync in `type` with f32 accumulators, and of wgmma; 0:
+  /// not supported.
   double mmaFlops(MathType type) const;
   double warpgroupFlops(MathType type) const;
-  /// Operations by fused multiply-adds of f32.
+  /// Operations of f32 fused multiply-adds.
   double floatFlops() const;
-  /// Bytes between the device's memory and one of all multiprocessors.
+  /// Share of one multiprocessor in the bytes from device memory.
   double memoryBytes() const;
 
-  /// Registers, warps, blocks and bytes of shared memory that a multiprocessor
-  /// has for resident blocks; what the system takes of the latter for each.
+  /// Registers, blocks, warps and shared memory (bytes) of a multiprocessor,
+  /// and shared memory (bytes) reserved by the system per block.
   static constexpr int64_t kRegisters = 64 * 1024, kBlocks = 32;
   static constexpr int64_t kReservedShared = 1024;
-  /// Registers of a thread at most.
+  /// Maximum registers per thread.
   static constexpr int64_t kThreadRegisters = 255;
   int64_t warps = 64, sharedBytes = 0;
-  /// Blocks of `threads` with `registers` each and `shared` bytes that are
-  /// resident together; 0 where one does not fit.
+  /// Returns the occupancy: resident blocks of `threads` with `registers` each
+  /// and `shared` bytes; 0 if one does not fit.
   int64_t residentBlocks(int64_t threads, int64_t registers,
                          int64_t shared) const;
 

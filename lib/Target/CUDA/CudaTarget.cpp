@@ -1,9 +1,9 @@
-//===- CudaTarget.cpp - the architectures of NVIDIA's GPUs ----------------===//
+//===- CudaTarget.cpp - machine descriptions of NVIDIA GPUs ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One row per architecture, from NVIDIA's data sheets, the part named beside
-// the row; dense figures, which are half of those printed "with sparsity".
+// One row per architecture, from NVIDIA's data sheets for the GPU named next to
+// the row; dense rates, half of those listed "with sparsity".
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ struct Row {
 } // namespace
 
 static const Row kRows[] = {
-    // P100 SXM2 and P40: no tensor cores. The P100's packed halves are left
-    // out, since no kernel here multiplies in them.
+    // P100 SXM2 and P40: no tensor cores. The P100's packed f16 arithmetic is
+    // omitted: no kernel uses it.
     {60, 5.3, 10.6, 0, 0, 0, 0, 0, 732},
     {61, 0.367, 11.76, 0, 0, 0, 0, 0, 346},
     // V100 SXM2.
@@ -64,21 +64,20 @@ static const Row kRows[] = {
     {121, 0, 0, 0, 0, 0, 0, 0, 0},
 };
 
-/// How much of a rate is left where rows start at addresses that are no
-/// multiple of 16 bytes. An estimate, on the careful side: such a kernel loads
-/// single elements where the aligned one loads eight at once and copies them
-/// asynchronously, and matrix units wait for it. Reports of real cases lie
-/// between a factor of 1.3 and more than 10 (pytorch#90425, pytorch#146817).
+/// Fraction of a rate with rows whose addresses are not multiples of 16 bytes.
+/// A conservative estimate: such a kernel loads single elements instead of
+/// eight at once by cp.async, and stalls the tensor cores. Reported slowdowns
+/// are 1.3x to more than 10x (pytorch#90425, pytorch#146817).
 static constexpr double kUnalignedPart = 0.5;
 
-/// A node of a CUDA graph costs 1 to 1.5 microseconds; an estimate.
+/// Estimated cost of a CUDA graph node, in seconds; typically 1 to 1.5 us.
 static constexpr double kGraphNodeSeconds = 1.25e-6;
 
-/// The matrix units of an architecture (CUDA C++ Programming Guide, table of
-/// tensor core types by compute capability). Multiples are 16 bytes: the
-/// alignment that cuBLAS and cuDNN name for tensor cores in NVIDIA's matrix
-/// multiplication guide, and that ldmatrix and 16-byte cp.async need. cuBLASLt
-/// refuses fp8 without it.
+/// Returns the matrix units of an architecture (CUDA C++ Programming Guide,
+/// table of tensor core types by compute capability). Multiples are 16 bytes:
+/// the alignment that NVIDIA's matrix multiplication guide recommends for
+/// cuBLAS and cuDNN, and that ldmatrix and 16-byte cp.async need. cuBLASLt
+/// rejects fp8 without it.
 static std::vector<MathUnit> tensorCores(const Row &row) {
   std::vector<MathUnit> units;
   auto add = [&](bool has, MathType type, int64_t multiple, double rate) {
@@ -96,7 +95,8 @@ static std::vector<MathUnit> tensorCores(const Row &row) {
   return units;
 }
 
-/// CUDA C++ Programming Guide, technical specifications per compute capability.
+/// Maximum shared memory per block, in bytes (CUDA C++ Programming Guide,
+/// technical specifications per compute capability).
 static int64_t sharedBytes(int capability) {
   switch (capability) {
   case 75:
@@ -130,8 +130,8 @@ static int64_t multiprocessors(int capability) {
   }
 }
 
-/// Of the smallest product, parts of one (MIG) left aside: GTX 1650, A30, A2,
-/// Jetson Orin Nano, RTX 500, H20, B200, Jetson T4000, RTX PRO 500, GB10.
+/// Multiprocessors of the smallest GPU, not counting MIG slices: GTX 1650, A30,
+/// A2, Jetson Orin Nano, RTX 500, H20, B200, Jetson T4000, RTX PRO 500, GB10.
 static int64_t fewestMultiprocessors(int capability) {
   switch (capability) {
   case 75:
@@ -158,7 +158,7 @@ static int64_t fewestMultiprocessors(int capability) {
   }
 }
 
-/// Threads of a grid load, compute and store what each needs.
+/// Kernel capabilities: every thread loads, computes and stores its elements.
 static KernelModel threadKernels(int capability) {
   KernelModel kernels;
   kernels.repeatsScalars = true;
@@ -167,7 +167,7 @@ static KernelModel threadKernels(int capability) {
   kernels.makesRows = true;
   kernels.keepsStates = capability >= 75;
   kernels.joinsSiblings = true;
-  // Vectors of four registers each: half of the 255 that a thread has.
+  // Vectors of four registers: half of a thread's 255 registers.
   kernels.liveValues = 32;
   kernels.composites = {"attention_gradient", "norm_gradient"};
   kernels.openComposites = {"norm_gradient"};
@@ -178,7 +178,7 @@ static KernelModel threadKernels(int capability) {
   kernels.roundsToTensorFloat32 = capability >= 80;
   kernels.fewestBFloat16Terms = 3;
   kernels.hasLibrary = true;
-  // From sm_100 on, whose matrix units make that faster than f32 itself.
+  // bf16-split f32 is faster than f32 on the tensor cores of sm_100 and later.
   kernels.emulatesFloat32 = capability >= 100;
   return kernels;
 }
@@ -205,7 +205,7 @@ static std::vector<TargetFacts> describeArchitectures() {
   return all;
 }
 
-/// sm_90a and sm_100f are sm_90 and sm_100 with more instructions.
+/// sm_90a and sm_100f are sm_90 and sm_100 with additional instructions.
 static std::string findArchitecture(StringRef member) {
   StringRef base = member;
   if (!base.consume_back("a"))
@@ -214,7 +214,7 @@ static std::string findArchitecture(StringRef member) {
 }
 
 TargetFamily mpc::cudaFamily() {
-  // A GPU is a device of its own.
+  // Code for a GPU never runs on the host.
   return {"cuda", describeArchitectures, findArchitecture,
           [](const TargetFacts &) { return false; }};
 }

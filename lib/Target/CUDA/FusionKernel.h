@@ -13,18 +13,19 @@
 
 namespace mpc {
 
-/// How a kernel of several runs what one of its parts makes for another: each
-/// block all of it; or the block of the same number, which makes what that
-/// block reads; or before the blocks of the other, which wait.
+/// How a merged kernel runs a producer before its consumer: in every block as a
+/// whole; as tiles, the block of the same index computing the operand of each
+/// consumer block; or in blocks before those of the consumer, which wait.
 enum class LeadKind { whole, tile, before };
 
-/// Of the part that makes, its name; none: whole.
+/// On a producer, the name of its LeadKind; default: whole.
 inline constexpr llvm::StringLiteral kLeadAttr = "mpc.lead";
 
 llvm::StringRef stringifyLead(LeadKind kind);
 std::optional<LeadKind> symbolizeLead(llvm::StringRef name);
 
-/// A kernel that does what `fusion` does, where `builder` stands.
+/// Creates a kernel that computes `fusion`, at the insertion point of
+/// `builder`.
 mlir::func::FuncOp kernelOf(FusionOp fusion, llvm::StringRef name,
                             mlir::OpBuilder &builder);
 

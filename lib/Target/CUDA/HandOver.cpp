@@ -1,4 +1,4 @@
-//===- HandOver.cpp - blocks that wait for others of their launch ---------===//
+//===- HandOver.cpp - producer-consumer sync in a launch ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -64,12 +64,12 @@ void HandOver::await() {
   Value arrived = body.shared({1}, b.getI32Type(), "arrived");
   onlyFirstThread([&] {
     auto wait = scf::WhileOp::create(b, body.loc, TypeRange(), ValueRange());
-    // A waiting thread takes no issue slots from those that it waits for.
+    // Polling threads leave issue slots to the producers.
     wait->setAttr("mpc.pause", b.getUnitAttr());
     {
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(&wait.getBefore());
-      // Only an atomic is sure to see what other blocks count.
+      // Only atomics reliably observe the arrivals of other blocks.
       Value done = body.named(count(0, kDone), "done");
       Value isOpen = arith::CmpIOp::create(
           b, body.loc, arith::CmpIPredicate::slt, done, number(makers));
@@ -83,7 +83,7 @@ void HandOver::await() {
   });
   body.barrier();
   cuda::FenceOp::create(b, body.loc);
-  // Every ticket is drawn and everything is done once all have come here.
+  // The last consumer to arrive resets all counters.
   Value before =
       memref::LoadOp::create(b, body.loc, arrived, index.constant(0));
   Value isLast = arith::CmpIOp::create(b, body.loc, arith::CmpIPredicate::eq,

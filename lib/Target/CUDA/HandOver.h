@@ -1,12 +1,12 @@
-//===- HandOver.h - blocks that wait for others of their launch -*- C++ -*-===//
+//===- HandOver.h - producer-consumer sync in a launch ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of two kernels in one launch the second reads what the first makes: its
-// blocks begin beside those of the first and wait until all of these have
-// counted themselves. None may keep off the device what it waits for, and
-// nothing says in which order blocks begin, so a block's number is a ticket
-// that it draws when it runs: the first ones make.
+// Producer-consumer fusion in one launch. Consumer blocks are co-resident with
+// producer blocks and spin on a counter until every producer block has arrived.
+// The launch order of blocks is undefined, so each block takes its index from
+// an atomic counter at run time; the lowest indices are producers, so progress
+// is guaranteed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,23 +19,23 @@ namespace mpc {
 
 class HandOver {
 public:
-  /// Of the scratch buffer: tickets, blocks that are done, and blocks that have
-  /// ceased to wait. All are zero before a launch and behind it.
+  /// Size of the scratch buffer: block counter, arrived producers, departed
+  /// consumers (int32 each). All are zero before and after a launch.
   static constexpr int64_t kBytes = 3 * sizeof(int32_t);
 
   HandOver(GpuBody &body, mlir::Value counters, int64_t makers, int64_t readers)
       : body(body), counters(counters), makers(makers), readers(readers) {}
 
-  /// The block's number, where all its threads stand.
+  /// Returns the block's index, uniform across its threads.
   mlir::Value drawTicket();
-  /// Where all threads of a block that makes are done.
+  /// Signals arrival of a producer block; after the work of all its threads.
   void publish();
-  /// Where those of one that reads begin.
+  /// Waits for all producer blocks; at the start of a consumer block.
   void await();
 
 private:
   mlir::Value number(int64_t value);
-  /// Atomically adds to a counter; what it was.
+  /// Atomically adds to a counter and returns the old value.
   mlir::Value count(int64_t number, int64_t counter);
   void onlyFirstThread(llvm::function_ref<void()> then);
 

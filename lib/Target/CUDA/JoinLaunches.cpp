@@ -1,16 +1,17 @@
-//===- JoinLaunches.cpp - kernels side by side in one launch --------------===//
+//===- JoinLaunches.cpp - horizontal fusion of GPU kernels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels of a small model leave most of a GPU idle, and each costs a launch.
-// Those that do not wait for each other become fusions inside one fusion, whose
-// blocks are theirs side by side (mpc-part-kernels, mpc-merge-parts). A kernel
-// that one other kernel alone waits for leads that where it has one block,
-// which every block of the other computes for itself, or where each of its
-// blocks makes what one of the other reads (QueryProduct.h).
+// Independent kernels are fused horizontally: they become fusions inside one
+// fusion, whose grid concatenates their grids (mpc-part-kernels,
+// mpc-merge-parts). A producer with a single consumer is fused into it if it
+// has one block, which each block of the consumer then recomputes, or if each
+// of its blocks computes the operand of the consumer block with the same index
+// (QueryProduct.h).
 //
-// After all that decides what a kernel is, so that their grids are known;
-// before mpc-plan, which has to keep alive what all of them read.
+// Runs after the passes that define kernels, so that their grids are known, and
+// before mpc-plan, which has to keep the inputs of all of them live.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,20 +43,18 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// How far ahead of its place a kernel may run: what it makes is in memory from
-/// then on.
+/// Maximum look-ahead, in launches; limits the lifetime of results.
 static constexpr unsigned kWindow = 16;
 
-/// Kernels of one launch, and buffers that these take together.
+/// Maximum kernels, and total buffers, of one launch.
 static constexpr size_t kMostKernels = 8, kMostBuffers = 128;
 
-/// Beside kernels that take this many times as long as a launch, none is worth
-/// the attempt.
+/// Maximum run time of a kernel in a group, as a multiple of the launch cost.
 static constexpr double kMostLaunches = 8;
 
-/// Cycles until a block knows that others are done and has what they left, in
-/// all and for each of them, and seconds that a small kernel takes beside the
-/// cost of its launch (RecurrencePlan.cpp).
+/// Cycles of a producer-consumer barrier between blocks, in total and per
+/// producer block; seconds that a small kernel takes besides its launch
+/// (RecurrencePlan.cpp).
 static constexpr double kMeeting = 2100, kMeetingOfBlock = 4,
                         kKernelSeconds = 1e-6;
 
@@ -75,7 +74,7 @@ public:
     findReads(block);
   }
 
-  /// Returns how many launches there are fewer.
+  /// Fuses independent launches. Returns the number of launches saved.
   int64_t join() {
     auto groups = launchesSideBySide(
         ordered, kWindow, [&](ArrayRef<unsigned> group, unsigned next) {
@@ -83,7 +82,7 @@ public:
         });
     if (groups.size() == fusions.size())
       return 0;
-    // Everything stands anew behind the last op, groups in their order.
+    // Reinsert all ops before the terminator, groups in order.
     Operation *terminator = function.getBody().front().getTerminator();
     SmallVector<Operation *> rest;
     for (Operation &op : function.getBody().front().without_terminator())
@@ -103,8 +102,7 @@ public:
     return fusions.size() - groups.size();
   }
 
-  /// Puts kernels into their only readers, whose blocks run them first. Returns
-  /// how many.
+  /// Fuses producers into their only consumers. Returns how many.
   int64_t lead() {
     SmallVector<bool> isTaken(fusions.size(), false);
     int64_t count = 0;
@@ -120,8 +118,8 @@ public:
   }
 
 private:
-  /// Whether the blocks of `reader` are to run `maker` first; gives that the
-  /// schedule for it.
+  /// Returns true if `maker` is to be fused into `reader`, and sets its
+  /// schedule.
   bool putBefore(unsigned maker, unsigned reader) {
     if (!ordered[maker].mayJoin || !ordered[reader].mayJoin)
       return false;
@@ -153,7 +151,7 @@ private:
     return mayAwait(*first, *second) && as(LeadKind::before);
   }
 
-  /// Who reads `result` as it is or under other shapes.
+  /// Returns the users of `result`, looking through reshapes.
   static SmallVector<Operation *> readersOf(Value result) {
     SmallVector<Operation *> readers(result.getUsers());
     for (size_t i = 0; i < readers.size();)
@@ -166,8 +164,8 @@ private:
     return readers;
   }
 
-  /// Whether the blocks of `reader` may compute `maker` each for itself, for
-  /// less than a launch costs.
+  /// Returns true if recomputing `maker` in each block of `reader` costs less
+  /// than a launch.
   bool mayLead(const AloneKernel &maker, const AloneKernel &reader,
                double seconds) const {
     return maker.blocks() == 1 && maker.schedule.scratchBytes == 0 &&
@@ -177,9 +175,9 @@ private:
                architecture.target().launchSeconds();
   }
 
-  /// The schedule by which each block of `maker` makes what one of `reader`
-  /// reads as argument number `argument`, where that takes no longer than by
-  /// itself and the launch.
+  /// Returns the schedule of `maker` in which each block computes the operand
+  /// (argument number `argument`) of one block of `reader`, if that is at most
+  /// as slow as `maker` alone and its launch.
   std::optional<Schedule> tilesToLead(const AloneKernel &maker,
                                       const AloneKernel &reader,
                                       unsigned argument) const {
@@ -195,9 +193,9 @@ private:
     return product->schedule;
   }
 
-  /// Whether the blocks of `reader` are to wait beside those of `maker`, an
-  /// attention: one launch and what a kernel takes to begin and end against an
-  /// atomic of each block and some looks at the second-level cache.
+  /// Returns true if the blocks of `reader` should run concurrently with those
+  /// of `maker`, an attention, and wait for them: saves a launch and a kernel's
+  /// start and tail for an atomic per block and some polls of L2.
   bool mayAwait(const AloneKernel &maker, const AloneKernel &reader) const {
     if (maker.schedule.family != "attention")
       return false;
@@ -212,8 +210,8 @@ private:
            meeting < architecture.target().launchSeconds() + kKernelSeconds;
   }
 
-  /// Whether all blocks of `reader` run at once where each runs blocks of
-  /// `maker` as well.
+  /// Returns true if all blocks of `reader` are co-resident when each also runs
+  /// blocks of `maker`.
   bool runAtOnce(const AloneKernel &maker, const AloneKernel &reader) const {
     BlockNeeds needs;
     needs.add(maker);
@@ -241,12 +239,12 @@ private:
   }
 
   bool mayJoin(FusionOp fusion) const {
-    // Small programs' kernels are what this is for.
+    // Fusion pays for small kernels only, not for updates.
     return fusion.getKind() != FusionKind::update && !replacesArgument(fusion);
   }
 
-  /// Whether a result of the function that lies over an argument is made here:
-  /// no kernel that reads the old contents may come to stand behind it.
+  /// Returns true if the fusion computes a result of the function that aliases
+  /// an argument: no reader of the old contents may move after it.
   bool replacesArgument(FusionOp fusion) const {
     SmallVector<Value> values(fusion.getOutputs());
     for (size_t i = 0; i < values.size(); ++i)
@@ -262,7 +260,7 @@ private:
     return false;
   }
 
-  /// How the kernel runs by itself; null where it has to.
+  /// Resources of the kernel as a separate launch; null if it cannot be fused.
   const AloneKernel *aloneOf(unsigned number) {
     std::optional<std::optional<AloneKernel>> &known = alone[number];
     if (!known)
@@ -278,8 +276,8 @@ private:
     return double(bytes) / architecture.target().bytesPerSecond();
   }
 
-  /// Whether one launch of all takes no longer than one after another: all
-  /// blocks run at once, or as many of each kernel as before.
+  /// Returns true if one launch is at most as slow as separate ones: all blocks
+  /// are co-resident, or as many per kernel as before.
   bool fits(ArrayRef<unsigned> group, unsigned next) {
     if (group.size() == kMostKernels)
       return false;
@@ -308,7 +306,7 @@ private:
       needs.add(*part);
       blocks += part->blocks();
     }
-    // Of a block's registers each thread has its share.
+    // The threads of a block share its registers.
     if (!needs.fit(architecture) ||
         llvm::any_of(parts, [&](const AloneKernel *part) {
           return needs.threads >
@@ -325,8 +323,8 @@ private:
            });
   }
 
-  /// Moves `op`, and before it what it reads, in front of `terminator` unless
-  /// it is there already or is a kernel.
+  /// Moves `op` and its operands before `terminator`, unless already moved or a
+  /// fusion.
   void place(Operation *op, Operation *terminator) {
     if (!op || isa<FusionOp>(op) || !placed.insert(op).second)
       return;
@@ -335,8 +333,8 @@ private:
     op->moveBefore(terminator);
   }
 
-  /// Makes one fusion of a group's in front of `place`, with the reshapes
-  /// between them.
+  /// Combines a group into one fusion at `place`, including the reshapes
+  /// between its members.
   void combine(ArrayRef<unsigned> group, Operation *place) {
     llvm::SmallSetVector<Value, 8> inputs;
     SmallVector<Type> types;
@@ -383,7 +381,7 @@ private:
       for (Value result : fusions[number].getOutputs())
         if (leaves(result, group))
           result.replaceAllUsesWith(*next++);
-    // Readers before what they read.
+    // Erase users before definitions.
     for (unsigned number : llvm::reverse(group)) {
       for (Value result : fusions[number].getOutputs())
         eraseReshapes(result);
@@ -391,7 +389,7 @@ private:
     }
   }
 
-  /// Repeats the reshapes between `value` and what `mapping` knows.
+  /// Clones the reshapes between `value` and a value in `mapping`.
   static void shapeInside(Value value, IRMapping &mapping, OpBuilder &builder) {
     auto reshape = value.getDefiningOp<ReshapeOp>();
     if (!reshape || mapping.contains(value))
@@ -407,7 +405,7 @@ private:
     }
   }
 
-  /// Whether the result is not one that the group's own kernels alone read.
+  /// Returns true unless all users of the result are in the group.
   bool leaves(Value result, ArrayRef<unsigned> group) const {
     SmallVector<Operation *> readers = readersOf(result);
     return readers.empty() || llvm::any_of(readers, [&](Operation *user) {
@@ -435,7 +433,7 @@ struct JoinLaunchesPass : mpc::impl::JoinLaunchesPassBase<JoinLaunchesPass> {
     auto module = function->getParentOfType<ModuleOp>();
     if (function.isExternal() || !function.getBody().hasOneBlock() || !module)
       return markAllAnalysesPreserved();
-    // Programs for other targets are planned and never run.
+    // Programs for other targets are planned but never run.
     std::optional<CudaTarget> architecture =
         CudaTarget::of(exe::targetOf(module));
     if (!architecture || !architecture->target().hasCeilings())

@@ -1,10 +1,9 @@
-//===- LowerKernelsToGpu.cpp - the bodies of GPU kernels ------------------===//
+//===- LowerKernelsToGpu.cpp - generates gpu.funcs of kernels -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes the shell of each gpu.func and lets the schedule's family fill it.
-// After mpc-schedule-kernels; mpc-lower-teams carries out what they leave to
-// teams of threads.
+// Creates each gpu.func; the schedule's kernel family generates its body. Runs
+// after mpc-schedule-kernels; mpc-lower-teams lowers the tile ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +138,7 @@ private:
       function->setAttr("mpc.in_place", builder.getUnitAttr());
     if (Attribute part = kernel->getAttr(kPartAttr))
       function->setAttr(kPartAttr, part);
-    // How many arguments the kernel only reads.
+    // Number of read-only arguments.
     function->setAttr(kInputsAttr,
                       builder.getI64IntegerAttr(kernel.getNumArguments()));
     function->setAttr(kDescriptionAttr,
@@ -151,7 +150,7 @@ private:
     auto terminator = gpu::ReturnOp::create(inside, kernel.getLoc());
     inside.setInsertionPoint(terminator);
 
-    // Values that are no op's result carry no name of the model.
+    // Only op results carry names of the model.
     GpuKernel state{{function, inside, builder.getUnknownLoc(),
                      scratchOf(function), /*firstBlock=*/0},
                     kernel,
@@ -170,7 +169,7 @@ private:
     return success();
   }
 
-  /// Whether an index of the kernel may pass what 32 bits hold.
+  /// Returns true if an index of the kernel may exceed 32 bits.
   static bool needsWideIndices(gpu::GPUFuncOp function,
                                const Schedule &schedule) {
     constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();

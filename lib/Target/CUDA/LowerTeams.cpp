@@ -1,8 +1,8 @@
-//===- LowerTeams.cpp - tiles of teams to threads -------------------------===//
+//===- LowerTeams.cpp - tile dialect to GPU threads -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// After mpc-lower-kernels-to-gpu; emitCuda prints the result.
+// Runs after mpc-lower-kernels-to-gpu; emitCuda prints the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,7 @@ private:
     for (tile::OwnOp own : owns)
       if (failed(TeamTiles(function, own).lower()))
         return failure();
-    // Code is written where it is needed: a cast back to the type that a value
-    // had, the same index twice.
+    // Lowering leaves redundant casts and duplicate index computations.
     (void)applyPatternsGreedily(function, FrozenRewritePatternSet());
     IRRewriter rewriter(function.getContext());
     DominanceInfo dominance(function);

@@ -1,17 +1,16 @@
-//===- MergeParts.cpp - blocks of several kernels in one launch -----------===//
+//===- MergeParts.cpp - merges horizontally fused kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The grids of a kernel's parts stand one behind the other along x: a block
-// runs the part to which its number belongs. A block has the threads of the
-// largest part; whole warps that a part does not have end at once, and take no
-// part in its barriers. Shared memory is that of the part which needs most,
-// scratch buffers lie one behind the other. A part that another one reads comes
-// first: one of a single block in every block, each of which has memory for it,
-// one of as many blocks as its reader in the block of the same number. Or the
-// blocks of its reader wait for it (HandOver.h).
+// The grids of a kernel's parts are concatenated along x; a block's index
+// selects its part. Blocks have the threads of the largest part; surplus warps
+// exit at once and are not counted in barriers. Shared memory is that of the
+// most demanding part; scratch buffers are concatenated. A producer runs before
+// its consumer: a producer of one block in every block, with private memory for
+// its results, one of as many blocks as its consumer in the block of the same
+// index. Or the consumer's blocks wait for those of the producer (HandOver.h).
 //
-// After mpc-lower-teams, when each part is code of threads.
+// Runs after mpc-lower-teams, on code of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +41,7 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// Where arrays of shared memory and scratch buffers begin.
+/// Alignment of shared-memory arrays and scratch buffers, in bytes.
 static constexpr int64_t kAlign = 128;
 
 static int64_t numberOf(Operation *op, StringRef name) {
@@ -68,7 +67,7 @@ struct Part {
         threads(function.getKnownBlockSize()->front()),
         scratchBytes(numberOf(function, kScratchAttr)) {}
 
-  /// Accessors of ops are no const functions.
+  /// Accessors of ops are not const.
   mutable gpu::GPUFuncOp function;
   DictionaryAttr attribute;
   ArrayRef<int64_t> inputs, outputs;
@@ -78,24 +77,24 @@ struct Part {
   StringRef kernel() const {
     return attribute.getAs<StringAttr>("kernel").getValue();
   }
-  /// The scratch buffer, or null. Static arrays stand behind the arguments.
+  /// Scratch buffer, or null. Static shared arrays follow the arguments.
   Value scratch() const {
     unsigned last = function.getFunctionType().getNumInputs() - 1;
     return scratchBytes ? Value(function.getArgument(last)) : Value();
   }
-  /// How another part reads what this one makes, where one does.
+  /// How the consumer of this part's results runs it; nullopt if none does.
   std::optional<LeadKind> lead() const {
     if (llvm::none_of(outputs, [](int64_t output) { return output < 0; }))
       return std::nullopt;
     auto kind = attribute.getAs<StringAttr>("lead");
     return kind ? symbolizeLead(kind.getValue()) : LeadKind::whole;
   }
-  /// Whether blocks of its reader run it.
+  /// Whether the consumer's blocks run this part.
   bool leads() const { return lead() && *lead() != LeadKind::before; }
   int64_t blocks() const {
     return int64_t(grid[0]) * int64_t(grid[1]) * int64_t(grid[2]);
   }
-  /// Dynamic shared memory, static arrays behind it.
+  /// Dynamic shared memory, followed by static arrays, in bytes.
   int64_t sharedBytes() const {
     int64_t bytes = numberOf(function, kDynamicSharedAttr);
     for (BlockArgument array : function.getWorkgroupAttributions())
@@ -126,7 +125,8 @@ public:
   }
 
 private:
-  /// Views are moved along with the buffer that they are views of.
+  /// Checks that the scratch buffer is used through views only, which `move`
+  /// relocates.
   static LogicalResult checkScratch(const Part &part) {
     Value scratch = part.scratch();
     if (!scratch)
@@ -139,8 +139,9 @@ private:
     return success();
   }
 
-  /// Every block runs it as a whole or its share of it, and all threads stand
-  /// at its barriers; or the blocks of one part wait for it.
+  /// Checks that every block runs a producer, whole or its tile, with all
+  /// threads at its barriers, or that blocks of a single other part wait for
+  /// it.
   LogicalResult checkLead(const Part &part) const {
     std::optional<LeadKind> lead = part.lead();
     if (!lead)
@@ -193,7 +194,7 @@ private:
       for (auto [number, at] : llvm::enumerate(joined(part, inputs))) {
         BlockArgument argument = part.function.getArgument(number);
         if (at < 0) {
-          // Of all blocks together, or of each.
+          // Shared by all blocks, or private to each.
           int64_t bytes = llvm::alignTo(
               bytesOf(cast<MemRefType>(argument.getType())), kAlign);
           auto [known, isNew] = ownMemory.insert(
@@ -267,8 +268,8 @@ private:
     return {body, handOver, parts.front().blocks(), parts.back().blocks()};
   }
 
-  /// Which arguments of the kernel those of the part are; what parts make for
-  /// others, negative numbers, are none.
+  /// Maps the part's arguments to the kernel's arguments; negative numbers are
+  /// values passed between parts.
   static SmallVector<int64_t> joined(const Part &part, int64_t inputs) {
     SmallVector<int64_t> numbers(part.inputs);
     for (int64_t output : part.outputs)
@@ -276,7 +277,7 @@ private:
     return numbers;
   }
 
-  /// The block's memory of what one part makes for another.
+  /// Returns the block's memory for a value passed between parts.
   Value viewOf(BlockArgument argument, int64_t number, IndexMath index) {
     OwnMemory own = ownMemory.lookup(number);
     Value shift = index.add(index.mul(block, own.perBlock), own.begin);
@@ -285,8 +286,8 @@ private:
                                   scratchMemory, shift, ValueRange());
   }
 
-  /// Moves the part's body into the blocks behind `firstBlock`, into all of
-  /// them where others read it.
+  /// Moves the part's body into the blocks from `firstBlock` on, or into all
+  /// blocks if consumers run it.
   void move(const Part &part, int64_t firstBlock, int64_t scratchOffset) {
     OpBuilder builder(kernel.getBody().front().getTerminator());
     Location loc = builder.getUnknownLoc();
@@ -323,7 +324,7 @@ private:
       }
     }
 
-    // Numbers that the remainder keeps small are known to be so.
+    // Keep the range of a remainder visible to index analysis.
     Value places[3] = {local, index.constant(0), index.constant(0)};
     if (part.grid[1] > 1 || part.grid[2] > 1) {
       places[0] = index.rem(local, part.grid[0]);
@@ -375,18 +376,18 @@ private:
   }
 
   ArrayRef<Part> parts;
-  /// Where in the scratch buffer what a part makes for others begins, and how
-  /// much of it each block has for itself; 0: all have the same.
+  /// Offset in the scratch buffer of a value passed between parts, and bytes
+  /// per block; 0: shared by all blocks.
   struct OwnMemory {
     int64_t begin = 0, perBlock = 0;
   };
   llvm::SmallDenseMap<int64_t, OwnMemory, 4> ownMemory;
   gpu::GPUFuncOp kernel;
-  /// The block's number in the grid, the thread's in the block.
+  /// Block index in the grid, thread index in the block.
   Value block, thread;
   int64_t blockThreads = 0, numInputs = 0;
   Value sharedMemory, scratchMemory;
-  /// The counters of a part that another one waits for; null: there is none.
+  /// Counters of a producer with a waiting consumer; null: none.
   Value handOver;
 };
 

@@ -1,9 +1,9 @@
-//===- PartKernels.cpp - kernels of several kernels taken apart -----------===//
+//===- PartKernels.cpp - splits horizontally fused kernels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each fusion inside a kernel is scheduled and written as a kernel of its own;
-// mpc-merge-parts makes one of them again.
+// Each fusion inside a kernel is scheduled and lowered as a separate kernel;
+// mpc-merge-parts merges the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,8 +92,8 @@ struct PartKernelsPass : mpc::impl::PartKernelsPassBase<PartKernelsPass> {
   }
 
 private:
-  /// Of an argument of the kernel its number. What one part makes for another
-  /// is -1, -2 and so on.
+  /// Returns the argument number of a kernel argument, or -1, -2 and so on for
+  /// a value passed from one part to another.
   static int64_t numberOf(Value value, llvm::SetVector<Value> &inside) {
     value = behindReshapes(value);
     if (auto argument = dyn_cast<BlockArgument>(value))

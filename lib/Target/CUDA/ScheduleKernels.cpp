@@ -1,9 +1,9 @@
-//===- ScheduleKernels.cpp - how each kernel runs -------------------------===//
+//===- ScheduleKernels.cpp - schedule selection for GPU kernels -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asks the families in order. After mpc-plan; mpc-lower-kernels-to-gpu carries
-// the schedules out.
+// The first kernel family that accepts a kernel schedules it. Runs after
+// mpc-plan; mpc-lower-kernels-to-gpu generates code from the schedules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,8 @@ struct ScheduleKernelsPass
 private:
   static LogicalResult schedule(func::FuncOp kernel,
                                 const CudaTarget &architecture) {
-    // Only one family lets scalars lie over what all blocks read.
+    // Only the update family supports scalar results that alias an input of all
+    // blocks.
     auto kind =
         kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
     bool renewsInPlace = kind && kind.getValue() == FusionKind::update &&

@@ -1,18 +1,18 @@
-//===- StoreFilters.cpp - filters as GPU kernels read them ----------------===//
+//===- StoreFilters.cpp - filter layouts of GPU kernels -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product of matrices reads runs of channels, so constant filters are stored
-// with channels last, filters of one channel with outputs last. The kernel sees
-// the old shape through a transpose, which its addresses take in.
+// Implicit-GEMM kernels load runs of channels, so constant filters are stored
+// channels-last, and depthwise filters outputs-last. The kernel sees the old
+// shape through a transpose, which is folded into its addresses.
 //
-// A step that trains a filter turns it for the gradient of the image, by a
-// kernel that only moves. That one leaves it with the window first and the two
-// kinds of channels behind: runs of outputs for the convolution, which are the
-// channels of its gradient. Both read this copy, the gradient by addresses that
-// go through the window from its end.
+// A training step transforms a filter for the gradient of the image by a
+// separate data movement kernel. That kernel instead stores `[window...,
+// channels, outputs]`: contiguous outputs for the convolution, which are the
+// channels of its gradient. Both read this copy, the gradient with the window
+// reversed.
 //
-// After mpc-fuse, so that no decision of the fuser depends on it.
+// Runs after mpc-fuse, so that fusion decisions do not depend on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// The order in which the dimensions of a filter, `[outputs, channels,
-/// window...]`, are stored; empty where it stays.
+/// Returns the storage order of a filter's dimensions, `[outputs, channels,
+/// window...]`; empty: unchanged.
 static SmallVector<int64_t> storedOrder(ArrayRef<int64_t> shape) {
   int64_t rank = shape.size(), window = 1;
   SmallVector<int64_t> order;
@@ -63,14 +63,14 @@ struct StoreFiltersPass : mpc::impl::StoreFiltersPassBase<StoreFiltersPass> {
   }
 
 private:
-  /// What `use` of a fusion is inside of it.
+  /// Returns the block argument of the fusion for `use`.
   static BlockArgument insideOf(OpOperand &use) {
     auto fusion = cast<FusionOp>(use.getOwner());
     return fusion.getBody().front().getArgument(use.getOperandNumber());
   }
 
-  /// The convolution whose filter is the input that `use` is of a fusion, or of
-  /// one in it, and nothing else is; null where there is none.
+  /// Returns the convolution whose filter is the only use of the fusion's (or
+  /// nested fusion's) input `use`; else null.
   static ConvOp convolutionOf(OpOperand &use) {
     if (!isa<FusionOp>(use.getOwner()))
       return {};
@@ -86,8 +86,8 @@ private:
     return fits ? op : ConvOp();
   }
 
-  /// Lets the convolution at `use` read `stored`, of which its filter is
-  /// dimensions `order`, from the end along `reversed`.
+  /// Makes the convolution at `use` read `stored`, which holds the filter in
+  /// dimension order `order`, reversed along `reversed`.
   static void readStored(OpOperand &use, Value stored, ArrayRef<int64_t> order,
                          ArrayRef<int64_t> reversed) {
     ConvOp op = convolutionOf(use);
@@ -106,9 +106,9 @@ private:
     op.getFilterMutable().assign(filter);
   }
 
-  /// Gradients see a filter in groups and its window as one dimension: `mover`,
-  /// where it turns `[1, outputs, channels, window]` between two reshapes, as
-  /// one that turns the filter.
+  /// Gradients use a grouped filter with a flattened window. If `mover`
+  /// transforms `[1, outputs, channels, window]` between two reshapes, returns
+  /// an equivalent fusion on the unflattened filter.
   static FusionOp withWindow(FusionOp mover) {
     if (mover.getInputs().size() != 1 || mover.getNumResults() != 1)
       return mover;
@@ -165,8 +165,8 @@ private:
     return mover;
   }
 
-  /// Stores what `mover` turns, where it swaps the channels of a filter and
-  /// goes through its window from the end.
+  /// Changes the storage order of the result of `mover` if it swaps the
+  /// channels of a filter and reverses its window.
   void storeTurned(FusionOp mover) {
     if (mover.getInputs().size() != 1 || mover.getNumResults() != 1)
       return;
