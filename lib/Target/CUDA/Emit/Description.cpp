@@ -1,4 +1,4 @@
-//===- Description.cpp - what a kernel computes, in words -----------------===//
+//===- Description.cpp - comment above a kernel's CUDA text ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,10 +15,10 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Room behind "// " in a line of 80 columns.
+/// Characters after "// " in a line of 80 columns.
 static constexpr size_t kWidth = 77;
 
-/// Appends `item` to a list, on a new line where it does not fit.
+/// Appends `item` to a list, on a new line if it does not fit.
 static void append(std::string &text, StringRef item, StringRef separator) {
   size_t start = text.rfind('\n');
   size_t column =
@@ -35,7 +35,7 @@ static void append(std::string &text, StringRef item, StringRef separator) {
   text += item;
 }
 
-/// The last two parts of an op's name in the model.
+/// Returns the last two components of an op's name in the model.
 static StringRef shortName(Operation *op) {
   StringRef name = nameOf(op->getLoc());
   size_t last = name.rfind('/');
@@ -65,7 +65,7 @@ std::string mpc::describeKernel(func::FuncOp kernel) {
     if (op == kernel || op->hasTrait<OpTrait::IsTerminator>() ||
         op->hasTrait<OpTrait::ConstantLike>())
       return;
-    // A constant with its data elsewhere is not a step either.
+    // Constants with external data are not computations either.
     StringRef mnemonic = op->getName().stripDialect();
     if (mnemonic == "constant")
       return;

@@ -1,4 +1,4 @@
-//===- Description.h - what a kernel computes, in words ---------*- C++ -*-===//
+//===- Description.h - comment above a kernel's CUDA text -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,12 +13,12 @@
 
 namespace mpc {
 
-/// The function attribute with the comment that stands above a printed kernel;
-/// lines are separated by '\n'.
+/// Function attribute with the comment printed above a kernel; lines are
+/// separated by '\n'.
 inline constexpr llvm::StringLiteral kDescriptionAttr = "mpc.description";
 
-/// The ops that `kernel` fuses, with their names in the model, and the types
-/// of its arguments and results.
+/// Lists the ops that `kernel` fuses, with their names in the model, and the
+/// types of its arguments and results.
 std::string describeKernel(mlir::func::FuncOp kernel);
 
 } // namespace mpc

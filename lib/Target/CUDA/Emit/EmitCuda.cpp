@@ -1,8 +1,8 @@
-//===- EmitCuda.cpp - kernels as CUDA C++ ---------------------------------===//
+//===- EmitCuda.cpp - prints kernels as CUDA C++ --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The frame of a kernel: comment, signature, shared arrays, body.
+// Prints comment, signature, shared arrays and body of a kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ void KernelPrinter::printBlock(Block &block) {
       continue;
     printOp(&op);
   }
-  // What the terminator takes is found in `values`.
+  // The terminator's operands are in `values`.
   waiting = std::move(outer);
 }
 
@@ -84,7 +84,7 @@ void KernelPrinter::printOp(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Frame
+// Function
 //===----------------------------------------------------------------------===//
 
 void KernelPrinter::printComment(raw_ostream &os) {
@@ -96,7 +96,7 @@ void KernelPrinter::printComment(raw_ostream &os) {
   }
 }
 
-/// Whether the kernel changes what an input refers to: words of index checks.
+/// Returns true if the kernel writes to an input: counters of index checks.
 static bool isWritten(BlockArgument input) {
   return llvm::any_of(input.getUsers(), [](Operation *user) {
     return isa<memref::AtomicRMWOp>(user);
@@ -112,13 +112,13 @@ void KernelPrinter::printSignature(raw_ostream &os) {
   if (auto count = kernel->getAttrOfType<IntegerAttr>(kInputsAttr))
     inputs = count.getInt();
   bool hasScratch = kernel->hasAttr(kScratchAttr);
-  // Results may lie over arguments.
+  // Results may alias arguments.
   bool isInPlace = kernel->hasAttr("mpc.in_place");
 
   std::string head = "MPC_KERNEL(" + std::to_string(threads) + ") void " +
                      kernel.getName().str() + "(";
   SmallVector<std::string> parameters;
-  // Shared arrays stand behind the parameters.
+  // Shared arrays follow the parameters.
   int64_t count = kernel.getFunctionType().getNumInputs();
   for (BlockArgument argument : kernel.getArguments().take_front(count)) {
     auto type = dyn_cast<MemRefType>(argument.getType());
@@ -170,7 +170,7 @@ void KernelPrinter::printSharedArrays() {
     fail(kernel, "keeps private memory as an argument; use memref.alloca");
 }
 
-/// Whether `name`, which a file may hold, is an identifier in ASCII.
+/// Returns true if `name`, possibly read from a file, is an ASCII identifier.
 static bool isIdentifier(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) &&
          llvm::all_of(name,

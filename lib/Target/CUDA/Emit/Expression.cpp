@@ -1,4 +1,4 @@
-//===- Expression.cpp - pieces of C++ text --------------------------------===//
+//===- Expression.cpp - C++ expressions as text ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,12 +11,12 @@
 using namespace mpc;
 using llvm::StringRef;
 
-/// The line that does not fit is broken at the space of least depth in
-/// parentheses, the last of those within the columns.
+/// Line width. Longer lines are broken at the space with the least nesting of
+/// parentheses, the last such space within the width.
 static constexpr size_t kColumns = 80;
 
 std::string Expression::in(Precedence outer, bool closed) const {
-  // Shifts and bit operators with arithmetic inside are read wrongly.
+  // Parenthesize arithmetic inside shifts and bit operators for readability.
   bool bits = outer == Precedence::Shift ||
               (outer >= Precedence::BitAnd && outer <= Precedence::BitOr);
   bool enclose = precedence > outer || (closed && precedence == outer) ||
@@ -69,7 +69,7 @@ std::string mpc::wrapped(StringRef line, int indent) {
         ++depth;
       else if (line[i] == ')' || line[i] == ']' || line[i] == '}')
         --depth;
-      // An operator stays at the end of its line.
+      // Break after an operator.
       bool breakable = line[i] == ' ' && i >= 8 &&
                        StringRef(",;=+-*/%<>|&?:").contains(line[i - 1]);
       if (breakable && (best == StringRef::npos || depth <= bestDepth)) {

@@ -1,4 +1,4 @@
-//===- Expression.h - pieces of C++ text ------------------------*- C++ -*-===//
+//===- Expression.h - C++ expressions as text -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 
 namespace mpc {
 
-/// How strongly the outermost operator of a text binds, as C++ has it.
+/// Precedence of an expression's outermost operator, in C++ order.
 enum class Precedence {
   Primary,
   Unary,
@@ -35,21 +35,21 @@ enum class Precedence {
 struct Expression {
   std::string text;
   Precedence precedence = Precedence::Primary;
-  /// Whether a store may change its value.
+  /// Whether a later store may change the value.
   bool readsMemory = false;
-  /// The variables in it that are assigned to later.
+  /// Variables in the text that are reassigned later.
   llvm::SmallVector<std::string, 1> variables;
-  /// A vector of equal lanes written as one of them.
+  /// Whether the text is one lane of a vector with equal lanes.
   bool splat = false;
 
   Expression() = default;
   Expression(std::string text, Precedence precedence = Precedence::Primary)
       : text(std::move(text)), precedence(precedence) {}
 
-  /// The text as an operand of something that binds as strongly as `outer`;
-  /// `closed`: the same strength needs parentheses too.
+  /// Returns the text as an operand of an operator with precedence `outer`,
+  /// parenthesized as needed; `closed`: also for equal precedence.
   std::string in(Precedence outer, bool closed = false) const;
-  /// Takes over what `part`, which this text contains, depends on.
+  /// Adds the memory and variable dependences of `part`, a subexpression.
   void depend(const Expression &part);
   bool reads(llvm::StringRef variable) const;
 };
@@ -60,8 +60,8 @@ Expression binary(const Expression &x, llvm::StringRef op, const Expression &y,
 /// "name(arguments)".
 Expression call(llvm::StringRef name, llvm::ArrayRef<Expression> arguments);
 
-/// Breaks `line`, indented by `indent`, at spaces so that it keeps to 80
-/// columns where it can; continuations are indented by four more.
+/// Breaks `line`, indented by `indent`, at spaces to fit into 80 columns if
+/// possible; continuation lines are indented by four more.
 std::string wrapped(llvm::StringRef line, int indent);
 
 } // namespace mpc

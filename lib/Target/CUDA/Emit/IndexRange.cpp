@@ -1,4 +1,4 @@
-//===- IndexRange.cpp - what an index may be ------------------------------===//
+//===- IndexRange.cpp - range analysis of indices -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,11 +14,10 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Far beyond every index, and safe to multiply.
+/// Larger than every index, and safe to multiply.
 static constexpr int64_t kFar = int64_t(1) << 31;
 
-/// The range of an index as far as it is plain to see; nullopt where it could
-/// be anything.
+/// Returns the range of an index, or nullopt if unknown.
 static std::optional<IndexRange> rangeOf(Value value, int depth) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
@@ -50,7 +49,7 @@ static std::optional<IndexRange> rangeOf(Value value, int depth) {
     auto block = kernel.getKnownBlockSize();
     if (auto id = dyn_cast<gpu::ThreadIdOp>(op); id && block)
       return IndexRange{0, (*block)[static_cast<int>(id.getDimension())] - 1};
-    // Threads of a block.
+    // Threads per block.
     return IndexRange{0, 1024};
   }
   if (op->getNumOperands() < 2)
@@ -59,7 +58,7 @@ static std::optional<IndexRange> rangeOf(Value value, int depth) {
   auto x = rangeOf(op->getOperand(isSelect ? 1 : 0), depth - 1);
   auto y = rangeOf(op->getOperand(isSelect ? 2 : 1), depth - 1);
   bool xGood = x && x->low >= 0, yGood = y && y->low >= 0;
-  // One bound is enough for these.
+  // One known operand bounds these.
   if (isa<arith::AndIOp, arith::MinUIOp>(op) && (xGood || yGood))
     return IndexRange{0,
                       std::min(xGood ? x->high : kFar, yGood ? y->high : kFar)};

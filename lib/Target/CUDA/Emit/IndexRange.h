@@ -1,4 +1,4 @@
-//===- IndexRange.h - what an index may be ----------------------*- C++ -*-===//
+//===- IndexRange.h - range analysis of indices -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,14 +13,13 @@
 
 namespace mpc {
 
-/// The numbers from `low` to `high`.
+/// The closed interval [low, high].
 struct IndexRange {
   int64_t low, high;
 };
 
-/// The range of an index or a constant of a kernel as far as it is plain to
-/// see; nullopt where it could be anything. A number that is not negative
-/// compares and divides alike with and without a sign.
+/// Returns the range of an index or constant of a kernel, or nullopt if
+/// unknown. Non-negative ranges allow signed comparison and division.
 std::optional<IndexRange> indexRange(mlir::Value value);
 
 } // namespace mpc

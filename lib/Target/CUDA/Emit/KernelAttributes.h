@@ -1,8 +1,8 @@
-//===- KernelAttributes.h - what lowering tells the printer -----*- C++ -*-===//
+//===- KernelAttributes.h - function attributes of the printer --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Attributes of a gpu.func, by which its printer knows its arguments.
+// Attributes of a gpu.func that describe its arguments to the printer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,16 +13,16 @@
 
 namespace mpc {
 
-/// The number of leading arguments that are only read.
+/// Number of leading read-only arguments.
 inline constexpr llvm::StringLiteral kInputsAttr = "mpc.inputs";
-/// The bytes of the last argument, where it is a scratch buffer.
+/// Bytes of the last argument, if it is a scratch buffer.
 inline constexpr llvm::StringLiteral kScratchAttr = "mpc.scratch";
-/// The bytes of a block's dynamic shared memory.
+/// Bytes of dynamic shared memory per block.
 inline constexpr llvm::StringLiteral kDynamicSharedAttr = "mpc.dynamic_shared";
-/// Whether 32 bits may be too few for an index.
+/// Whether indices may need 64 bits.
 inline constexpr llvm::StringLiteral kIndex64Attr = "mpc.index64";
-/// Of a part of a kernel: the kernel, and which of its arguments and results
-/// are the part's.
+/// On a part of a kernel: the kernel, and its arguments and results that are
+/// the part's.
 inline constexpr llvm::StringLiteral kPartAttr = "mpc.part";
 
 } // namespace mpc

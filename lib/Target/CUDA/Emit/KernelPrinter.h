@@ -1,10 +1,10 @@
-//===- KernelPrinter.h - one kernel as CUDA C++ -----------------*- C++ -*-===//
+//===- KernelPrinter.h - prints one kernel as CUDA C++ ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks a gpu.func once. A value that is used once, in its own block, becomes
-// part of its user's expression; every other value a variable. Values that
-// loops and branches carry become variables that are assigned to.
+// Traverses a gpu.func once. Values with a single use in their own block are
+// inlined into the user's expression; all others become variables. Values
+// carried by loops and branches become mutable variables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,21 +31,21 @@ class KernelPrinter {
 public:
   explicit KernelPrinter(mlir::gpu::GPUFuncOp kernel);
 
-  /// Fails, with a diagnostic at the op, where an op has no form.
+  /// Prints the kernel. Emits a diagnostic at an op that cannot be printed.
   mlir::LogicalResult print(llvm::raw_ostream &os);
 
 private:
   using Indices = mlir::ValueRange;
 
-  /// Where a memref lies: an array whose indices stand in brackets, or a
-  /// pointer to its first element.
+  /// C++ text of a memref: an array with bracketed indices, or a pointer to the
+  /// first element.
   struct Buffer {
     std::string name;
     bool isArray = false;
   };
 
   //===--------------------------------------------------------------------===//
-  // The frame (EmitCuda.cpp)
+  // Function (EmitCuda.cpp)
   //===--------------------------------------------------------------------===//
 
   void printComment(llvm::raw_ostream &os);
@@ -55,9 +55,9 @@ private:
   void printOp(mlir::Operation *op);
   void fail(mlir::Operation *op, const llvm::Twine &why);
 
-  /// One line of the body, without indentation.
+  /// Prints one line of the body at the current indentation.
   void line(llvm::StringRef text);
-  /// Opens a scope behind `head`, or closes it.
+  /// Opens a scope after `head`, or closes it.
   void open(llvm::StringRef head);
   void close(llvm::StringRef head = "}");
 
@@ -65,9 +65,9 @@ private:
   // Types and literals (PrintTypes.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// The C++ type; reports types without one at `op`.
+  /// Returns the C++ type, or reports an unsupported type at `op`.
   std::string typeName(mlir::Type type, mlir::Operation *op);
-  /// The unsigned type of an integer's width.
+  /// Returns the unsigned integer type of the same width.
   std::string unsignedName(mlir::Type type);
   Expression literal(mlir::Attribute value, mlir::Type type,
                      mlir::Operation *op);
@@ -76,25 +76,25 @@ private:
   // Values (PrintValues.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// A value as an operand, once; vectors of equal lanes as one lane.
+  /// Returns a value as an operand, for one use; splat vectors as one lane.
   Expression take(mlir::Value value);
-  /// The same with vectors as vectors.
+  /// The same, but with splat vectors as vectors.
   Expression takeWhole(mlir::Value value);
   Expression whole(Expression expression, mlir::Type type);
-  /// An identifier or literal for `value`, which may then be used again.
+  /// Returns an identifier or literal for `value`, for any number of uses.
   Expression takeSimple(mlir::Value value, llvm::StringRef hint);
-  /// `value` is `expression`: part of its user or a variable of its own.
+  /// Binds `value` to `expression`: inlined into its user or a new variable.
   void define(mlir::Value value, Expression expression);
-  /// `value` is a new variable.
+  /// Declares a new variable for `value`.
   void declare(mlir::Value value, const Expression &expression);
   std::string declareName(mlir::Value value);
   std::string newVariable(mlir::Value value, llvm::StringRef name,
                           const Expression *initial);
-  /// Variables for everything that reads memory and has not been written yet:
-  /// an effect follows.
+  /// Declares variables for all pending expressions that read memory, before a
+  /// side effect.
   void settle();
   bool inlines(mlir::Value value, const Expression &expression) const;
-  /// The name that the generator gave to the value; empty where none.
+  /// Returns the name that codegen gave to the value, or an empty string.
   llvm::StringRef givenName(mlir::Value value) const;
 
   //===--------------------------------------------------------------------===//
@@ -111,7 +111,8 @@ private:
   Expression function(mlir::Operation *op, llvm::StringRef name);
   Expression compare(mlir::arith::CmpFOp op);
   Expression compare(mlir::arith::CmpIOp op);
-  /// static_cast<type>(expression), or the prelude's for vectors.
+  /// Prints static_cast<type>(expression), or the prelude's convert for
+  /// vectors.
   Expression cast(mlir::Type type, const Expression &expression,
                   mlir::Operation *op);
   Expression asUnsigned(const Expression &expression, mlir::Type type);
@@ -125,16 +126,16 @@ private:
   bool printGpu(mlir::Operation *op);
   bool printCuda(mlir::Operation *op);
   Buffer bufferOf(mlir::Value memref, mlir::Operation *op);
-  /// The element at `indices`, as an lvalue.
+  /// Returns the element at `indices`, as an lvalue.
   Expression element(mlir::Value memref, Indices indices, mlir::Operation *op);
-  /// Its address.
+  /// Returns the element's address.
   Expression address(mlir::Value memref, Indices indices, mlir::Operation *op);
   Expression offset(mlir::MemRefType type, Indices indices,
                     mlir::Operation *op);
   void definePointer(mlir::Value memref, Expression start, mlir::Operation *op);
   void printSubview(mlir::memref::SubViewOp op);
   void printAtomic(mlir::memref::AtomicRMWOp op);
-  /// A statement with effects: what `text` has taken is evaluated before it.
+  /// Prints a statement with side effects, after pending reads of memory.
   void effect(const llvm::Twine &text);
 
   //===--------------------------------------------------------------------===//
@@ -144,15 +145,15 @@ private:
   void printFor(mlir::scf::ForOp op);
   void printIf(mlir::scf::IfOp op);
   void printWhile(mlir::scf::WhileOp op);
-  /// Variables that carry `initial` through `op`; `inside` and `results` are
-  /// their values there.
+  /// Declares variables that carry `initial` through `op`; `inside` and
+  /// `results` are their values in the region and after it.
   llvm::SmallVector<std::string>
   carry(mlir::Operation *op, mlir::ValueRange initial, mlir::ValueRange inside,
         mlir::ValueRange results, mlir::ValueRange yielded);
-  /// variables = values, all at once.
+  /// Assigns values to variables in parallel.
   void assign(llvm::ArrayRef<std::string> variables, mlir::ValueRange values);
-  /// Whether `op` may go on with the variable of `value`: nothing else reads
-  /// it.
+  /// Returns true if `op` may reuse the variable of `value`, which has no other
+  /// use.
   bool ownsVariable(mlir::Value value, mlir::Operation *op) const;
   void bindVariable(mlir::Value value, llvm::StringRef name);
 
@@ -164,12 +165,12 @@ private:
   NameScopes names;
   llvm::DenseMap<mlir::Value, Expression> values;
   llvm::DenseMap<mlir::Value, Buffer> buffers;
-  /// Values that are variables assigned to later.
+  /// Values bound to mutable variables.
   llvm::DenseMap<mlir::Value, std::string> carried;
-  /// How many values carry a location: the ops of one op of the model share its
-  /// name, which is none of a variable.
+  /// Number of values per location. The ops that lower one op of the model
+  /// share its location, whose name then does not name a variable.
   llvm::DenseMap<mlir::Location, int> sharers;
-  /// Values of the present block that no statement contains yet.
+  /// Values of the current block that are not printed yet.
   llvm::SmallVector<mlir::Value> waiting;
 };
 

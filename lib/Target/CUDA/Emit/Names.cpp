@@ -1,4 +1,4 @@
-//===- Names.cpp - identifiers of a kernel's text -------------------------===//
+//===- Names.cpp - identifiers in CUDA text -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Keywords of C++, and names that a declaration would hide from the kernel or
-/// that are macros on some side.
+/// Returns true for C++ keywords, macros, and names that would shadow a
+/// declaration that kernels use.
 static bool isReserved(StringRef name) {
   static const llvm::StringSet<> words = {"alignas",
                                           "alignof",

@@ -1,4 +1,4 @@
-//===- Names.h - identifiers of a kernel's text -----------------*- C++ -*-===//
+//===- Names.h - identifiers in CUDA text -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,25 +16,24 @@
 
 namespace mpc {
 
-/// `text` as a C++ identifier: the part behind the last '/', other characters
-/// as '_', never a keyword or a name that CUDA or the prelude's macros take.
-/// Empty where nothing is left.
+/// Converts `text` to a C++ identifier: the part after the last '/', with other
+/// characters replaced by '_', never a keyword, CUDA name or prelude macro. May
+/// be empty.
 std::string identifierFrom(llvm::StringRef text);
 
-/// The name that a location carries, the outermost first; empty where there is
-/// none.
+/// Returns the outermost name in a location, or an empty string.
 llvm::StringRef nameOf(mlir::Location location);
 
-/// Names in use, by the scopes of a C++ function. A name may come again in a
-/// scope beside, not in one inside.
+/// Names in use, by C++ scope. Sibling scopes may reuse a name; nested scopes
+/// may not.
 class NameScopes {
 public:
   NameScopes() { push(); }
   void push() { scopes.emplace_back(); }
   void pop() { scopes.pop_back(); }
-  /// `wanted` or, where it is taken, `wanted2` and so on.
+  /// Adds and returns `wanted` or, if taken, `wanted2` and so on.
   std::string add(llvm::StringRef wanted);
-  /// The first of i, j, k, ... that is free.
+  /// Adds and returns the first unused name of i, j, k, ...
   std::string addCounter();
 
 private:

@@ -1,4 +1,4 @@
-//===- PrintArithmetic.cpp - arith and math -------------------------------===//
+//===- PrintArithmetic.cpp - printing of arith and math ops ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace mpc;
 Expression KernelPrinter::operation(Operation *op, StringRef text,
                                     Precedence precedence) {
   Expression x = take(op->getOperand(0)), y = take(op->getOperand(1));
-  // One whole vector makes the operation one on vectors.
+  // An operator needs at least one operand of vector type.
   if (x.splat && y.splat)
     x = whole(x, op->getOperand(0).getType());
   return binary(x, text, y, precedence);
@@ -63,7 +63,7 @@ bool KernelPrinter::printCast(Operation *op) {
   if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
     Expression x = takeWhole(input);
     bool is16 = fromElement.getIntOrFloatBitWidth() == 16;
-    // Storage types go by way of float.
+    // 16-bit storage types convert via float.
     if (is16)
       x = call("mpc::toFloat", x);
     if (toElement.isF16())
@@ -128,7 +128,7 @@ bool KernelPrinter::printCast(Operation *op) {
   }
   if (isa<arith::BitcastOp>(op)) {
     Expression x = takeWhole(input);
-    // An operator makes an int of short types.
+    // Arithmetic promotes short types to int.
     if (!isa<VectorType>(from) && from.getIntOrFloatBitWidth() < 32 &&
         x.precedence != Precedence::Primary)
       x = cast(from, x, op);
@@ -139,10 +139,10 @@ bool KernelPrinter::printCast(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Floats and the rest
+// Floating-point ops and others
 //===----------------------------------------------------------------------===//
 
-/// The prelude's name of an op that is a function of its operands.
+/// Returns the prelude function that implements an op, if any.
 static StringRef preludeFunction(StringRef op) {
   return llvm::StringSwitch<StringRef>(op)
       .Case("arith.maximumf", "maximum")
@@ -185,7 +185,7 @@ bool KernelPrinter::printMath(Operation *op) {
   if (op->getNumResults() != 1)
     return false;
   Value result = op->getResult(0);
-  // 16-bit types are for storage.
+  // 16-bit types are storage only.
   Type element = getElementTypeOrSelf(result.getType());
   bool is16 = element.isF16() || element.isBF16();
   if (StringRef name = preludeFunction(op->getName().getStringRef());
@@ -196,7 +196,7 @@ bool KernelPrinter::printMath(Operation *op) {
   if (auto negation = dyn_cast<arith::NegFOp>(op); negation && !is16) {
     Expression x = takeWhole(negation.getOperand());
     std::string inner = x.in(Precedence::Unary);
-    // "--x" is something else.
+    // "--x" would be a decrement.
     if (StringRef(inner).starts_with("-"))
       inner = "(" + inner + ")";
     Expression negative("-" + inner, Precedence::Unary);

@@ -1,4 +1,4 @@
-//===- PrintControlFlow.cpp - loops and branches --------------------------===//
+//===- PrintControlFlow.cpp - printing of loops and branches --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Variables that are assigned to
+// Mutable variables
 //===----------------------------------------------------------------------===//
 
 void KernelPrinter::bindVariable(Value value, StringRef name) {
@@ -32,12 +32,12 @@ bool KernelPrinter::ownsVariable(Value value, Operation *op) const {
          });
 }
 
-/// What a carried value is called, by what makes its next value.
+/// Returns a name for a carried value, by the op that computes its next value.
 static StringRef carriedName(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (!op)
     return "value";
-  // What a branch or a loop inside makes of it.
+  // Look through a nested branch or loop.
   unsigned number = cast<OpResult>(yielded).getResultNumber();
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return carriedName(branch.thenYield().getOperand(number));
@@ -63,7 +63,8 @@ SmallVector<std::string> KernelPrinter::carry(Operation *op, ValueRange initial,
   llvm::StringSet<> shared;
   for (auto [i, value] : llvm::enumerate(initial)) {
     std::string name;
-    // One value may start several variables; one of them may go on with it.
+    // Several variables may start from one value; one of them may reuse its
+    // variable.
     if (value.hasOneUse() && ownsVariable(value, op) &&
         givenName(inside[i]).empty()) {
       name = carried[value];
@@ -88,12 +89,12 @@ void KernelPrinter::assign(ArrayRef<std::string> variables,
   SmallVector<Expression> next;
   for (Value value : assigned)
     next.push_back(takeWhole(value));
-  // Values in memory are read before anything else changes; waiting
-  // expressions end with their block.
+  // Read memory before any assignment; pending expressions end with their
+  // block.
   for (size_t i = 0; i < variables.size(); ++i) {
     if (next[i].text == variables[i])
       continue;
-    // A later value that still needs the old one is kept.
+    // Save a later value that still needs the old one.
     for (size_t j = i + 1; j < variables.size(); ++j)
       if (next[j].reads(variables[i])) {
         std::string name = names.add("next");
@@ -108,7 +109,7 @@ void KernelPrinter::assign(ArrayRef<std::string> variables,
       std::string head = target + " " + sign.str() + " ";
       bool isOuter = next[i].precedence ==
                      (sign == "*" ? Precedence::Product : Precedence::Sum);
-      // x - y - z is (x - y) - z: only two terms are x -= y.
+      // x - y - z is (x - y) - z: only two operands allow x -= y.
       StringRef rest = text;
       if (!isOuter || !rest.consume_front(head))
         continue;
@@ -175,7 +176,7 @@ void KernelPrinter::printIf(scf::IfOp op) {
   if (op.getNumResults()) {
     auto thenYield = op.thenYield(), elseYield = op.elseYield();
     for (auto [i, result] : llvm::enumerate(op.getResults())) {
-      // A branch that passes a variable on leaves it alone.
+      // A branch that returns its variable unchanged prints nothing.
       std::string name;
       if (givenName(result).empty())
         for (Value value : {elseYield.getOperand(i), thenYield.getOperand(i)})
@@ -226,8 +227,8 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
   SmallVector<std::string> variables =
       carry(op, op.getInits(), before.getArguments(), op.getResults(),
             yield.getOperands());
-  // What the condition passes on: a variable of the loop as it is, or one of
-  // its own that outlives the loop.
+  // Values passed by the condition: an unchanged variable of the loop, or a new
+  // one that outlives the loop.
   SmallVector<std::string> passed;
   for (auto [i, value] : llvm::enumerate(condition.getArgs())) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -243,7 +244,7 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
   size_t start = body.size();
   printBlock(before);
   Expression goes = take(condition.getCondition());
-  // The condition is what it was before the values are passed on.
+  // Evaluate the condition before the values are passed.
   bool changes = false;
   for (auto [variable, value] : llvm::zip(passed, condition.getArgs()))
     changes |= carried.lookup(value) != variable;
@@ -253,7 +254,7 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
   }
   assign(passed, condition.getArgs());
   if (body.size() == start) {
-    // Nothing but an expression.
+    // The block is empty but for the condition.
     body.resize(head);
     indent -= 2;
     open("while (" + goes.text + ")");
@@ -264,7 +265,7 @@ void KernelPrinter::printWhile(scf::WhileOp op) {
   for (auto [argument, variable] : llvm::zip(after.getArguments(), passed))
     bindVariable(argument, variable);
   printBlock(after);
-  // A loop that waits for other blocks.
+  // Polling loop of an inter-block barrier.
   if (op->hasAttr("mpc.pause"))
     line("mpc::pause();");
   assign(variables, yield.getOperands());

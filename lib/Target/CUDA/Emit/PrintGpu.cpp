@@ -1,4 +1,4 @@
-//===- PrintGpu.cpp - threads, warps, matrix units ------------------------===//
+//===- PrintGpu.cpp - printing of gpu and cuda ops ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ static char axis(gpu::Dimension dimension) {
                                           : 'Z';
 }
 
-/// Bytes of the smallest element that dynamic shared memory is used for.
+/// Returns the smallest element size, in bytes, of dynamic shared memory views.
 static unsigned smallestView(gpu::GPUFuncOp kernel) {
   unsigned bytes = 16;
   kernel.walk([&](memref::ViewOp view) {
@@ -27,7 +27,7 @@ static unsigned smallestView(gpu::GPUFuncOp kernel) {
   return std::max(bytes, 1u);
 }
 
-/// The prelude's name of a reduction over the lanes of a warp.
+/// Returns the prelude function of a warp reduction.
 static StringRef warpReduction(gpu::AllReduceOperation kind) {
   switch (kind) {
   case gpu::AllReduceOperation::ADD:
@@ -120,7 +120,7 @@ bool KernelPrinter::printGpu(Operation *op) {
 bool KernelPrinter::printCuda(Operation *op) {
   if (auto prelude = dyn_cast<cuda::CallOp>(op)) {
     Expression text = function(op, prelude.getCallee());
-    // All lanes have to come to these: they stay where they are.
+    // Collectives must be reached by all lanes: never move them.
     StringRef name = prelude.getCallee();
     bool isCollective = name.starts_with("warp") ||
                         name.starts_with("barrier") ||

@@ -1,4 +1,4 @@
-//===- PrintIntegers.cpp - comparisons and integers -----------------------===//
+//===- PrintIntegers.cpp - printing of integer ops ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ Expression KernelPrinter::compare(arith::CmpFOp op) {
   auto ordered = [&](StringRef sign, Precedence precedence) {
     return operation(op, sign, precedence);
   };
-  // Not the opposite: true where an operand is NaN.
+  // Negation of the ordered opposite: true if an operand is NaN.
   auto unordered = [&](StringRef opposite) {
     Expression inner = operation(op, opposite, Precedence::Relation);
     Expression result("!(" + inner.text + ")", Precedence::Unary);
@@ -130,7 +130,7 @@ bool KernelPrinter::printInteger(Operation *op) {
   bool isBool = element.isInteger(1), isIndex = element.isIndex();
   bool isVector = isa<VectorType>(type);
 
-  /// On the numbers without sign, and back.
+  /// Converts to unsigned and back.
   auto onUnsigned = [&](auto build) {
     Expression x = asUnsigned(takeWhole(op->getOperand(0)), type);
     Expression y = asUnsigned(takeWhole(op->getOperand(1)), type);
@@ -143,7 +143,7 @@ bool KernelPrinter::printInteger(Operation *op) {
   };
   auto named = [&](StringRef text) {
     std::string full = text.str();
-    // A literal may have another type than the operand beside it.
+    // A literal may differ in type from the other operand.
     bool isShort = isIndex ? index64 : element.getIntOrFloatBitWidth() < 32;
     if (!isVector && isShort)
       full += "<" + typeName(element, op) + ">";
@@ -151,7 +151,7 @@ bool KernelPrinter::printInteger(Operation *op) {
     return true;
   };
 
-  // Bits.
+  // Bitwise ops.
   if (isa<arith::AndIOp>(op))
     return isBool && !isVector ? plain("&&", Precedence::And)
                                : plain("&", Precedence::BitAnd);
@@ -180,7 +180,7 @@ bool KernelPrinter::printInteger(Operation *op) {
   if (isa<arith::ShRSIOp>(op))
     return plain(">>", Precedence::Shift);
 
-  // Sums and products wrap around; indices never come there.
+  // Integers wrap around; indices never overflow.
   if (isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op)) {
     bool isProduct = isa<arith::MulIOp>(op), isSum = isa<arith::AddIOp>(op);
     if (isBool)
@@ -202,7 +202,7 @@ bool KernelPrinter::printInteger(Operation *op) {
                      : plain(isSum ? "+" : "-", Precedence::Sum);
   }
 
-  // Quotients.
+  // Division.
   if (isa<arith::DivSIOp>(op))
     return plain("/", Precedence::Product);
   if (isa<arith::RemSIOp>(op))
@@ -218,7 +218,7 @@ bool KernelPrinter::printInteger(Operation *op) {
   if (isa<arith::CeilDivUIOp>(op) && isIndex && bothNonNegative(op))
     return named("ceilDivide");
 
-  // Extremes.
+  // Minimum and maximum.
   bool isMax = isa<arith::MaxSIOp, arith::MaxUIOp>(op);
   if (isa<arith::MaxSIOp, arith::MinSIOp>(op))
     return named(isMax ? "maximum" : "minimum");

@@ -1,4 +1,4 @@
-//===- PrintMemory.cpp - buffers, accesses, synchronisation ---------------===//
+//===- PrintMemory.cpp - printing of memory ops ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Places in memory
+// Addresses
 //===----------------------------------------------------------------------===//
 
 KernelPrinter::Buffer KernelPrinter::bufferOf(Value memref, Operation *op) {
@@ -87,14 +87,14 @@ Expression KernelPrinter::address(Value memref, Indices indices,
   Expression position = offset(cast<MemRefType>(memref.getType()), indices, op);
   if (position.text == "0")
     return Expression(buffer.name);
-  // Steps of a pointer add up in any order.
+  // Offsets of a pointer can be added in any order.
   Expression result(buffer.name + " + " + position.in(Precedence::Sum),
                     Precedence::Sum);
   result.depend(position);
   return result;
 }
 
-/// Whether the memory is only read, and so behind a pointer to const.
+/// Returns true if the memory is read-only, for a pointer to const.
 static bool isConstant(Value memref) {
   while (Operation *op = memref.getDefiningOp()) {
     if (!isa<memref::SubViewOp, memref::ReinterpretCastOp, memref::CastOp,
@@ -144,7 +144,7 @@ void KernelPrinter::printSubview(memref::SubViewOp op) {
     return take(cast<Value>(value));
   };
   if (buffer.isArray) {
-    // The rows of an array are arrays.
+    // Leading-index subviews of an array are arrays.
     int64_t dropped = sourceType.getRank() - resultType.getRank();
     bool isRow = dropped >= 0;
     for (int64_t i = 0; isRow && i < sourceType.getRank(); ++i)
@@ -156,7 +156,7 @@ void KernelPrinter::printSubview(memref::SubViewOp op) {
     for (auto [i, offset] : llvm::enumerate(offsets)) {
       if (isRow && static_cast<int64_t>(i) >= dropped)
         break;
-      // Rows may be named many times.
+      // A row may be used many times.
       Expression position = text(offset);
       if (auto value = dyn_cast<Value>(offset);
           value && position.precedence != Precedence::Primary)
@@ -205,7 +205,7 @@ void KernelPrinter::effect(const Twine &text) {
   line(statement);
 }
 
-/// "mpc::atomicAdd" of a read-modify-write.
+/// Returns the prelude function ("atomicAdd") of a read-modify-write.
 static StringRef atomicName(arith::AtomicRMWKind kind) {
   using Kind = arith::AtomicRMWKind;
   switch (kind) {
@@ -307,7 +307,7 @@ bool KernelPrinter::printMemory(Operation *op) {
     std::string text = "static const " + typeName(type, op) + " " + name;
     for (int64_t extent : elements.getType().getShape())
       text += "[" + std::to_string(extent) + "]";
-    // One brace: C++ fills inner dimensions in order.
+    // C++ fills inner dimensions in order without inner braces.
     text += " = {";
     bool isFirst = true;
     for (Attribute element : elements.getValues<Attribute>()) {

@@ -63,7 +63,8 @@ std::string KernelPrinter::unsignedName(Type type) {
   }
 }
 
-/// The shortest decimal that reads back as `value`, with a point or exponent.
+/// Returns the shortest decimal that round-trips `value`, with a point or
+/// exponent.
 static std::string decimal(const APFloat &value) {
   for (unsigned digits = 1;; ++digits) {
     SmallString<32> text;
@@ -73,7 +74,7 @@ static std::string decimal(const APFloat &value) {
     bool exact = status && back.bitwiseIsEqual(value);
     if (!status)
       llvm::consumeError(status.takeError());
-    // 17 digits are enough for every double.
+    // 17 digits suffice for every double.
     if (!exact && digits < 17)
       continue;
     std::string result = text.str().lower();
@@ -87,7 +88,7 @@ static Expression floatLiteral(APFloat value) {
   bool isDouble = &value.getSemantics() == &APFloat::IEEEdouble();
   bool isSingle = &value.getSemantics() == &APFloat::IEEEsingle();
   if (!isDouble && !isSingle) {
-    // 16 bits: storage types have no literals.
+    // 16-bit storage types have no literals.
     bool isHalf = &value.getSemantics() == &APFloat::IEEEhalf();
     bool lost;
     value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &lost);

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Longer expressions get a variable: people read the text.
+/// Maximum length of an inlined expression, for readability.
 static constexpr size_t kLongestPart = 56;
 
 static bool isSimple(const Expression &expression) {
@@ -28,7 +28,7 @@ Expression KernelPrinter::whole(Expression expression, Type type) {
     return expression;
   Type element = vector.getElementType();
   std::string arguments = std::to_string(vector.getDimSize(0));
-  // The type of a literal says which lanes are meant, but for short ones.
+  // The literal's type implies the lane type, except for short types.
   if (!element.isF32() && !element.isInteger(32) && !element.isInteger(1))
     arguments += ", " + typeName(element, kernel);
   Expression result = call("mpc::splat<" + arguments + ">", expression);
@@ -66,7 +66,7 @@ StringRef KernelPrinter::givenName(Value value) const {
   return name.getName();
 }
 
-/// What an unnamed value is called, by the op that makes it.
+/// Returns the name of an unnamed value, by its defining op.
 static std::string defaultName(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -121,7 +121,7 @@ static std::string defaultName(Value value) {
   return "value";
 }
 
-/// Elements are called after the buffer that they come from.
+/// Returns the name of the buffer that a value is loaded from.
 static StringRef loadedFrom(Value value) {
   Value memref;
   if (auto load = value.getDefiningOp<memref::LoadOp>())
@@ -166,7 +166,7 @@ bool KernelPrinter::inlines(Value value, const Expression &expression) const {
 }
 
 void KernelPrinter::define(Value value, Expression expression) {
-  // Another name for the same thing.
+  // Alias of an existing identifier or literal.
   if (isSimple(expression) && expression.variables.empty() &&
       !expression.readsMemory && givenName(value).empty()) {
     values[value] = std::move(expression);

@@ -1,4 +1,4 @@
-//===- PrintVectors.cpp - short vectors in registers ----------------------===//
+//===- PrintVectors.cpp - printing of vector ops --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,7 +9,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// "mpc::shuffleLanes<0, 2>": the lanes of one or two vectors in a new order.
+/// Returns "mpc::shuffleLanes<0, 2>": a permutation of the lanes of one or two
+/// vectors.
 static std::string lanePicker(ArrayRef<int64_t> lanes) {
   std::string text = "mpc::shuffleLanes<";
   for (auto [i, lane] : llvm::enumerate(lanes))
@@ -44,7 +45,7 @@ bool KernelPrinter::printVector(Operation *op) {
       return false;
     Expression lane = take(broadcast.getSource());
     lane.splat = true;
-    // The scalar itself is what is named; a splat costs nothing to repeat.
+    // Name the scalar; repeating a splat is free.
     if (!broadcast->hasOneUse() || !inlines(broadcast, lane)) {
       lane = takeSimple(broadcast.getSource(), "lane");
       lane.splat = true;

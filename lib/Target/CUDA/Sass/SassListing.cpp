@@ -1,4 +1,4 @@
-//===- SassListing.cpp - machine code as nvdisasm prints it ---------------===//
+//===- SassListing.cpp - parser of nvdisasm listings ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -104,7 +104,7 @@ int64_t SassInstruction::sharedBytes() const {
   constexpr int64_t kLanes = 32, kMatrixBytes = 128;
   if (base() == "LDSM" || base() == "STSM")
     return kMatrixBytes * (has("4") ? 4 : has("2") ? 2 : 1);
-  // A warp's part of what four read.
+  // One warp's share of the operands of a warpgroup.
   if (int64_t columns = warpgroupColumns())
     return (64 + columns) * 16 * 2 / 4;
   bool moves = base() == "LDS" || base() == "STS" || base() == "LDGSTS";
@@ -121,7 +121,7 @@ int64_t SassInstruction::storedBytes() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Mixes
+// Instruction mix
 //===----------------------------------------------------------------------===//
 
 int64_t SassMix::instructions() const {
@@ -140,11 +140,11 @@ void SassMix::add(const SassInstruction &instruction) {
 }
 
 //===----------------------------------------------------------------------===//
-// Listings
+// Parser
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What one kernel's lines say, until they are all read.
+/// Parser state of one kernel.
 struct KernelLines {
   SassKernel kernel;
   llvm::StringMap<size_t> labels;
@@ -177,7 +177,7 @@ void KernelLines::addLine(StringRef line) {
     return;
   text = text.drop_back().rtrim();
   bool isConditional = text.starts_with("@");
-  // What is never run keeps two others apart.
+  // Never executed: separates two instructions.
   if (text.starts_with("@!PT "))
     return;
   if (isConditional)
@@ -193,7 +193,8 @@ void KernelLines::addLine(StringRef line) {
   kernel.instructions.push_back({opcode.str(), operands.trim().str()});
 }
 
-/// `@P0 BRA other; ...; BRA end; other: ...; end:` has two sides.
+/// Halves the lanes in both branches of an if-else: `@P0 BRA other; ...; BRA
+/// end; other: ...; end:`.
 void KernelLines::findSides() {
   auto targetOf = [&](const Branch &branch) {
     auto found = labels.find(branch.label);
@@ -224,7 +225,7 @@ SassKernel KernelLines::finish() {
     code.resize(end);
   for (const auto &[at, label, isConditional] : branches) {
     auto target = labels.find(label);
-    // Behind the code there is a branch to itself.
+    // The code is followed by a branch to itself.
     if (at < code.size() && target != labels.end() && target->second < at)
       kernel.loops.push_back({target->second, at + 1});
   }

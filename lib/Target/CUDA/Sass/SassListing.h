@@ -1,4 +1,4 @@
-//===- SassListing.h - machine code as nvdisasm prints it -------*- C++ -*-===//
+//===- SassListing.h - parser of nvdisasm listings --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,21 +16,21 @@
 
 namespace mpc {
 
-/// What an instruction keeps busy, beside the slot that issues it.
+/// Execution unit of an instruction, besides its issue slot.
 enum class SassUnit {
-  /// Multiplies matrices: HMMA, IMMA, DMMA, HGMMA.
+  /// Tensor cores: HMMA, IMMA, DMMA, HGMMA.
   Tensor,
-  /// Arithmetic of floats, comparisons and choices among them.
+  /// Floating-point arithmetic, comparisons and selects.
   Float,
   /// Integers, addresses, moves.
   Integer,
-  /// Reciprocals, powers, conversions: MUFU, F2F, I2F.
+  /// Special function unit and conversions: MUFU, F2F, I2F.
   Special,
   /// Shared memory: LDS, LDSM, STS.
   Shared,
-  /// Global memory, also on its way to shared memory (LDGSTS).
+  /// Global memory, including copies to shared memory (LDGSTS).
   Global,
-  /// Local memory: what registers are spilled to.
+  /// Local memory: register spills.
   Local,
   /// Branches, barriers and everything else.
   Control,
@@ -38,45 +38,41 @@ enum class SassUnit {
 inline constexpr size_t kSassUnits = 8;
 llvm::StringRef nameOf(SassUnit unit);
 
-/// One instruction.
+/// One SASS instruction.
 struct SassInstruction {
-  /// With its modifiers: "HMMA.16816.F32.BF16".
+  /// Opcode with modifiers: "HMMA.16816.F32.BF16".
   std::string opcode;
   std::string operands;
-  /// The part of a warp's lanes that comes here, one half on either side of a
-  /// branch.
+  /// Fraction of a warp's active lanes; one half in each branch of an if-else.
   double lanes = 1;
 
   llvm::StringRef base() const;
   bool has(llvm::StringRef modifier) const;
   SassUnit unit() const;
-  /// Operations of a warp, as a product counts them: two for a multiply-add; 0
-  /// where it does not multiply.
+  /// Operations per warp, two per multiply-add; 0 if not a multiplication.
   int64_t flops() const;
-  /// Columns of a product of 64 rows by 16 that four warps share; 0: it is
-  /// none.
+  /// N of a wgmma m64nNk16; 0 if not a wgmma.
   int64_t warpgroupColumns() const;
-  /// Bytes that a warp moves between registers (or, by LDGSTS, the global
-  /// memory) and shared memory.
+  /// Bytes per warp between registers (or, for LDGSTS, global memory) and
+  /// shared memory.
   int64_t sharedBytes() const;
-  /// Bytes that a warp reads and writes through the second-level cache.
+  /// Bytes per warp that are read and written through L2.
   int64_t loadedBytes() const;
   int64_t storedBytes() const;
 
 private:
   bool isLoad() const;
-  /// Bytes of one lane.
+  /// Bytes per lane.
   int64_t laneBytes() const;
 };
 
-/// What a stretch of code consists of, each instruction counted once: a warp
-/// whose lanes differ runs both sides of a branch. Bytes are those of the lanes
-/// that come to an instruction.
+/// Instruction mix of a code range, each instruction counted once: a divergent
+/// warp executes both branches. Bytes are those of active lanes.
 struct SassMix {
   std::array<int64_t, kSassUnits> units = {};
   int64_t flops = 0, barriers = 0;
   double sharedBytes = 0, loadedBytes = 0, storedBytes = 0;
-  /// Those of `loadedBytes` that go straight to shared memory.
+  /// The part of `loadedBytes` that is copied directly to shared memory.
   double copiedBytes = 0;
 
   int64_t &operator[](SassUnit unit) { return units[size_t(unit)]; }
@@ -85,29 +81,29 @@ struct SassMix {
   void add(const SassInstruction &instruction);
 };
 
-/// A range of a kernel's instructions that ends in a branch to its begin.
+/// A range of instructions that ends with a branch to its start.
 struct SassLoop {
   size_t begin = 0, end = 0;
-  /// The innermost loop around it; -1: none.
+  /// Innermost enclosing loop; -1: none.
   int64_t parent = -1;
 };
 
-/// The code of one kernel. Subroutines, which stand behind the last EXIT, are
-/// left out: a kernel of ours calls them for the rare operands of a division.
+/// The code of one kernel, without the subroutines after the last EXIT:
+/// generated kernels call them only for rare operands of a division.
 class SassKernel {
 public:
   std::string name;
   std::vector<SassInstruction> instructions;
-  /// Outer loops before the inner ones.
+  /// Loops, outer before inner ones.
   std::vector<SassLoop> loops;
 
-  /// The kernels of a listing (nvdisasm -c), in its order.
+  /// Parses the kernels of a listing (nvdisasm -c), in order.
   static std::vector<SassKernel> parse(llvm::StringRef listing);
 
-  /// What belongs to loop `loop`, and not to a loop inside it; -1: to none.
+  /// Returns the mix of loop `loop` without nested loops; -1: outside loops.
   SassMix mixOf(int64_t loop) const;
-  /// The loop with the most multiplications of matrices, else of floats; -1
-  /// where no loop has any.
+  /// Returns the loop with the most matrix, else float, multiplications; -1 if
+  /// no loop has any.
   int64_t mainLoop() const;
 };
 

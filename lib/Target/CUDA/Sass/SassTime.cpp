@@ -1,4 +1,4 @@
-//===- SassTime.cpp - how long machine code is likely to take -------------===//
+//===- SassTime.cpp - run time estimate from SASS -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,16 +15,15 @@
 using namespace mpc;
 using llvm::StringRef;
 
-/// Cycles from a barrier until the matrix units are busy again (the barrier,
-/// ldmatrix, the first mma), and what a block waits when it begins and ends:
-/// for its first loads and its last stores. Estimates.
+/// Estimated stalls, in cycles: of the tensor cores at a barrier (barrier,
+/// ldmatrix, first mma), and per block for its first loads and last stores.
 static constexpr double kBarrierWait = 120, kBlockWait = 1500;
 
 //===----------------------------------------------------------------------===//
-// The assembler
+// ptxas output
 //===----------------------------------------------------------------------===//
 
-/// The number in front of `unit`; 0 where there is none.
+/// Returns the number before `unit`, or 0.
 static int64_t numberBefore(StringRef line, StringRef unit) {
   size_t at = line.find(unit);
   if (at == StringRef::npos)
@@ -54,10 +53,10 @@ std::map<std::string, AssembledKernel> AssembledKernel::parse(StringRef log) {
 }
 
 //===----------------------------------------------------------------------===//
-// How often loops run
+// Trip counts
 //===----------------------------------------------------------------------===//
 
-/// What a kernel consists of: the code outside of loops first, then each loop.
+/// Returns the mix outside of loops, followed by that of each loop.
 static std::vector<SassMix> mixesOf(const SassKernel &kernel) {
   std::vector<SassMix> mixes = {kernel.mixOf(-1)};
   for (size_t loop = 0; loop < kernel.loops.size(); ++loop)
@@ -66,7 +65,7 @@ static std::vector<SassMix> mixesOf(const SassKernel &kernel) {
 }
 
 namespace {
-/// Deals what a warp has to do to the loops that do it.
+/// Derives the trip counts of loops from the work of a warp.
 class LoopRuns {
 public:
   explicit LoopRuns(const std::vector<SassMix> &mixes)
@@ -74,8 +73,8 @@ public:
     known[0] = true;
   }
 
-  /// Lets all loops that do some of `what`, and are not known yet, run as
-  /// often as `wanted` by a warp in all asks for, at least `least` times.
+  /// Sets the trip counts of all loops with a nonzero `what` and no known trip
+  /// count so that a warp does `wanted` in total, with at least `least` trips.
   void deal(double wanted, double least,
             llvm::function_ref<double(const SassMix &)> what) {
     double open = 0;
@@ -113,15 +112,15 @@ static std::vector<double> runsOf(const std::vector<SassMix> &mixes,
   auto stored = [](const SassMix &mix) { return mix.storedBytes; };
   double toStore = double(launch.writtenBytes + launch.scratchBytes) / warps;
   if (hasTensor) {
-    // Of split products the last block of a tile reads what all have left, and
-    // stores the result on the way; what fills a pipeline is short. Only then
-    // is known how often the loops run that leave it.
+    // Split-K: the last block of a tile loads all partial results from scratch
+    // and stores the result; prologue loops of a pipeline are short. The trip
+    // counts of the loops that store partial results follow from those.
     runs.deal(double(launch.scratchBytes) / warps, 0, [](const SassMix &mix) {
       return mix.sharedBytes > 0 ? 0 : mix.loadedBytes;
     });
     runs.deal(toStore, 0, stored);
   } else {
-    // In other kernels loads are what there is to do.
+    // Other kernels: loads determine the trip counts.
     runs.deal(toStore, 0, stored);
     runs.deal(double(launch.bytes - launch.writtenBytes + launch.scratchBytes) /
                   warps,
@@ -137,7 +136,7 @@ static std::vector<double> runsOf(const std::vector<SassMix> &mixes,
 static constexpr StringRef kResourceNames[] = {"issue",   "tensor", "float",
                                                "special", "shared", "L2"};
 
-/// The type that a kernel's matrix units multiply.
+/// Returns the operand type of a kernel's tensor-core instructions.
 static std::optional<MathType> tensorType(const SassKernel &kernel) {
   for (const SassInstruction &instruction : kernel.instructions) {
     if (instruction.unit() != SassUnit::Tensor)
@@ -173,7 +172,7 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
   double warps = double(llvm::divideCeil(launch.threads, 32));
   double blocks = double(launch.blocks),
          processors = double(machine.multiprocessors);
-  // Of the multiprocessor that is the last one to finish.
+  // Time of the most loaded multiprocessor.
   double most = std::ceil(blocks / processors);
   double together = std::clamp(
       most, 1.0, double(std::max<int64_t>(result.residentBlocks, 1)));
@@ -181,7 +180,7 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
   double l2Rate =
       std::min(CudaMachine::kL2BytesAlone, CudaMachine::kL2Bytes / busy);
 
-  // What a block takes of each resource, and of the busiest one at any time.
+  // Cycles of a block per resource, and of the bottleneck of each loop.
   double sums[SassEstimate::kResources] = {}, serial = 0, outside = 0;
   int64_t main = kernel.mainLoop();
   bool copiesInMain = main >= 0 && mixes[main + 1].copiedBytes > 0;
@@ -189,7 +188,7 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
     const SassMix &mix = mixes[i];
     double times = result.runs[i] * warps;
     double moved = mix.loadedBytes + mix.storedBytes, shared = mix.sharedBytes;
-    // What fills the pipeline ahead is not copied in the last steps.
+    // The last iterations do not copy what the prologue prefetched.
     if (copiesInMain && int64_t(i) - 1 != main) {
       moved -= mix.copiedBytes;
       shared -= mix.copiedBytes;
@@ -210,7 +209,7 @@ SassEstimate mpc::estimateTime(const SassKernel &kernel,
     needs[SassEstimate::L2] = moved / l2Rate;
     for (size_t r = 0; r < SassEstimate::kResources; ++r)
       sums[r] += needs[r] * times;
-    // Copies go on while the units wait at a barrier.
+    // Asynchronous copies overlap barriers.
     double units = 0;
     for (size_t r = 0; r < SassEstimate::kResources; ++r)
       if (r != SassEstimate::L2)

@@ -1,20 +1,19 @@
-//===- SassTime.h - how long machine code is likely to take -----*- C++ -*-===//
+//===- SassTime.h - run time estimate from SASS -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An estimate from the machine code, the launch and the machine alone.
+// Static estimate from machine code, launch configuration and machine model.
 //
-// How often a loop runs is not in the code. The loops that multiply matrices
-// run as often as the launch's operations need, those that store to global
-// memory as often as its results need, those that only load as often as its
-// operands need, all others once. Code on both sides of a branch counts.
+// Trip counts are inferred: loops with matrix multiplications from the launch's
+// operations, loops that store to global memory from the result size, loops
+// that only load from the operand size; all others run once. Both branches of
+// an if-else count.
 //
-// A block takes of each resource what its instructions need. Inside a loop, or
-// outside of all, the busiest resource decides; blocks that are resident
-// together fill each other's gaps, so that with many of them the busiest
-// resource of the whole kernel does. Barriers and a block's begin and end are
-// waits that other resident blocks fill as well. The multiprocessor with the
-// most blocks is the last one to finish.
+// Per loop, and outside of loops, the bottleneck resource determines the time
+// of a block. Co-resident blocks overlap, so that with many of them the
+// kernel's bottleneck resource determines it. Stalls at barriers and at a
+// block's start and end overlap with other resident blocks as well. The most
+// loaded multiprocessor finishes last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,20 +27,20 @@
 
 namespace mpc {
 
-/// What the assembler says of a kernel.
+/// Resource usage of a kernel as reported by ptxas.
 struct AssembledKernel {
   int64_t registers = 0, spillBytes = 0, sharedBytes = 0;
 
-  /// The kernels in the messages of `ptxas -v`, by name.
+  /// Parses the output of `ptxas -v`, by kernel name.
   static std::map<std::string, AssembledKernel> parse(llvm::StringRef log);
 };
 
-/// What a launch asks for.
+/// Launch configuration and work of a launch.
 struct SassLaunch {
   int64_t blocks = 1, threads = 1, dynamicShared = 0;
-  /// Operations and bytes that it needs at least.
+  /// Minimum operations and bytes.
   int64_t flops = 0, bytes = 0;
-  /// Of these the bytes of results, and those of the scratch buffer besides.
+  /// Bytes of results within `bytes`, and additional bytes of scratch.
   int64_t writtenBytes = 0, scratchBytes = 0;
   /// Elements of the largest result.
   int64_t elements = 0;
@@ -51,15 +50,14 @@ struct SassEstimate {
   enum Resource { Issue, Tensor, Float, Special, Shared, L2, kResources };
 
   int64_t residentBlocks = 0;
-  /// How often a warp runs the code outside of loops, which is once, and that
-  /// of each loop.
+  /// Runs per warp of the code outside of loops (once) and of each loop.
   std::vector<double> runs;
   /// Bytes of the whole launch.
   double sharedBytes = 0, l2Bytes = 0;
-  /// Instructions of threads outside the main loop, per element of the largest
+  /// Thread instructions outside the main loop, per element of the largest
   /// result.
   double outsidePerElement = 0;
-  /// "tensor", "L2", "memory", "waits", ...
+  /// Bottleneck: "tensor", "L2", "memory", "waits", ...
   std::string boundBy;
   double seconds = 0, floorSeconds = 0;
 };
