@@ -1,4 +1,4 @@
-//===- BlockRunner.cpp - runs the blocks of a launch ----------------------===//
+//===- BlockRunner.cpp - emulation of thread blocks -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,16 +14,16 @@ using namespace mpc;
 using namespace mpc::host;
 
 static constexpr int kWarpSize = 32;
-/// Static shared memory of a block, and all of it, at most (sm_90).
+/// Maximum static, and total, shared memory per block, in bytes (sm_90).
 static constexpr size_t kStaticSharedBytes = 48 * 1024;
 static constexpr size_t kSharedBytes = 227 * 1024;
-/// What a product of four warps permutes pieces of a tile by.
+/// Alignment of wgmma tiles, in bytes, for the swizzle.
 static constexpr size_t kSharedAlignment = 1024;
-/// Between shared arrays, so that an overrun of one does not meet another.
+/// Red zone between shared arrays, in bytes, to detect overruns.
 static constexpr size_t kRedZoneBytes = 256;
-/// Below this offset lie static arrays with their red zones.
+/// Size of the arena for static arrays and their red zones, in bytes.
 static constexpr size_t kArenaBytes = 1024 * 1024;
-/// Floats of any width are NaNs where nothing has been written.
+/// Byte pattern of uninitialized memory: a NaN in every float format.
 static constexpr int kPoison = 0xff;
 
 static std::string triple(const int *values) {
@@ -76,13 +76,13 @@ void BlockRunner::setFailure(const Thread &thread, std::string sentence,
 
 void BlockRunner::stop(std::string sentence, int line, const void *caller) {
   setFailure(*running, std::move(sentence), line, caller);
-  // Never resumed again.
+  // The fiber is never resumed.
   while (true)
     running->fiber.suspend();
 }
 
 void BlockRunner::reportStuck() {
-  // Nobody can go on: some thread waits for one that ended or waits elsewhere.
+  // Deadlock: some thread waits for one that ended or waits elsewhere.
   const std::vector<Thread> &threads = current->threads;
   auto describe = [](const Thread &thread) -> std::string {
     if (thread.state == State::Ended)
@@ -162,8 +162,7 @@ void BlockRunner::runThread(void *argument) {
     thread->fiber.suspend();
 }
 
-/// Warps that have ended as a whole take no part in barriers any more: as on a
-/// GPU, where these wait for threads that have not ended.
+/// Exited warps no longer count in barriers, as on a GPU.
 void BlockRunner::leave(const Thread &thread) {
   int first = thread.where.number / kWarpSize * kWarpSize,
       end = std::min(first + kWarpSize, count);
@@ -204,7 +203,7 @@ void BlockRunner::startBlock(LiveBlock &started, int number) {
     thread.openProducts.clear();
     thread.productGroups.clear();
     thread.warpStep = 0;
-    // Tops at one distance from each other would share a few cache sets.
+    // Stagger stack tops: equal offsets would map to a few cache sets.
     size_t shift = thread.where.number * 192 % 4096;
     thread.fiber.start(stacks.stack(firstStack + thread.where.number),
                        StackPool::kStackBytes - shift, &runThread, &thread);
@@ -362,7 +361,7 @@ void BlockRunner::land(const std::vector<Copy> &copies) {
 }
 
 //===----------------------------------------------------------------------===//
-// The table
+// Function table
 //===----------------------------------------------------------------------===//
 
 void BlockRunner::fillTable() {
@@ -385,7 +384,7 @@ void BlockRunner::fillTable() {
       runner.wait(State::AtBarrier, "barrier", line);
     else
       runner.openBarrier();
-    // Stays until all have come to the next barrier.
+    // Unchanged until all threads have reached the next barrier.
     return block.barrierResult;
   };
 
@@ -399,8 +398,8 @@ void BlockRunner::fillTable() {
     if (!(mask >> lane & 1))
       runner.stop(std::string(name) + " with a mask that lacks this lane",
                   line);
-    // Lanes of another mask may pass this one by: whether all of its own come,
-    // the end shows.
+    // Operations with another mask may be pending. Whether all lanes of this
+    // mask arrive is checked at the end.
     auto found =
         std::find_if(pending.begin(), pending.end(),
                      [&](const auto &other) { return other.mask == mask; });

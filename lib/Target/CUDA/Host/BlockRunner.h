@@ -1,12 +1,12 @@
-//===- BlockRunner.h - runs the blocks of a launch --------------*- C++ -*-===//
+//===- BlockRunner.h - emulation of thread blocks ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One block after another; in a block each thread is a fiber that runs to its
-// next barrier or warp operation. Of a cooperative launch all blocks are alive
-// at once: one runs until all of its threads wait for other blocks, then the
-// next. What a GPU would answer with a hang or with undefined values ends the
-// launch with a message instead.
+// Runs blocks sequentially; each thread of a block is a fiber that runs to its
+// next barrier or warp operation. In a cooperative launch all blocks are live:
+// the runner switches to the next block when all threads of the current one
+// wait for other blocks. Deadlocks and undefined behavior end the launch with a
+// diagnostic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace mpc::host {
 
-/// Memory of the loaded kernel itself: constant tables.
+/// Address range of the loaded kernel, which holds constant tables.
 struct AddressRange {
   const char *begin = nullptr, *end = nullptr;
 };
@@ -32,9 +32,9 @@ struct AddressRange {
 class BlockRunner : private Interface {
 public:
   struct Failure {
-    /// One sentence with kernel, block and thread.
+    /// Sentence with kernel, block and thread.
     std::string text;
-    /// Line of the kernel's text; 0: look `caller` up.
+    /// Line of the kernel's text; 0: to be derived from `caller`.
     int line;
     const void *caller;
   };
@@ -42,9 +42,9 @@ public:
   BlockRunner(const HostLaunch &launch, bool checks, AddressRange image);
 
   MemoryChecker &memory() { return checker; }
-  /// What a kernel gets for this runner.
+  /// Function table for kernels of this runner.
   Interface *table() { return this; }
-  /// Runs the grid; the kernel is `call` with these arguments.
+  /// Runs the grid; `call` runs the kernel with `arguments`.
   std::optional<Failure> run(void (*call)(void *const *),
                              void *const *arguments);
 
@@ -66,10 +66,10 @@ private:
     Fiber fiber;
     ThreadPlace where;
     State state = State::Ready;
-    /// Where it waits.
+    /// Source line of the wait.
     int line = 0;
     const char *operation = nullptr;
-    /// Of a grid barrier.
+    /// Counter, and expected blocks, of a grid barrier.
     const void *key = nullptr;
     int expected = 0;
     bool condition = false;
@@ -91,7 +91,7 @@ private:
     void *address;
   };
 
-  /// A block that is alive.
+  /// A block that has started but not ended.
   struct LiveBlock {
     int number = 0;
     std::vector<Thread> threads;
@@ -100,10 +100,10 @@ private:
     size_t arenaUsed = 0, sharedBytes = 0;
     std::vector<SharedArray> sharedArrays;
     int arrived = 0, barrierResult = 0;
-    /// Threads of warps that have ended.
+    /// Number of threads in exited warps.
     int absent = 0;
     bool ended = false;
-    /// The counter at which it waits for other blocks; null: it does not.
+    /// Counter of the grid barrier that the block waits at; null: none.
     const void *key = nullptr;
   };
 
@@ -111,12 +111,12 @@ private:
   void startBlock(LiveBlock &started, int number);
   void leave(const Thread &thread);
   void openBarrier();
-  /// Makes a block the one that runs.
+  /// Makes a block current.
   void enter(LiveBlock &entered);
-  /// Runs the block until it ends, waits for others or fails.
+  /// Runs the current block until it ends, waits for other blocks or fails.
   bool runBlock();
   bool runTogether();
-  /// Lets those go on that wait with `waiting` where all have come.
+  /// Resumes the blocks at the grid barrier of `waiting` if all have arrived.
   bool meet(const LiveBlock &waiting);
   std::vector<int> order(int count);
   void reportStuck();
@@ -145,7 +145,7 @@ private:
   std::vector<LiveBlock> live;
   LiveBlock *current = nullptr;
   Thread *running = nullptr;
-  /// Threads of a block.
+  /// Number of threads per block.
   int count = 0;
   std::mt19937 random;
   void (*kernel)(void *const *) = nullptr;

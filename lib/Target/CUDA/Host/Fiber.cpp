@@ -1,9 +1,10 @@
-//===- Fiber.cpp - threads of a block on one CPU thread -------------------===//
+//===- Fiber.cpp - user-level context switches ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // On x86-64 a switch saves the callee-saved registers and takes a few
-// nanoseconds; elsewhere ucontext serves, whose switches are system calls.
+// nanoseconds; other architectures use ucontext, whose switches are system
+// calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +59,7 @@ StackPool::~StackPool() {
   if (!memory)
     return;
 #ifdef MPC_ASAN
-  // Frames of dropped fibers would stay poisoned for the next mapping.
+  // Frames of dropped fibers would remain poisoned for the next mapping.
   ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
 #endif
   munmap(memory, bytes);
@@ -99,7 +100,7 @@ struct Fiber::Context {
 };
 
 #if defined(MPC_OWN_SWITCH)
-// rdi: where to store this side's stack pointer, rsi: the other side's.
+// rdi: address to save this stack pointer at, rsi: stack pointer to load.
 asm(R"(
 .text
 .p2align 4
@@ -149,7 +150,7 @@ void Fiber::Context::begin(Context *context) {
 }
 
 #if !defined(MPC_OWN_SWITCH)
-/// makecontext passes integers alone.
+/// makecontext passes only int arguments.
 void Fiber::Context::beginHalves(unsigned high, unsigned low) {
   begin(reinterpret_cast<Context *>(static_cast<uint64_t>(high) << 32 | low));
 }
@@ -172,8 +173,8 @@ void Fiber::start(char *stack, size_t bytes, void (*entry)(void *),
 #if defined(MPC_OWN_SWITCH)
   auto top = reinterpret_cast<uintptr_t>(stack + bytes) & ~uintptr_t(15);
   auto *slot = reinterpret_cast<void **>(top);
-  // Below the top: an end for back traces, the first address to return to and
-  // the six registers that the switch pops (r15 first).
+  // Initial stack: end marker for backtraces, return address, and the six
+  // registers that the switch pops (r15 first).
   *--slot = nullptr;
   *--slot = nullptr;
   *--slot = reinterpret_cast<void *>(&mpcFiberBegin);

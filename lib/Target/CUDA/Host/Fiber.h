@@ -1,10 +1,10 @@
-//===- Fiber.h - threads of a block on one CPU thread -----------*- C++ -*-===//
+//===- Fiber.h - user-level context switches --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A fiber runs until it suspends itself; whoever resumed it goes on then. A
-// fiber that is not resumed again is dropped without unwinding: what runs on
-// one may own nothing.
+// A fiber runs until it suspends itself and returns control to its resumer. A
+// fiber that is never resumed again is dropped without unwinding: its frames
+// must not own resources.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace mpc::host {
 
-/// Stacks with a page below each that faults when touched.
+/// Stacks with a guard page below each.
 class StackPool {
 public:
   static constexpr size_t kStackBytes = 64 * 1024;
@@ -26,9 +26,9 @@ public:
   StackPool(const StackPool &) = delete;
   StackPool &operator=(const StackPool &) = delete;
 
-  /// Whether the system gave the memory.
+  /// Whether the allocation succeeded.
   bool valid() const { return memory != nullptr; }
-  /// The lowest address of stack `index`.
+  /// Returns the lowest address of stack `index`.
   char *stack(int index) const;
   bool contains(const void *address) const;
 
@@ -37,19 +37,19 @@ private:
   size_t bytes = 0;
 };
 
-/// One thread of control with a stack that the caller owns.
+/// A fiber with a caller-owned stack.
 class Fiber {
 public:
   Fiber();
   ~Fiber();
   Fiber(Fiber &&) noexcept;
 
-  /// Prepares a call of entry(argument), which must not return: its last act is
-  /// suspend().
+  /// Prepares a call of entry(argument), which must end with suspend() and
+  /// never return.
   void start(char *stack, size_t bytes, void (*entry)(void *), void *argument);
-  /// Runs the fiber until it suspends.
+  /// Runs the fiber until it suspends itself.
   void resume();
-  /// Gives way to the resumer; called on the fiber itself.
+  /// Returns control to the resumer; called on the fiber itself.
   void suspend();
 
 private:

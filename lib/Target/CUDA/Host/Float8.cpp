@@ -1,4 +1,4 @@
-//===- Float8.cpp - floats of 8 bits on the host --------------------------===//
+//===- Float8.cpp - 8-bit floats on the host ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,10 +12,10 @@
 using namespace mpc;
 
 namespace {
-/// A sign, then an exponent and a mantissa.
+/// An 8-bit format: sign, exponent, mantissa.
 struct Format {
   int mantissaBits, bias;
-  /// Bits of the largest finite number.
+  /// Bits of the largest finite value.
   uint8_t largest;
   bool hasInfinity;
 };
@@ -29,11 +29,11 @@ static Format formatOf(ElementType type) {
 /// All bits but the sign: a NaN in both formats.
 static constexpr uint8_t kNaN = 0x7f, kSign = 0x80;
 
-/// The number with these bits and no sign, at most the largest finite one.
+/// Returns the value of the bits without sign, up to the largest finite value.
 static float magnitudeOf(uint8_t bits, const Format &format) {
   int exponent = bits >> format.mantissaBits;
   int mantissa = bits & ((1 << format.mantissaBits) - 1);
-  // Subnormal numbers have the least exponent and no leading one.
+  // Subnormals have the minimum exponent and no implicit leading one.
   if (exponent > 0)
     mantissa += 1 << format.mantissaBits;
   else
@@ -60,13 +60,13 @@ uint8_t mpc::toFloat8(float value, ElementType type) {
   float magnitude = std::fabs(value);
   if (magnitude >= magnitudeOf(format.largest, format))
     return sign | format.largest;
-  // Magnitudes grow with their bits: the first that is too large, and the one
-  // before, which is not.
+  // Values increase with their bits: find the first that is too large, and its
+  // predecessor.
   uint8_t above = 1;
   while (magnitudeOf(above, format) <= magnitude)
     ++above;
   uint8_t below = above - 1;
-  // Differences of numbers this close are exact.
+  // Differences of close values are exact.
   float up = magnitudeOf(above, format) - magnitude,
         down = magnitude - magnitudeOf(below, format);
   bool takesAbove = up < down || (up == down && below % 2 != 0);

@@ -1,9 +1,8 @@
-//===- Float8.h - floats of 8 bits on the host ------------------*- C++ -*-===//
+//===- Float8.h - 8-bit floats on the host ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Numbers of library products (GemmReference.h) alone: slow, and written to be
-// read.
+// Conversions for library GEMMs (GemmReference.h): simple, not fast.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +15,11 @@
 
 namespace mpc {
 
-/// The number with these bits in `type`, f8E4M3FN or f8E5M2. Exact.
+/// Returns the value of these bits in `type`, f8E4M3FN or f8E5M2. Exact.
 float fromFloat8(uint8_t bits, ElementType type);
 
-/// The bits of `value` in `type`: to nearest, ties to even; what is too large,
-/// infinity too, becomes the largest finite number, as GPUs convert. NaN stays.
+/// Converts `value` to `type`, rounding to nearest even; overflow and infinity
+/// saturate to the largest finite value, as on GPUs. NaNs stay NaN.
 uint8_t toFloat8(float value, ElementType type);
 
 } // namespace mpc

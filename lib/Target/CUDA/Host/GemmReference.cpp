@@ -1,4 +1,4 @@
-//===- GemmReference.cpp - library products on the host -------------------===//
+//===- GemmReference.cpp - reference for library GEMMs --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,7 +8,7 @@
 
 #include "Float8.h"
 
-// Conversions and the activation are those of the kernels on the host.
+// Use the conversions and activations of the emulated kernels.
 #include "../Prelude/Prelude.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ static void storeNumber(void *buffer, ElementType type, int64_t index,
 
 namespace {
 
-/// One problem on its buffers.
+/// Computes one problem on its buffers.
 class Computation {
 public:
   Computation(const GemmProblem &problem,
@@ -72,12 +72,12 @@ public:
 
 private:
   void *at(GemmProblem::Role role) const { return places[size_t(role)]; }
-  /// A scalar in f32, or 1 where the problem has none.
+  /// Returns an f32 scale, or 1 if the problem has none.
   double scaleAt(GemmProblem::Role role) const {
     const void *place = at(role);
     return place ? *static_cast<const float *>(place) : 1;
   }
-  /// As the sums are kept: f32, or f64 for f64 operands.
+  /// Rounds to the accumulator type: f32, or f64 for f64 operands.
   double rounded(double value) const {
     return isWide ? value : static_cast<float>(value);
   }
@@ -94,8 +94,8 @@ private:
 
 } // namespace
 
-/// A whole operand in f64, as [batches, lines, along] with `along` contiguous:
-/// transposed where it lies the other way round.
+/// Converts an operand to f64, as [batches, lines, along] with `along`
+/// contiguous, transposing if `isTurned`.
 static std::vector<double> widen(const GemmProblem &problem, const void *buffer,
                                  ElementType type, int64_t batches,
                                  int64_t lines, int64_t along, bool isTurned) {
@@ -112,7 +112,7 @@ static std::vector<double> widen(const GemmProblem &problem, const void *buffer,
   return values;
 }
 
-/// Derivative of GELU in its tanh form.
+/// Derivative of GELU's tanh approximation.
 static double geluTanhSlope(double x) {
   constexpr double kScale = 0.79788456080286535588, kCubic = 0.044715;
   double tanh = std::tanh(kScale * x * (1 + kCubic * x * x));
@@ -128,7 +128,7 @@ double Computation::activate(double value) const {
   return value;
 }
 
-/// The factor of an activation's gradient; `line` counts rows of all batches.
+/// Derivative of the activation; `line` counts rows across batches.
 double Computation::slopeAt(int64_t line, int64_t column) const {
   const void *kept = at(GemmProblem::Role::Auxiliary);
   int64_t index = line * problem.auxiliaryPitch() + column;
@@ -137,8 +137,8 @@ double Computation::slopeAt(int64_t line, int64_t column) const {
   return rounded(geluTanhSlope(loadNumber(kept, problem.result, index)));
 }
 
-/// Leaves what the activation's gradient needs. Lines begin in bytes of their
-/// own, so that threads may do a line each.
+/// Stores the auxiliary value for the activation's gradient. Rows are
+/// byte-aligned, so that threads can process different rows.
 void Computation::keep(double value, int64_t line, int64_t column) const {
   void *kept = at(GemmProblem::Role::Auxiliary);
   int64_t index = line * problem.auxiliaryPitch() + column;
@@ -149,7 +149,7 @@ void Computation::keep(double value, int64_t line, int64_t column) const {
   byte = value > 0 ? byte | bit : byte & ~bit;
 }
 
-/// A sum through the epilogue, up to the result's scale.
+/// Applies the epilogue to an accumulator, up to the result's scale.
 double Computation::finish(double sum, int64_t line, int64_t column) const {
   double value = rounded(sum);
   if (const void *bias = at(GemmProblem::Role::Bias))
@@ -163,7 +163,7 @@ double Computation::finish(double sum, int64_t line, int64_t column) const {
                               : activate(value);
 }
 
-/// The bias gradient of an operand.
+/// Computes the bias gradient of an operand.
 void Computation::sumOperand() const {
   bool ofA = problem.biasGradient == GemmProblem::BiasGradient::A;
   const void *operand = at(ofA ? GemmProblem::Role::A : GemmProblem::Role::B);
@@ -182,7 +182,7 @@ void Computation::sumOperand() const {
 
 void Computation::run() {
   int64_t m = problem.m, n = problem.n, k = problem.k;
-  // Both with k contiguous.
+  // Both operands with k contiguous.
   std::vector<double> a =
       widen(problem, at(GemmProblem::Role::A), problem.operandA,
             problem.sharedA ? 1 : problem.batch, m, k, problem.transposeA);

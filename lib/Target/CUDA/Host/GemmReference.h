@@ -1,4 +1,4 @@
-//===- GemmReference.h - library products on the host -----------*- C++ -*-===//
+//===- GemmReference.h - reference for library GEMMs ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +14,12 @@
 
 namespace mpc {
 
-/// What cuBLASLt computes for `problem`, where there is no GPU: sums in f64,
-/// rounded to f32 (f64 operands: kept) before the epilogue. `buffers` are host
-/// addresses in the problem's order. Written to be read, not to be fast: uses
-/// all cores, some 10^9 multiplications per second each. f32 operands that may
-/// be multiplied as bf16 terms are multiplied as they are. InvalidArgument for
-/// a problem that has an obstacle or other buffers.
+/// Computes what cuBLASLt would for `problem`, without a GPU: f64 accumulation,
+/// rounded to f32 before the epilogue (not for f64 operands). `buffers` are
+/// host addresses in the problem's order. Simple, not fast: about 10^9
+/// multiplications per second and core, on all cores. Ignores permission to
+/// split f32 operands into bf16. Returns InvalidArgument for an invalid problem
+/// or wrong buffers.
 Status computeGemm(const GemmProblem &problem, std::span<void *const> buffers);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- HostCompiler.cpp - the compiler of kernels on the host -------------===//
+//===- HostCompiler.cpp - search for a host compiler ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,7 +27,7 @@ using namespace mpc;
 using namespace mpc::host;
 namespace fs = std::filesystem;
 
-/// The bytes of a file from its beginning.
+/// Returns the content of a file.
 static std::string contentOf(int file) {
   std::string text;
   char part[4096];
@@ -48,7 +48,7 @@ int host::runProgram(const std::vector<std::string> &words,
   for (const std::string &word : words)
     arguments.push_back(const_cast<char *>(word.c_str()));
   arguments.push_back(nullptr);
-  // A file without a name, which nobody else can open.
+  // Anonymous file, inaccessible to other processes.
   int said = output ? memfd_create("mpc-output", MFD_CLOEXEC) : -1;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -75,12 +75,12 @@ int host::runProgram(const std::vector<std::string> &words,
 }
 
 //===----------------------------------------------------------------------===//
-// The search
+// Search
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// A program whose name is a compiler's; ordered as they are tried.
+/// A program with a compiler's name, ordered by preference.
 struct Named {
   int kind = 0, version = 0;
   size_t folder = 0;
@@ -91,8 +91,8 @@ struct Named {
 
 } // namespace
 
-/// The version behind `family` in `name`, 0 for the plain name, -1 where it is
-/// another program ("clang++-cl").
+/// Returns the version suffix of `name` after `family`, 0 if there is none, -1
+/// for another program ("clang++-cl").
 static int versionOf(const std::string &name, const std::string &family) {
   if (name == family)
     return 0;
@@ -117,7 +117,7 @@ host::listCompilers(const std::vector<std::string> &folders) {
       for (int kind = 0; kind < 3; ++kind)
         if (int version = versionOf(name, families[kind]);
             version >= 0 && access(entries->path().c_str(), X_OK) == 0)
-          // The plain name first, then the newest.
+          // Plain names first, then the newest version.
           found.push_back({kind, version ? 10000 - version : 0, folder,
                            entries->path().string()});
     }
@@ -130,7 +130,7 @@ host::listCompilers(const std::vector<std::string> &folders) {
   return paths;
 }
 
-/// Whether `compiler` takes what every kernel on the host begins with.
+/// Returns true if `compiler` compiles the host prelude.
 static bool takesPrelude(const std::string &compiler, const std::string &text) {
   return runProgram({compiler, "-x", "c++", "-std=c++20", "-w", "-fsyntax-only",
                      text}) == 0;

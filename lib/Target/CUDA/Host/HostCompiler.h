@@ -1,4 +1,4 @@
-//===- HostCompiler.h - the compiler of kernels on the host -----*- C++ -*-===//
+//===- HostCompiler.h - search for a host compiler --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,20 +12,18 @@
 
 namespace mpc::host {
 
-/// Runs a program; its exit status, or -1 where it could not be started.
-/// `output`, where it is given, receives what it wrote to standard output and
-/// standard error.
+/// Runs a program. Returns its exit status, or -1 if it could not be started.
+/// `output`, if given, receives its standard output and standard error.
 int runProgram(const std::vector<std::string> &words,
                std::string *output = nullptr);
 
-/// Compilers in `folders`, best first: clang before g++ before c++, a plain
-/// name before those with a version, newer versions first. Full paths.
+/// Returns full paths of the compilers in `folders`, by preference: clang, g++,
+/// c++; plain names before versioned ones, newer versions first.
 std::vector<std::string> listCompilers(const std::vector<std::string> &folders);
 
-/// The compiler that kernels are compiled with where the caller names none:
-/// clang++-22, which this project is built with, by its name; else the first of
-/// listCompilers() on the search path that takes the host's prelude. Empty
-/// where there is none. Searched once per process.
+/// Returns the default compiler for kernels: "clang++-22", the compiler of this
+/// project, else the first of listCompilers() on the search path that compiles
+/// the host prelude; empty if there is none. Searched once per process.
 const std::string &hostCompiler();
 
 } // namespace mpc::host

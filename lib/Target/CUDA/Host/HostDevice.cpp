@@ -1,4 +1,4 @@
-//===- HostDevice.cpp - the device cuda-host ------------------------------===//
+//===- HostDevice.cpp - the CUDA emulator as a device ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,20 +24,20 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-/// Kernels that one run of the host compiler gets: more would leave cores idle,
-/// fewer would parse the prelude again and again.
+/// Kernels per compiler run: a trade-off between parallel compilation and
+/// repeated parsing of the prelude.
 static constexpr size_t kKernelsPerModule = 4;
 
 namespace {
 
-/// What devices and their programs share.
+/// State shared by devices and their programs.
 struct Common {
   std::string name = "cuda-host";
   HostDeviceOptions options;
 };
 
-/// One program, ready to run: a device in host memory for this program alone.
-/// What a library would compute is GemmReference.h's.
+/// A device, in host memory, for a single prepared program. Library GEMMs use
+/// GemmReference.h.
 class HostRunner : public DeviceImpl {
 public:
   explicit HostRunner(std::shared_ptr<const Common> common)
@@ -54,7 +54,7 @@ public:
 private:
   struct Kernel {
     const HostModule *module = nullptr;
-    /// Bytes of an element of each pointer parameter.
+    /// Element size of each pointer parameter, in bytes.
     std::vector<size_t> elementBytes;
   };
   Status runLaunch(const Launch &launch, const Addresses &addresses,
@@ -63,7 +63,7 @@ private:
   std::shared_ptr<const Common> common;
   std::vector<HostModule> modules;
   std::map<std::string, Kernel> kernels;
-  /// The scratch buffer of every launch, which lives from run to run.
+  /// Scratch buffer of each launch, persistent across runs.
   std::vector<std::vector<uint8_t>> scratch;
   std::mutex oneAtATime;
 };
@@ -94,7 +94,7 @@ private:
 
 } // namespace
 
-/// Bytes of an element of a type as kernels spell it; 1 for any other.
+/// Returns the size, in bytes, of a type in CUDA text; 1 if unknown.
 static size_t bytesOfType(const std::string &type) {
   static const std::map<std::string, size_t> known = {
       {"short", 2},     {"unsigned short", 2},    {"mpc::half", 2},
@@ -105,8 +105,8 @@ static size_t bytesOfType(const std::string &type) {
   return found == known.end() ? 1 : found->second;
 }
 
-/// Bytes of the elements that a kernel's pointer parameters refer to, from its
-/// text: how fine the checks look at memory.
+/// Parses the element sizes, in bytes, of a kernel's pointer parameters from
+/// its text: the granularity of memory checks.
 static std::vector<size_t> parameterBytes(const std::string &source,
                                           const std::string &kernel) {
   std::vector<size_t> sizes;
@@ -117,7 +117,7 @@ static std::vector<size_t> parameterBytes(const std::string &source,
   std::string list = source.substr(at, source.find(')', at) - at);
   for (size_t begin = 0; begin < list.size();) {
     size_t comma = std::min(list.find(',', begin), list.size());
-    // "const float *__restrict__ x": the type is what stands before the star.
+    // "const float *__restrict__ x": the type precedes the star.
     std::istringstream words(list.substr(begin, list.find('*', begin) - begin));
     begin = comma + 1;
     std::string type;
@@ -193,7 +193,7 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
   HostLaunch how;
   for (int i = 0; i < 3; ++i) {
     how.grid[i] = int(launch.grid.blocks[size_t(i)]);
-    // Nothing to do: a grid without blocks is no launch.
+    // An empty grid is not launched.
     if (how.grid[i] == 0)
       return {};
   }
@@ -207,7 +207,7 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
   for (size_t i = 0; i < launch.buffers.size(); ++i) {
     const BufferRef &ref = launch.buffers[i];
     HostArgument argument;
-    // Few kernels write a word of the checks.
+    // Few kernels write to the counters of index checks.
     argument.kind = ref.kind == BufferRef::Kind::Checks
                         ? HostArgument::Kind::InOut
                     : ref.written ? HostArgument::Kind::Output

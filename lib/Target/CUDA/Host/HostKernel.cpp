@@ -1,4 +1,4 @@
-//===- HostKernel.cpp - CUDA kernels on the host --------------------------===//
+//===- HostKernel.cpp - emulation of CUDA kernels on the CPU --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,7 @@
 using namespace mpc;
 using namespace mpc::host;
 
-/// What messages and the compiler call a kernel's text.
+/// File name of a kernel's text in diagnostics.
 static constexpr const char *kTextName = "kernel.cu";
 static constexpr size_t kGuardBytes = 4096;
 static constexpr unsigned char kPoison = 0xff;
@@ -38,18 +38,18 @@ compilerFlags(const HostKernelOptions &options) {
   std::vector<std::string> flags = {
       "-x", "c++", "-std=c++20", "-O1", "-g1", "-fPIC", "-fvisibility=hidden",
       "-fno-exceptions", "-fno-rtti",
-      // No contraction but that which is written.
+      // Only explicit fma.
       "-ffp-contract=off", "-fno-strict-aliasing", "-w"};
   if (!options.checks)
     return flags;
   flags.insert(flags.end(),
                {"-DMPC_HOST_CHECKS", "-fsanitize=thread", "-fsanitize=bounds",
                 "-fno-sanitize-recover=bounds"});
-  // x += y reads x as well, which matters where nobody has written x.
+  // x += y also reads x, to detect uninitialized reads.
   if (options.compiler.find("clang") != std::string::npos)
     flags.insert(flags.end(),
                  {"-mllvm", "-tsan-instrument-read-before-write", "-mllvm",
-                  // Nobody looks at the stack of calls.
+                  // Call stacks are not used.
                   "-tsan-instrument-func-entry-exit=0"});
   return flags;
 }
@@ -71,7 +71,7 @@ HostModule::~HostModule() = default;
 HostModule::HostModule(HostModule &&) noexcept = default;
 HostModule &HostModule::operator=(HostModule &&) noexcept = default;
 
-/// The shared object that the compiler makes of `source`.
+/// Compiles `source` and returns the shared object.
 static Result<std::string> build(const std::string &source,
                                  const HostKernelOptions &options) {
   ScratchFolder folder("mpc-kernel");
@@ -100,7 +100,7 @@ static Result<std::string> build(const std::string &source,
   return readWholeFile(library);
 }
 
-/// The same, from the cache or kept there.
+/// The same with the disk cache.
 static Result<std::string> findOrBuild(const std::string &source,
                                        const HostKernelOptions &options) {
   detail::DiskCache cache(options.cacheFolder, detail::cacheBytes());
@@ -110,7 +110,7 @@ static Result<std::string> findOrBuild(const std::string &source,
     return std::string(reinterpret_cast<const char *>(kept->data()),
                        kept->size());
   Result<std::string> built = build(source, options);
-  // A cache that cannot be written costs time only.
+  // A failed cache write is not an error.
   if (built.ok())
     (void)cache.store(key, std::as_bytes(std::span(*built)));
   return built;
@@ -174,11 +174,11 @@ Result<HostModule> HostModule::compile(const std::string &text,
 }
 
 //===----------------------------------------------------------------------===//
-// Launches
+// Launch
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A copy of an array between guards.
+/// A copy of an array between guard zones.
 class GuardedArray {
 public:
   GuardedArray(const HostArgument &argument) : argument(argument) {
@@ -191,7 +191,7 @@ public:
 
   unsigned char *begin() const { return memory.get() + kGuardBytes; }
 
-  /// One more parameter with the same data.
+  /// Adds a parameter that aliases this array.
   void share(const HostArgument &other) {
     if (other.kind == argument.kind)
       return;
@@ -237,8 +237,7 @@ private:
 };
 } // namespace
 
-/// The line of the kernel's text that holds an address of the library; 0 where
-/// nobody knows it.
+/// Returns the line of the kernel's text for a code address, or 0 if unknown.
 static int lineOf(const detail::MemoryObject &library,
                   const AddressRange &image, const void *caller) {
   auto *address = static_cast<const char *>(caller);
@@ -258,7 +257,7 @@ static int lineOf(const detail::MemoryObject &library,
 
 Status HostModule::launch(const std::string &kernel, HostLaunch launch,
                           const std::vector<HostArgument> &arguments) const {
-  // One launch at a time: the runner binds itself to the module.
+  // One launch at a time: a module has one active runner.
   static std::mutex oneAtATime;
   std::lock_guard lock(oneAtATime);
 

@@ -1,4 +1,4 @@
-//===- MemoryChecker.cpp - who touched what since when --------------------===//
+//===- MemoryChecker.cpp - race and bounds detection ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 using namespace mpc::host;
 
 static constexpr int kWarpSize = 32;
-/// An address this close to an array is taken for an overrun of it.
+/// Maximum distance from an array, in bytes, to report an overrun of it.
 static constexpr size_t kNearBytes = 4096;
 
 static const char *verb(Access kind) {
@@ -142,7 +142,7 @@ std::string MemoryChecker::outside(const void *at, size_t bytes, Access kind) {
 }
 
 //===----------------------------------------------------------------------===//
-// Order
+// Happens-before
 //===----------------------------------------------------------------------===//
 
 bool MemoryChecker::ordered(uint32_t epochThen, int threadThen,
@@ -151,7 +151,7 @@ bool MemoryChecker::ordered(uint32_t epochThen, int threadThen,
     return true;
   const Block &block = blocks.back();
   if (epochThen < block.firstEpoch) {
-    // Another block: it has to have published, and this one to have looked.
+    // Another block: needs release by that block and acquire by this one.
     auto next = std::upper_bound(
         blocks.begin(), blocks.end(), epochThen,
         [](uint32_t value, const Block &b) { return value < b.firstEpoch; });

@@ -1,12 +1,12 @@
-//===- MemoryChecker.h - who touched what since when ------------*- C++ -*-===//
+//===- MemoryChecker.h - race and bounds detection --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Knows the arrays of a launch and, for every element, its last accesses. An
-// access is wrong when it leaves its array, reads what nobody wrote, writes an
-// input, touches an asynchronous copy under way, or when nothing orders it
-// after another thread's access to the same element: no barrier, no syncWarp
-// within a warp, no fence and atomic, and no grid barrier, between blocks.
+// Shadow memory of a launch's arrays, with the last accesses per element.
+// Reports accesses that are out of bounds, read uninitialized memory, write to
+// an input, overlap an asynchronous copy in flight, or race: not ordered after
+// another thread's access by a barrier, by syncWarp within a warp, or between
+// blocks by fence and atomic or a grid barrier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,19 +23,19 @@
 
 namespace mpc::host {
 
-/// What the launch says about an array.
+/// An array of a launch.
 struct ArrayInfo {
   std::string name;
   const void *begin;
   size_t bytes;
-  /// Elements are what accesses are compared by.
+  /// Granularity of race detection, in bytes.
   size_t elementBytes;
   bool shared = false;
   bool writable = true;
   bool initialised = false;
 };
 
-/// A thread and its position in the order of its warp.
+/// A thread and its time in the order of its warp.
 struct Accessor {
   int thread;
   uint32_t warpStep;
@@ -46,38 +46,38 @@ public:
   explicit MemoryChecker(std::array<int, 3> blockSize) : size(blockSize) {}
 
   void addArray(ArrayInfo info);
-  /// Forgets the shared arrays; what follows is not ordered after other blocks.
+  /// Starts a block: drops shared arrays; unordered with other blocks.
   void beginBlock();
-  /// The same of block number `number`, which goes on where it has run before:
-  /// it keeps its shared arrays.
+  /// Enters live block `number`, which keeps its shared arrays.
   void enterBlock(int number);
-  /// Orders what these blocks have done before what they do from now on; `key`
-  /// stands for those that meet again and again.
+  /// Grid barrier: orders earlier accesses of these blocks before later ones;
+  /// `key` identifies blocks that share a repeated barrier.
   void meetBlocks(const std::vector<int> &numbers, const void *key);
-  /// Orders all earlier accesses of the block before all later ones.
+  /// Block barrier: orders earlier accesses before later ones.
   void barrier() { ++epoch; }
-  /// The block's writes so far are published by its next atomic.
+  /// Fence: the next atomic publishes the block's earlier writes.
   void fence() { fenced = true; }
 
-  /// Judges an access and remembers it. Empty, or what is wrong with it.
+  /// Checks and records an access. Returns a description of the error, or an
+  /// empty string.
   std::string access(const Accessor &who, const void *at, size_t bytes,
                      Access kind);
-  /// Marks bytes of a shared array as not there yet, or as landed.
+  /// Marks bytes of a shared array as being copied, or as copied.
   void beginCopy(const void *at, size_t bytes);
   void endCopy(const Accessor &who, const void *at, size_t bytes);
 
-  /// The offset of the first element of an array of the launch that nobody has
-  /// written; its size where there is none.
+  /// Returns the byte offset of the first uninitialized element of an array of
+  /// the launch, or its size if there is none.
   size_t firstUnwritten(const void *begin) const;
 
 private:
   struct Cell {
-    /// Epoch of the last access of each kind; 0: none.
+    /// Epoch of the last write and read; 0: none.
     uint32_t writeEpoch = 0, readEpoch = 0;
     uint32_t writeStep = 0, readStep = 0;
     uint16_t writer = 0, reader = 0;
     bool atomicWrite = false;
-    /// The last readers were several threads, of several warps.
+    /// Whether the last readers were several threads, of several warps.
     bool severalReaders = false, severalWarps = false;
     bool initialised = false, copying = false;
   };
@@ -85,20 +85,19 @@ private:
     ArrayInfo info;
     std::vector<Cell> cells;
   };
-  /// What a block does from one time that it is entered to the next.
+  /// An activation of a block, from entering to leaving it.
   struct Block {
     uint32_t firstEpoch;
     bool released;
     int number = -1;
-    /// How often it had met others when it was entered, and with whom it met
-    /// behind this.
+    /// Grid barriers passed on entry, and the key of the next one.
     uint32_t meetings = 0;
     const void *key = nullptr;
   };
-  /// A block that is entered more than once.
+  /// A block that is entered repeatedly.
   struct LiveBlock {
     std::vector<Array> shared;
-    /// What it did last among `blocks`.
+    /// Index of its last activation in `blocks`.
     size_t last = 0;
     uint32_t meetings = 0;
     const void *key = nullptr;

@@ -1,9 +1,9 @@
-//===- PreludeText.cpp - the prelude as one text --------------------------===//
+//===- PreludeText.cpp - text of the prelude ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The build embeds the headers of Prelude/ and of the functions of numbers as
-// string literals.
+// The build embeds the headers of Prelude/ and lib/Target/Math as string
+// literals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,7 @@ static const std::map<std::string, std::string> &headers() {
   return texts;
 }
 
-/// Copies a header and, in place of the first include of each, the headers that
-/// it needs.
+/// Copies a header, expanding the first include of each header recursively.
 static void paste(const std::string &name, std::set<std::string> &done,
                   std::string &text) {
   if (!done.insert(name).second)
@@ -36,7 +35,7 @@ static void paste(const std::string &name, std::set<std::string> &done,
       text += line + "\n";
       continue;
     }
-    // Folders are those of the build alone.
+    // Folders exist only at build time.
     size_t last = line.rfind('"'), first = line.find_last_of("\"/", last - 1);
     paste(line.substr(first + 1, last - first - 1), done, text);
     text += "#line " + std::to_string(number + 1) + " \"" + name + "\"\n";

@@ -1,17 +1,17 @@
-//===- Device.h - the prelude on a GPU --------------------------*- C++ -*-===//
+//===- Device.h - prelude for GPUs ------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CUDA C++ for NVRTC and nvcc, sm_75 and later, without any include. Names are
-// documented in Prelude.h and, where they need more, in Host.h.
+// CUDA C++ for NVRTC and nvcc, sm_75 and later, without includes. Names are
+// documented in Prelude.h and Host.h.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_TARGET_CUDA_PRELUDE_DEVICE_H
 #define MPC_TARGET_CUDA_PRELUDE_DEVICE_H
 
-// Behind the threads `, N` where the assembler is to count on N blocks per
-// multiprocessor (KernelCompiler.cpp).
+// Replaced by `, N` if the compiler is to assume N blocks per multiprocessor
+// (KernelCompiler.cpp).
 #define MPC_RESIDENT
 #define MPC_KERNEL(threads)                                                    \
   extern "C" __global__ __launch_bounds__(threads MPC_RESIDENT)
@@ -29,7 +29,7 @@
 namespace mpc {
 
 //===----------------------------------------------------------------------===//
-// Where a thread is
+// Thread and block indices
 //===----------------------------------------------------------------------===//
 
 MPC_FUNCTION int threadX() { return static_cast<int>(threadIdx.x); }
@@ -45,7 +45,7 @@ MPC_FUNCTION int gridSizeX() { return static_cast<int>(gridDim.x); }
 MPC_FUNCTION int gridSizeY() { return static_cast<int>(gridDim.y); }
 MPC_FUNCTION int gridSizeZ() { return static_cast<int>(gridDim.z); }
 
-/// The thread's number in its block, first extent fastest.
+/// Linear thread index in the block, x fastest.
 MPC_FUNCTION int threadNumber() {
   return (threadZ() * blockSizeY() + threadY()) * blockSizeX() + threadX();
 }
@@ -71,11 +71,12 @@ MPC_FUNCTION void fence() { __threadfence(); }
 MPC_FUNCTION void pause() { __nanosleep(100); }
 MPC_FUNCTION void kernelBegin() {
 #if __CUDA_ARCH__ >= 900
-  // The next kernel may come as soon as all blocks of this one are there; it
-  // waits here until this one is done, and this one for the one before.
+  // Programmatic dependent launch: allows the next kernel to launch once all
+  // blocks of this one have started. It waits here for this kernel, as this
+  // kernel waits for its predecessor.
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  // Loads of what a kernel only reads are no accesses of memory to ptxas, which
-  // moved some before the wait. Before an exit it would have to speculate them.
+  // ptxas moves read-only (non-coherent) loads before the wait despite the
+  // memory clobber, but does not speculate them across a conditional exit.
   asm volatile("griddepcontrol.wait;\n\t"
                "{\n\t"
                ".reg .u32 blocks;\n\t"
@@ -88,9 +89,9 @@ MPC_FUNCTION void kernelBegin() {
 #endif
 }
 
-/// The highest bit of the counter turns when all have come, and the others are
-/// zero again: the first block adds what is missing to that, so that nobody has
-/// to reset anything and a launch may find the bit either way.
+/// The counter's highest bit flips when all blocks have arrived and the others
+/// are zero again: the first block adds the difference, so no reset is needed
+/// and the bit's initial value does not matter.
 MPC_FUNCTION void gridBarrier(int *counter, int blocks, bool first) {
   __syncthreads();
   if (threadNumber() == 0) {
@@ -127,7 +128,7 @@ MPC_FUNCTION bool all(bool condition, unsigned mask = kEveryLane) {
 //===----------------------------------------------------------------------===//
 
 namespace detail {
-/// Sends a value through `send` in words of 32 bits.
+/// Applies `send` to each 32-bit word of a value.
 template <typename T, typename Send>
 MPC_FUNCTION T wordByWord(T value, Send send) {
   constexpr int count = (sizeof(T) + 3) / 4;
@@ -174,8 +175,8 @@ MPC_FUNCTION T shuffleXor(T value, int flip, int width = kWarpSize) {
 
 MPC_FUNCTION unsigned bitsOf(float x) { return __float_as_uint(x); }
 MPC_FUNCTION float floatOf(unsigned bits) { return __uint_as_float(bits); }
-/// Four of the eight bytes of `x` and, behind them, `y`, the lowest first: that
-/// whose number four bits of `selector` are.
+/// Selects four bytes of `y:x` (x holds bytes 0 to 3), lowest first, by 4-bit
+/// indices in `selector`.
 MPC_FUNCTION int permuteBytes(int x, int y, int selector) {
   return static_cast<int>(__byte_perm(static_cast<unsigned>(x),
                                       static_cast<unsigned>(y),
@@ -278,7 +279,7 @@ MPC_FUNCTION float rcpFast(float x) {
 //===----------------------------------------------------------------------===//
 
 namespace detail {
-/// A vector as the words that instructions move.
+/// A vector as the words of its load and store instructions.
 template <typename T, int N> union VectorWords {
   static constexpr int bytes = sizeof(Vector<T, N>);
   MPC_FUNCTION VectorWords() {}
@@ -354,7 +355,7 @@ MPC_FUNCTION void store(T *to, const Vector<T, N> &value) {
 }
 
 template <typename T> MPC_FUNCTION T atomicAdd(T *to, T value) {
-  // 64-bit sums are there for numbers without a sign alone; the bits agree.
+  // 64-bit add exists for unsigned only; the bits are the same.
   if constexpr (static_cast<T>(0.5) == 0 && sizeof(T) == 8)
     return static_cast<T>(
         ::atomicAdd(reinterpret_cast<unsigned long long *>(to),
@@ -425,7 +426,7 @@ template <int Pending> MPC_FUNCTION void waitCopies() {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrices
+// Matrix units
 //===----------------------------------------------------------------------===//
 
 template <typename Word, int Count>
@@ -494,7 +495,7 @@ MPC_FUNCTION void mma(float (&d)[4], const Word (&a)[4], const Word (&b)[2]) {
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  // Two halves of k; bfloat16 has no unit here, and no kernel asks for it.
+  // Two halves of k; no bf16 before sm_80, and no kernel uses it there.
   if constexpr (detail::isHalf<T>) {
     for (int i = 0; i < 2; ++i)
       asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "

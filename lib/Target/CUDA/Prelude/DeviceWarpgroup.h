@@ -1,10 +1,10 @@
-//===- DeviceWarpgroup.h - products of four warps on a GPU ------*- C++ -*-===//
+//===- DeviceWarpgroup.h - warpgroup GEMM (wgmma) on GPUs -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `wgmma` of sm_90a, by the PTX manual's "Asynchronous Warpgroup Level Matrix
-// Instructions". An instruction names each of its registers, so that there is a
-// text for each number of columns.
+// `wgmma` of sm_90a, see "Asynchronous Warpgroup Level Matrix Instructions" in
+// the PTX manual. One macro per number of columns, because an instruction names
+// all its registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,9 @@ template <int Pending> MPC_FUNCTION void warpgroupWait() {
 }
 
 namespace detail {
-/// The descriptor of a tile in lines of 128 bytes, permuted by eight lines
-/// (layout 1 in bits 62 and 63); every eight lines take 1024 bytes. Lines along
-/// k are read 64 rows at a time, which lie 64 lines apart.
+/// Returns the matrix descriptor of a tile with the 128-byte swizzle (layout 1
+/// in bits 62 and 63); eight rows take 1024 bytes. Transposed tiles are read in
+/// groups of 64 rows of the matrix, at a distance of 64 lines.
 template <bool Transposed>
 MPC_FUNCTION unsigned long long tileDescriptor(const void *tile) {
   constexpr unsigned long long kRowsApart = Transposed ? 64 * 128 / 16 : 1;
@@ -40,8 +40,8 @@ MPC_FUNCTION unsigned long long tileDescriptor(const void *tile) {
 }
 } // namespace detail
 
-// The registers of 8, 16, 24 and 32 blocks of columns, in the text and as
-// operands.
+// Accumulator registers of 8, 16, 24 and 32 column groups, in the instruction's
+// text and as operands.
 #define MPC_REGISTERS_8                                                        \
   "%0, %1, %2, %3, %4, %5, %6, %7"                                             \
   ", %8, %9, %10, %11, %12, %13, %14, %15"                                     \
@@ -74,7 +74,7 @@ MPC_FUNCTION unsigned long long tileDescriptor(const void *tile) {
 #define MPC_SUMS_24 MPC_SUMS_16, MPC_BLOCKS_4(16), MPC_BLOCKS_4(20)
 #define MPC_SUMS_32 MPC_SUMS_24, MPC_BLOCKS_4(24), MPC_BLOCKS_4(28)
 
-/// One instruction; the numbers are those of the operands behind the registers.
+/// One instruction; numbers index the operands after the registers.
 #define MPC_WGMMA(blocks, shape, type, a, b, keep, transA, transB)             \
   asm volatile("{.reg .pred p; setp.ne.b32 p, %" keep ", 0;"                   \
                "wgmma.mma_async.sync.aligned." shape ".f32." type "." type     \
@@ -123,7 +123,7 @@ MPC_FUNCTION void warpgroupMma(float (&sums)[Blocks][4], const void *a,
 
 #else
 
-// No kernel for another GPU asks for these.
+// No kernel for another GPU uses these.
 MPC_FUNCTION void fenceShared() { __trap(); }
 MPC_FUNCTION void warpgroupBegin() { __trap(); }
 MPC_FUNCTION void warpgroupCommit() { __trap(); }

@@ -1,12 +1,12 @@
-//===- Host.h - the prelude on a CPU ----------------------------*- C++ -*-===//
+//===- Host.h - prelude for CPUs (emulation) --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each thread of a block is a fiber that runs up to its next barrier or warp
-// operation; the last lane that comes computes a warp operation for all. With
-// checks the kernel is compiled with -fsanitize=thread, whose callbacks
-// (HostChecks.h) lead to the runner: it knows the bounds of every array, who
-// touched a byte since the last barrier, and which bytes hold a value.
+// Each thread of a block is a fiber that runs to its next barrier or warp
+// operation; the last lane to arrive computes a warp operation for all. With
+// checks, kernels are compiled with -fsanitize=thread, whose callbacks
+// (HostChecks.h) report every access to the runner's shadow memory: bounds,
+// races and initialization.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 #include "HostInterface.h"
 
-/// Functions that touch operand records of other lanes or the runner's memory.
+/// Exempts functions that access other lanes' operands or the runner.
 #define MPC_UNCHECKED __attribute__((no_sanitize("thread")))
 
 #define MPC_KERNEL(threads) extern "C" __attribute__((visibility("hidden")))
@@ -53,7 +53,7 @@ MPC_UNCHECKED inline void *dynamicShared(unsigned elementBytes,
 } // namespace host
 
 //===----------------------------------------------------------------------===//
-// Where a thread is
+// Thread and block indices
 //===----------------------------------------------------------------------===//
 
 MPC_UNCHECKED inline int threadX() { return host::runner->place->thread[0]; }
@@ -69,7 +69,7 @@ MPC_UNCHECKED inline int gridSizeX() { return host::runner->gridSize[0]; }
 MPC_UNCHECKED inline int gridSizeY() { return host::runner->gridSize[1]; }
 MPC_UNCHECKED inline int gridSizeZ() { return host::runner->gridSize[2]; }
 
-/// The thread's number in its block, first extent fastest.
+/// Linear thread index in the block, x fastest.
 MPC_UNCHECKED inline int threadNumber() { return host::runner->place->number; }
 inline int lane() { return threadNumber() % kWarpSize; }
 inline int warp() { return threadNumber() / kWarpSize; }
@@ -78,8 +78,8 @@ inline int warp() { return threadNumber() / kWarpSize; }
 // Barriers and votes
 //===----------------------------------------------------------------------===//
 
-/// Every thread of the block has to come, all to the same call: one that ends
-/// or waits elsewhere is an error. Orders all accesses before and after it.
+/// All threads of the block must reach the same call. Orders all accesses
+/// before and after it.
 MPC_UNCHECKED inline void barrier(int line = __builtin_LINE()) {
   host::runner->barrier(host::runner, line, false);
 }
@@ -95,31 +95,30 @@ inline bool barrierAll(bool condition, int line = __builtin_LINE()) {
 }
 
 namespace host {
-/// Lets all lanes of a warp operation meet. `operands` takes the result.
+/// Rendezvous of the lanes of a warp operation. `operands` receives the result.
 MPC_UNCHECKED inline void meet(const char *name, int line, unsigned mask,
                                WarpFunction compute, void *operands) {
   runner->warpOperation(runner, name, line, mask, compute, operands);
 }
 } // namespace host
 
-/// The one warp operation that orders accesses to memory.
+/// Warp barrier: the only warp operation that orders memory accesses.
 MPC_UNCHECKED inline void syncWarp(int line = __builtin_LINE()) {
   char none = 0;
   host::meet("syncWarp", line, kEveryLane, [](void **, unsigned) {}, &none);
   host::runner->orderWarp(host::runner);
 }
 
-/// Makes the thread's writes visible to blocks that an atomic then tells.
+/// Makes the thread's writes visible to blocks that observe a later atomic.
 MPC_UNCHECKED inline void fence() { host::runner->fence(host::runner); }
-// Who waits here runs after those that it waits for.
+// A polling fiber is scheduled after those that it waits for.
 MPC_UNCHECKED inline void pause() {}
-/// Stands in front of all that a kernel does: its launch may overlap the end of
-/// the kernel before, whose results it then waits for.
+/// First statement of a kernel. With programmatic dependent launch the launch
+/// may overlap the end of the previous kernel; waits for its results.
 MPC_UNCHECKED inline void kernelBegin() {}
 
-/// Lets `blocks` blocks of a launch that runs all of its blocks at once meet:
-/// all of them come with one counter, one of them as the first. Orders all
-/// accesses before and after it.
+/// Grid barrier of `blocks` co-resident blocks at one counter, exactly one of
+/// them `first`. Orders all accesses before and after it.
 MPC_UNCHECKED inline void gridBarrier(int *counter, int blocks, bool first,
                                       int line = __builtin_LINE()) {
   host::runner->gridBarrier(host::runner, counter, blocks, line);
@@ -158,12 +157,12 @@ inline bool all(bool condition, unsigned mask = kEveryLane,
 namespace host {
 template <typename T> struct Shuffled {
   T value;
-  /// The lane whose value this lane gets.
+  /// Source lane.
   int from;
   T result;
 };
 
-/// `from` is a lane; outside 0..31 the lane keeps its own value.
+/// Lanes with `from` outside 0..31 keep their value.
 template <typename T>
 MPC_UNCHECKED inline T exchange(const char *name, T value, int from, int line) {
   Shuffled<T> operands{value, from, value};
@@ -180,14 +179,16 @@ MPC_UNCHECKED inline T exchange(const char *name, T value, int from, int line) {
 }
 } // namespace host
 
-/// The value of lane `from` of this lane's group of `width` (a power of two).
+/// Returns the value of lane `from` of this lane's group of `width` (a power of
+/// two).
 template <typename T>
 inline T shuffle(T value, int from, int width = kWarpSize,
                  int line = __builtin_LINE()) {
   int group = lane() & ~(width - 1);
   return host::exchange("shuffle", value, group + (from & (width - 1)), line);
 }
-/// The value of the lane `distance` below; lanes without one keep their own.
+/// Returns the value of the lane `distance` below; lanes without one keep
+/// theirs.
 template <typename T>
 inline T shuffleUp(T value, int distance, int width = kWarpSize,
                    int line = __builtin_LINE()) {
@@ -195,7 +196,8 @@ inline T shuffleUp(T value, int distance, int width = kWarpSize,
   bool inside = from >= (own & ~(width - 1));
   return host::exchange("shuffleUp", value, inside ? from : own, line);
 }
-/// The value of the lane `distance` above; lanes without one keep their own.
+/// Returns the value of the lane `distance` above; lanes without one keep
+/// theirs.
 template <typename T>
 inline T shuffleDown(T value, int distance, int width = kWarpSize,
                      int line = __builtin_LINE()) {
@@ -203,8 +205,8 @@ inline T shuffleDown(T value, int distance, int width = kWarpSize,
   bool inside = from <= (own | (width - 1));
   return host::exchange("shuffleDown", value, inside ? from : own, line);
 }
-/// The value of lane `lane ^ flip`; one in a later group of `width` is not
-/// there and leaves the lane its own.
+/// Returns the value of lane `lane ^ flip`; lanes whose source is in a later
+/// group of `width` keep theirs.
 template <typename T>
 inline T shuffleXor(T value, int flip, int width = kWarpSize,
                     int line = __builtin_LINE()) {
@@ -258,7 +260,7 @@ inline half toHalf(float x) {
   if (magnitude >= 0x47800000u) {
     result = 0x7c00;
   } else if (magnitude < 0x38800000u) {
-    // Subnormal: adding 1/2 leaves the result, rounded, in the low bits.
+    // Subnormal: adding 1/2 leaves the rounded result in the low bits.
     result = bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000u;
   } else {
     // A carry into the exponent gives the next power of two or infinity.
@@ -275,7 +277,7 @@ inline bfloat16 toBfloat16(float x) {
   return {static_cast<unsigned short>(x != x ? 0x7fffu : rounded)};
 }
 
-/// Two values rounded to 16 bits in one word.
+/// Packs two values, rounded to 16 bits, into one word.
 inline unsigned packHalf(float low, float high) {
   return toHalf(low).bits | static_cast<unsigned>(toHalf(high).bits) << 16;
 }
@@ -284,7 +286,7 @@ inline unsigned packBfloat16(float low, float high) {
                                     << 16;
 }
 
-/// Rounds to 10 bits of mantissa, ties away from zero, as the GPUs do.
+/// Rounds to tf32 (10 mantissa bits), ties away from zero, as GPUs do.
 inline unsigned toTf32(float x) {
   unsigned bits = bitsOf(x);
   if ((bits & 0x7f800000u) == 0x7f800000u)
@@ -297,7 +299,7 @@ inline double fma(double x, double y, double z) {
   return __builtin_fma(x, y, z);
 }
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
-/// What is left of x after whole multiples of y, with the sign of x; exact.
+/// Exact remainder of x / y with the sign of x (fmod).
 inline float rem(float x, float y) { return __builtin_fmodf(x, y); }
 inline float floor(float x) { return __builtin_floorf(x); }
 inline float ceil(float x) { return __builtin_ceilf(x); }
@@ -310,14 +312,14 @@ inline float copySign(float magnitude, float sign) {
 }
 
 namespace host {
-/// A subnormal number as the fast functions see it.
+/// Flushes subnormals to zero.
 inline float flushed(float x) {
   return (bitsOf(x) & 0x7f800000u) == 0 ? floatOf(bitsOf(x) & 0x80000000u) : x;
 }
 } // namespace host
 
-/// 2^x and 1/x to about two units in the last place, subnormal numbers as
-/// zeros: the only functions whose bits differ from a GPU's.
+/// 2^x and 1/x to about 2 ulp with subnormals flushed to zero: the only
+/// functions whose bits may differ from a GPU's.
 inline float exp2Fast(float x) {
   return host::flushed(
       static_cast<float>(__builtin_exp2(double(host::flushed(x)))));
@@ -337,8 +339,8 @@ MPC_UNCHECKED inline void checkAligned(const void *at, unsigned long bytes,
 }
 } // namespace host
 
-/// N neighbours at once; the address is a multiple of their size in bytes, or
-/// of 16 where they are more.
+/// Vector load of N elements; the address is aligned to their total size, or to
+/// 16 bytes if that is larger.
 template <int N, typename T>
 MPC_UNCHECKED inline Vector<T, N> load(const T *from,
                                        int line = __builtin_LINE()) {
@@ -349,7 +351,7 @@ MPC_UNCHECKED inline Vector<T, N> load(const T *from,
   __builtin_memcpy(&result, from, sizeof(result));
   return result;
 }
-/// The same of global memory that no thread writes during the launch.
+/// The same from global memory that is read-only during the launch.
 template <int N, typename T>
 inline Vector<T, N> loadConstant(const T *from, int line = __builtin_LINE()) {
   return load<N>(from, line);
@@ -364,8 +366,7 @@ MPC_UNCHECKED inline void store(T *to, const Vector<T, N> &value,
 }
 
 namespace host {
-/// Fibers give way only at barriers and warp operations: what stands between
-/// is atomic.
+/// Atomic, because fibers switch only at barriers and warp operations.
 template <typename T, typename Change>
 MPC_UNCHECKED inline T change(T *at, Change next) {
   runner->access(runner, at, sizeof(T), Access::Atomic,
@@ -403,9 +404,9 @@ inline T atomicCompareExchange(T *to, T expected, T value) {
 // Asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// Copies `valid` bytes and fills the rest with zeros. The bytes land when this
-/// thread waits for them and hold NaNs before; other threads see them after a
-/// barrier that follows.
+/// Copies `valid` bytes and zero-fills the rest. The bytes are NaNs until this
+/// thread waits for the copy; other threads see them after a subsequent
+/// barrier.
 template <int Bytes>
 MPC_UNCHECKED inline void copyAsync(void *shared, const void *global,
                                     int valid = Bytes,
@@ -413,17 +414,17 @@ MPC_UNCHECKED inline void copyAsync(void *shared, const void *global,
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
   host::runner->copyAsync(host::runner, shared, global, Bytes, valid, line);
 }
-/// Makes the thread's copies since the last call one group.
+/// Closes a group of the thread's copies since the last call.
 MPC_UNCHECKED inline void commitCopies() {
   host::runner->commitCopies(host::runner);
 }
-/// Waits until at most the last `Pending` groups of the thread are open.
+/// Waits until at most `Pending` groups of the thread are in flight.
 template <int Pending> MPC_UNCHECKED inline void waitCopies() {
   host::runner->waitCopies(host::runner, Pending);
 }
 
 //===----------------------------------------------------------------------===//
-// Entry of the runner
+// Entry point
 //===----------------------------------------------------------------------===//
 
 namespace host {
@@ -433,12 +434,12 @@ template <typename... Parameters> struct Call {
   }
 };
 
-/// Calls a kernel with arguments[i] pointing at its i-th parameter.
+/// Calls a kernel; arguments[i] points to its i-th parameter.
 template <typename... Parameters>
 MPC_UNCHECKED inline void call(void (*kernel)(Parameters...),
                                void *const *arguments) {
   int i = 0;
-  // Braces evaluate from left to right.
+  // Braced initializers are evaluated from left to right.
   Call<Parameters...>{kernel, *static_cast<Parameters *>(arguments[i++])...};
 }
 } // namespace host

@@ -1,9 +1,9 @@
-//===- HostChecks.h - every access of a kernel goes here --------*- C++ -*-===//
+//===- HostChecks.h - memory access callbacks -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Own definitions of the callbacks that a compiler puts into a kernel for
-// -fsanitize=thread and -fsanitize=bounds; no sanitizer runtime is linked.
+// Implements the callbacks that compilers emit for -fsanitize=thread and
+// -fsanitize=bounds; no sanitizer runtime is linked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +68,7 @@ MPC_UNCHECKED void *__tsan_memset(void *to, int value, unsigned long bytes) {
   return __builtin_memset(to, value, bytes);
 }
 
-/// The handler's record starts with the source location.
+/// The record starts with the source location.
 MPC_UNCHECKED void __ubsan_handle_out_of_bounds_abort(void *record,
                                                       unsigned long) {
   struct Location {

@@ -1,9 +1,8 @@
-//===- HostMatrices.h - products of warps on a CPU --------------*- C++ -*-===//
+//===- HostMatrices.h - warp GEMM (mma) on CPUs -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a warp does together with tiles of matrices, lane by lane as the tables
-// of the PTX manual give them out.
+// Emulates ldmatrix and mma.sync, with the lane layouts of the PTX manual.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +17,8 @@ struct MatrixLoad {
   unsigned tiles[4];
 };
 
-/// Tile i has its rows at the addresses of lanes 8 i .. 8 i + 7. Lane l gets
-/// elements 2 (l % 4) and the next of row l / 4, or of column l / 4 when
+/// Lanes 8 i .. 8 i + 7 supply the row addresses of tile i. Lane l receives
+/// elements 2 (l % 4) and the next of row l / 4, or of column l / 4 if
 /// transposed.
 template <bool Transposed, typename Word, int Count>
 MPC_UNCHECKED inline void loadTiles(Word (&tiles)[Count], const void *row,
@@ -54,8 +53,8 @@ MPC_UNCHECKED inline void loadTiles(Word (&tiles)[Count], const void *row,
 }
 } // namespace host
 
-/// Loads tiles of 8 x 8 elements of 16 bits from shared memory; lanes
-/// 8 i .. 8 i + 7 name the rows of tile i.
+/// Loads tiles of 8 x 8 16-bit elements from shared memory; lanes 8 i .. 8 i +
+/// 7 supply the row addresses of tile i.
 template <typename Word, int Count>
 inline void loadMatrix(Word (&tiles)[Count], const void *row,
                        int line = __builtin_LINE()) {
@@ -73,13 +72,13 @@ struct Product {
   float d[4];
 };
 
-/// Element `index` (0 or 1) of a register that holds two of T.
+/// Returns element `index` (0 or 1) of a register with two elements of T.
 template <typename T> inline float elementOf(unsigned pair, int index) {
   return toFloat(T{static_cast<unsigned short>(pair >> (16 * index))});
 }
 
-/// a is 16 x K, b K x 8, d 16 x 8; the lane tables are those of the PTX manual:
-/// group g = lane / 4, member t = lane % 4. Sums in double, one rounding.
+/// a is 16 x K, b K x 8, d 16 x 8, in the lane layouts of the PTX manual: group
+/// g = lane / 4, member t = lane % 4. Accumulates in double, rounds once.
 template <int K, typename ReadA, typename ReadB>
 MPC_UNCHECKED inline void multiplyTiles(void **lanes, ReadA readA,
                                         ReadB readB) {
@@ -144,10 +143,10 @@ inline void mma(float (&d)[4], const Word (&a)[CountA], const Word (&b)[CountB],
       line);
 }
 
-/// d += a * b on 16 x 8 x 8 elements in tf32 (the low 13 bits of a register do
-/// not count). a[0], a[1] hold rows g and g + 8 at column t, a[2], a[3] the
-/// same at t + 4; b[0], b[1] hold column g at rows t and t + 4; d as for mma.
-/// With two words of a and one of b: 16 x 8 x 4 elements.
+/// d += a * b on 16 x 8 x 8 elements in tf32 (the low 13 bits of a register are
+/// ignored). a[0], a[1] hold rows g and g + 8 at column t, a[2], a[3] the same
+/// at t + 4; b[0], b[1] hold column g at rows t and t + 4; d as for mma. With
+/// two words of a and one of b: 16 x 8 x 4 elements.
 template <typename Word, int CountA, int CountB>
 inline void mmaTf32(float (&d)[4], const Word (&a)[CountA],
                     const Word (&b)[CountB], int line = __builtin_LINE()) {

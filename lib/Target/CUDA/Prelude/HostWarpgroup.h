@@ -1,9 +1,9 @@
-//===- HostWarpgroup.h - products of four warps on a CPU --------*- C++ -*-===//
+//===- HostWarpgroup.h - warpgroup GEMM (wgmma) on CPUs ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each thread computes its own sums from shared memory, by the PTX manual's
-// layouts of `wgmma`.
+// Each thread computes its accumulators from shared memory, with the layouts of
+// `wgmma` in the PTX manual.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,9 @@ namespace mpc {
 namespace host {
 constexpr int kWarpgroup = 128, kWarpgroupRows = 64, kWarpgroupDepth = 16;
 
-/// Where the element of `row` and `k` of a tile lies: lines of 128 bytes, along
-/// k or, transposed, 64 rows in each with 64 positions of k below each other.
-/// The address's bits 4 to 6 are permuted by bits 7 to 9.
+/// Returns the address of element (`row`, `k`) of a tile with the 128-byte
+/// swizzle: 128-byte lines along k or, transposed, 64 rows per line and 64
+/// consecutive lines along k. Address bits 4 to 6 are xored with bits 7 to 9.
 template <bool Transposed>
 MPC_UNCHECKED inline const unsigned short *tileElement(const void *tile,
                                                        int row, int k) {
@@ -28,7 +28,7 @@ MPC_UNCHECKED inline const unsigned short *tileElement(const void *tile,
                                                   ((address >> 3) & 0x70));
 }
 
-/// The threads check the tile's pieces of 16 bytes among them.
+/// Checks the tile's 16-byte chunks, distributed over the threads.
 template <bool Transposed>
 MPC_UNCHECKED inline void checkTile(const void *tile, int rows) {
   for (int piece = threadNumber() % kWarpgroup; piece < 2 * rows;
@@ -69,10 +69,10 @@ MPC_UNCHECKED inline void multiplyGroup(float *sums, const void *a,
 }
 } // namespace host
 
-/// Adds to the sums of 64 x 8 Blocks the product of 64 x 16 and 16 x 8 Blocks
-/// elements of T in shared memory, or puts it there where they are not `kept`.
-/// Warp w of four has rows 16 w to 16 w + 15, a block of 8 columns as for mma.
-/// It is over after the warpgroupWait for its group.
+/// Multiplies 64 x 16 by 16 x 8 Blocks elements of T in shared memory and
+/// accumulates into `sums`, or overwrites them if not `kept`. Warp w of four
+/// has rows 16 w to 16 w + 15, with 8 columns as for mma. Complete after the
+/// warpgroupWait for its group.
 template <typename T, bool TransposedA, bool TransposedB, int Blocks>
 MPC_UNCHECKED inline void warpgroupMma(float (&sums)[Blocks][4], const void *a,
                                        const void *b, bool kept,
@@ -81,17 +81,18 @@ MPC_UNCHECKED inline void warpgroupMma(float (&sums)[Blocks][4], const void *a,
       host::runner, host::multiplyGroup<T, TransposedA, TransposedB, Blocks>,
       &sums[0][0], a, b, kept, line);
 }
-/// Orders the thread's registers before the products that follow.
+/// Orders the thread's register accesses before subsequent warpgroupMma.
 inline void warpgroupBegin() {}
-/// Makes the thread's products since the last call one group.
+/// Closes a group of the thread's warpgroupMma since the last call.
 MPC_UNCHECKED inline void warpgroupCommit() {
   host::runner->commitProducts(host::runner);
 }
-/// Waits until at most the last `Pending` groups of the thread are open.
+/// Waits until at most `Pending` groups of the thread are in flight.
 template <int Pending> MPC_UNCHECKED inline void warpgroupWait() {
   host::runner->waitProducts(host::runner, Pending);
 }
-/// Shows the thread's writes to shared memory to products behind a barrier.
+/// Makes the thread's shared-memory writes visible to warpgroupMma after a
+/// barrier.
 inline void fenceShared() {}
 
 } // namespace mpc

@@ -1,11 +1,11 @@
-//===- Math.h - what functions of numbers are made of -----------*- C++ -*-===//
+//===- Math.h - scalar math -------------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Extremes, doubles, and the operations that lib/Target/Math is written in,
-// whose functions are those of the CPU's kernels, too. The library of each side
-// is asked for what is exact, and for sines of any double: there alone the last
-// bits of a GPU may differ from the host's.
+// Minimum and maximum, doubles, and the primitives of lib/Target/Math, whose
+// functions CPU kernels share. Exact functions, and sin and cos of doubles,
+// come from the platform's library: only the latter may differ between GPU and
+// host, in the last bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 namespace mpc {
 
 //===----------------------------------------------------------------------===//
-// Extremes and classes
+// Minimum, maximum, classification
 //===----------------------------------------------------------------------===//
 
 MPC_FUNCTION bool isNan(float x) { return x != x; }
@@ -23,7 +23,7 @@ MPC_FUNCTION bool isFinite(float x) {
   return (bitsOf(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-/// NaN, 0x7fffffff, where an operand is one; +0 is larger than -0.
+/// Returns NaN (0x7fffffff) if an operand is NaN; +0 is larger than -0.
 MPC_FUNCTION float maximum(float x, float y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   float result;
@@ -35,7 +35,7 @@ MPC_FUNCTION float maximum(float x, float y) {
 #endif
 }
 
-/// NaN, 0x7fffffff, where an operand is one; -0 is smaller than +0.
+/// Returns NaN (0x7fffffff) if an operand is NaN; -0 is smaller than +0.
 MPC_FUNCTION float minimum(float x, float y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   float result;
@@ -80,7 +80,7 @@ MPC_DOUBLE_2(rem, fmod)
 MPC_FUNCTION bool isNan(double x) { return x != x; }
 MPC_FUNCTION bool isFinite(double x) { return x - x == 0.0; }
 
-/// A NaN wins; +0 is larger than -0.
+/// NaN if an operand is NaN; +0 is larger than -0.
 MPC_FUNCTION double maximum(double x, double y) {
   if (isNan(x) || x > y)
     return x;
@@ -96,14 +96,14 @@ MPC_FUNCTION double minimum(double x, double y) {
   return x == 0.0 ? -(-x - y) : x;
 }
 
-/// Rounded once: the float in between keeps a bit of what it lost.
+/// Round to odd, so that the subsequent rounding to 16 bits is correct.
 namespace detail {
 MPC_FUNCTION float toOdd(double x) {
   float nearest = static_cast<float>(x);
   double back = static_cast<double>(nearest);
   if (back == x || isNan(x) || !isFinite(nearest))
     return nearest;
-  // The float next to x towards zero, its last bit set.
+  // The float next to x towards zero, with its last bit set.
   unsigned bits = bitsOf(nearest);
   if (abs(back) > abs(x))
     bits -= 1u;
@@ -116,7 +116,7 @@ MPC_FUNCTION bfloat16 toBfloat16(double x) {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers win over NaNs
+// Minimum and maximum that ignore NaNs
 //===----------------------------------------------------------------------===//
 
 MPC_FUNCTION float maximumNumber(float x, float y) {
@@ -133,13 +133,13 @@ MPC_FUNCTION double minimumNumber(double x, double y) {
 }
 
 //===----------------------------------------------------------------------===//
-// What lib/Target/Math is written in
+// Primitives of lib/Target/Math
 //===----------------------------------------------------------------------===//
 
 template <typename T> MPC_FUNCTION T select(bool condition, T x, T y) {
   return condition ? x : y;
 }
-/// The side that is not chosen costs nothing.
+/// Evaluates only the chosen side.
 template <typename F, typename G>
 MPC_FUNCTION auto choose(bool condition, F onTrue, G onFalse) {
   return condition ? onTrue() : onFalse();
@@ -164,7 +164,7 @@ MPC_FUNCTION double signedToFloat(unsigned long long x) {
   return static_cast<double>(static_cast<long long>(x));
 }
 
-/// No instruction multiplies by powers of two.
+/// No instruction scales by a power of two.
 template <typename F> MPC_FUNCTION constexpr bool scalesAtOnce(F) {
   return false;
 }

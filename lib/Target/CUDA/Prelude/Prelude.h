@@ -1,14 +1,14 @@
-//===- Prelude.h - what emitted kernels are written in ----------*- C++ -*-===//
+//===- Prelude.h - library of generated kernels -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The only names that the text of an emitted kernel uses. Two headers give them
-// their meaning: Device.h on a GPU (NVRTC, nvcc), Host.h on a CPU, where the
-// threads of a block are fibers. Neither includes anything, so a kernel's text
-// with this one in front is a whole program. Built without contraction of
-// a * b + c (nvcc --fmad=false, -ffp-contract=off): fma is where it is written.
+// The only names that generated kernels use. Device.h implements them on a GPU
+// (NVRTC, nvcc), Host.h on a CPU, where the threads of a block are fibers.
+// Neither has includes, so this header followed by a kernel's text is a
+// complete program. Compiled without contraction of a * b + c (nvcc
+// --fmad=false, -ffp-contract=off): only explicit fma.
 //
-// What both headers define, beside the types below:
+// Defined by both headers, besides the types below:
 //   MPC_KERNEL(threads) void name(...)        a kernel for blocks of this size
 //   MPC_SHARED(type, name, [32][33])          an array of the block
 //   MPC_DYNAMIC_SHARED(type, name)            the launch's bytes, 1024-aligned
@@ -62,20 +62,20 @@ struct half {
   unsigned short bits;
 };
 
-/// The upper half of a float: storage only.
+/// Upper half of a float: storage only.
 struct bfloat16 {
   unsigned short bits;
 };
 
 namespace detail {
-/// The largest power of two that divides `bytes`, at most 16: no access is
-/// wider than 128 bits.
+/// Returns the largest power of two that divides `bytes`, at most 16: accesses
+/// are at most 128 bits wide.
 MPC_FUNCTION constexpr unsigned alignmentOf(unsigned bytes) {
   return bytes % 16 == 0 ? 16 : bytes & (0u - bytes);
 }
 } // namespace detail
 
-/// N values that are neighbours in memory.
+/// N contiguous values.
 template <typename T, int N>
 struct alignas(detail::alignmentOf(sizeof(T) * N)) Vector {
   T values[N];
@@ -91,7 +91,7 @@ struct alignas(detail::alignmentOf(sizeof(T) * N)) Vector {
 #include "Host.h"
 #endif
 
-// Each uses those before it.
+// Each uses the previous ones.
 // clang-format off
 #include "Math.h"
 #include "../../Math/Functions.h"

@@ -1,9 +1,9 @@
-//===- Vector.h - vectors lane by lane, and integers ------------*- C++ -*-===//
+//===- Vector.h - elementwise vectors, integers -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One text for both sides. Operators and functions on vectors are those of the
-// scalars in each lane; a scalar operand stands for equal lanes.
+// Shared by GPU and host. Operators and functions on vectors apply the scalar
+// ones per lane; scalar operands are broadcast.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ template <typename T, int N> struct LanesOf<Vector<T, N>> {
 };
 MPC_FUNCTION constexpr int larger(int x, int y) { return x > y ? x : y; }
 
-/// Lanes of the vectors among the types; 0 where all are scalars.
+/// Number of lanes of the vectors among the types; 0 if all are scalars.
 template <typename... Ts> struct CommonLanes {
   static constexpr int count = 0;
 };
@@ -32,7 +32,7 @@ template <typename T, typename... Rest> struct CommonLanes<T, Rest...> {
       larger(LanesOf<T>::count, CommonLanes<Rest...>::count);
 };
 
-/// A template parameter that is only there for vectors.
+/// Template parameter that exists for vectors only (SFINAE).
 template <bool Holds> struct When {};
 template <> struct When<true> {
   using Type = int;
@@ -46,7 +46,7 @@ MPC_FUNCTION T laneOf(const Vector<T, N> &x, int i) {
   return x.values[i];
 }
 
-/// The lane type of the first vector.
+/// Lane type of the first vector.
 template <typename A, typename B, bool FirstIsVector> struct FirstLane {
   using Type = typename LanesOf<A>::Lane;
 };
@@ -81,7 +81,7 @@ template <> struct Unsigned<int> {
 template <> struct Unsigned<long long> {
   using Type = unsigned long long;
 };
-/// Takes no part in the deduction of T.
+/// Non-deduced context for T.
 template <typename T> struct Exactly {
   using Type = T;
 };
@@ -92,7 +92,7 @@ template <typename T> using Same = typename Exactly<T>::Type;
 // Integers
 //===----------------------------------------------------------------------===//
 
-/// Sums, differences and products that wrap around.
+/// Wrapping add, subtract and multiply.
 template <typename T> MPC_FUNCTION T add(T x, detail::Same<T> y) {
   using U = typename detail::Unsigned<T>::Type;
   return static_cast<T>(static_cast<U>(x) + static_cast<U>(y));
@@ -102,7 +102,7 @@ template <typename T> MPC_FUNCTION T subtract(T x, detail::Same<T> y) {
   return static_cast<T>(static_cast<U>(x) - static_cast<U>(y));
 }
 template <typename T> MPC_FUNCTION T multiply(T x, detail::Same<T> y) {
-  // Short types would become int.
+  // Short types would be promoted to int.
   using U = typename detail::Unsigned<T>::Type;
   return static_cast<T>(1u * static_cast<U>(x) * static_cast<U>(y));
 }
@@ -122,16 +122,16 @@ MPC_FUNCTION T minimum(T x, detail::Same<T> y) {
 template <typename T, detail::ForIntegers<T> = 0> MPC_FUNCTION T abs(T x) {
   return x < 0 ? subtract<T>(0, x) : x;
 }
-/// x / y rounded up, for x >= 0 and y > 0.
+/// Returns x / y rounded up, for x >= 0 and y > 0.
 template <typename T> MPC_FUNCTION T ceilDivide(T x, detail::Same<T> y) {
   return (x + y - 1) / y;
 }
 
 //===----------------------------------------------------------------------===//
-// Bits and values that literals lack
+// Bits and special values
 //===----------------------------------------------------------------------===//
 
-/// The same bits as another type of the same size.
+/// Reinterprets the bits as another type of the same size.
 template <typename To, typename From> MPC_FUNCTION To bitcast(const From &x) {
   static_assert(sizeof(To) == sizeof(From));
   union Bits {
@@ -151,7 +151,7 @@ template <typename T = float> MPC_FUNCTION T nan() {
 }
 
 //===----------------------------------------------------------------------===//
-// Comparisons that operators lack
+// Comparisons without an operator
 //===----------------------------------------------------------------------===//
 
 #define MPC_COMPARISON(name, holds)                                            \
@@ -159,7 +159,7 @@ template <typename T = float> MPC_FUNCTION T nan() {
   MPC_FUNCTION bool name(double x, double y) { return holds; }
 MPC_COMPARISON(ordered, (x == x && y == y))
 MPC_COMPARISON(anyNan, x != x || y != y)
-// Unequal, and none is NaN.
+// Unequal, and neither is NaN.
 MPC_COMPARISON(differs, (x < y || x > y))
 MPC_COMPARISON(equalOrNan, !(x < y || x > y))
 #undef MPC_COMPARISON
@@ -169,7 +169,7 @@ MPC_COMPARISON(equalOrNan, !(x < y || x > y))
 //===----------------------------------------------------------------------===//
 
 namespace detail {
-/// 2^(bits of T, without the sign) as T's range ends there.
+/// Smallest power of two beyond the range of Integer.
 template <typename Integer, typename Float> MPC_FUNCTION Float beyondRange() {
   constexpr bool isSigned = static_cast<Integer>(-1) < static_cast<Integer>(0);
   constexpr int bits = 8 * sizeof(Integer) - (isSigned ? 1 : 0);
@@ -177,7 +177,7 @@ template <typename Integer, typename Float> MPC_FUNCTION Float beyondRange() {
 }
 } // namespace detail
 
-/// Towards zero; what does not fit becomes the nearest number that does, NaN 0.
+/// Rounds towards zero and saturates; NaN becomes 0.
 template <typename Integer, typename Float,
           typename detail::When<detail::isInteger<Integer> &&
                                 detail::LanesOf<Float>::count == 0>::Type = 0>
@@ -309,7 +309,7 @@ MPC_FUNCTION void operator*=(Vector<T, N> &x, const B &y) {
         name(detail::laneOf(x, i), detail::laneOf(y, i));                      \
     return result;                                                             \
   }
-/// Two vectors alike would else be numbers of the scalar function's type.
+/// Overload for two equal vector types, which the scalar template would match.
 #define MPC_LANEWISE_ALIKE(name)                                               \
   template <typename T, int N>                                                 \
   MPC_FUNCTION auto name(const Vector<T, N> &x, const Vector<T, N> &y) {       \
@@ -366,7 +366,7 @@ MPC_FUNCTION auto fma(const A &x, const B &y, const C &z) {
   return result;
 }
 
-/// condition ? x : y in each lane; x or y is a vector.
+/// Elementwise condition ? x : y; x or y is a vector.
 template <typename C, typename A, typename B, detail::ForVectors<A, B> = 0>
 MPC_FUNCTION auto select(const C &condition, const A &x, const B &y) {
   using T = detail::CommonLane<A, B>;
@@ -380,7 +380,7 @@ MPC_FUNCTION auto select(const C &condition, const A &x, const B &y) {
   return result;
 }
 
-/// Each lane as another arithmetic type.
+/// Converts each lane to another arithmetic type.
 template <typename To, typename T, int N>
 MPC_FUNCTION Vector<To, N> convert(const Vector<T, N> &x) {
   Vector<To, N> result;
@@ -403,7 +403,7 @@ MPC_FUNCTION Vector<Integer, N> toInteger(const Vector<T, N> &x) {
 //===----------------------------------------------------------------------===//
 
 namespace detail {
-/// Names a type where the two differ.
+/// Defined only if the types differ.
 template <typename T, typename From> struct Other {
   using type = From;
 };
@@ -417,13 +417,13 @@ template <int N, typename T> MPC_FUNCTION Vector<T, N> splat(T x) {
     result.values[i] = x;
   return result;
 }
-/// Of another type than the literal's.
+/// Converts from a literal of another type.
 template <int N, typename T, typename From,
           typename = typename detail::Other<T, From>::type>
 MPC_FUNCTION Vector<T, N> splat(From x) {
   return splat<N>(static_cast<T>(x));
 }
-/// 0, 1, ...
+/// Returns 0, 1, ...
 template <int N, typename T> MPC_FUNCTION Vector<T, N> laneNumbers() {
   Vector<T, N> result;
 #pragma unroll
@@ -431,7 +431,7 @@ template <int N, typename T> MPC_FUNCTION Vector<T, N> laneNumbers() {
     result.values[i] = static_cast<T>(i);
   return result;
 }
-/// True in the first `count` lanes.
+/// Returns true in the first `count` lanes.
 template <int N> MPC_FUNCTION Vector<bool, N> firstLanes(int count) {
   Vector<bool, N> result;
 #pragma unroll
@@ -452,7 +452,7 @@ template <int... Lanes, typename T, int N>
 MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x) {
   return {x.values[Lanes]...};
 }
-/// Lanes from N on are those of y.
+/// Lane indices from N on refer to y.
 template <int... Lanes, typename T, int N, int M>
 MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x,
                                                       const Vector<T, M> &y) {
@@ -460,7 +460,7 @@ MPC_FUNCTION Vector<T, sizeof...(Lanes)> shuffleLanes(const Vector<T, N> &x,
                      : y.values[Lanes < N ? 0 : Lanes - N])...};
 }
 
-/// From the first lane to the last.
+/// Reduces from the first lane to the last.
 template <typename T, int N> MPC_FUNCTION T sumOfLanes(const Vector<T, N> &x) {
   T result = x.values[0];
 #pragma unroll

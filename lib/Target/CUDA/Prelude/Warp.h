@@ -1,8 +1,8 @@
-//===- Warp.h - what threads compute together -------------------*- C++ -*-===//
+//===- Warp.h - warp reductions, atomics ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One text for both sides.
+// Shared by GPU and host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,11 +12,11 @@
 namespace mpc {
 
 //===----------------------------------------------------------------------===//
-// Reductions of a warp: every lane takes part and gets its group's result
+// Warp reductions: all lanes participate and receive their group's result
 //===----------------------------------------------------------------------===//
 
 namespace detail {
-/// Over groups of `width` lanes, a power of two.
+/// Butterfly reduction in groups of `width` lanes, a power of two.
 template <typename T, typename Join>
 MPC_FUNCTION T reduceWarp(T x, int width, Join join) {
 #pragma unroll
@@ -59,7 +59,7 @@ template <typename T> MPC_FUNCTION T warpOr(T x, int width = kWarpSize) {
 }
 
 //===----------------------------------------------------------------------===//
-// Atomic extremes
+// Atomic minimum and maximum
 //===----------------------------------------------------------------------===//
 
 MPC_FUNCTION int atomicMax(int *to, int value) {
@@ -81,7 +81,7 @@ MPC_FUNCTION unsigned atomicMin(unsigned *to, unsigned value) {
 MPC_FUNCTION long long atomicMin(long long *to, long long value) {
   return atomicMinInteger(to, value);
 }
-/// Of integers as if they had no sign.
+/// On integers as unsigned.
 template <typename T> MPC_FUNCTION T atomicMaxUnsigned(T *to, T value) {
   using U = typename detail::Unsigned<T>::Type;
   return static_cast<T>(
@@ -94,11 +94,11 @@ template <typename T> MPC_FUNCTION T atomicMinUnsigned(T *to, T value) {
 }
 
 namespace detail {
-/// Replaces *to by choose(*to, value) and gives what was there.
+/// Replaces *to by choose(*to, value) and returns the old value.
 template <typename Choose>
 MPC_FUNCTION float atomicChoose(float *to, float value, Choose choose) {
   unsigned *word = reinterpret_cast<unsigned *>(to);
-  // An exchange that changes nothing reads without a race.
+  // A compare-exchange without change reads atomically.
   unsigned seen = atomicCompareExchange(word, 0u, 0u);
   while (true) {
     unsigned wanted = bitsOf(choose(floatOf(seen), value));
