@@ -1,10 +1,10 @@
-//===- LastBlock.cpp - what the last of several blocks does ---------------===//
+//===- LastBlock.cpp - last-arriving block --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The protocol of the threadFenceReduction sample of the CUDA toolkit: a fence
-// between a block's writes and its count, and one between the count and the
-// reads of the last block.
+// Protocol of the CUDA toolkit's threadFenceReduction sample: a fence between a
+// block's writes and its arrival, and one between the arrival and the reads of
+// the last block.
 //
 //===----------------------------------------------------------------------===//
 

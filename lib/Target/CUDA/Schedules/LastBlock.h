@@ -1,4 +1,4 @@
-//===- LastBlock.h - what the last of several blocks does -------*- C++ -*-===//
+//===- LastBlock.h - last-arriving block ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,10 +11,10 @@
 
 namespace mpc {
 
-/// `body` in the last of `count` blocks to come here, which sees what all of
-/// them have written before. Blocks count themselves at `counter` of `counters`
-/// (i32, zero at first), which is zero again for the next launch. All threads
-/// of a block come here; all of the last one run `body`.
+/// Emits `body` for the last of `count` blocks to arrive, which sees all of
+/// their earlier writes. Blocks arrive at counter `counter` of `counters` (i32,
+/// initially zero), which is reset for the next launch. Must be reached by all
+/// threads of a block; all threads of the last block run `body`.
 mlir::LogicalResult inLastBlock(GpuBody &kernel, mlir::Value counters,
                                 mlir::Value counter, int64_t count,
                                 llvm::function_ref<mlir::LogicalResult()> body);

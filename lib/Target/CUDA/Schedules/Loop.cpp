@@ -1,10 +1,10 @@
-//===- Loop.cpp - items of loop kernels, one per thread -------------------===//
+//===- Loop.cpp - fallback kernels, one item per thread -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What no other family takes. Phases that do not depend on each other share the
-// threads of the grid; phases in order are run by one block with a barrier
-// between them.
+// Kernels that no other family supports. Independent phases share the threads
+// of the grid; ordered phases are run by a single block with barriers between
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Threads of a block where blocks are independent, and of the one block that
-/// runs phases in order.
+/// Threads per block of independent items, and of the single block for ordered
+/// phases.
 constexpr int64_t kThreads = 128, kPhaseThreads = 512;
 
 ElementTarget scalarTarget() {
@@ -46,13 +46,13 @@ public:
   LogicalResult emit(GpuKernel &kernel) const override;
 
 private:
-  /// Finds whether phases are in order, too.
+  /// Chooses a schedule and determines whether phases are ordered.
   static std::optional<Schedule> choose(func::FuncOp kernel, bool &inOrder);
 };
 } // namespace
 
 std::optional<Schedule> LoopFamily::choose(func::FuncOp kernel, bool &inOrder) {
-  // Items and scratch memory are known once the code has been written.
+  // Items and scratch memory are only known from generated code.
   MemoryTrial trial(kernel);
   FailureOr<int64_t> scratch =
       emitLoops(kernel, trial.builder, trial.memory, scalarTarget());
@@ -79,7 +79,7 @@ LogicalResult LoopFamily::emit(GpuKernel &kernel) const {
                        {kernel.inputs, kernel.outputs, kernel.scratch},
                        scalarTarget())))
     return failure();
-  // An item has no memory of its own.
+  // Items have no private memory.
   lowerTilesToLoops(kernel.function, scalarTarget(), nullptr);
   Value item;
   for (tile::OwnOp own :

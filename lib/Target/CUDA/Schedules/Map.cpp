@@ -1,10 +1,10 @@
-//===- Map.cpp - one vector of elements per thread ------------------------===//
+//===- Map.cpp - elementwise kernels, a vector per thread -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementwise chains, movement, gathers, pools and small reductions: every
-// thread computes a few neighbouring elements of each result, as many as one or
-// two 128-bit accesses move. Neighbouring threads have neighbouring vectors.
+// Elementwise chains, data movement, gather, pooling and small reductions:
+// every thread computes a few contiguous elements of each result, as many as
+// one or two 128-bit accesses transfer. Adjacent threads have adjacent vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Threads of a block: fewer where blocks are few, to reach more
+/// Threads per block, and the same for small kernels, to use more
 /// multiprocessors.
 static constexpr int64_t kThreads = 256, kFewThreads = 64;
 

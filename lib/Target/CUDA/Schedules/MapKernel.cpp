@@ -1,4 +1,4 @@
-//===- MapKernel.cpp - vectors of elements, each by one thread ------------===//
+//===- MapKernel.cpp - elementwise codegen, a vector per thread -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,14 +12,14 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Bytes of the widest access, and of the widest vector of values.
+/// Maximum bytes per access, and per vector of values.
 static constexpr int64_t kAccessBytes = 16, kVectorBytes = 32;
-/// Wider vectors have to leave at most this share of the accesses: those that
-/// are mostly taken apart only make long code.
+/// Maximum share of the accesses that wider vectors must reduce to: vectors
+/// that are mostly split into scalars only lengthen the code.
 static constexpr double kWorthwhile = 0.75;
 
 //===----------------------------------------------------------------------===//
-// The kernel
+// Kernel
 //===----------------------------------------------------------------------===//
 
 MapKernel::MapKernel(func::FuncOp kernel, OpBuilder &builder,
@@ -48,7 +48,7 @@ bool MapKernel::applies() {
       rootsOf, [&](ArrayRef<Root> roots) { return isMap(emitter, roots); });
 }
 
-/// Bits of the widest number that computing `op` takes per element.
+/// Returns the width, in bits, of the widest value in the computation of `op`.
 static int64_t computedBits(Operation *op) {
   int64_t bits = 8;
   if (isa<IotaOp, OneHotOp>(op))
@@ -59,7 +59,7 @@ static int64_t computedBits(Operation *op) {
     Type carried = carriedType(getElementTypeOrSelf(type));
     bits = std::max<int64_t>(bits, carried.getIntOrFloatBitWidth());
   }
-  // Integers get to 16-bit floats by way of f64.
+  // Integers are converted to 16-bit floats via f64.
   if (auto cast = dyn_cast<CastOp>(op)) {
     Type from = getElementTypeOrSelf(cast.getInput()),
          to = getElementTypeOrSelf(cast.getResult());
@@ -95,7 +95,7 @@ int64_t MapKernel::widest(size_t group) {
       stored(value);
       continue;
     }
-    // Indices are read one by one.
+    // Indices are read one at a time.
     bool gathers = isa<GatherOp, GatherNdOp>(op);
     if (!gathers)
       wide = std::max(wide, computedBits(op));
@@ -111,7 +111,7 @@ int64_t MapKernel::items(size_t group, int64_t lanes) {
     return productOf(shape);
   if (shape.empty() || shape.back() < lanes)
     return 0;
-  // A single line may end in a part of a vector.
+  // A single row may end in a partial vector.
   if (productOf(shape.drop_back()) == 1)
     return llvm::divideCeil(shape.back(), lanes);
   return shape.back() % lanes == 0 ? productOf(shape) / lanes : 0;
@@ -119,7 +119,7 @@ int64_t MapKernel::items(size_t group, int64_t lanes) {
 
 LogicalResult MapKernel::store(size_t group, ArrayRef<Value> indices,
                                int64_t lanes) {
-  // Everything is computed before the first store, so that loads are shared.
+  // Compute all values before the first store, to share loads.
   SmallVector<Value> values;
   for (const Root &root : rootsOf[group]) {
     FailureOr<Value> value = emitter.emit(root.tensor, indices, lanes);
@@ -140,7 +140,7 @@ MapKernel::emit(size_t group, int64_t lanes, Value item,
   IndexMath math{builder, loc};
   if (shape.empty())
     return store(group, {}, 1);
-  // Dimensions of extent 1 need no index.
+  // Dimensions of extent 1 have no index.
   SmallVector<int64_t> extents;
   for (int64_t extent : shape)
     if (extent != 1)
@@ -161,7 +161,7 @@ MapKernel::emit(size_t group, int64_t lanes, Value item,
   if (even || lanes == 1)
     return store(group, indices, lanes);
 
-  // The line's last vector is incomplete.
+  // Partial vector at the end of the row.
   Value first = indices.back();
   LogicalResult result = success();
   math.branch(
@@ -178,10 +178,10 @@ MapKernel::emit(size_t group, int64_t lanes, Value item,
 }
 
 //===----------------------------------------------------------------------===//
-// The width
+// Vector width
 //===----------------------------------------------------------------------===//
 
-/// Accesses of memory in code.
+/// Returns the number of memory accesses in the code.
 static int64_t countAccesses(ModuleOp module) {
   int64_t count = 0;
   module.walk([&](Operation *op) {

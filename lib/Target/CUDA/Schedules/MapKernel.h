@@ -1,9 +1,9 @@
-//===- MapKernel.h - vectors of elements, each by one thread ----*- C++ -*-===//
+//===- MapKernel.h - elementwise codegen, vector per thread -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder. What a thread of the families "map" and "update"
-// does: it computes a few neighbouring elements of results of one shape.
+// Per-thread code of the kernel families "map" and "update": computes a few
+// contiguous elements of results of one shape. Private to this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace mpc {
 
-/// A map kernel while it is scheduled or written: results of one shape are
-/// computed together.
+/// An elementwise kernel under analysis or construction. Results of one shape
+/// form a group that is computed together.
 class MapKernel {
 public:
   MapKernel(mlir::func::FuncOp kernel, mlir::OpBuilder &builder,
@@ -25,21 +25,21 @@ public:
             llvm::ArrayRef<mlir::Value> outputs);
   ~MapKernel() { copy.erase(); }
 
-  /// Whether the kernel is a map at all.
+  /// Returns true if the kernel is elementwise in this sense.
   bool applies();
   size_t groups() const { return rootsOf.size(); }
-  /// The widest vectors that the group's types suggest.
+  /// Returns the maximum vector width by the group's types.
   int64_t widest(size_t group);
-  /// Threads that the group needs with vectors of `lanes`; 0 where it cannot be
-  /// cut into such vectors.
+  /// Returns the number of threads of the group for vectors of `lanes`; 0 if it
+  /// cannot be split into such vectors.
   int64_t items(size_t group, int64_t lanes);
-  /// Writes what thread `item` does.
+  /// Generates the code of thread `item`.
   mlir::LogicalResult
   emit(size_t group, int64_t lanes, mlir::Value item,
        llvm::function_ref<void(mlir::Value, llvm::StringRef)> setName);
 
-  /// The vector width of a group whose code accesses memory least, and the
-  /// threads that it needs; nullopt where no code can be written.
+  /// Chooses the vector width with the fewest memory accesses, and the number
+  /// of threads; nullopt if no code can be generated.
   struct Width {
     int64_t lanes = 1, items = 0;
   };

@@ -1,9 +1,9 @@
-//===- Reduction.cpp - columns, and few long rows -------------------------===//
+//===- Reduction.cpp - column reductions, few long rows -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The same kernels where the last dimension stays: neighbouring threads take
-// neighbouring columns, and several lines of threads share the rows of a
+// Row kernels whose reduction leaves the last dimension: adjacent threads
+// process adjacent columns, and several rows of threads share the elements of a
 // column.
 //
 //===----------------------------------------------------------------------===//
@@ -19,11 +19,11 @@ using namespace mpc;
 static constexpr int64_t kMostKept = 32;
 static constexpr int64_t kThreadsPerProcessor = 1024;
 static constexpr int64_t kWarp = 32, kMostThreads = 512;
-/// Positions that are worth a line of threads, or a block, of their own.
+/// Minimum elements per row of threads, and per block.
 static constexpr int64_t kLeastShare = 4, kLeastSteps = 8;
-/// Blocks that fill a multiprocessor.
+/// Blocks per multiprocessor for full utilization.
 static constexpr int64_t kBlocksPerProcessor = 4;
-/// Static shared memory for joining columns.
+/// Static shared memory for reducing columns, in bytes.
 static constexpr int64_t kJoinBytes = 32 * 1024;
 
 namespace {
@@ -87,7 +87,7 @@ private:
     int64_t kept = llvm::divideCeil(plan.keptBytes(), int64_t{4});
     int64_t group = 1;
     auto share = [&] { return llvm::divideCeil(plan.length(), group); };
-    // Each op may carry two numbers per column.
+    // Each op may carry two values per column.
     auto joins = [&] {
       return 2 * static_cast<int64_t>(plan.form().ops.size()) * 2 * group *
              geometry.items * geometry.vector * plan.carriedBytes();

@@ -1,11 +1,11 @@
-//===- Row.cpp - rows in registers or shared memory -----------------------===//
+//===- Row.cpp - row reductions: softmax, norms ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Softmax, norms and reductions along the last dimension. Short rows are shared
-// by the lanes of a warp, long ones by a block. What is read more than once
-// stays in registers, in shared memory where a row is too long for those, and
-// is read again where it is longer still.
+// by lanes of a warp, long ones by a block. Values that are used more than once
+// are held in registers, for longer rows in shared memory, and are loaded again
+// for the longest rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,19 +17,19 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Elements that a thread keeps in registers: at most, and where a row has the
-/// threads of a warp at hand. Many loads of 16 bytes under way at once hide the
-/// latency of memory better than more threads with fewer each.
+/// Maximum elements of a row that a thread holds in registers, in general and
+/// within a warp. Several 16-byte loads in flight per thread hide memory
+/// latency better than more threads with one each.
 static constexpr int64_t kMostKept = 32, kKeptInWarp = 16;
-/// Threads of a multiprocessor that keep it busy.
+/// Threads per multiprocessor for full utilization.
 static constexpr int64_t kThreadsPerProcessor = 1024;
 static constexpr int64_t kWarp = 32, kMostThreads = 1024;
-/// Rows that blocks share: threads and fewest vectors of each, and blocks that
-/// fill a multiprocessor.
+/// Rows split over blocks: threads per block, minimum vectors per thread, and
+/// blocks per multiprocessor for full utilization.
 static constexpr int64_t kSplitThreads = 256, kLeastSteps = 4,
                          kBlocksPerProcessor = 4;
 
-/// Threads for a row of `vectors`.
+/// Returns the number of threads per row of `vectors`.
 static int64_t chooseGroup(const RowPlan &plan, int64_t vector,
                            const CudaTarget &target) {
   auto vectors = static_cast<int64_t>(llvm::divideCeil(plan.length(), vector));
@@ -39,14 +39,14 @@ static int64_t chooseGroup(const RowPlan &plan, int64_t vector,
   int64_t kept =
       std::max<int64_t>(1, llvm::divideCeil(plan.keptBytes(), int64_t{4}));
   int64_t group = 1;
-  // A warp that reads a row should at least read whole sectors of it.
+  // Load at least whole sectors of a row.
   while (group < vectors && group < 4)
     group *= 2;
-  // Within a warp joining is cheap; beyond it costs a barrier.
+  // Reductions within a warp are cheap; larger groups need a barrier.
   while (group < kMostThreads &&
          share(group) * kept > (group < kWarp ? kKeptInWarp : kMostKept))
     group *= 2;
-  // Few rows: more threads for each.
+  // For few rows use more threads per row.
   int64_t wanted = target.multiprocessors() * kThreadsPerProcessor;
   while (group < kMostThreads && group < vectors &&
          plan.rowCount() * group < wanted && share(group) > vector)
@@ -54,8 +54,7 @@ static int64_t chooseGroup(const RowPlan &plan, int64_t vector,
   return group;
 }
 
-/// Blocks that share a row where there are few and long ones and one walk is
-/// all.
+/// Returns the number of blocks per row, for few long rows with a single pass.
 static int64_t chooseSplits(const RowPlan &plan, int64_t vector,
                             const CudaTarget &target) {
   if (!plan.isOneWalk() || plan.rowCount() == 0)
@@ -66,7 +65,7 @@ static int64_t chooseSplits(const RowPlan &plan, int64_t vector,
   return std::min(wanted, vectors / (kSplitThreads * kLeastSteps));
 }
 
-/// Items of a block.
+/// Returns the number of rows per block.
 static int64_t chooseItems(int64_t group, int64_t rows,
                            const CudaTarget &target) {
   if (group > kWarp)
@@ -141,7 +140,7 @@ public:
   }
 
 private:
-  /// Shared memory for what the warps of a block tell each other.
+  /// Shared memory for reductions across the warps of a block, in bytes.
   static constexpr int64_t kReserved = 2048;
 };
 } // namespace

@@ -1,9 +1,9 @@
-//===- RowKernel.cpp - the program of a row kernel ------------------------===//
+//===- RowKernel.cpp - codegen of row reductions --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a team of threads chooses for a row program, and what is made of sums
-// over its rows.
+// Parameters of the row program for a thread group, and the epilogue of
+// reductions over rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,10 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Bytes that a thread joins at a time of the columns' sums.
+/// Bytes of column sums that a thread reduces at a time.
 static constexpr int64_t kVectorBytes = 16;
 
-/// Columns that a thread joins at a time, of `threads`.
+/// Returns the number of columns that each of `threads` reduces at a time.
 static int64_t columnsAtOnce(const RowPlan &plan, ValueRange returned,
                              int64_t threads) {
   int64_t joined = kVectorBytes / int64_t(sizeof(float));
@@ -26,19 +26,19 @@ static int64_t columnsAtOnce(const RowPlan &plan, ValueRange returned,
                                                  accumulatorType(sum.op))));
     while (columns % joined)
       joined /= 2;
-    // Reshaped columns are stored one by one.
+    // Reshaped columns are stored element by element.
     for (unsigned result : sum.results)
       if (ArrayRef<int64_t> shape = shapeOf(returned[result]);
           sum.isPerColumn && (shape.empty() || shape.back() != columns))
         joined = 1;
   }
-  // Vectors only where every thread has one.
+  // Vectorize only if every thread has a vector.
   while (joined > 1 && plan.length() / joined < threads)
     joined /= 2;
   return joined;
 }
 
-/// Writes what the totals of `columns` (else of single numbers) become.
+/// Generates the epilogue of column sums, or of full sums (not `columns`).
 static LogicalResult emitTotal(GpuKernel &kernel, ElementEmitter &emitter,
                                const RowPlan &plan, ArrayRef<Value> sums,
                                bool columns, int64_t by) {
@@ -83,7 +83,7 @@ static LogicalResult emitTotal(GpuKernel &kernel, ElementEmitter &emitter,
   return success();
 }
 
-/// Refuses a team, of a schedule that was written by hand, that does not fit.
+/// Rejects a user-provided schedule whose thread group does not fit.
 static LogicalResult checkTeam(GpuKernel &kernel, const RowPlan &plan,
                                tile::TeamAttr team) {
   const Schedule &schedule = kernel.schedule;
@@ -188,7 +188,7 @@ LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
   }
   if (sums.empty())
     return success();
-  // What is made of the sums is written as the kernel has it.
+  // The epilogue uses the original kernel's values.
   for (auto [argument, memref] :
        llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
     emitter.bindMemory(argument, memref);

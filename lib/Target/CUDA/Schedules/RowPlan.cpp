@@ -1,4 +1,4 @@
-//===- RowPlan.cpp - what a row kernel on a GPU is made of ----------------===//
+//===- RowPlan.cpp - analysis of row reductions ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Geometry
+// Thread group
 //===----------------------------------------------------------------------===//
 
 tile::TeamAttr RowGeometry::team(const RowPlan &plan,
@@ -27,11 +27,11 @@ tile::TeamAttr RowGeometry::team(const RowPlan &plan,
 }
 
 //===----------------------------------------------------------------------===//
-// What is kept
+// Buffered values
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The full tensors that a walk reads.
+/// Collects the full-shape tensors that a pass over the row reads.
 class Reach {
 public:
   Reach(const RowForm &form, const llvm::DenseSet<Value> &stops)
@@ -39,7 +39,7 @@ public:
 
   void visit(Value tensor) {
     if (shapeOf(tensor) != ArrayRef<int64_t>(form.shape) ||
-        // With extents of 1 it may have the full shape.
+        // With extents of 1 a per-row tensor may have the full shape.
         form.isPerRow(tensor) || !full.insert(tensor))
       return;
     Operation *op = tensor.getDefiningOp();
@@ -51,9 +51,9 @@ public:
       visit(operand);
   }
 
-  /// What is read at the walk's own place.
+  /// Tensors read at the current position.
   llvm::SetVector<Value> full;
-  /// What is (also) read at another.
+  /// Tensors (also) read at other positions.
   llvm::DenseSet<Value> moved;
 
 private:
@@ -69,7 +69,7 @@ private:
 } // namespace
 
 void RowPlan::findKept() {
-  // One walk per reducing op, the last one for what is stored at the end.
+  // One pass per reducing op, and a last one for the stores.
   SmallVector<SmallVector<Value>> walks;
   for (Operation *op : rows.ops)
     walks.push_back({op->getOperand(0)});
@@ -109,7 +109,7 @@ void RowPlan::findKept() {
       return;
     keptTensors.push_back({tensor, walk});
   };
-  // The inputs of ops that read them more than once.
+  // Inputs of ops that read them more than once.
   for (auto [walk, op] : llvm::enumerate(rows.ops)) {
     Value input = op->getOperand(0);
     bool again = !isReducing(op);
@@ -118,10 +118,10 @@ void RowPlan::findKept() {
     if (again)
       keep(input, walk);
   }
-  // What several walks read beside.
+  // Other tensors read in several passes.
   llvm::MapVector<Value, SmallVector<size_t>> readers;
   for (size_t walk = 0; walk < walks.size(); ++walk) {
-    // A kept tensor is computed once, where its walk comes first.
+    // Buffered tensors are computed in their first pass.
     llvm::DenseSet<Value> known;
     for (auto [tensor, first] : keptTensors)
       if (first < walk)
@@ -163,10 +163,10 @@ int64_t RowPlan::keptBytes() const {
 }
 
 //===----------------------------------------------------------------------===//
-// The plan
+// Plan
 //===----------------------------------------------------------------------===//
 
-/// Whether a reducing op has part in `tensor`.
+/// Returns true if `tensor` depends on a reducing op.
 static bool dependsOnRows(Value tensor, llvm::DenseSet<Value> &visited) {
   Operation *op = tensor.getDefiningOp();
   if (!op || !visited.insert(tensor).second)
@@ -189,8 +189,8 @@ static bool isMovement(Operation *op) {
                                 [](int64_t stride) { return stride == 1; }));
 }
 
-/// Puts the chain of movement that ends in `value` into `movement` and returns
-/// what it begins with.
+/// Collects the chain of data movement ops that ends in `value` and returns its
+/// source.
 static Value takeMovement(Value value, SmallVectorImpl<Operation *> &movement) {
   for (; isMovement(value.getDefiningOp());
        value = value.getDefiningOp()->getOperand(0))
@@ -198,8 +198,8 @@ static Value takeMovement(Value value, SmallVectorImpl<Operation *> &movement) {
   return value;
 }
 
-/// A result may be elementwise in a tensor that is moved once the rows are
-/// done, and be moved itself.
+/// Finds data movement after the row computation: a result may be elementwise
+/// in a moved tensor, and be moved itself.
 LogicalResult RowPlan::findMovement(RowResult &result) const {
   SmallVector<Operation *> last;
   Value computed = takeMovement(result.result, last);
@@ -218,8 +218,8 @@ LogicalResult RowPlan::findMovement(RowResult &result) const {
   return success();
 }
 
-/// The tensor of the shape of `computed` in which that is elementwise and which
-/// is moved; null where it is computed without movement.
+/// Returns the moved tensor, of the shape of `computed`, in which `computed` is
+/// elementwise; null if there is no movement.
 FailureOr<Value> RowPlan::findMoved(Value computed) const {
   Value moved;
   bool unmoved = false;
@@ -239,7 +239,7 @@ FailureOr<Value> RowPlan::findMoved(Value computed) const {
       unmoved = true;
     }
   }
-  // An element of both would be needed in two places at once.
+  // Elements of both would be needed at two positions at once.
   if (moved && unmoved)
     return failure();
   return moved;
@@ -255,7 +255,7 @@ LogicalResult RowPlan::analyze(bool withMovement) {
   rowResults.clear();
   SmallVector<Root> roots;
   ValueRange returned = copy->getBody().front().getTerminator()->getOperands();
-  // Behind the results there is what column sums add up.
+  // The results are followed by the operands of column sums.
   ValueRange summed = returned.take_back(columnSums().size());
   for (auto [sum, value] : llvm::zip(sumsOverRows, summed)) {
     sum.operand = value;
@@ -271,7 +271,7 @@ LogicalResult RowPlan::analyze(bool withMovement) {
     RowResult result{value, value, number++, {}};
     if (withMovement && failed(findMovement(result)))
       result = {value, value, result.number, {}};
-    // Beside the moved tensor only what no row has part in.
+    // Besides the moved tensor, only values that do not depend on a row.
     if (!result.movement.empty()) {
       llvm::SetVector<Value> work;
       work.insert(value);
@@ -311,7 +311,7 @@ std::unique_ptr<RowPlan> RowPlan::of(func::FuncOp kernel) {
     return nullptr;
   for (auto [dim, extent] : llvm::enumerate(plan->rows.shape))
     (plan->rows.isAxis(dim) ? plan->rowLength : plan->count) *= extent;
-  // Sums over no rows are stored by a kernel of another family.
+  // Empty column sums are stored by another family.
   if (plan->count == 0 && !plan->columnSums().empty())
     return nullptr;
   plan->findKept();

@@ -1,9 +1,9 @@
-//===- RowPlanColumns.cpp - which sums of a row kernel are over rows ------===//
+//===- RowPlanColumns.cpp - column sums of row kernels --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the sums and takes them out of the row form, which then has what they
-// add up among its results; and says how such a kernel is spread over blocks.
+// Finds sums over rows (as in the gradient of a norm's scale and bias) and
+// replaces them by their summands in the row form; schedules such kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// The sums
+// Analysis
 //===----------------------------------------------------------------------===//
 
-/// How many leading dimensions of its operand a reducing op leaves alone where
-/// it reduces all others; 0 where it is no such op.
+/// Returns the number of leading dimensions of its operand that a reducing op
+/// preserves if it reduces all others; else 0.
 static int64_t rowDimensions(Operation *op) {
   auto reduction = dyn_cast<ReductionOpInterface>(op);
   if (!reduction || isa<GroupNormOp, InstanceNormOp>(op))
@@ -34,8 +34,8 @@ static int64_t rowDimensions(Operation *op) {
   return !axes.empty() && axes.front() == first ? first : 0;
 }
 
-/// Whether `op` sums over the first `rows` dimensions of a tensor of `shape`,
-/// or over all.
+/// Returns true if `op` sums a tensor of `shape` over its first `rows`
+/// dimensions, or over all.
 static bool isSumOverRows(Operation *op, ArrayRef<int64_t> shape,
                           int64_t rows) {
   if (!isa<ReduceSumOp, ReduceMeanOp>(op) ||
@@ -50,7 +50,7 @@ static bool isSumOverRows(Operation *op, ArrayRef<int64_t> shape,
          axes.back() == static_cast<int64_t>(axes.size()) - 1;
 }
 
-/// What `value` is computed from, itself first, up to any of `stops`.
+/// Returns the backward slice of `value`, including itself, up to `stops`.
 static llvm::SetVector<Operation *>
 madeFrom(Value value, const llvm::SmallPtrSetImpl<Operation *> &stops) {
   llvm::SetVector<Operation *> ops;
@@ -64,7 +64,7 @@ madeFrom(Value value, const llvm::SmallPtrSetImpl<Operation *> &stops) {
   return ops;
 }
 
-/// False where something else than results of their own is made of the sums.
+/// Returns false if the sums are used other than for results.
 bool RowPlan::findColumnSums(func::FuncOp kernel) {
   Block &block = kernel.getBody().front();
   ArrayRef<int64_t> shape;
@@ -88,7 +88,7 @@ bool RowPlan::findColumnSums(func::FuncOp kernel) {
     auto found = llvm::find_if(ops, isSum);
     if (found == ops.end())
       continue;
-    // One sum, and a few ops on each of its numbers.
+    // A single sum, and elementwise ops on it.
     Operation *sum = *found;
     int64_t count = elementCount(sum->getResult(0));
     bool isPlain = llvm::all_of(ops, [&](Operation *op) {
@@ -114,8 +114,8 @@ bool RowPlan::findColumnSums(func::FuncOp kernel) {
   return true;
 }
 
-/// Leaves the row form in the copy: results without the sums, and behind them
-/// what these add up.
+/// Replaces column sums among the copy's results by their summands, after the
+/// other results.
 void RowPlan::takeColumnSums(func::FuncOp kernel, IRMapping &mapping) {
   if (columnSums().empty())
     return;
@@ -139,31 +139,32 @@ void RowPlan::takeColumnSums(func::FuncOp kernel, IRMapping &mapping) {
 }
 
 //===----------------------------------------------------------------------===//
-// The schedule
+// Schedule
 //===----------------------------------------------------------------------===//
 
-/// Threads of a block where its rows are short enough: what they have is joined
-/// in shared memory, so that large blocks leave few lines.
+/// Warp size, maximum threads per block, and threads per block for short rows:
+/// large blocks reduce their column sums in shared memory and leave few partial
+/// rows.
 static constexpr int64_t kWarp = 32, kMostThreads = 1024, kBlockThreads = 512;
-/// Threads of a multiprocessor that keep it busy, and that make it worth having
+/// Threads per multiprocessor for full utilization, and the minimum to use one
 /// at all.
 static constexpr int64_t kThreadsPerProcessor = 1024, kLeastBusy = 64;
-/// Numbers of 4 bytes that a thread keeps of its row.
+/// Maximum 4-byte values of a row that a thread buffers.
 static constexpr int64_t kMostKept = 32;
-/// Numbers of a row and of sums that a thread may hold where each warp has a
-/// row for itself, and threads of a block then: nobody waits at a barrier for
-/// the others, which is worth registers of three quarters of the threads.
+/// Maximum 4-byte values of a row and of accumulators per thread with one warp
+/// per row, and threads per block for that case: no block barrier, at the price
+/// of lower occupancy.
 static constexpr int64_t kHeldByWarps = 120, kThreadsOfWarps = 256;
-/// Steps of a walk that are unrolled where nothing is kept.
+/// Maximum unrolled steps without buffered values.
 static constexpr int64_t kUnrolledSteps = 8;
-/// Blocks whose lines one block joins without a second step.
+/// Number of blocks whose sums are reduced in a single stage.
 static constexpr int64_t kLeastTeam = 16;
-/// Shared memory for what the warps of a block tell each other, and the most
-/// for what the rows of a block have.
+/// Shared memory for reductions across warps, and the maximum for the rows of a
+/// block, in bytes.
 static constexpr int64_t kReserved = 2048, kJoinBytes = 32 * 1024;
 
-/// Numbers of a row and of sums that a thread of a block that has `group` (or
-/// more) threads has registers for.
+/// Returns the number of 4-byte row values and accumulators for which a thread
+/// has registers, with at least `group` threads per block.
 static int64_t mostHeld(int64_t group) {
   return group <= kBlockThreads ? 48 : 24;
 }
@@ -221,7 +222,7 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
   bool isUnrolled = geometry.keep == tile::Place::registers ||
                     geometry.steps <= kUnrolledSteps;
   if (!isUnrolled || (!isByWarps && share(group) * summed > mostHeld(group))) {
-    // A block's line in scratch memory is of one row at a time.
+    // A block accumulates one row at a time in scratch memory.
     geometry.sums = tile::Place::nowhere;
     group = std::max(group, kWarp);
     geometry.steps = llvm::divideCeil(plan.length(), group * geometry.vector);
@@ -233,8 +234,8 @@ Schedule mpc::scheduleColumnSums(const RowPlan &plan,
   int64_t together = isByWarps ? kThreadsOfWarps : kBlockThreads;
   geometry.items =
       isAlone ? std::max<int64_t>(1, kWarp / group) : together / group;
-  // As many blocks as keep the device busy; where there is little to do, as few
-  // as are joined in one step.
+  // Enough blocks to fill the device; for small kernels as few as a single
+  // reduction stage needs.
   int64_t least =
       plan.rowCount() * group < target.multiprocessors() * kLeastBusy
           ? kLeastTeam

@@ -1,4 +1,4 @@
-//===- RowPlanLanes.cpp - how wide a row kernel's vectors are -------------===//
+//===- RowPlanLanes.cpp - vector width of row kernels ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether vectors of `lanes` that start at multiples of it are aligned in all
-/// memory that `tensor` is computed from.
+/// Returns true if vectors of `lanes` at multiples of `lanes` are aligned in
+/// all memory that `tensor` is computed from.
 static bool isAligned(const ElementEmitter &emitter, Value tensor,
                       int64_t lanes, llvm::DenseSet<Value> &visited) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
@@ -50,7 +50,7 @@ static bool isAligned(const ElementEmitter &emitter, Value tensor,
       .Default([](Operation *) { return false; });
 }
 
-/// Whether `op` leaves aligned vectors of its input whole and aligned.
+/// Returns true if `op` preserves aligned vectors of its input.
 static bool movesVectors(Operation *op, int64_t lanes) {
   ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
                     to = shapeOf(op->getResult(0));
@@ -90,9 +90,9 @@ void RowPlan::findLanes() {
     });
   };
 
-  // 16 bytes of the widest full tensor in memory (what rows share, such as a
-  // norm's scale, is read again and again, and by two loads if need be), 32 of
-  // the widest carried.
+  // 16 bytes of the widest full-shape tensor in memory, 32 of the widest value.
+  // Per-column tensors, such as a norm's scale, stay in caches and may need two
+  // loads.
   int64_t stored = 1;
   llvm::DenseSet<Value> seen;
   SmallVector<Value> work(tensors);

@@ -1,4 +1,4 @@
-//===- Schedule.cpp - how kernels run on a GPU ----------------------------===//
+//===- Schedule.cpp - schedules and kernel families -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// The attribute
+// Schedule attribute
 //===----------------------------------------------------------------------===//
 
 DictionaryAttr Schedule::toAttribute(MLIRContext *context) const {
@@ -76,7 +76,7 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// Parts of kernels
+// Kernel bodies
 //===----------------------------------------------------------------------===//
 
 Value mpc::scratchOf(gpu::GPUFuncOp function) {
@@ -176,7 +176,7 @@ FailureOr<CudaTarget> mpc::cudaTargetOf(Operation *module) {
 }
 
 //===----------------------------------------------------------------------===//
-// Families
+// Kernel families
 //===----------------------------------------------------------------------===//
 
 ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {

@@ -1,10 +1,10 @@
-//===- Schedule.h - how kernels run on a GPU --------------------*- C++ -*-===//
+//===- Schedule.h - schedules and kernel families ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The families of kernels. A family first chooses a schedule for a kernel on
-// tensors (mpc-schedule-kernels), then writes the kernel's body by it
-// (mpc-lower-kernels-to-gpu).
+// A kernel family is a code generator for one kind of kernel. It first chooses
+// a schedule for a kernel on tensors (mpc-schedule-kernels), then generates the
+// kernel's body from the schedule (mpc-lower-kernels-to-gpu).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,158 +31,160 @@
 
 namespace mpc {
 
-/// What mpc-schedule-kernels decides about one kernel.
+/// Launch configuration and tiling of one kernel.
 struct Schedule {
-  /// The family's name.
+  /// Name of the kernel family.
   std::string family;
   std::array<int64_t, 3> blocks = {1, 1, 1};
   int64_t threads = 128;
-  /// Bytes of a block's dynamic shared memory, and of the scratch buffer in
-  /// global memory (CudaKernelInfo).
+  /// Dynamic shared memory per block, and the scratch buffer in global memory,
+  /// in bytes (CudaKernelInfo).
   int64_t sharedBytes = 0, scratchBytes = 0;
-  /// Of families that are programs over tiles: how their items are spread.
+  /// For families that generate tile programs: mapping of work items to
+  /// threads.
   tile::TeamAttr team;
-  /// The family's own numbers by name: tile extents, vector widths, stages.
+  /// Family-specific parameters by name: tile sizes, vector widths, stages.
   std::map<std::string, int64_t> parameters;
 
-  /// As exe::kScheduleAttr.
+  /// Converts to the attribute exe::kScheduleAttr.
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;
-  /// Fails, with a diagnostic, where `kernel` has no well-formed schedule.
+  /// Parses the schedule of `kernel`; a missing or malformed one is an error.
   static mlir::FailureOr<Schedule> of(mlir::func::FuncOp kernel);
 
   int64_t operator[](llvm::StringRef name) const {
     return parameters.at(name.str());
   }
-  /// Whether blocks wait for each other (CudaKernelInfo): among the parameters
-  /// only where they do.
+  /// Parameter of kernels with a grid barrier (CudaKernelInfo); absent in
+  /// others.
   static constexpr const char *kCooperative = "cooperative";
   bool isCooperative() const { return parameters.count(kCooperative); }
 };
 
-/// The body of a GPU kernel while it is written.
+/// The body of a GPU kernel under construction.
 struct GpuBody {
   mlir::gpu::GPUFuncOp function;
   mlir::OpBuilder builder;
   mlir::Location loc;
-  /// The scratch buffer; null where there is none.
+  /// Scratch buffer; null if there is none.
   mlir::Value scratch;
-  /// Where the code is a part of a larger kernel: the first of its blocks.
+  /// In a horizontally fused kernel: first block of this part.
   int64_t firstBlock = 0;
 
-  /// Blocks of the grid along x.
+  /// Number of blocks along x.
   int64_t blocks() { return (*function.getKnownGridSize())[0]; }
-  /// The index of this thread in its block, of this block in the grid.
+  /// Index of this thread in its block, of this block in the grid.
   mlir::Value thread();
   mlir::Value block(mlir::gpu::Dimension dimension = mlir::gpu::Dimension::x);
-  /// A shared array of the block, in static shared memory.
+  /// Allocates an array in static shared memory.
   mlir::Value shared(llvm::ArrayRef<int64_t> shape, mlir::Type type,
                      llvm::StringRef name);
-  /// A private array of the thread.
+  /// Allocates a thread-private array.
   mlir::Value local(llvm::ArrayRef<int64_t> shape, mlir::Type type,
                     llvm::StringRef name);
   void barrier();
-  /// `body` where `condition` (null: always) holds.
+  /// Emits `body` under `condition` (null: always).
   void within(mlir::Value condition, llvm::function_ref<void()> body);
-  /// `value` shown under `name` in the printed kernel.
+  /// Names `value` in the printed kernel and returns it.
   mlir::Value named(mlir::Value value, llvm::StringRef name);
 };
 
-/// The scratch buffer among a kernel's arguments, or null.
+/// Returns the scratch buffer among a kernel's arguments, or null.
 mlir::Value scratchOf(mlir::gpu::GPUFuncOp function);
 
-/// One kernel while its family writes it. `function` is empty but for the
-/// terminator, before which the builder stands.
+/// A kernel under construction by its family. `function` is empty except for
+/// the terminator, the initial insertion point.
 struct GpuKernel : GpuBody {
-  /// The kernel on tensors; left alone.
+  /// The kernel on tensors; not modified.
   mlir::func::FuncOp kernel;
   const CudaTarget &target;
   const Schedule &schedule;
-  /// Memory of the kernel's arguments and results (memoryType).
+  /// Memrefs of the kernel's arguments and results (memoryType).
   llvm::SmallVector<mlir::Value> inputs, outputs;
 };
 
-/// A function on the memory of a kernel, beside its module, that code is
-/// written into to be measured.
+/// A function on the memory of a kernel, in a separate module, into which code
+/// is generated to measure it.
 struct MemoryTrial {
   explicit MemoryTrial(mlir::func::FuncOp kernel);
 
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelMemory memory;
-  /// A position of which nothing is known.
+  /// An opaque work item index.
   mlir::Value item;
 };
 
-/// The architecture that `module` is for; a diagnostic at it where no kernels
-/// are generated for its target.
+/// Returns the architecture that `module` is compiled for. Reports an error if
+/// no kernels are generated for its target.
 mlir::FailureOr<CudaTarget> cudaTargetOf(mlir::Operation *module);
 
-/// Element code for GPU kernels: the prelude's functions, 16-bit types.
+/// Elementwise codegen for GPU kernels: prelude functions, 16-bit types.
 ElementTarget cudaElementTarget();
 
-/// Marks a loop whose iterations are printed as `#pragma unroll`.
+/// Marks a loop to be printed with `#pragma unroll`.
 inline constexpr llvm::StringLiteral kUnrollAttr = "mpc.unroll";
 
 class KernelFamily {
 public:
   virtual ~KernelFamily() = default;
   virtual llvm::StringRef name() const = 0;
-  /// How `kernel` would run; nullopt where this family does not generate it.
+  /// Chooses a schedule for `kernel`; nullopt if the family does not support
+  /// it.
   virtual std::optional<Schedule> schedule(mlir::func::FuncOp kernel,
                                            const CudaTarget &target) const = 0;
-  /// What a schedule by hand has to be: the same with as many numbers of
-  /// `given` as the kernel can be written by, and all that follow from them.
+  /// Validates a user-provided schedule: returns the chosen schedule with those
+  /// parameters of `given` that the kernel can use, and all that depend on
+  /// them.
   virtual std::optional<Schedule> scheduleAs(mlir::func::FuncOp kernel,
                                              const CudaTarget &target,
                                              const Schedule &given) const {
     return schedule(kernel, target);
   }
-  /// Writes the body that the schedule describes. Diagnostics go to the op that
-  /// cannot be generated.
+  /// Generates the scheduled body. Diagnostics refer to the unsupported op.
   virtual mlir::LogicalResult emit(GpuKernel &kernel) const = 0;
 };
 
-/// All families in the order in which they are asked, the most specific first.
+/// Returns all families in order of preference, the most specific first.
 llvm::ArrayRef<std::unique_ptr<KernelFamily>> kernelFamilies();
-/// The one that `schedule` names; a diagnostic at its kernel where none is.
+/// Returns the family that `schedule` names; reports an error if unknown.
 mlir::FailureOr<const KernelFamily *> familyOf(mlir::func::FuncOp kernel,
                                                const Schedule &schedule);
-/// Whether `kernel` can be written by its schedule, which may be given by hand;
-/// a diagnostic otherwise.
+/// Verifies that `kernel` can be generated with its schedule, which may be
+/// user-provided.
 mlir::LogicalResult checkSchedule(mlir::func::FuncOp kernel,
                                   const CudaTarget &target);
-/// `chosen` on the grid of `given` where that has as many threads. Of families
-/// whose threads take an item each.
+/// Returns `chosen` with the grid of `given` if that has as many threads. For
+/// families with one work item per thread.
 Schedule onGridOf(const Schedule &given, Schedule chosen);
-/// `chosen` with the team of `given` and the launch and memory for it, which
-/// are compared with what is written for teams then.
+/// Returns `chosen` with the thread group of `given` and the launch and memory
+/// that follow from it, to be checked against the generated code.
 Schedule withTeamOf(const Schedule &given, Schedule chosen);
 
-// Contractions (Gemm*.cpp), convolutions (Convolution*.cpp), attention
+// GEMM (Gemm*.cpp), convolutions (Convolution*.cpp), attention
 // (Attention*.cpp).
 std::unique_ptr<KernelFamily> createGemmFamily();
 std::unique_ptr<KernelFamily> createConvolutionFamily();
 std::unique_ptr<KernelFamily> createAttentionFamily();
-/// Its gradient (AttentionGradient*.cpp).
+/// Attention gradient (AttentionGradient*.cpp).
 std::unique_ptr<KernelFamily> createAttentionGradientFamily();
-/// All steps of a recurrent layer (Recurrence*.cpp).
+/// All time steps of a recurrent layer (Recurrence*.cpp).
 std::unique_ptr<KernelFamily> createRecurrenceFamily();
-/// Gradients of convolution filters (FilterGradient.cpp).
+/// Filter gradients of convolutions (FilterGradient.cpp).
 std::unique_ptr<KernelFamily> createFilterFamily();
-/// Rows in registers or shared memory: softmax, norms, reductions (Row*.cpp).
+/// Row reductions in registers or shared memory: softmax, norms (Row*.cpp).
 std::unique_ptr<KernelFamily> createRowFamily();
-/// Reductions over other than the last dimension, and over few long rows
+/// Reductions over other dimensions than the last, and over few long rows
 /// (Reduction*.cpp).
 std::unique_ptr<KernelFamily> createReductionFamily();
 /// Transposes through shared memory (Transpose*.cpp).
 std::unique_ptr<KernelFamily> createTransposeFamily();
-/// Parameters and states of a training step, of any shapes (Update*.cpp).
+/// Optimizer updates: parameters and states of any shapes (Update*.cpp).
 std::unique_ptr<KernelFamily> createUpdateFamily();
-/// Whether gradients are finite, and their norm (Check*.cpp).
+/// Finiteness and norm of gradients (Check*.cpp).
 std::unique_ptr<KernelFamily> createCheckFamily();
-/// Elementwise, movement, gathers, pools: a vector per thread (Map*.cpp).
+/// Elementwise, data movement, gather, pooling: a vector per thread (Map*.cpp).
 std::unique_ptr<KernelFamily> createMapFamily();
-/// What is left: items of the loop kernels, one per thread (Loop*.cpp).
+/// Fallback: one work item of a loop kernel per thread (Loop*.cpp).
 std::unique_ptr<KernelFamily> createLoopFamily();
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- StridedView.cpp - tensors that are views of an argument ------------===//
+//===- StridedView.cpp - strided views of kernel arguments ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,7 +29,7 @@ int64_t mpc::powerOfTwoIn(int64_t value, int64_t most) {
 // Views
 //===----------------------------------------------------------------------===//
 
-/// The dimensions whose extent is not 1.
+/// Returns the dimensions with extents other than 1.
 static SmallVector<unsigned> longDimensions(ArrayRef<int64_t> shape) {
   SmallVector<unsigned> dimensions;
   for (auto [i, extent] : llvm::enumerate(shape))
@@ -38,8 +38,8 @@ static SmallVector<unsigned> longDimensions(ArrayRef<int64_t> shape) {
   return dimensions;
 }
 
-/// The strides of the same elements under another shape: dimensions are joined
-/// where memory runs on from one to the next, and cut where they end together.
+/// Returns the strides of a reshaped view: merges contiguous dimensions and
+/// splits them at common boundaries.
 static std::optional<SmallVector<int64_t>>
 reshapeStrides(ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
                ArrayRef<int64_t> to) {
@@ -47,7 +47,7 @@ reshapeStrides(ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
   SmallVector<unsigned> inputs = longDimensions(from),
                         outputs = longDimensions(to);
   while (!inputs.empty()) {
-    // One group of dimensions with as many elements on both sides.
+    // Process a group of dimensions with equal element counts.
     int64_t stride = strides[inputs.back()], next = stride;
     int64_t fromCount = 1, toCount = 1;
     do {
@@ -98,7 +98,7 @@ std::optional<StridedView> StridedView::of(Value tensor) {
       return std::nullopt;
     strides = *reshaped;
   } else {
-    // Extents of 1 have stride 0, and so have dimensions that are added.
+    // Extents of 1, and added dimensions, have stride 0.
     for (auto [from, stride] : llvm::zip_equal(*access, view->strides)) {
       if (from.stride < 0)
         return std::nullopt;
@@ -174,7 +174,7 @@ static int64_t alignedRun(Value tensor, int64_t most,
                 return least;
               })
               .Case([&](ConstantOp) { return run; })
-              // A run has one scale.
+              // The elements of a run share one scale.
               .Case([&](DequantizeOp narrow) {
                 return narrow.isMatrix() ? powerOfTwoIn(narrow.getGroup(), run)
                                          : int64_t(1);
@@ -201,7 +201,8 @@ static int64_t alignedRun(Value tensor, int64_t most,
                                powerOfTwoIn(slice.getOffsets().back(), run));
               })
               .Case([&](ConcatOp concat) {
-                // Parts begin at multiples of what divides their extents.
+                // Inputs are concatenated at multiples of their extents'
+                // divisors.
                 int64_t least = run;
                 for (Value part : concat.getInputs())
                   least = operand(
@@ -216,8 +217,7 @@ static int64_t alignedRun(Value tensor, int64_t most,
 
 int64_t mpc::alignedRunOf(Value tensor, int64_t most,
                           const llvm::DenseMap<Value, int64_t> &known) {
-  // Only as an operand is an element that stands for a whole line as wide as
-  // the line.
+  // Only as an operand, a broadcast element is as wide as the row.
   ArrayRef<int64_t> shape = shapeOfTensor(tensor);
   if (!known.contains(tensor) && !shape.empty() && shape.back() == 1)
     return 1;

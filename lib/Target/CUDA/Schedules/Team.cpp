@@ -1,4 +1,4 @@
-//===- Team.cpp - where the threads of a team stand and walk --------------===//
+//===- Team.cpp - tile programs on thread groups --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace mpc;
 using namespace mpc::tile;
 using arith::CmpIPredicate;
 
-/// Longer walks are left to the compiler to unroll.
+/// Maximum unrolled steps, and warp size.
 static constexpr int64_t kUnrolledSteps = 8, kWarp = 32;
 
 TeamTiles::TeamTiles(gpu::GPUFuncOp function, OwnOp own)
@@ -67,7 +67,7 @@ LogicalResult TeamTiles::lower() {
   return success();
 }
 
-/// Whether the grid that is launched takes all items, each by its team.
+/// Verifies that the launched grid covers all work items.
 LogicalResult TeamTiles::checkLaunch() {
   auto grid = kernel.function.getKnownGridSize();
   auto block = kernel.function.getKnownBlockSize();
@@ -94,7 +94,7 @@ LogicalResult TeamTiles::moveRounds(Block &block) {
                   placeItem(round);
                   if (failed(moveItem(block)))
                     return failure();
-                  // The next items' warps use the same shared memory.
+                  // The warps reuse shared memory for the next items.
                   if (team.getRounds() > 1 && team.getMembers() > kWarp)
                     kernel.barrier();
                   return Carried{};
@@ -147,7 +147,7 @@ LogicalResult TeamTiles::moveItem(Block &block) {
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Thread and item indices
 //===----------------------------------------------------------------------===//
 
 void TeamTiles::placeThread() {
@@ -207,7 +207,7 @@ void TeamTiles::placeMember() {
 }
 
 //===----------------------------------------------------------------------===//
-// Walks
+// Loops
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> TeamTiles::setPosition(WalkOp walk, Value iteration) {
@@ -302,7 +302,7 @@ LogicalResult TeamTiles::lowerCommit(CommitOp commit) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kept values
+// Buffers
 //===----------------------------------------------------------------------===//
 
 LogicalResult TeamTiles::makeBuffer(KeepOp keep) {
@@ -338,7 +338,7 @@ LogicalResult TeamTiles::makeBuffer(KeepOp keep) {
 Value TeamTiles::bufferIndex(int64_t lanes) {
   if (team.getKeep() == Place::registers)
     return step;
-  // Each thread reads what it wrote itself.
+  // Each thread only reads its own values.
   int64_t threads = team.getMembers() * team.getItems();
   return index.mul(index.add(index.mul(step, threads), kernel.thread()), lanes);
 }

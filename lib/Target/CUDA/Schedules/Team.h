@@ -1,10 +1,10 @@
-//===- Team.h - tiles of teams of threads -----------------------*- C++ -*-===//
+//===- Team.h - tile programs on thread groups ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder. Carries out what a program over tiles leaves open by
-// its team (#tile.team): where a thread stands, which positions it walks, where
-// it keeps what, and how members join what they have.
+// Lowers a tile program for the thread group of #tile.team: the positions of
+// each thread, the storage of buffers, and reductions across threads. Private
+// to this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,43 +20,43 @@ namespace mpc {
 
 class TeamTiles {
 public:
-  /// `function` is a kernel whose grid and block are known; its last argument
-  /// is the scratch buffer where it has one.
+  /// `function` is a kernel with known grid and block; its last argument is the
+  /// scratch buffer, if any.
   TeamTiles(mlir::gpu::GPUFuncOp function, tile::OwnOp own);
-  /// Replaces the op, and the totals of what its items add up.
+  /// Replaces the op, and the totals of its column sums.
   mlir::LogicalResult lower();
 
 private:
   using Join = llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)>;
 
-  // Places (Team.cpp).
+  // Indices (Team.cpp).
   void placeThread();
   void placeItem(mlir::Value round = {});
   void placeMember();
-  /// Moves what is left of a block here, tile ops carried out.
+  /// Moves the rest of a block into the kernel, lowering its tile ops.
   mlir::LogicalResult moveItem(mlir::Block &block);
-  /// All items of a block, one after another.
+  /// Verifies the launch, and lowers all items of a block sequentially.
   mlir::LogicalResult checkLaunch();
   mlir::LogicalResult moveRounds(mlir::Block &block);
   mlir::LogicalResult lowerWalk(tile::WalkOp walk);
-  /// Positions of a walk in this thread's step `iteration`.
+  /// Returns the loop's positions of this thread in step `iteration`.
   llvm::SmallVector<mlir::Value> setPosition(tile::WalkOp walk,
                                              mlir::Value iteration);
   mlir::LogicalResult lowerCommit(tile::CommitOp commit);
-  /// `body` where `condition` (null: always) holds, else `otherwise`.
+  /// Emits `body` under `condition` (null: always), else yields `otherwise`.
   mlir::FailureOr<Carried>
   guarded(mlir::Value condition, mlir::ValueRange otherwise,
           llvm::function_ref<mlir::FailureOr<Carried>()> body);
 
-  // Kept values (Team.cpp).
+  // Buffers (Team.cpp).
   mlir::LogicalResult makeBuffer(tile::KeepOp keep);
   mlir::Value bufferIndex(int64_t lanes);
   void save(tile::SaveOp save);
   mlir::Value load(tile::KeptOp kept);
 
-  // Joins (TeamJoins.cpp): the lanes of vectors, the threads of a team, those
-  // of (a part of) a warp, its warps, the lines of a block that stand in
-  // columns. The result is in every thread.
+  // Reductions (TeamJoins.cpp) over the lanes of a vector, the threads of a
+  // group, of (a part of) a warp, the warps of a block, the rows of threads of
+  // a block. All threads receive the result.
   Carried joinAll(tile::JoinOp op);
   Carried joinVector(tile::JoinOp op, mlir::ValueRange vectors);
   Carried joinTeam(tile::JoinOp op, mlir::ValueRange values);
@@ -64,8 +64,8 @@ private:
   Carried joinWarps(tile::JoinOp op, mlir::ValueRange values);
   Carried joinColumns(tile::JoinOp op, mlir::ValueRange values);
 
-  // Items that several blocks share (TeamSplits.cpp): the last block to come
-  // joins what all have left in the scratch buffer, and does what is left of
+  // Items split over several blocks (TeamSplits.cpp): the last-arriving block
+  // reduces the partial results in the scratch buffer and runs the rest of
   // `block`.
   mlir::LogicalResult joinBlocks(llvm::ArrayRef<tile::JoinOp> joins,
                                  mlir::Block &block);
@@ -80,13 +80,13 @@ private:
   ValueMath math;
   IndexMath index;
   std::optional<TeamSums> sums;
-  /// This thread's number in its team; the item's number in its block (null:
-  /// 0); the thread's first position.
+  /// Thread index in its group; item index in the block (null: 0); first
+  /// position of the thread.
   mlir::Value member, column, start;
-  /// The step of a walk, the position along its axes, and whether that exists
-  /// (null: always).
+  /// Step of a loop, position along its axes, and whether the position is in
+  /// bounds (null: always).
   mlir::Value step, position, inside;
-  /// Whether the thread's item exists and whether it is the item's first
+  /// Whether the thread's item exists, and whether it is the item's first
   /// thread; null: always.
   mlir::Value active, first;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
@@ -94,11 +94,10 @@ private:
   mlir::Value dynamicShared;
 };
 
-/// The scratch buffer of items that blocks share: a counter per block of a row
-/// of blocks, then for each partial value an array of `splits` x `lanes`
-/// elements.
+/// Layout of the scratch buffer of split items: a counter per row of blocks,
+/// followed by an array of `splits` x `lanes` elements per partial value.
 struct SplitScratch {
-  /// `partials` are the scalar types that a member carries.
+  /// `partials` are the scalar types that a thread carries.
   SplitScratch(int64_t items, tile::TeamAttr team,
                llvm::ArrayRef<mlir::Type> partials);
   int64_t blocks = 1, lanes = 1, bytes = 0;

@@ -1,4 +1,4 @@
-//===- TeamJoins.cpp - joining what the members of a team have ------------===//
+//===- TeamJoins.cpp - reductions in a thread group -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using arith::CmpIPredicate;
 
 static constexpr int64_t kWarp = 32;
 
-/// The prelude has the named ways to join for f32.
+/// Returns true if the prelude implements the reduction (f32 only).
 static bool isNamed(JoinOp op) {
   return op.getJoining() != Joining::any &&
          getElementTypeOrSelf(op.getResultTypes()[0]).isF32();

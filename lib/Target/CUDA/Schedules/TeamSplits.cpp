@@ -1,9 +1,9 @@
-//===- TeamSplits.cpp - items that several blocks share -------------------===//
+//===- TeamSplits.cpp - split reductions across blocks --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each block leaves what it has of its items in the scratch buffer; the last
-// one finds everything there, joins it and does what is left.
+// Each block stores partial results of its items in the scratch buffer; the
+// last-arriving block reduces them and runs the rest.
 //
 //===----------------------------------------------------------------------===//
 

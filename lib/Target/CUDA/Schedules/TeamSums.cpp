@@ -1,10 +1,9 @@
-//===- TeamSums.cpp - sums over the items of a kernel -------------------===//
+//===- TeamSums.cpp - column sums over the items of a kernel --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every block leaves a line of sums in the scratch buffer. Blocks are in groups
-// of about as many as there are groups, so that neither step has many lines to
-// add.
+// Two-stage reduction: every block stores a row of sums in the scratch buffer.
+// Blocks are grouped so that both stages reduce about as many rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ SumsScratch::SumsScratch(ArrayRef<tile::SumsType> sums, tile::TeamAttr team,
                          int64_t blocks)
     : groups(blocks / team.getGroups()),
       lines(blocks + (groups > 1 ? groups : 0)) {
-  // One counter for the blocks of each group, one for the groups.
+  // One counter per group of blocks, and one for the groups.
   bytes = llvm::alignTo((groups + 1) * sizeof(int32_t), 16);
   for (tile::SumsType sum : sums) {
     offsets.push_back(bytes);
@@ -62,7 +61,7 @@ TeamSums::TeamSums(GpuBody &kernel, tile::TeamAttr team,
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Indices
 //===----------------------------------------------------------------------===//
 
 Value TeamSums::zero(const Sum &sum, int64_t lanes) {
@@ -110,7 +109,7 @@ Value TeamSums::at(const Sum &sum, Value line, Value column) {
 }
 
 //===----------------------------------------------------------------------===//
-// A thread's rows
+// Accumulation per thread
 //===----------------------------------------------------------------------===//
 
 void TeamSums::begin(Value firstPosition, Value itemOfBlock) {
@@ -139,7 +138,7 @@ void TeamSums::begin(Value firstPosition, Value itemOfBlock) {
       clear(index.constant(0), {});
       continue;
     }
-    // Also the vectors that lie behind the row.
+    // Including vectors past the end of the row.
     Block *outside = builder.getInsertionBlock();
     (void)carryLoop(emitter, index.constant(0), index.constant(team.getSteps()),
                     1, {}, [&](Value step, ValueRange) -> FailureOr<Carried> {
@@ -171,7 +170,7 @@ void TeamSums::add(tile::AccumulateOp add, Value step, Value position) {
 }
 
 //===----------------------------------------------------------------------===//
-// A block's rows
+// Reduction per block
 //===----------------------------------------------------------------------===//
 
 void TeamSums::leaveColumns(Sum &sum) {
@@ -187,7 +186,7 @@ void TeamSums::leaveColumns(Sum &sum) {
     });
     return;
   }
-  // The rows that the block has at a time, one below the other.
+  // Rows that the block processes concurrently, one after the other.
   Value &shared = sharedOf[sum.type];
   if (shared)
     kernel.barrier();
@@ -212,8 +211,8 @@ void TeamSums::leaveColumns(Sum &sum) {
   });
 }
 
-/// The sum of all that the threads have: of their lanes, of every 32nd thread,
-/// of those.
+/// Reduces all elements over vector lanes, then over every 32nd thread, then
+/// over those.
 void TeamSums::leaveNumber(Sum &sum) {
   Value own = memref::LoadOp::create(kernel.builder, kernel.loc, sum.own,
                                      index.constant(0));
@@ -256,7 +255,7 @@ void TeamSums::leaveNumber(Sum &sum) {
 }
 
 //===----------------------------------------------------------------------===//
-// All blocks
+// Reduction over all blocks
 //===----------------------------------------------------------------------===//
 
 LogicalResult TeamSums::lastOf(int64_t count, Value counter,
@@ -296,7 +295,7 @@ LogicalResult TeamSums::join(Value first, int64_t count, Line takeColumns,
   return result;
 }
 
-/// Does what the total of some sums says at a column.
+/// Emits the epilogue of some sums at a column.
 void TeamSums::moveTotal(ArrayRef<Sum *> of, ArrayRef<Value> values,
                          Value column) {
   for (tile::TotalOp total : totals) {
@@ -308,7 +307,7 @@ void TeamSums::moveTotal(ArrayRef<Sum *> of, ArrayRef<Value> values,
   }
 }
 
-/// The last of all: what `count` lines from `first` on add up to is stored.
+/// Final stage: reduces `count` rows from `first` on and stores the totals.
 LogicalResult TeamSums::storeTotals(Value first, int64_t count) {
   return join(
       first, count,

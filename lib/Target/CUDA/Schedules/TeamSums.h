@@ -1,12 +1,12 @@
-//===- TeamSums.h - sums over the items of a kernel -------------*- C++ -*-===//
+//===- TeamSums.h - column sums over the items of a kernel ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel that also adds up what its items hold: per column, as the gradient
-// of a norm's scale and bias, or all of it, as the mean of a loss. A block
-// walks over several items, each thread adds up its own columns, and what the
-// blocks have is joined in two steps by the last block of some and the last of
-// all, always in the order of the blocks.
+// Sums over the work items of a kernel: per column, as in the gradient of a
+// norm's scale and bias, or over all elements, as in a mean loss. A block
+// processes several items, with column accumulators per thread. Partial sums
+// are reduced in two stages, by the last-arriving block of each group and by
+// the last one of all, always in block order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace mpc {
 
-/// The scratch buffer: counters, then per sum a line of each block and, behind
-/// them, of each group of blocks.
+/// Layout of the scratch buffer: counters, then for each sum one row per block,
+/// followed by one row per group of blocks.
 struct SumsScratch {
   SumsScratch(llvm::ArrayRef<tile::SumsType> sums, tile::TeamAttr team,
               int64_t blocks);
@@ -30,29 +30,30 @@ struct SumsScratch {
   llvm::SmallVector<int64_t> offsets;
 };
 
-/// Writes the sums of one kernel.
+/// Generates the sums of one kernel.
 class TeamSums {
 public:
   TeamSums(GpuBody &kernel, tile::TeamAttr team, ElementEmitter &emitter,
            llvm::ArrayRef<tile::SumsOp> summed,
            llvm::ArrayRef<tile::TotalOp> totals);
 
-  /// Zeros. `start` is the first position of the thread in its row; `item`
-  /// (null: 0) tells the rows that a block has at a time apart.
+  /// Initializes accumulators. `start` is the first position of the thread in
+  /// its row; `item` (null: 0) is the index among the rows that a block
+  /// processes concurrently.
   void begin(mlir::Value start, mlir::Value item);
-  /// Adds what an item holds at `position` in step `step` of the thread.
+  /// Accumulates an item's value at `position` in step `step` of the thread.
   void add(tile::AccumulateOp add, mlir::Value step, mlir::Value position);
-  /// After the last item: joins what all threads and blocks have, and does what
-  /// the totals say.
+  /// After the last item: reduces over threads and blocks, and emits the
+  /// totals.
   mlir::LogicalResult finish();
 
 private:
-  /// One sum: how it is added up, and its numbers of all blocks.
+  /// One sum: its accumulators and the partial sums of all blocks.
   struct Sum {
     mlir::Value sums;
     int64_t width;
     mlir::Type type;
-    /// The thread's own vectors; null where it adds to the block's line.
+    /// Accumulators of the thread; null: accumulates in the block's row.
     mlir::Value own;
     mlir::Value lines;
     bool isPerColumn() const { return width > 1; }
@@ -60,24 +61,24 @@ private:
   using Line = llvm::function_ref<mlir::LogicalResult(
       llvm::ArrayRef<mlir::Value> sums, mlir::Value column)>;
 
-  /// `body` at every vector of an item that is this thread's.
+  /// Calls `body` for each vector of an item that this thread has.
   void eachStep(
       llvm::function_ref<void(mlir::Value step, mlir::Value position)> body);
-  /// `body` at vectors of columns, spread over the threads of the block.
+  /// Calls `body` for vectors of columns, distributed over the block's threads.
   mlir::LogicalResult
   eachColumn(llvm::function_ref<mlir::LogicalResult(mlir::Value)> body);
-  /// Index `column` of line `line` of a sum.
+  /// Returns the index of `column` in row `line` of a sum.
   mlir::Value at(const Sum &sum, mlir::Value line, mlir::Value column);
-  /// Leaves what the block's threads have of a sum in the block's line.
+  /// Reduces a sum over the block's threads into the block's row.
   void leaveColumns(Sum &sum);
   void leaveNumber(Sum &sum);
   mlir::LogicalResult lastOf(int64_t count, mlir::Value counter,
                              llvm::function_ref<mlir::LogicalResult()> body);
-  /// Adds `count` lines from `first` on and hands the sums to `takeColumns`, at
-  /// every column, and to `takeNumbers`.
+  /// Reduces `count` rows from `first` on and passes the sums to `takeColumns`,
+  /// for every column, and to `takeNumbers`.
   mlir::LogicalResult join(mlir::Value first, int64_t count, Line takeColumns,
                            Line takeNumbers);
-  /// The same, and does what the totals say.
+  /// The same, and emits the totals.
   mlir::LogicalResult storeTotals(mlir::Value first, int64_t count);
   void moveTotal(llvm::ArrayRef<Sum *> of, llvm::ArrayRef<mlir::Value> values,
                  mlir::Value column);
@@ -95,9 +96,10 @@ private:
   llvm::SmallVector<Sum> sums;
   llvm::SmallVector<Sum *> columns, numbers;
   mlir::Value start, item;
-  /// Shared memory for the sums of the rows that a block has at a time.
+  /// Shared memory for the sums of the rows that a block processes
+  /// concurrently.
   llvm::SmallDenseMap<mlir::Type, mlir::Value> sharedOf;
-  /// Columns in all, and those that one thread joins at a time.
+  /// Number of columns, and columns that a thread reduces at a time.
   int64_t length = 1, joined = 1;
 };
 

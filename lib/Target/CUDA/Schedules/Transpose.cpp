@@ -1,10 +1,10 @@
-//===- Transpose.cpp - tiles through shared memory ------------------------===//
+//===- Transpose.cpp - tiled transpose through shared memory --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Transposes that move the last dimension, and elementwise work around them: a
-// block reads a tile along the inputs' last dimension and writes it along the
-// results', so that both sides are coalesced. Rows of the tile are padded by
+// Transposes of the last dimension and elementwise ops fused with them: a block
+// reads a tile along the inputs' last dimension and writes it along the
+// results' last dimension, so that both are coalesced. Tile rows are padded by
 // one bank.
 //
 //===----------------------------------------------------------------------===//
@@ -21,10 +21,10 @@ using namespace mpc;
 
 namespace {
 constexpr int64_t kThreads = 256;
-/// Shorter dimensions fill tiles too badly.
+/// Minimum extent: tiles of shorter dimensions are mostly empty.
 constexpr int64_t kShortest = 8;
 
-/// A kernel of transposes while it is scheduled or written.
+/// A transpose kernel under analysis or construction.
 class TransposeKernel {
 public:
   TransposeKernel(func::FuncOp kernel, OpBuilder &builder,
@@ -32,20 +32,20 @@ public:
   ~TransposeKernel() { copy.erase(); }
 
   bool applies();
-  /// The edge of a tile: a warp moves 128 bytes of the widest tensor, or 64
-  /// elements.
+  /// Returns the edge of a tile: a warp transfers 128 bytes of the widest
+  /// tensor, or 64 elements.
   int64_t tile();
   int64_t blocks(int64_t tile) { return productOf(counts(tile)); }
   LogicalResult emit(GpuKernel &kernel);
 
 private:
-  /// Tiles along the two dimensions, positions along the others.
+  /// Number of tiles along the two tiled dimensions, extents of the others.
   SmallVector<int64_t> counts(int64_t tile);
-  /// Calls `body` for the places of a tile that this thread has: its offsets
-  /// along the fast and the slow dimension.
+  /// Calls `body` for this thread's elements of a tile, with offsets along the
+  /// fast and the slow dimension.
   void walk(GpuKernel &kernel, int64_t tile, StringRef name,
             llvm::function_ref<void(Value fast, Value slow)> body);
-  /// `body` where both positions lie inside.
+  /// Emits `body` if both indices are in bounds.
   void guarded(ArrayRef<Value> indices, int64_t tile,
                llvm::function_ref<void()> body);
 
@@ -55,7 +55,7 @@ private:
   SmallVector<Root> roots;
   SmallVector<TransposeOp> transposes;
   SmallVector<int64_t> shape;
-  /// The result's dimension that is the inputs' last one.
+  /// Dimension of the result that is the inputs' last one.
   int64_t line = -1;
 };
 } // namespace
@@ -69,7 +69,7 @@ TransposeKernel::TransposeKernel(func::FuncOp kernel, OpBuilder &builder,
     emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
   Operation *terminator = copy.getBody().front().getTerminator();
   for (auto [result, memref] : llvm::zip(terminator->getOperands(), outputs)) {
-    // Results lie in memory under any shape.
+    // Results are stored contiguously, whatever their shape.
     Value tensor = result;
     while (auto reshape = tensor.getDefiningOp<ReshapeOp>())
       tensor = reshape.getInput();
@@ -113,7 +113,7 @@ void TransposeKernel::walk(
   IndexMath math{builder, kernel.loc};
   Value thread = kernel.thread(), fast = math.rem(thread, tile),
         first = math.div(thread, tile);
-  // All loads of a thread are under way before the first store.
+  // Issue all loads of a thread before the first store.
   int64_t step = kernel.schedule.threads / tile;
   auto loop = scf::ForOp::create(builder, kernel.loc, math.constant(0),
                                  math.constant(tile), math.constant(step));
@@ -148,7 +148,7 @@ LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
   SmallVector<Value> tiles;
   for (TransposeOp transpose : transposes) {
     Type type = memoryElementType(getElementTypeOrSelf(transpose.getResult()));
-    // Reads go down a column: each row begins one bank further on.
+    // Column accesses: pad each row by one bank to avoid conflicts.
     int64_t pad = std::max<int64_t>(32 / type.getIntOrFloatBitWidth(), 1);
     tiles.push_back(kernel.shared({tile, tile + pad}, type, "tile"));
   }
@@ -205,7 +205,7 @@ LogicalResult TransposeKernel::emit(GpuKernel &kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// The family
+// Kernel family
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -1,15 +1,14 @@
-//===- Update.cpp - many tensors by one kernel ----------------------------===//
+//===- Update.cpp - optimizer updates in one kernel -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels of kind update: new parameters and states of a training step. Blocks
-// stand side by side: each tensor, with the state that is renewed along with
-// it, has a range of them. A part that sums a gradient first is a row kernel.
-// What all elements have in common (learning rate, corrections, the factor that
-// unscales) is computed by one thread of each block and passed through shared
-// memory. Results may lie in the memory of arguments: an element is read before
-// it is written by the same thread, and scalars are written by the block that
-// is the last to read them.
+// Kernels of kind update: new parameters and optimizer states of a training
+// step, as a multi-tensor kernel. Each tensor, with the states that are updated
+// along with it, has a range of blocks. A part that sums a gradient first is a
+// row kernel. Common scalars (learning rate, bias corrections, unscaling
+// factor) are computed by one thread of each block and broadcast through shared
+// memory. Results may alias arguments: the thread that writes an element has
+// read it, and scalars are written by the last-arriving block, after all reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +24,11 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr int64_t kThreads = 256, kFewThreads = 64;
-/// Threads of a block where a part reduces: lines and columns of a sum over
-/// columns.
+/// Threads per block of a part with a reduction, and rows of threads of a
+/// column sum.
 static constexpr int64_t kRowThreads = 256, kLines = 8;
-/// Blocks that fill a multiprocessor, and vectors that a thread computes at
-/// most: beyond that the scalars cost nothing more.
+/// Blocks per multiprocessor for full utilization, and maximum vectors per
+/// thread: more do not amortize the scalars further.
 static constexpr int64_t kBlocksPerProcessor = 16, kMostSteps = 16;
 
 static std::string numbered(StringRef name, size_t part, size_t group) {
@@ -41,7 +40,7 @@ static std::string numbered(StringRef name, size_t part, size_t group) {
   return text;
 }
 
-/// How a part that reduces is spread over threads; nullopt for other parts.
+/// Returns the mapping of a part with a reduction to threads, else nullopt.
 static std::optional<RowGeometry> geometryOf(const RowPlan *plan) {
   if (!plan)
     return std::nullopt;
@@ -55,7 +54,7 @@ static std::optional<RowGeometry> geometryOf(const RowPlan *plan) {
   return geometry;
 }
 
-/// The row form of a part that reduces; null for other parts.
+/// Returns the row form of a part with a reduction, else null.
 static std::unique_ptr<RowPlan> rowsOf(func::FuncOp part) {
   bool reduces = llvm::any_of(part.getBody().front(), [](Operation &op) {
     return isa<ReduceSumOp, ReduceMeanOp>(op);
@@ -63,7 +62,7 @@ static std::unique_ptr<RowPlan> rowsOf(func::FuncOp part) {
   return reduces ? RowPlan::of(part) : nullptr;
 }
 
-/// Whether there is code for each of the function's results.
+/// Returns true if code can be generated for each of the function's results.
 static bool canEmit(func::FuncOp function) {
   MemoryTrial trial(function);
   MapKernel map(function, trial.builder, trial.memory.inputs,
@@ -83,7 +82,7 @@ public:
   LogicalResult emit(GpuKernel &kernel) const override;
 };
 
-/// Writes the parts of one kernel.
+/// Generates the parts of one kernel.
 class UpdateEmitter {
 public:
   UpdateEmitter(GpuKernel &kernel, const UpdateParts &parts)
@@ -95,12 +94,12 @@ private:
   void returnScalars(ArrayRef<Value> sharedScalars);
   LogicalResult emitPart(size_t number, const UpdatePart &part);
   SmallVector<Value> memoryOf(ArrayRef<Value> values) const;
-  /// Moves the builder into a new `if`.
+  /// Moves the insertion point into a new `if`.
   void enter(Value condition);
 
   GpuKernel &kernel;
   const UpdateParts &parts;
-  /// Where arguments, scalars and results lie.
+  /// Memory of arguments, scalars and results.
   DenseMap<Value, Value> memory;
   int64_t nextBlock = 0;
 };
@@ -119,7 +118,7 @@ std::optional<Schedule> UpdateFamily::schedule(func::FuncOp kernel,
     return std::nullopt;
 
   Schedule schedule;
-  // Threads of each part, or the blocks of one that reduces.
+  // Threads of each part, or blocks of a part with a reduction.
   SmallVector<int64_t> items, rowBlocks;
   for (auto [number, part] : llvm::enumerate(parts->tensors)) {
     std::unique_ptr<RowPlan> rows = rowsOf(*part.function);
@@ -210,7 +209,8 @@ LogicalResult UpdateEmitter::run() {
 // Scalars
 //===----------------------------------------------------------------------===//
 
-/// The name of the op that makes the value in the model, or `otherwise`.
+/// Returns the name, in the model, of the op that defines the value, or
+/// `otherwise`.
 static std::string nameOf(Value value, StringRef otherwise) {
   if (auto named = dyn_cast<NameLoc>(value.getLoc());
       named && !named.getName().empty())
@@ -243,8 +243,8 @@ LogicalResult UpdateEmitter::emitScalars() {
   return success();
 }
 
-/// The last of the blocks to have read all scalars stores those that the
-/// kernel returns.
+/// The last block that has read all scalars stores those that the kernel
+/// returns.
 void UpdateEmitter::returnScalars(ArrayRef<Value> sharedScalars) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
@@ -296,7 +296,7 @@ LogicalResult UpdateEmitter::emitPart(size_t number, const UpdatePart &part) {
   nextBlock += blocks;
   if (blocks == 0)
     return success();
-  // The blocks [first, nextBlock).
+  // Blocks [first, nextBlock).
   Value block = kernel.block();
   if (first > 0 && nextBlock < kernel.schedule.blocks[0])
     enter(arith::AndIOp::create(builder, loc,

@@ -1,4 +1,4 @@
-//===- UpdateParts.cpp - an update kernel in parts ------------------------===//
+//===- UpdateParts.cpp - partition of an update kernel --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,15 +27,15 @@ static bool isScalarOp(Operation *op) {
          llvm::all_of(op->getOperands(), isScalar);
 }
 
-/// What stands for a tensor among those that belong together.
+/// Returns the key of a tensor in the equivalence classes of dependent ops.
 static const void *keyOf(Value value) {
   Operation *definition = value.getDefiningOp();
   return definition ? static_cast<const void *>(definition)
                     : value.getAsOpaquePointer();
 }
 
-/// The function that computes `outputs` by `ops` (in block order) from values
-/// that stand outside of them. Constants come along.
+/// Outlines `ops` (in block order) as a function that computes `outputs` from
+/// values defined outside of them. Clones constants.
 static UpdatePart cutOut(func::FuncOp kernel, ArrayRef<Operation *> ops,
                          ArrayRef<Value> outputs) {
   UpdatePart part;
@@ -80,7 +80,7 @@ std::optional<UpdateParts> UpdateParts::of(func::FuncOp kernel) {
   Block &body = kernel.getBody().front();
   Operation *terminator = body.getTerminator();
   SmallVector<Operation *> scalarOps, tensorOps;
-  // What is made of tensors, scalars among it.
+  // Values that depend on tensors, including scalars.
   llvm::SmallPtrSet<Value, 32> ofTensors;
   auto isOfTensor = [&](Value value) {
     return !isScalar(value) || ofTensors.contains(value);
@@ -96,8 +96,8 @@ std::optional<UpdateParts> UpdateParts::of(func::FuncOp kernel) {
     ofTensors.insert(op.result_begin(), op.result_end());
   }
 
-  // Parts read copies of an argument with one element as they do of scalars,
-  // unless a part's result may lie in its place.
+  // One-element arguments are treated as scalars, unless a result of a part may
+  // alias them.
   bool sharesElements =
       llvm::none_of(terminator->getOperands(), [&](Value value) {
         return isOfTensor(value) && hasOneElement(value);
@@ -132,7 +132,7 @@ std::optional<UpdateParts> UpdateParts::of(func::FuncOp kernel) {
   if (!scalars.empty())
     parts.scalars = cutOut(kernel, scalarOps, scalars);
 
-  // Results by the part that makes them.
+  // Results by defining part.
   llvm::MapVector<const void *, SmallVector<Value>> outputs;
   for (Value value : terminator->getOperands()) {
     Operation *definition = value.getDefiningOp();

@@ -1,10 +1,10 @@
-//===- UpdateParts.h - an update kernel in parts ----------------*- C++ -*-===//
+//===- UpdateParts.h - partition of an update kernel ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder. Takes a kernel whose results have any shapes apart:
-// what is computed once, and what is computed per element of one parameter and
-// its state.
+// Partitions a kernel with results of any shapes into scalar computations and
+// independent computations of one parameter and its states. Private to this
+// folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,27 @@
 
 namespace mpc {
 
-/// A part as a function of its own.
+/// A part, outlined as a function.
 struct UpdatePart {
   mlir::OwningOpRef<mlir::func::FuncOp> function;
-  /// For each argument: the kernel's argument that it is, or a scalar that the
-  /// first part computes.
+  /// For each argument, the kernel's argument or a scalar of the first part.
   llvm::SmallVector<mlir::Value> inputs;
-  /// For each result: the value of the kernel that it is.
+  /// For each result, the kernel's value.
   llvm::SmallVector<mlir::Value> outputs;
 };
 
 /// The parts of a kernel. Values are the kernel's, which must outlive them.
 struct UpdateParts {
-  /// Computes, of scalars (tensors of no dimension) alone, those that the other
-  /// parts read, arguments among them (also those with one element in other
-  /// shapes, where no part can overwrite them), and those that the kernel
-  /// returns; null where there are none.
+  /// Computes, from scalars (rank-0 tensors) alone, the scalars that other
+  /// parts read or the kernel returns, including arguments (also one-element
+  /// arguments of other shapes that no part may overwrite); null if there are
+  /// none.
   UpdatePart scalars;
   /// Parts that share nothing but those scalars, in the order of their first
-  /// results: one may overwrite what it alone reads.
+  /// results: each may overwrite inputs that only it reads.
   llvm::SmallVector<UpdatePart> tensors;
 
-  /// nullopt where the kernel returns one of its arguments or a constant.
+  /// Returns nullopt if the kernel returns an argument or a constant.
   static std::optional<UpdateParts> of(mlir::func::FuncOp kernel);
 };
 
