@@ -1,9 +1,8 @@
-//===- Gemm.cpp - matrix products on the matrix units ---------------------===//
+//===- Gemm.cpp - GEMM kernel family and main loop ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The family of such kernels, and of their bodies the main loop: where a block
-// stands, and how it multiplies its tiles.
+// The kernel family of GEMMs; tile indices and main loop of a kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +13,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Rows of tiles that blocks walk together, so that they share columns in the
-/// second-level cache.
+/// Row tiles per group in the grouped tile order (like Triton's GROUP_SIZE_M),
+/// whose blocks share columns in L2.
 static constexpr int64_t kTileGroup = 8;
 
 void GemmEmitter::placeBlock() {
@@ -115,7 +114,7 @@ LogicalResult GemmEmitter::multiply() {
                       lhsStages * tiles.lhsBytes(problem), "rhsTiles"),
                  tiles.n);
   bool async = lhs.isAsync() || rhs.isAsync();
-  // Rows have the registers before sums do.
+  // The row prologue needs the registers before accumulators do.
   if (!problem.rows)
     unit->prepare();
   operandSums.prepare(rowBegin, columnBegin);
@@ -164,7 +163,7 @@ LogicalResult GemmEmitter::multiply() {
     b.setInsertionPoint(loop.getBody()->getTerminator());
     first(loop.getInductionVar());
   }
-  // The right side is on its way meanwhile.
+  // Overlaps with the asynchronous copies of the right-hand side.
   if (problem.rows) {
     if (failed(
             problem.rows->emit(kernel, tiles, rowBegin, columnBegin, lhsTiles)))
@@ -186,8 +185,8 @@ LogicalResult GemmEmitter::multiply() {
   auto loop = scf::ForOp::create(b, kernel.loc, math().constant(0),
                                  math().constant(steps), math().constant(1));
   kernel.named(loop.getInductionVar(), "step");
-  // Several steps in a row would move sums between registers, for which
-  // products under way have to end.
+  // Unrolling would move accumulators between registers, which wgmma in flight
+  // does not allow.
   if (tiles.warpgroups)
     loop->setAttr(kUnrollAttr, b.getI64IntegerAttr(1));
   OpBuilder::InsertionGuard guard(b);
@@ -195,8 +194,8 @@ LogicalResult GemmEmitter::multiply() {
   Value step = loop.getInductionVar();
   unit->settle(tiles.behind());
   wait(ahead - 1);
-  // The stage that the last step (or the one before, where a product is under
-  // way) has read is free now.
+  // The stage read by the last step (or the one before, with a wgmma in flight)
+  // is free now.
   Value next = named(math(), math().add(step, ahead), "next");
   {
     auto more = scf::IfOp::create(b, kernel.loc, math().less(next, steps));
@@ -212,7 +211,7 @@ LogicalResult GemmEmitter::multiply() {
 LogicalResult mpc::emitGemm(GpuKernel &kernel, const GemmProblem &problem) {
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel.kernel, problem);
-  // What others have made leaves before the block waits for its own.
+  // Copy the concat's other inputs before waiting for own operands.
   if (!epilogue || failed(epilogue->emitRest(kernel)))
     return failure();
   return GemmEmitter(kernel, problem, *epilogue).emit();

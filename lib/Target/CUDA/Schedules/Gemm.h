@@ -1,11 +1,11 @@
-//===- Gemm.h - products of matrices as GPU kernels -------------*- C++ -*-===//
+//===- Gemm.h - GEMM and implicit GEMM kernels ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A matmul or a convolution seen as products of matrices of m rows by k and of
-// n columns by k, one per batch, and the pieces that its kernel is made of:
-// operands that say where their elements are, a pipeline that brings tiles of
-// them to shared memory, a unit that multiplies tiles, and an epilogue.
+// A matmul, or a convolution as implicit GEMM: batched products of m x k and n
+// x k matrices. Components of a kernel: operands (address computation), a
+// pipeline that loads tiles into shared memory, a unit that multiplies tiles,
+// and an epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,37 +28,36 @@ namespace mpc {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// Where a chunk of an operand stands.
+/// Location of a chunk of an operand.
 struct OperandPlace {
-  /// Element of the argument's memory; null for computed operands.
+  /// Element offset in the argument's memory; null for computed operands.
   mlir::Value offset;
-  /// Indices of the tensor; for computed operands.
+  /// Tensor indices; for computed operands.
   llvm::SmallVector<mlir::Value> indices;
-  /// Whether it exists (i1); zeros are read where not. Null: always.
+  /// Whether the chunk is in bounds (i1), else zeros are loaded. Null: always.
   mlir::Value inside;
 };
 
-/// One side of a product: an element for every row (m of the left side, n of
-/// the right one) and k.
+/// One operand of a GEMM: an element for every row (m of the left-hand, n of
+/// the right-hand side) and k.
 class GemmOperand {
 public:
   virtual ~GemmOperand() = default;
 
   mlir::Value tensor;
   int64_t rows = 0, depth = 0;
-  /// Whether neighbours in memory run along k, else along the rows.
+  /// Whether k, rather than rows, is the contiguous direction.
   bool alongDepth = true;
-  /// Neighbours that are read in one piece from positions that are multiples of
-  /// this; divides the extent of that direction.
+  /// Vector length of loads, in elements, at multiples of itself; divides the
+  /// extent of the contiguous direction.
   int64_t chunk = 1;
-  /// The kernel argument whose memory is read; null where the elements are
-  /// computed.
+  /// The kernel argument that is loaded; null if the elements are computed.
   mlir::BlockArgument argument;
-  /// Matrices that stand side by side, along the rows or along k, each in the
-  /// memory of an argument; empty where there is one memory or none.
+  /// Matrices concatenated along rows or k, each in the memory of an argument;
+  /// empty if there is a single memory or none.
   std::vector<std::unique_ptr<GemmOperand>> parts;
   bool partsAlongRows = false;
-  /// Whether elements are loaded as they lie in memory.
+  /// Whether elements are loaded without computation.
   bool isStored() const { return argument || !parts.empty(); }
 
   mlir::Type elementType() const {
@@ -66,18 +65,17 @@ public:
   }
   virtual OperandPlace locate(const IndexMath &math, mlir::ValueRange batch,
                               mlir::Value row, mlir::Value k) const = 0;
-  /// Elements of memory between neighbours across chunks (rows with
-  /// `alongDepth`, else positions along k); nullopt where they are not the same
-  /// everywhere.
+  /// Stride, in elements, between adjacent chunks across the contiguous
+  /// direction (rows with `alongDepth`, else k); nullopt if not constant.
   virtual std::optional<int64_t> lineStride() const { return std::nullopt; }
 
-  /// The argument whose memory a block brings to shared memory as it lies, in
-  /// vectors, to make tiles of it there; null: tiles are loaded at once. Its
-  /// elements are those of `tensor`, or what those are rounded from.
+  /// Image whose region for a block (tile plus halo) is first copied to shared
+  /// memory, in vectors; tiles are gathered from there. Its elements are those
+  /// of `tensor` before rounding. Null: tiles are loaded directly.
   mlir::BlockArgument halo;
-  /// The most elements of it, from the first to the last, that a block of so
-  /// many rows and positions along k needs, and the first of them (or one in
-  /// front) for the block that begins at `row` and `k`.
+  /// Maximum extent of the region, in elements, for a block of `rows` by
+  /// `depth`; and the first element, or an earlier one, for the block at `row`,
+  /// `k`.
   virtual int64_t haloElements(int64_t /*rows*/, int64_t /*depth*/) const {
     return 0;
   }
@@ -85,7 +83,7 @@ public:
                                 mlir::Value /*k*/) const {
     return {};
   }
-  /// The position in it of an element that exists.
+  /// Returns the position of an in-bounds element in the image.
   virtual OperandPlace locateInHalo(const IndexMath &math,
                                     mlir::ValueRange batch, mlir::Value row,
                                     mlir::Value k) const {
@@ -97,18 +95,18 @@ public:
 // Problems
 //===----------------------------------------------------------------------===//
 
-/// What multiplies: 16-bit or tf32 matrix units, or fused multiply-adds of f32.
+/// Compute unit: 16-bit or tf32 tensor cores, or f32 fused multiply-adds.
 enum class GemmUnitKind { Mma16, MmaTf32, Fma };
 
-/// A result of the kernel that is made of an operand's sums over k: those of
-/// `extent` rows from `begin` on.
+/// A kernel result that sums an operand over k, for `extent` rows from `begin`
+/// on (the bias gradient).
 struct GemmSum {
   size_t output = 0;
   int64_t begin = 0, extent = 0;
 };
 
-/// The sum or mean over every image of what a depthwise convolution makes, and
-/// the results of the kernel that elementwise ops make of it.
+/// Global pooling after a depthwise convolution: a sum or mean over each image,
+/// and the results that are elementwise in it.
 struct GemmPool {
   mlir::Operation *op = nullptr;
   llvm::SmallVector<size_t, 2> outputs;
@@ -116,41 +114,39 @@ struct GemmPool {
 
 struct GemmProblem {
   mlir::Operation *anchor = nullptr;
-  /// Extents over which a batch number runs.
+  /// Shape of the batch dimensions.
   llvm::SmallVector<int64_t> batchShape;
   int64_t batches = 1, m = 0, n = 0, k = 0;
   std::unique_ptr<GemmOperand> lhs, rhs;
   GemmUnitKind unit = GemmUnitKind::Fma;
-  /// Type of the elements in shared memory.
+  /// Element type of tiles in shared memory.
   mlir::Type tileType;
   /// Whether columns are the last dimension of the anchor's result.
   bool columnsLast = true;
-  /// Where they are not: whether neighbouring columns still lie closer together
-  /// than neighbouring rows.
+  /// If not: whether columns nevertheless have the smaller stride.
   bool columnsNearer = false;
-  /// Two halves of columns that the epilogue meets: a column of the result is
-  /// then one of each half.
+  /// Pairs of columns combined by the epilogue (gated activations): a result
+  /// column has one column of each half.
   std::optional<PairedColumns> pair;
-  /// Values that the epilogue begins with, and columns of each.
+  /// Inputs of the epilogue, with equal numbers of columns.
   llvm::SmallVector<mlir::Value> roots() const;
   int64_t resultColumns() const { return pair ? n / 2 : n; }
-  /// What is stored of the sums over k of the left or else the right operand
-  /// (GemmSums.h).
+  /// Results that sum the left or else the right operand over k (GemmSums.h).
   std::vector<GemmSum> sums;
   bool sumsLeft = false;
-  /// What else a depthwise convolution stores; without an op: nothing.
+  /// Global pooling of a depthwise convolution; no op: none.
   GemmPool pool;
-  /// What makes whole rows of the left side before the first step; null: its
-  /// tiles are loaded step by step.
+  /// Prologue that computes whole rows of the left-hand side (norms) before the
+  /// first step; null: tiles are loaded step by step.
   std::unique_ptr<GemmRows> rows;
-  /// Indices of the anchor's result, of a pair's halves.
+  /// Maps to indices of the anchor's result, or of a pair's halves.
   std::function<llvm::SmallVector<mlir::Value>(
       const IndexMath &, mlir::ValueRange batch, mlir::Value row,
       mlir::Value column)>
       resultIndices;
 
-  /// The product that `kernel` is made around (a matmul); null where it has
-  /// none or one of types that no unit multiplies.
+  /// Analyzes the kernel of a matmul; nullopt if it has another contraction or
+  /// types without a unit.
   static std::optional<GemmProblem> matmul(mlir::func::FuncOp kernel,
                                            const CudaTarget &target);
   /// The same for a convolution.
@@ -161,14 +157,14 @@ struct GemmProblem {
                                                    const CudaTarget &target);
 };
 
-/// Leaves halos to operands that could not be copied to tiles as they are.
+/// Clears the halo of operands whose tiles can be copied directly.
 void keepHalos(GemmProblem &problem, const CudaTarget &target);
 
-/// The one contraction of a kernel; null where it has none or several.
+/// Returns the only contraction of a kernel; null if there is none or several.
 mlir::Operation *soleContraction(mlir::func::FuncOp kernel);
 
-/// The unit and tile type for operands of type `element`; false where there is
-/// none.
+/// Chooses unit and tile type for operands of type `element`; returns false if
+/// unsupported.
 bool chooseUnit(mlir::Type element, mlir::Type result, ComputeMode compute,
                 const CudaTarget &target, GemmProblem &problem);
 
@@ -176,69 +172,69 @@ bool chooseUnit(mlir::Type element, mlir::Type result, ComputeMode compute,
 // Epilogues
 //===----------------------------------------------------------------------===//
 
-/// What becomes of the sums on their way to the outputs: elementwise ops,
-/// transposes, reshapes, slices, a place among other parts of a concat.
+/// GEMM epilogue: elementwise ops, transposes, reshapes, slices, and concats
+/// with other inputs.
 class GemmEpilogue {
 public:
-  /// nullopt where an output is something else. Runs of columns begin at
-  /// multiples of their length in `columns` (the problem's n for 0).
+  /// Returns nullopt if an output has an unsupported op. `columns` (0: the
+  /// problem's n) bounds the alignment of column vectors.
   static std::optional<GemmEpilogue> of(mlir::func::FuncOp kernel,
                                         const GemmProblem &problem,
                                         int64_t columns = 0);
 
-  /// Columns that are computed together.
+  /// Columns per vector.
   int64_t lanes = 1;
-  /// Whether neighbours in the first output's memory are rows.
+  /// Whether rows are contiguous in the first output's memory.
   bool rowsFastest = false;
 
-  /// Stores what `sums` (f32, scalar or `lanes` columns; one of each root) give
-  /// at a place of the roots.
+  /// Applies the epilogue to `sums` (f32 accumulators, scalar or `lanes`
+  /// columns; one of each root) at the roots' `indices` and stores the results.
   mlir::LogicalResult emit(GpuKernel &kernel, llvm::ArrayRef<mlir::Value> sums,
                            mlir::ValueRange indices) const;
-  /// The same, and returns what they give of `wanted`, a value that elementwise
-  /// ops make of the roots.
+  /// The same, and returns the value of `wanted`, which is elementwise in the
+  /// roots.
   mlir::FailureOr<mlir::Value> emitWith(GpuKernel &kernel,
                                         llvm::ArrayRef<mlir::Value> sums,
                                         mlir::ValueRange indices,
                                         mlir::Value wanted) const;
-  /// Stores what a concat puts beside the roots, spread over all threads of the
+  /// Copies the other inputs of a concat, distributed over all threads of the
   /// grid (GemmRest.cpp).
   mlir::LogicalResult emitRest(GpuKernel &kernel) const;
 
 private:
-  /// Where the element that is computed stands in each value.
+  /// Index of the current element in each value.
   using Places = llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>>;
 
   GemmEpilogue(mlir::func::FuncOp kernel, const GemmProblem &problem);
-  /// The indices of the same element under another shape.
+  /// Returns the indices of the same element in another shape.
   static llvm::SmallVector<mlir::Value>
   reshapeIndices(const IndexMath &math, llvm::ArrayRef<mlir::Value> indices,
                  llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
-  /// The place in `value` of the element whose places in some of its parents
-  /// are known.
+  /// Returns the index in `value` of the element whose index in some of its
+  /// parents is known.
   llvm::SmallVector<mlir::Value> placeOf(const IndexMath &math, Places &places,
                                          mlir::Value value) const;
-  /// Where the elements of `part` begin along the axis of `concat`.
+  /// Returns the offset of `part` along the axis of `concat`.
   static int64_t offsetIn(ConcatOp concat, mlir::Value part);
   mlir::LogicalResult emitPart(GpuKernel &kernel, ConcatOp concat,
                                mlir::Value part, int64_t offset,
                                size_t output) const;
-  /// Whether `output` is computed from `step`.
+  /// Returns true if `output` depends on `step`.
   bool reaches(mlir::Value step, mlir::Value output) const;
-  /// Whether an index lies in the slice that `step` is; null: always.
+  /// Returns the condition that the index is in the slice `step`; null: always.
   static mlir::Value insideSlice(const IndexMath &math, mlir::Value step,
                                  llvm::ArrayRef<mlir::Value> place);
 
   mlir::Operation *anchor = nullptr;
   /// The anchor's result, or its halves.
   llvm::SmallVector<mlir::Value> roots;
-  /// Numbers of the kernel's results that are made of the anchor's.
+  /// Indices of the kernel's results that depend on the anchor's.
   llvm::SmallVector<size_t> outputs;
-  /// Reshapes, slices and concats that the result reaches, in order: what goes
-  /// into them is emitted before what comes out.
+  /// Reshapes, slices and concats that the results depend on, in order: their
+  /// operands are emitted before them.
   llvm::SmallVector<mlir::Value> steps;
-  /// For every value reached the operand that it comes from; null for roots.
+  /// For every reached value, the operand through which; null for roots.
   llvm::DenseMap<mlir::Value, mlir::Value> parents;
 };
 
@@ -246,62 +242,60 @@ private:
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Bytes that a thread brings of a halo at once.
+/// Bytes per load of a halo.
 inline constexpr int64_t kHaloVectorBytes = 16;
 
-/// How a product is cut. Kept in the schedule under these names.
+/// Tiling of a GEMM. Stored in the schedule under these names.
 struct GemmTiles {
   int64_t m = 0, n = 0, k = 0, warpsM = 1, warpsN = 1, stages = 1;
-  /// Blocks that share one tile of the result, each a part of k; the last one
-  /// to finish adds up.
+  /// Split-K factor: blocks per result tile; the last-arriving one reduces.
   int64_t splits = 1;
-  /// Whether four warps multiply 64 rows together (wgmma), each 16 of them.
+  /// Whether warpgroups multiply 64 rows (wgmma), 16 per warp.
   bool warpgroups = false;
-  /// Tiles of rows that blocks go through before the next columns; 0: as many
-  /// as share columns well in the second-level cache.
+  /// Row tiles per group in the tile order (L2 reuse); 0: default.
   int64_t group = 0;
 
   int64_t threads() const { return warpsM * warpsN * 32; }
   int64_t warpM() const { return m / warpsM; }
   int64_t warpN() const { return n / warpsN; }
-  /// How a tile of `rows` rows of an operand lies in shared memory, free of
-  /// bank conflicts: of each stage the extents, and places in them.
+  /// Shape of the shared-memory tile of `rows` rows of an operand per stage,
+  /// padded or swizzled to avoid bank conflicts, and its layout.
   llvm::SmallVector<int64_t> shapeOf(const GemmProblem &problem,
                                      const GemmOperand &operand,
                                      int64_t rows) const;
   TilePlaces placesOf(const GemmOperand &operand) const {
     return {warpgroups, warpgroups && !operand.alongDepth};
   }
-  /// Steps that copies are ahead of products, and after how many further ones a
-  /// product that warps only started is over: its tiles wait so long.
+  /// Steps that an asynchronous wgmma remains in flight (its stage stays
+  /// occupied), and prefetch distance of the copies, in steps.
   int64_t behind() const { return warpgroups && stages > 2 ? 1 : 0; }
   int64_t ahead() const { return stages - 1 - behind(); }
-  /// Bytes of one stage of the left tile, of the right tile, of the whole
-  /// pipeline, of the warps' results between sums and epilogue.
+  /// Bytes of one stage of the left tile, of the right tile, and of the whole
+  /// pipeline.
   int64_t lhsBytes(const GemmProblem &problem) const;
   int64_t rhsBytes(const GemmProblem &problem) const;
-  /// Left tiles that there is memory for: of all steps where whole rows are
-  /// made at once.
+  /// Stages of the left tile: all steps of k if the prologue computes whole
+  /// rows.
   int64_t lhsStages(const GemmProblem &problem) const;
   int64_t pipelineBytes(const GemmProblem &problem) const;
-  /// Elements and bytes that a block keeps of an operand's halo; 0: it has
-  /// none, or one that is too large.
+  /// Elements and bytes of an operand's halo in shared memory; 0 if it has none
+  /// or is too large.
   int64_t haloElements(const GemmProblem &problem,
                        const GemmOperand &operand) const;
   int64_t haloBytes(const GemmProblem &problem,
                     const GemmOperand &operand) const;
-  /// Rows of a warp's tile that are handed to the epilogue at once.
+  /// Rows of a warp's tile that are staged for the epilogue at a time.
   int64_t handedRows(const GemmProblem &problem) const;
   int64_t sharedBytes(const GemmProblem &problem) const;
-  /// Tiles of the result, in all batches.
+  /// Number of result tiles, in all batches.
   int64_t tileCount(const GemmProblem &problem) const;
-  /// The scratch buffer of split products: a counter per tile, then what every
-  /// block computed of its tile, then its sums of an operand; 0 without splits.
+  /// Layout of the split-K scratch buffer: a counter per tile, partial tiles of
+  /// every block, partial operand sums. 0 bytes without split-K.
   int64_t counterBytes(const GemmProblem &problem) const;
   int64_t partialBytes(const GemmProblem &problem) const;
   int64_t scratchBytes(const GemmProblem &problem) const;
 
-  /// All tiles that fit a problem and target, and the best of them.
+  /// All valid tilings of a problem, and the best of them.
   static std::vector<GemmTiles> candidates(const GemmProblem &problem,
                                            const CudaTarget &target);
   static GemmTiles choose(const GemmProblem &problem, const CudaTarget &target);
@@ -309,42 +303,41 @@ struct GemmTiles {
   void addTo(Schedule &schedule) const;
 };
 
-/// The schedule of a problem's kernel; nullopt where the epilogue does
-/// something else, or for too many blocks.
+/// Schedules a problem; nullopt for an unsupported epilogue or too many blocks.
 std::optional<Schedule> scheduleGemm(mlir::func::FuncOp kernel,
                                      const GemmProblem &problem,
                                      const GemmTiles &tiles);
-/// The same with the tiles of `given`, or with those that have most numbers in
-/// common with it of all that there are kernels for (KernelFamily::scheduleAs).
+/// The same with the tiling of `given`, or the valid tiling that shares most
+/// parameters with it (KernelFamily::scheduleAs).
 std::optional<Schedule> scheduleGemmAs(mlir::func::FuncOp kernel,
                                        const GemmProblem &problem,
                                        const CudaTarget &target,
                                        const Schedule &given);
-/// Its body.
+/// Generates the kernel's body.
 mlir::LogicalResult emitGemm(GpuKernel &kernel, const GemmProblem &problem);
 
 //===----------------------------------------------------------------------===//
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Multiplies the tiles of a block. A warp's sums leave it row by row.
+/// Multiplies the tiles of a block. Accumulators are written out row by row.
 class GemmUnit {
 public:
   virtual ~GemmUnit() = default;
-  /// Private arrays and zeros in the sums.
+  /// Allocates and clears the accumulators.
   virtual void prepare() = 0;
-  /// Adds the product of two tiles, step `step` of the block.
+  /// Multiplies two tiles, in step `step` of the block.
   virtual void accumulate(const WarpOperand &lhs, const WarpOperand &rhs,
                           mlir::Value step) = 0;
-  /// Waits until at most the last `pending` products are under way.
+  /// Waits until at most `pending` products are in flight.
   virtual void settle(int64_t /*pending*/) {}
-  /// Writes the sums of step `step` to the warp's array `slab` of [rows][warpN
-  /// + padding], from row `row` on.
+  /// Writes the accumulators of step `step` to the warp's array `slab` of
+  /// [rows][warpN + padding], from row `row` on.
   virtual void deposit(mlir::Value step, mlir::Value slab, mlir::Value warp,
                        mlir::Value row) = 0;
-  /// Rows of the slab that one step writes.
+  /// Rows of the slab per step.
   virtual int64_t rowsPerStep() const = 0;
-  /// The row of the warp's tile that row `row` of all steps' rows is.
+  /// Maps a row index over all steps to the row of the warp's tile.
   virtual mlir::Value rowOf(mlir::Value row) = 0;
 };
 

@@ -1,4 +1,4 @@
-//===- GemmAs.cpp - products by schedules of hand -------------------------===//
+//===- GemmAs.cpp - GEMM with user-provided schedules ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// How many of the numbers of `given` are those of `other`.
+/// Returns the number of equal parameters.
 static size_t countSame(const Schedule &given, const Schedule &other) {
   return llvm::count_if(other.parameters, [&](const auto &entry) {
     auto found = given.parameters.find(entry.first);
@@ -32,12 +32,11 @@ std::optional<Schedule> mpc::scheduleGemmAs(func::FuncOp kernel,
     return found == given.parameters.end() ? 1 : found->second;
   };
   for (GemmTiles tiles : GemmTiles::candidates(problem, target)) {
-    // A stage may be given up, but one has to be on its way while another is
-    // multiplied.
+    // Fewer stages are allowed, but at least two to overlap copies.
     int64_t steps = llvm::divideCeil(problem.k, tiles.k);
     tiles.stages =
         std::clamp(number("stages"), std::min<int64_t>(steps, 2), tiles.stages);
-    // Blocks have as many steps each, and enough to fill their stages.
+    // Blocks need equal numbers of steps, at least as many as stages.
     int64_t splits = number("splits");
     if (!problem.rows && splits > 1 && steps % splits == 0 &&
         steps / splits >= tiles.stages)

@@ -1,4 +1,4 @@
-//===- GemmCost.cpp - what a product cut into tiles takes -----------------===//
+//===- GemmCost.cpp - cost model of tiled GEMM ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,39 +16,49 @@
 using namespace mlir;
 using namespace mpc;
 
-/// What a pipeline may take in any case, so that two blocks share a
-/// multiprocessor where they can, and the most that it takes where registers
-/// have room for one alone.
+/// Shared memory always granted to a pipeline, so that two blocks fit on a
+/// multiprocessor, and its maximum where registers limit occupancy to one, in
+/// bytes.
 static constexpr int64_t kPipelineBytes = 80 * 1024,
                          kMostPipelineBytes = 200 * 1024;
-/// Instructions of a thread that find and fetch one chunk of a tile, where its
-/// address is a line and a position and where it is a place of an image, that
-/// make one element of an image kept in shared memory, and that one element
-/// takes between its sum and its store.
-static constexpr double kPerChunk = 24, kPerGathered = 48, kPerKept = 10,
-                        kPerResult = 16;
-/// Cycles from a barrier until the units are busy again where they wait at it
-/// and where a product goes on meanwhile, of a load from the
-/// second-level cache or memory, that a block takes to begin and end, and that
-/// blocks take to find out which of them is the last one of a tile.
-static constexpr double kBarrierWait = 120, kBehindWait = 40, kLatency = 900,
-                        kBlockWait = 1500, kMeet = 2500;
-/// Where a block makes whole rows: instructions for an element, and cycles from
-/// a row's first load to its last store.
-static constexpr double kPerRowElement = 8, kRowWait = 1500;
+static constexpr double
+    /// Instructions per chunk of a linearly addressed tile.
+    kPerChunk = 24,
+    /// Instructions per chunk of a tile gathered from an image.
+    kPerGathered = 48,
+    /// Instructions per tile element taken from an image in shared memory.
+    kPerKept = 10,
+    /// Instructions per result element, from accumulator to store.
+    kPerResult = 16;
+static constexpr double
+    /// Stall at a barrier, in cycles.
+    kBarrierWait = 120,
+    /// Stall at a barrier with a wgmma in flight, in cycles.
+    kBehindWait = 40,
+    /// Load latency of L2 or memory, in cycles.
+    kLatency = 900,
+    /// Block start-up and tail, in cycles.
+    kBlockWait = 1500,
+    /// Split-K semaphore, in cycles.
+    kMeet = 2500;
+static constexpr double
+    /// Instructions per element of the row prologue.
+    kPerRowElement = 8,
+    /// Latency of one row, from first load to last store, in cycles.
+    kRowWait = 1500;
 
 GemmCost::GemmCost(const GemmProblem &problem, const CudaTarget &target)
     : problem(problem), target(target) {}
 
-/// Registers for addresses: where each chunk has its own, and where a pointer
-/// and constants do; and for what a thread adds of an operand.
+/// Address registers with separate and with shared (constant-offset) chunk
+/// addresses; accumulators of operand sums.
 static constexpr int64_t kAddresses = 60, kLineAddresses = 8, kOperandSums = 8;
-/// Where two tiles in shared memory begin, as an instruction is told.
+/// Registers for the matrix descriptors of two tiles.
 static constexpr int64_t kDescriptors = 8;
-/// Both operands, the result and a bias: memories that ask for no more.
+/// Buffers included above: both operands, result, bias.
 static constexpr int64_t kFewMemories = 4;
 
-/// Sums and one step's fragments.
+/// Returns the registers for accumulators and one step's fragments.
 static int64_t registersOfSums(const GemmProblem &problem,
                                const GemmTiles &tiles) {
   int64_t sums = tiles.warpM() * tiles.warpN() / 32;
@@ -72,20 +82,20 @@ bool GemmCost::fitsRegisters(const GemmTiles &tiles) const {
   };
   bool byLines = target.hasAsyncCopies() && hasLines(*problem.lhs, tiles.m) &&
                  hasLines(*problem.rhs, tiles.n);
-  // An epilogue's places in further arguments and results wait meanwhile.
+  // Further arguments and results need address registers in the epilogue.
   auto kernel = problem.anchor->getParentOfType<func::FuncOp>();
   int64_t memories = kernel.getNumArguments() + kernel.getNumResults();
   int64_t needed = registersOfSums(problem, tiles) +
                    (byLines ? kLineAddresses : kAddresses) +
                    (problem.sums.empty() ? 0 : kOperandSums) +
                    2 * std::max<int64_t>(memories - kFewMemories, 0);
-  // A warp's registers are handed out eight to a lane.
+  // Registers are allocated in units of eight per lane.
   int64_t most = CudaMachine::kRegisters / tiles.threads() / 8 * 8;
   return needed <= std::min<int64_t>(most, CudaMachine::kThreadRegisters);
 }
 
 int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
-  // Rows in shared memory leave room for few blocks anyway.
+  // The row prologue limits occupancy anyway.
   if (problem.rows)
     return target.sharedBytesPerBlock();
   CudaMachine machine = CudaMachine::of(target.target());
@@ -97,7 +107,7 @@ int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
        target.sharedBytesPerBlock(), kMostPipelineBytes});
 }
 
-/// Operations of a multiprocessor per cycle.
+/// Returns the operations per cycle of a multiprocessor.
 static double flopsPerCycle(const GemmProblem &problem, const GemmTiles &tiles,
                             const CudaMachine &machine) {
   switch (problem.unit) {
@@ -115,7 +125,7 @@ static double flopsPerCycle(const GemmProblem &problem, const GemmTiles &tiles,
   return machine.floatFlops();
 }
 
-/// Instructions of threads that bring a tile of `rows` rows of an operand.
+/// Returns the thread instructions to load a tile of `rows` rows of an operand.
 static double instructionsFor(const GemmProblem &problem,
                               const GemmTiles &tiles,
                               const GemmOperand &operand, int64_t rows) {
@@ -153,12 +163,12 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   double fromL2 =
       std::min(CudaMachine::kL2BytesAlone, CudaMachine::kL2Bytes / busy);
 
-  // One step along k: copies go on while the units wait.
+  // One step along k: copies overlap stalls.
   double area = double(tiles.m) * double(tiles.n);
   double bytes = double(bytesPerElement(problem.tileType));
   double edges =
       double(tiles.k) * double((problem.rows ? 0 : tiles.m) + tiles.n) * bytes;
-  // Four warps together read the right side once.
+  // A warpgroup reads the right-hand side once.
   int64_t readers = tiles.warpgroups ? tiles.warpsM / 4 : tiles.warpsM;
   double read = double(tiles.k) * bytes *
                 double(tiles.m * tiles.warpsN + tiles.n * readers);
@@ -169,7 +179,7 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   double issue =
       (left + instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
       (32 * CudaMachine::kIssue);
-  // Instructions that multiply take the place of others; matrix units do not.
+  // Fused multiply-adds compete for issue slots; tensor cores do not.
   if (problem.unit == GemmUnitKind::Fma)
     issue += multiply;
   double units =
@@ -181,8 +191,8 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
   double steps =
       double(llvm::divideCeil(problem.k, tiles.k)) / double(tiles.splits);
 
-  // Results pass through shared memory; of split products all blocks leave
-  // their sums, and one per tile adds them up.
+  // Results pass through shared memory. With split-K all blocks store partial
+  // tiles, and one per tile reduces them.
   double finish = std::max(area * 4 / fromL2,
                            area * kPerResult / (32 * CudaMachine::kIssue));
   double block = steps * step + (kBlockWait + kLatency) / together + finish +

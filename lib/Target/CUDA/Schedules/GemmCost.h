@@ -1,4 +1,4 @@
-//===- GemmCost.h - what a product cut into tiles takes ---------*- C++ -*-===//
+//===- GemmCost.h - cost model of tiled GEMM --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,24 +11,24 @@
 
 namespace mpc {
 
-/// What tiles ask of a multiprocessor, from shapes alone, and how long the
-/// whole product takes: the model of SassTime.h before there is any code.
+/// Estimates resources and run time of a tiling from shapes alone: the model of
+/// SassTime.h before code exists.
 class GemmCost {
 public:
   GemmCost(const GemmProblem &problem, const CudaTarget &target);
 
-  /// Registers of a thread, roughly.
+  /// Estimated registers per thread.
   int64_t registers(const GemmTiles &tiles) const;
-  /// Whether a thread has the registers that it needs, roughly.
+  /// Returns true if the estimated registers are available.
   bool fitsRegisters(const GemmTiles &tiles) const;
-  /// Bytes that a pipeline may take.
+  /// Shared memory available to a pipeline, in bytes.
   int64_t pipelineRoom(const GemmTiles &tiles) const;
-  /// Cycles until the last multiprocessor is done.
+  /// Cycles until the last multiprocessor finishes.
   double cycles(const GemmTiles &tiles) const;
 
 private:
-  /// Cycles in which a block makes the rows of its tile, of `together` that
-  /// share a multiprocessor.
+  /// Cycles of the row prologue of a block, with `together` blocks per
+  /// multiprocessor.
   double rowCycles(const GemmTiles &tiles, double fromL2,
                    double together) const;
 

@@ -1,11 +1,11 @@
-//===- GemmEmitter.h - the body of a product's kernel -----------*- C++ -*-===//
+//===- GemmEmitter.h - codegen of a GEMM kernel -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block computes one tile of the result. Tiles of both operands travel to
-// shared memory some stages ahead of the warps that multiply them; afterwards
-// the warps hand their sums to the epilogue through the same memory, so that
-// it reads and writes whole vectors.
+// A block computes one tile of the result. Tiles of both operands are
+// prefetched into shared memory several stages ahead of the warps that multiply
+// them. Accumulators are then staged through shared memory, so that the
+// epilogue accesses whole vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace mpc {
 
-/// One kernel while its body is written.
+/// Generates the body of one kernel.
 class GemmEmitter {
 public:
   GemmEmitter(GpuKernel &kernel, const GemmProblem &problem,
@@ -29,27 +29,27 @@ public:
   mlir::LogicalResult emit();
 
 private:
-  // The block's place and the main loop (Gemm.cpp).
+  // Block indices and main loop (Gemm.cpp).
 
   void placeBlock();
-  /// Copies what the block needs of operands that tiles are made of in shared
+  /// Copies the regions of images (halos) that the block needs to shared
   /// memory, from position `k` on.
   void bringHalos(TileLoader &lhs, TileLoader &rhs, mlir::Value k);
   mlir::LogicalResult multiply();
 
-  // From the sums to the outputs (GemmResults.cpp).
+  // Epilogue (GemmResults.cpp).
 
-  /// Takes the sums of a block that has all of k through the epilogue.
+  /// Epilogue of a block that has reduced all of k.
   mlir::LogicalResult finish();
-  /// Joins the sums of the blocks that share a tile first.
+  /// Split-K: reduces over the blocks of a tile first.
   mlir::LogicalResult finishSplit();
-  /// Hands the warp's sums over, part by part: `take` gets the shared array and
-  /// the part's first row.
+  /// Stages the warp's accumulators in shared memory, slice by slice: `take`
+  /// gets the shared array and the slice's first row.
   mlir::LogicalResult
   handOver(llvm::function_ref<mlir::LogicalResult(mlir::Value slab,
                                                   mlir::Value firstRow)>
                take);
-  /// for (round = 0; round < count; ++round) body(round), some at once.
+  /// for (round = 0; round < count; ++round) body(round), partly unrolled.
   mlir::LogicalResult
   forRounds(int64_t count,
             llvm::function_ref<mlir::LogicalResult(mlir::Value)> body);
@@ -57,20 +57,19 @@ private:
   mlir::LogicalResult
   forItems(int64_t count,
            llvm::function_ref<mlir::LogicalResult(mlir::Value)> body);
-  /// Takes the sums of lanesRead() columns of a row of the warp's tile through
-  /// the epilogue; `read` gives those from a column of the tile on.
+  /// Applies the epilogue to lanesRead() columns of a row of the warp's tile;
+  /// `read` returns the accumulators from a column of the tile on.
   mlir::LogicalResult
   finishElement(mlir::Value warpTileRow, mlir::Value warpTileColumn,
                 llvm::function_ref<mlir::Value(mlir::Value column)> read);
-  /// Columns that are read together on their way to the epilogue, which takes
-  /// as many at once as it can.
+  /// Columns that are read together for the epilogue, which may split them.
   int64_t lanesRead() const;
   /// Columns of the result in a warp's tile.
   int64_t warpColumns() const {
     return problem.pair ? tiles.warpN() / 2 : tiles.warpN();
   }
-  /// Deals an array of `rows` by warpColumns() to the lanes, lanesRead()
-  /// columns at a time.
+  /// Distributes an array of `rows` by warpColumns() over the lanes,
+  /// lanesRead() columns at a time.
   mlir::LogicalResult
   forPlaces(int64_t rows,
             llvm::function_ref<mlir::LogicalResult(mlir::Value row,
@@ -87,11 +86,10 @@ private:
   GemmSums operandSums;
   std::unique_ptr<GemmUnit> unit;
   mlir::Value shared;
-  /// Where the block and the warp stand.
+  /// Tile indices of block and warp.
   llvm::SmallVector<mlir::Value> batch;
   mlir::Value rowBegin, columnBegin, warp, warpRow, warpColumn;
-  /// Of a split product: the tile and the block's number among those that share
-  /// it.
+  /// With split-K: the tile, and the block's index within it.
   mlir::Value tileNumber, split;
 };
 

@@ -1,4 +1,4 @@
-//===- GemmEpilogue.cpp - from sums to outputs ----------------------------===//
+//===- GemmEpilogue.cpp - GEMM epilogue fusion ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Columns that one thread takes through the epilogue at most: two accesses of
-/// 128 bits in f32, one in 16-bit types.
+/// Maximum columns per thread and vector: two 128-bit accesses in f32, one in
+/// 16-bit types.
 static constexpr int64_t kMostLanes = 8;
 
 static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
@@ -18,9 +18,9 @@ static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
 }
 
 namespace {
-/// How a value's elements are arranged against the anchor's result: the moves
-/// on the way, each a permutation or, with a marker in front, a shape (-1),
-/// offsets and extents (-2) or a place among others (-3).
+/// Data movement from the anchor's result to a value, each step a permutation
+/// or, after a marker, a shape (-1), offsets and extents (-2) or a concat
+/// offset (-3).
 using Moves = SmallVector<SmallVector<int64_t>>;
 } // namespace
 
@@ -42,7 +42,7 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
   GemmEpilogue epilogue(kernel, problem);
   llvm::DenseMap<Value, Moves> moves;
   llvm::DenseMap<Value, int64_t> runs;
-  /// Values whose last dimension is the columns.
+  /// Values whose last dimension holds the columns.
   llvm::DenseMap<Value, bool> columnsLast;
   int64_t run = 1;
   if (problem.pair)
@@ -63,8 +63,8 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
     for (Value operand : op.getOperands()) {
       if (!moves.contains(operand))
         continue;
-      // An element that comes from two places of the roots cannot be computed
-      // from the sums of one.
+      // An element that depends on two positions of the roots cannot be
+      // computed from one accumulator.
       if (parent && (moves[parent] != moves[operand] || isa<ConcatOp>(op)))
         return std::nullopt;
       parent = operand;
@@ -188,7 +188,7 @@ FailureOr<Value> GemmEpilogue::emitWith(GpuKernel &kernel, ArrayRef<Value> sums,
       FailureOr<Value> value = emitAt(parents.lookup(step));
       if (failed(value))
         return failure();
-      // What a slice leaves out goes no further.
+      // Skip elements outside a slice.
       if (Value inside = insideSlice(math, step, placeOf(math, places, step))) {
         auto branch = scf::IfOp::create(b, loc, inside);
         b.setInsertionPoint(branch.thenBlock()->getTerminator());
@@ -264,7 +264,7 @@ Value GemmEpilogue::insideSlice(const IndexMath &math, Value step,
   for (auto [dim, extent] : llvm::enumerate(shapeOfTensor(step))) {
     if (extent == from[dim])
       continue;
-    // As unsigned numbers, indices in front are beyond the end too.
+    // As unsigned, indices before the slice exceed the extent too.
     Value fits = math.less(place[dim], extent);
     inside = inside ? math.b.createOrFold<arith::AndIOp>(math.loc, inside, fits)
                     : fits;
@@ -276,7 +276,7 @@ SmallVector<Value> GemmEpilogue::reshapeIndices(const IndexMath &math,
                                                 ArrayRef<Value> indices,
                                                 ArrayRef<int64_t> from,
                                                 ArrayRef<int64_t> to) {
-  // Dimensions that agree in front or behind keep their indices.
+  // Equal leading and trailing dimensions keep their indices.
   size_t front = 0, back = 0;
   while (front < from.size() && front < to.size() && from[front] == to[front])
     ++front;

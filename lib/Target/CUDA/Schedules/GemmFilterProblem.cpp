@@ -1,11 +1,11 @@
-//===- GemmFilterProblem.cpp - filters' gradients as matrix products ------===//
+//===- GemmFilterProblem.cpp - filter gradients as implicit GEMM ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows are output channels, columns the places of the window and, fastest, the
-// input channels; k runs over the output positions of all images. The right
-// matrix is that of the convolution itself the other way round, and is never
-// stored either: its tiles are gathered from the image.
+// Rows are output channels, columns are window positions times (fastest) input
+// channels; k runs over the output positions of all images. The right-hand side
+// is the im2col matrix, transposed, which is never stored: its tiles are
+// gathered from the image.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Positions of the deepest tile, and the part of k by which it may grow.
+/// Depth of the deepest tile, and the inverse of the relative padding of k.
 static constexpr int64_t kDeepest = 64, kGrowth = 16;
 
-/// k rounded up by at most one part in `kGrowth`, so that its steps can be
-/// shared evenly by many numbers of blocks, whatever the images' extents are.
+/// Pads k by at most 1 / `kGrowth`, so that its steps can be divided evenly
+/// among many numbers of split-K blocks.
 static int64_t roundedDepth(int64_t positions) {
   if (positions < kDeepest * kGrowth)
     return positions;
@@ -37,7 +37,7 @@ static Value both(const IndexMath &math, Value x, Value y) {
 }
 
 namespace {
-/// What both operands know of k.
+/// Common base: k enumerates output positions.
 class PositionsOperand : public GemmOperand {
 public:
   PositionsOperand(BlockArgument memory, const ConvolutionShape &shape)
@@ -48,8 +48,8 @@ public:
   }
 
 protected:
-  /// The output pixel [n, d, h, w] that `k` is, and whether it is one (null:
-  /// always).
+  /// Returns the output pixel [n, d, h, w] of `k`, and whether it is in bounds
+  /// (null: always).
   std::pair<SmallVector<Value>, Value> pixelAt(const IndexMath &math,
                                                Value k) const {
     Value inside;
@@ -64,7 +64,7 @@ protected:
   StridedView view;
 };
 
-/// The gradient of the convolution's result.
+/// Left-hand side: the gradient of the convolution's result.
 class GradientOperand : public PositionsOperand {
 public:
   GradientOperand(BlockArgument gradient, const ConvolutionShape &shape,
@@ -73,7 +73,7 @@ public:
     rows = shape.outputs;
     int64_t most = 16 / tileBytes;
     alongDepth = !shape.channelsLast;
-    // Runs of positions stay inside an image and its channel.
+    // Vectors of positions must not cross an image or channel.
     chunk = alongDepth ? powerOfTwoIn(shape.pixels() / shape.batch, most)
                        : powerOfTwoIn(shape.outputs, most);
   }
@@ -85,7 +85,7 @@ public:
     place.inside = inside;
     place.indices =
         shape.indices(pixel.front(), ValueRange(pixel).drop_front(), row);
-    // All but the channels lie side by side.
+    // All dimensions but the channels are contiguous.
     if (shape.channelsLast)
       place.offset = math.add(math.mul(k, shape.outputs), row);
     else
@@ -94,15 +94,14 @@ public:
   }
 };
 
-/// The image at the pixels that a place of the window covers.
+/// Right-hand side: the image at the pixels under a window position.
 class WindowOperand : public PositionsOperand {
 public:
   WindowOperand(BlockArgument image, const ConvolutionShape &shape,
                 int64_t tileBytes)
       : PositionsOperand(image, shape) {
     rows = shape.windowSize() * shape.channels;
-    // Neighbouring threads read neighbouring pixels where those are neighbours
-    // in memory.
+    // Adjacent threads read pixels that are adjacent in memory.
     alongDepth = !shape.channelsLast || shape.channels == 1;
     int64_t bytes =
         std::max<int64_t>(tileBytes, elementType().getIntOrFloatBitWidth() / 8);
@@ -153,7 +152,7 @@ GemmProblem::filterGradient(func::FuncOp kernel, const CudaTarget &target) {
   if (!found || op.getAccumulate().value_or(result).isF64() ||
       !chooseUnit(element, result, op.getCompute(), target, problem))
     return std::nullopt;
-  // An image that is narrowed on the way is narrowed to what a tile holds.
+  // An image converted to low precision must have the tile's type.
   if (ops->narrowed && problem.tileType != element)
     return std::nullopt;
   const ConvolutionShape &shape = *found;

@@ -1,4 +1,4 @@
-//===- GemmPipeline.cpp - tiles on their way to shared memory -------------===//
+//===- GemmPipeline.cpp - loads of tiles into shared memory ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Elements that a thread gathers one by one in straight code, and so has in
-/// flight.
+/// Maximum elements that a thread gathers in straight-line code, and thus has
+/// in flight.
 static constexpr int64_t kStraightElements = 8;
 
 TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
@@ -22,7 +22,7 @@ TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
     : kernel(kernel), problem(problem), operand(operand),
       places(tiles.placesOf(operand)), tile(tile), rows(rows), depth(tiles.k),
       chunk(operand.chunk) {
-  // Tiles may be narrower than the widest chunk.
+  // Tiles may be smaller than the maximum chunk.
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
   if (places.isPermuted)
     chunk = std::min(chunk, TilePlaces::kPiece);
@@ -74,7 +74,7 @@ void TileLoader::bringHalo(Value shared, Value row, Value k) {
               math().mul(math().add(math().mul(round, threads), thread), lanes),
               "inHalo");
     Value from = math().add(haloBegin, to);
-    // Behind the image there is nothing.
+    // Zero-fill past the end of the image.
     Value left = math().mul(
         math().sub(math().constant(whole), math().min(from, whole)), bytes);
     Value valid = arith::IndexCastOp::create(
@@ -148,7 +148,7 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
   };
   Value thread = named(math(), kernel.thread(), "thread");
   int64_t count = llvm::divideCeil(chunks, threads);
-  // Where a thread's lines are permuted alike.
+  // Whether all rows of a thread have the same swizzle.
   bool inStep =
       !places.isPermuted ||
       threads / perLine % (TilePlaces::kLine / TilePlaces::kPiece) == 0;
@@ -157,15 +157,15 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
     copyLines(batch, row, k, stage, thread, perLine);
     return success();
   }
-  // Straight code lets a compiler keep where each chunk begins from step to
-  // step: a register or more for each, which single elements are too many for.
+  // In straight-line code the compiler keeps the address of each chunk live, in
+  // one or more registers: too many for single elements.
   bool spills = chunk == 1 && !async && count > kStraightElements;
   unrolled(kernel, count, "c", [&](Value c) {
     if (spills)
       c.getParentBlock()->getParentOp()->setAttr(
           kUnrollAttr, kernel.builder.getI64IntegerAttr(kStraightElements));
-    // A thread's chunks stand below each other where whole lines are loaded
-    // together: they share an address but for a constant.
+    // A thread's chunks are in one column if whole rows are loaded together:
+    // their addresses differ by constants.
     if (chunks % threads == 0 && threads % perLine == 0)
       return one(math().add(math().mul(c, threads / perLine),
                             math().div(thread, perLine)),
@@ -214,7 +214,7 @@ void TileLoader::copyLines(ValueRange batch, Value row, Value k, Value stage,
     unrolled(kernel, whole, "c", copy);
   if (whole > reach)
     return;
-  // The last lines are fewer than those that all threads take together.
+  // Remainder: fewer rows than threads.
   kernel.within(math().less(line, lines - whole * apart),
                 [&] { copy(math().constant(whole)); });
 }
@@ -295,7 +295,7 @@ void TileLoader::copyAsync(const GemmOperand &source, Value memory,
     };
     valid =
         arith::SelectOp::create(b, loc, inside, number32(bytes), number32(0));
-    // Nothing is read there, but the address has to be one.
+    // Nothing is read, but the address must be valid.
     offset =
         arith::SelectOp::create(b, loc, inside, offset, math().constant(0));
   }
@@ -355,7 +355,7 @@ FailureOr<Value> TileLoader::read(const OperandPlace &place) {
     if (failed(computed))
       return failure();
     value = *computed;
-    // Carried in f32.
+    // Computed in f32.
     element = carriedType(element);
   }
   return narrowed(value, element);

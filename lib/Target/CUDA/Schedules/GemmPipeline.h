@@ -1,4 +1,4 @@
-//===- GemmPipeline.h - tiles on their way to shared memory -----*- C++ -*-===//
+//===- GemmPipeline.h - loads of tiles into shared memory -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,57 +11,55 @@
 
 namespace mpc {
 
-/// Brings tiles of one operand to shared memory: by asynchronous copies where
-/// the argument's memory holds what is multiplied and the target has them, else
-/// through registers.
+/// Loads tiles of one operand into shared memory: by cp.async if the elements
+/// need no conversion and the target has it, else through registers.
 class TileLoader {
 public:
-  /// Tiles of `rows` rows; `tile` has the stages in front of
-  /// GemmTiles::shapeOf.
+  /// Tiles of `rows` rows; `tile` is [stages] + GemmTiles::shapeOf.
   TileLoader(GpuKernel &kernel, const GemmProblem &problem,
              const GemmOperand &operand, const GemmTiles &tiles,
              mlir::Value tile, int64_t rows);
 
-  /// Keeps the operand's halo in `memory`: copies what the block at `row` and
-  /// `k` needs; the caller waits for it.
+  /// Copies the region of an image for the block at `row`, `k` (the halo) to
+  /// `memory`, asynchronously; the caller waits.
   void bringHalo(mlir::Value memory, mlir::Value row, mlir::Value k);
-  /// The block's threads load the tile at `row`, `k` to `stage`.
+  /// Loads the tile at `row`, `k` into `stage`, by all threads of the block.
   mlir::LogicalResult load(mlir::ValueRange batch, mlir::Value row,
                            mlir::Value k, mlir::Value stage);
   bool isAsync() const { return async; }
-  /// The operand as the warp whose rows begin at `row` reads it.
+  /// Returns the operand for the warp whose rows start at `row`.
   WarpOperand operandAt(mlir::Value stage, mlir::Value row) const;
 
 private:
-  /// The chunk at `position` of line `line` of the tile.
+  /// Loads the chunk at `position` of tile row `line`.
   mlir::LogicalResult loadChunk(mlir::ValueRange batch, mlir::Value row,
                                 mlir::Value k, mlir::Value stage,
                                 mlir::Value line, mlir::Value position);
-  /// Copies all lines, `perLine` neighbouring threads one: the addresses of a
-  /// thread's chunks are one but for constants.
+  /// Copies all rows, `perLine` adjacent threads per row: the addresses of a
+  /// thread's chunks differ by constants.
   void copyLines(mlir::ValueRange batch, mlir::Value row, mlir::Value k,
                  mlir::Value stage, mlir::Value thread, int64_t perLine);
-  /// Copies the chunk of `source`, whose elements lie in `memory`, to `to`
-  /// where it is inside.
+  /// Copies the chunk of `source` in `memory` to `to` if `inside`, else
+  /// zero-fills.
   void copyAsync(const GemmOperand &source, mlir::Value memory,
                  mlir::ValueRange batch, mlir::Value atRow, mlir::Value atDepth,
                  mlir::Value inside, mlir::ValueRange to);
-  /// The same for the part, of [first, limit), that has the chunk.
+  /// The same for whichever concatenated part of [first, limit) holds the
+  /// chunk.
   void copyPart(size_t first, size_t limit, mlir::ValueRange batch,
                 mlir::Value atRow, mlir::Value atDepth, mlir::Value inside,
                 mlir::ValueRange to);
-  /// Where the parts before begin.
+  /// Returns the offset of a part.
   int64_t beginOf(size_t part) const;
-  /// `inside` (null: always) and what else must hold for a place of the tile
-  /// not to lie behind the operand's end.
+  /// Returns `inside` (null: always) and the bounds checks of a tile position.
   mlir::Value withinOperand(mlir::Value inside, mlir::Value atRow,
                             mlir::Value atDepth);
-  /// A chunk from `row` and `k` on made of the halo's elements.
+  /// Gathers a chunk at `row`, `k` from the halo.
   mlir::Value chunkOfHalo(mlir::ValueRange batch, mlir::Value row,
                           mlir::Value k);
-  /// The chunk as it is stored in shared memory.
+  /// Loads a chunk in the tile's element type.
   mlir::FailureOr<mlir::Value> read(const OperandPlace &place);
-  /// Elements of type `element` as those of tiles.
+  /// Converts elements of type `element` to the tile's type.
   mlir::Value narrowed(mlir::Value value, mlir::Type element);
   IndexMath math() const { return {kernel.builder, kernel.loc}; }
 
@@ -70,7 +68,7 @@ private:
   const GemmOperand &operand;
   TilePlaces places;
   mlir::Value tile, memory;
-  /// The part of the image in shared memory, and where in the image it begins.
+  /// Region of the image in shared memory, and its offset in the image.
   mlir::Value halo, haloBegin;
   llvm::SmallVector<mlir::Value> partMemory;
   int64_t rows, depth, chunk;

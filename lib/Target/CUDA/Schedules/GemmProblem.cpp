@@ -1,4 +1,4 @@
-//===- GemmProblem.cpp - matmuls as products of matrices ------------------===//
+//===- GemmProblem.cpp - matmuls as GEMM problems -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,7 +35,7 @@ bool mpc::chooseUnit(Type element, Type result, ComputeMode compute,
                        : GemmUnitKind::Fma;
   else
     problem.unit = GemmUnitKind::Mma16;
-  // Older matrix units have no bfloat16: its values are exact in f32.
+  // Tensor cores before sm_80 lack bf16, whose values are exact in f32.
   if (element.isBF16() && !target.hasBf16()) {
     problem.tileType = Float32Type::get(element.getContext());
     problem.unit = GemmUnitKind::Fma;
@@ -44,10 +44,10 @@ bool mpc::chooseUnit(Type element, Type result, ComputeMode compute,
 }
 
 namespace {
-/// [batch..., rows, depth], or [batch..., depth, rows].
+/// A matrix operand: [batch..., rows, depth] or [batch..., depth, rows].
 class MatrixOperand : public GemmOperand {
 public:
-  /// `flattened`: batch dimensions are rows.
+  /// `flattened`: batch dimensions are merged into rows.
   MatrixOperand(Value operand, bool depthLast, bool flattened, size_t batchRank,
                 int64_t tileBytes) {
     tensor = operand;
@@ -67,7 +67,7 @@ public:
     int64_t most = 16 / tileBytes;
     view = StridedView::of(operand);
     if (view && view->strides.back() != 1 && shape.back() != 1) {
-      // Neighbours may stand in the other direction.
+      // The other dimension may be the contiguous one.
       if (view->strides[rank - 2] == 1 && rowShape.size() == 1)
         alongDepth = !depthLast;
       lastDimension = false;
@@ -125,7 +125,7 @@ public:
   }
 
 private:
-  /// Weights that lie apart and are multiplied as one.
+  /// Adds weights that are stored separately and multiplied as one.
   void addParts(ConcatOp concat, bool depthLast, int64_t tileBytes) {
     int64_t least = chunk;
     for (Value input : concat.getInputs()) {
@@ -133,7 +133,7 @@ private:
           input, depthLast, /*flattened=*/false, batchRank, tileBytes);
       if (!part->argument || part->alongDepth != alongDepth)
         return parts.clear();
-      // A chunk lies in one part.
+      // A chunk must be in a single part.
       bool isCut = (concat.getAxis() == 1) == (alongDepth == depthLast);
       least = std::min(least, part->chunk);
       if (isCut)
@@ -144,7 +144,7 @@ private:
     partsAlongRows = (concat.getAxis() == 1) != depthLast;
   }
 
-  /// The operand's batch dimensions broadcast to those of the result.
+  /// Broadcasts the operand's batch dimensions to those of the result.
   SmallVector<Value> batchIndices(const IndexMath &math,
                                   ValueRange batch) const {
     SmallVector<Value> indices;
@@ -176,7 +176,7 @@ void mpc::keepHalos(GemmProblem &problem, const CudaTarget &target) {
                   operand->elementType() == problem.tileType;
     if (!operand->halo)
       continue;
-    // What is rounded on the way is rounded once.
+    // Values must be rounded at most once.
     Type stored = getElementTypeOrSelf(operand->halo.getType());
     bool rounds = stored == problem.tileType || stored.isF32();
     if (copies || !rounds || !target.hasAsyncCopies())
@@ -194,8 +194,8 @@ Operation *mpc::soleContraction(func::FuncOp kernel) {
   return contractions == 1 ? sole : nullptr;
 }
 
-/// Finds the results that are sums of an operand, as they are or cast. False
-/// where the kernel sums something else, or both operands.
+/// Finds results that sum an operand over k, possibly cast. Returns false if
+/// the kernel has other sums, or sums of both operands.
 static bool findSums(func::FuncOp kernel, MatmulOp product,
                      GemmProblem &problem) {
   auto results = kernel.getBody().front().getTerminator()->getOperands();
@@ -238,7 +238,7 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
   if (problem.k == 0 || !findSums(kernel, op, problem))
     return std::nullopt;
   problem.pair = PairedColumns::of(op);
-  // Tiles of other blocks might have halves without the others.
+  // Other block sizes may separate the halves of pairs.
   if (problem.pair &&
       problem.pair->block != PairedColumns::blockFor(target.target().kernels()))
     return std::nullopt;
@@ -246,7 +246,7 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
   problem.batchShape.assign(result.getShape().begin(),
                             result.getShape().end() - 2);
 
-  // Batch dimensions that the right side does not have are more rows.
+  // Batch dimensions missing on the right-hand side are merged into rows.
   bool flattened =
       !op.getTransposeLhs() &&
       lhs.getShape().drop_back(2) == ArrayRef<int64_t>(problem.batchShape) &&
@@ -263,14 +263,14 @@ std::optional<GemmProblem> GemmProblem::matmul(func::FuncOp kernel,
       op.getLhs(), !op.getTransposeLhs(), flattened, problem.batchShape.size(),
       tileBytes);
   if (GemmRows::make(op.getLhs())) {
-    // Every row of the left side has all of k.
+    // The row prologue needs all of k in each row of the left-hand side.
     if (op.getTransposeLhs() || problem.batches != 1 || !problem.sums.empty())
       return std::nullopt;
     problem.rows = GemmRows::of(kernel, op, op.getLhs(), problem.m, problem.k);
     if (!problem.rows)
       return std::nullopt;
   }
-  // With all batch dimensions of extent 1 the right side has one matrix.
+  // If all batch extents are 1, the right-hand side is a single matrix.
   size_t batchRank =
       std::max<size_t>(problem.batchShape.size(), rhs.getRank() - 2);
   problem.rhs = std::make_unique<MatrixOperand>(

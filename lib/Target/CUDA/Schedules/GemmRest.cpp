@@ -1,10 +1,9 @@
-//===- GemmRest.cpp - what a concat puts beside a product -----------------===//
+//===- GemmRest.cpp - concat inputs of a GEMM epilogue --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product that stores its result as a part of a concat stores the other parts
-// as well, which it reads as they are: its blocks share them before they begin
-// with their tiles.
+// A GEMM that stores its result as one input of a concat also copies the other
+// inputs, distributed over its blocks, before their tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +18,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Neighbours that a thread reads at once, and those runs that it has in
-/// flight.
+/// Maximum elements per load, and loads in flight per thread.
 static constexpr int64_t kMostLanes = 8, kInFlight = 4;
 
 static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
@@ -36,7 +34,7 @@ LogicalResult GemmEpilogue::emitRest(GpuKernel &kernel) const {
     for (size_t output : outputs) {
       if (!reaches(step, results[output]))
         continue;
-      // One value may be several parts.
+      // One value may be concatenated several times.
       int64_t offset = 0;
       for (Value part : concat.getInputs()) {
         if (part != parents.lookup(step) &&
@@ -49,8 +47,7 @@ LogicalResult GemmEpilogue::emitRest(GpuKernel &kernel) const {
   return success();
 }
 
-/// Stores the elements of `output` that come from `part`, which begins at
-/// `offset`.
+/// Copies `part` into `output`, at `offset` along the concat's axis.
 LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
                                      Value part, int64_t offset,
                                      size_t output) const {
@@ -73,8 +70,8 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
       from[to] = before[dim];
   }
 
-  // A thread reads neighbours of the part; other threads stand side by side in
-  // the output.
+  // Each thread reads a vector of the part; adjacent threads write adjacent
+  // output elements.
   auto last = static_cast<int64_t>(from.size()) - 1;
   bool staysLast = from.back() == last;
   int64_t lanes = alignedRunOf(part, kMostLanes);

@@ -1,10 +1,9 @@
-//===- GemmResults.cpp - from sums to outputs -----------------------------===//
+//===- GemmResults.cpp - GEMM epilogue of a block -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What warps do with their sums. They go through shared memory, and those of a
-// split product through the scratch buffer before, so that the epilogue reads
-// and writes whole vectors.
+// Accumulators are staged through shared memory, after a reduction in the
+// scratch buffer with split-K, so that the epilogue accesses whole vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +17,12 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr int64_t kLanes = 32;
-/// Rounds of a warp's lanes over its results that are straight code.
+/// Unrolled rounds of a warp's lanes over its results.
 static constexpr int64_t kRoundsTogether = 4;
-/// Lanes side by side whose accesses of 128 bits fill two sectors of memory.
+/// Minimum adjacent lanes whose 128-bit accesses fill two sectors.
 static constexpr int64_t kFewestAcross = 4;
 
-/// Sums go through shared memory, a warp on its own, and leave in vectors.
+/// Each warp stages its accumulators separately.
 LogicalResult GemmEmitter::handOver(
     llvm::function_ref<LogicalResult(Value slab, Value firstRow)> take) {
   OpBuilder &b = kernel.builder;
@@ -47,8 +46,8 @@ LogicalResult GemmEmitter::handOver(
   return result;
 }
 
-/// Rounds whose number is known are unrolled without a rest, and their places
-/// differ by constants.
+/// Loops with constant trip counts are unrolled without remainder, with
+/// addresses that differ by constants.
 LogicalResult
 GemmEmitter::forRounds(int64_t count,
                        llvm::function_ref<LogicalResult(Value)> body) {
@@ -84,7 +83,8 @@ GemmEmitter::forItems(int64_t count,
 }
 
 int64_t GemmEmitter::lanesRead() const {
-  // Results apart in memory are stored one by one; their sums are neighbours.
+  // Results with large strides are stored one at a time; their accumulators are
+  // contiguous.
   return problem.columnsNearer ? powerOfTwoIn(problem.n, 4) : epilogue.lanes;
 }
 
@@ -92,7 +92,7 @@ LogicalResult GemmEmitter::forPlaces(
     int64_t rows,
     llvm::function_ref<LogicalResult(Value row, Value column)> body) {
   int64_t lanes = lanesRead(), perRow = warpColumns() / lanes;
-  // Of a row as many lanes read at once as divide it, if that fills sectors.
+  // As many lanes per row as divide it, if that fills sectors.
   int64_t across = powerOfTwoIn(perRow, kLanes), together = kLanes / across;
   if (epilogue.rowsFastest || (across < perRow && across < kFewestAcross) ||
       rows % together != 0)
@@ -104,7 +104,7 @@ LogicalResult GemmEmitter::forPlaces(
       return body(named(math(), row, "resultRow"),
                   named(math(), math().mul(column, lanes), "resultColumn"));
     });
-  // A lane keeps its columns, and so what is the same for all rows.
+  // Each lane has fixed columns, so per-column values are loop-invariant.
   OpBuilder &b = kernel.builder;
   Value lane = gpu::LaneIdOp::create(b, kernel.loc, IntegerAttr());
   Value nearest = math().mul(math().rem(lane, across), lanes);
@@ -149,9 +149,9 @@ LogicalResult GemmEmitter::finish() {
   });
 }
 
-/// Every block leaves its sums in the scratch buffer and counts itself; the
-/// last one of a tile adds them up, in the order of k whichever it is, and
-/// leaves the counter at zero for the next launch.
+/// Split-K reduction: every block stores its partial tile in the scratch buffer
+/// and arrives at a counter; the last-arriving block of a tile reduces in order
+/// of k (deterministic) and resets the counter for the next launch.
 LogicalResult GemmEmitter::finishSplit() {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
@@ -247,7 +247,7 @@ GemmEmitter::finishElement(Value warpTileRow, Value warpTileColumn,
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
   }
   if (problem.pair) {
-    // A run of columns lies in one block.
+    // A vector of columns is in one block of the pair.
     int64_t block = problem.pair->block;
     Value number = math().div(warpTileColumn, block);
     Value first = math().add(math().mul(number, 2 * block),

@@ -1,4 +1,4 @@
-//===- GemmRows.cpp - a product's left side made of whole rows ------------===//
+//===- GemmRows.cpp - row prologue of GEMM (norm, softmax) ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,9 +18,10 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr int64_t kWarp = 32;
-/// Elements that a thread keeps in registers: no sums wait in them yet.
+/// Maximum elements that a thread buffers in registers; no accumulators are
+/// live yet.
 static constexpr int64_t kMostKept = 64;
-/// Zeros that a thread writes at once.
+/// Elements per store of zeros.
 static constexpr int64_t kMostLanes = 4;
 
 bool GemmRows::make(Value operand) {
@@ -28,7 +29,7 @@ bool GemmRows::make(Value operand) {
                    [](Operation *op) { return op->hasTrait<MapsRows>(); });
 }
 
-/// A kernel that stores `values` alone.
+/// Returns a copy of the kernel that only stores `values`.
 static OwningOpRef<func::FuncOp> kernelOf(func::FuncOp kernel,
                                           ArrayRef<Value> values) {
   IRMapping mapping;
@@ -91,7 +92,7 @@ int64_t GemmRows::rowsOf(const GemmTiles &tiles) const {
 RowGeometry GemmRows::geometry(const GemmTiles &tiles) const {
   RowGeometry geometry;
   geometry.everyBlock = true;
-  // A vector lies in one step, and in one piece of a permuted line.
+  // Vectors must not cross a step or a swizzled chunk.
   geometry.vector = std::min(plan->lanes(), powerOfTwoIn(tiles.k, tiles.k));
   if (tiles.warpgroups)
     geometry.vector = std::min(geometry.vector, TilePlaces::kPiece);
@@ -101,9 +102,8 @@ RowGeometry GemmRows::geometry(const GemmTiles &tiles) const {
     return int64_t(llvm::divideCeil(vectors, geometry.group)) *
            geometry.vector * kept;
   };
-  // As few threads for each row as can keep it: rows side by side hide the
-  // latency of memory and of joins. All threads have a row, if there are as
-  // many.
+  // As few threads per row as can buffer it: concurrent rows hide the latency
+  // of memory and reductions. All threads have a row, if there are enough.
   while (geometry.group < kWarp && geometry.group < vectors &&
          (share() > kMostKept || geometry.group * rows < tiles.threads()))
     geometry.group *= 2;
@@ -130,18 +130,18 @@ double GemmRows::bytes(const GemmTiles &tiles) const {
 }
 
 namespace {
-/// A part of the rows' tiles: [steps][lines][columns].
+/// A range of the row tiles: [steps][lines][columns].
 struct Box {
   std::array<int64_t, 3> begin, extents;
 };
 } // namespace
 
-/// Rows of the left side run along k.
+/// Rows of the left-hand side extend along k.
 static TilePlaces placesOf(const GemmTiles &tiles) {
   return {tiles.warpgroups, /*isCut=*/false};
 }
 
-/// The threads of a block write zeros there.
+/// Clears a range of the tiles, by all threads of the block.
 static void clear(GpuKernel &kernel, Value tile, const TilePlaces &layout,
                   const Box &box) {
   auto [steps, lines, columns] = box.extents;
@@ -216,7 +216,7 @@ LogicalResult GemmRows::emit(GpuKernel &kernel, const GemmTiles &tiles,
       isStored = builder.createOrFold<arith::AndIOp>(kernel.loc, isStored,
                                                      math.less(row, count));
   }
-  // Behind the last row there are copies of it, which nothing stores.
+  // Out-of-bounds rows duplicate the last one and are not stored.
   if (count % tiles.m != 0)
     row = math.min(row, count - 1);
   for (RowProgram::Stored &result : results)

@@ -1,4 +1,4 @@
-//===- GemmSums.cpp - an operand summed beside its product ----------------===//
+//===- GemmSums.cpp - operand sums of GEMM (bias gradient) ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ using namespace mpc;
 static constexpr int64_t kVectorBytes = 16;
 
 //===----------------------------------------------------------------------===//
-// Who adds what
+// Distribution over threads
 //===----------------------------------------------------------------------===//
 
 static const GemmOperand &summedOperand(const GemmProblem &problem) {
@@ -53,7 +53,7 @@ int64_t GemmSums::sharedBytes(const GemmProblem &problem,
   return shares.parts * shares.rows * 4;
 }
 
-/// Rows of the operand, in whole tiles.
+/// Returns the operand's rows, padded to whole tiles.
 static int64_t paddedRows(const GemmProblem &problem, int64_t tileRows) {
   return llvm::alignTo(summedOperand(problem).rows, tileRows);
 }
@@ -96,7 +96,7 @@ void GemmSums::byRows(llvm::function_ref<void(Value)> body) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums
+// Accumulation
 //===----------------------------------------------------------------------===//
 
 void GemmSums::prepare(Value rowBegin, Value columnBegin) {
@@ -178,7 +178,7 @@ void GemmSums::join(Value shared,
                     llvm::function_ref<void(Value sum, Value row)> take) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
-  // Warps may still multiply the last tiles.
+  // Warps may still be multiplying the last tiles.
   kernel.barrier();
   Value ofThreads = sharedView(kernel, shared, 0, {shares.parts, shares.rows},
                                b.getF32Type(), "sumsOfThreads");
@@ -211,7 +211,7 @@ void GemmSums::store(Value sum, Value row) {
   Value place = named(math(), math().add(begin, row), "summedRow");
   for (const GemmSum &result : problem.sums) {
     Value memory = kernel.outputs[result.output], at = place;
-    // Before the part this is a huge number.
+    // As unsigned, rows before the range exceed the extent.
     if (result.begin != 0)
       at = math().sub(at, math().constant(result.begin));
     OpBuilder::InsertionGuard guard(b);

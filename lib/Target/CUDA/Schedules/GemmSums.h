@@ -1,11 +1,11 @@
-//===- GemmSums.h - an operand summed beside its product --------*- C++ -*-===//
+//===- GemmSums.h - operand sums of GEMM (bias gradient) --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product that also stores the sums of one operand over k: a weight's
-// gradient with that of the bias. The blocks of the first row (column) of tiles
-// add up the operand's tiles where they lie in shared memory, exact elements in
-// f32, whatever the unit multiplies.
+// A GEMM that also stores the sums of one operand over k: a weight gradient
+// fused with the bias gradient. The blocks of the first row (column) of tiles
+// accumulate the operand's tiles in shared memory, in f32 without rounding to
+// the unit's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,53 +16,53 @@
 
 namespace mpc {
 
-/// The sums of one kernel; does nothing for a problem without any.
+/// Operand sums of one kernel; no-op for a problem without any.
 class GemmSums {
 public:
   GemmSums(GpuKernel &kernel, const GemmProblem &problem,
            const GemmTiles &tiles);
 
-  /// Whether a block of `tiles` has a thread for each row that it sums alone,
-  /// as it does where rows run along k.
+  /// Returns true if a block has enough threads: one per row if rows extend
+  /// along k.
   static bool fits(const GemmProblem &problem, const GemmTiles &tiles);
 
-  /// Bytes of shared memory in which threads join their sums, and of the
-  /// scratch buffer in which the blocks of a split product do.
+  /// Shared memory for the reduction over threads, and scratch buffer for the
+  /// split-K reduction over blocks, in bytes.
   static int64_t sharedBytes(const GemmProblem &problem,
                              const GemmTiles &tiles);
   static int64_t scratchBytes(const GemmProblem &problem,
                               const GemmTiles &tiles);
 
-  /// Zeros, for the block whose tile begins at `rowBegin`, `columnBegin`.
+  /// Clears the accumulators, for the block's tile at `rowBegin`,
+  /// `columnBegin`.
   void prepare(mlir::Value rowBegin, mlir::Value columnBegin);
-  /// Adds one stage of the block's tiles.
+  /// Accumulates one stage of the block's tiles.
   void accumulate(const WarpOperand &lhs, const WarpOperand &rhs);
-  /// Stores the sums. The tiles in `shared` are overwritten; the next who
-  /// writes there waits first.
+  /// Stores the sums. Overwrites the tiles in `shared`; needs a barrier before
+  /// the next write there.
   void finish(mlir::Value shared);
-  /// Of a split product: leaves the sums of block `split`, at byte `offset` of
-  /// the scratch buffer.
+  /// Split-K: stores the partial sums of block `split`, at byte `offset` of the
+  /// scratch buffer.
   void leave(mlir::Value shared, mlir::Value split, int64_t offset);
-  /// Adds what all blocks left, in their order, and stores it.
+  /// Reduces the partial sums of all blocks, in order, and stores the result.
   void addUp(int64_t offset);
 
 private:
-  /// How threads share a tile of `rows` by `depth`: a thread adds `lanes`
-  /// neighbouring rows of one of `groups`, at every one of `parts` positions
-  /// along k.
+  /// Distribution of a tile of `rows` by `depth` over threads: `groups` of
+  /// `lanes` adjacent rows, times `parts` positions along k.
   struct Shares {
     Shares(const GemmProblem &problem, const GemmTiles &tiles);
     int64_t rows, depth, lanes, groups, parts;
   };
 
-  /// `body` runs for threads below `count` of the blocks that sum.
+  /// Runs `body` for threads below `count`, in summing blocks.
   void byThreads(int64_t count, llvm::function_ref<void(mlir::Value)> body);
-  /// `body` gets the rows of the tile, spread over the threads of these blocks.
+  /// Distributes the rows of the tile over the threads of these blocks.
   void byRows(llvm::function_ref<void(mlir::Value)> body);
-  /// Joins the threads' sums: `take` gets that of a row of the tile.
+  /// Reduces over threads: `take` gets the sum of each row of the tile.
   void join(mlir::Value shared,
             llvm::function_ref<void(mlir::Value sum, mlir::Value row)> take);
-  /// array[first] + array[first + step] + ... of `count` elements.
+  /// array[first] + array[first + step] + ... for `count` elements.
   mlir::Value addElements(
       mlir::Value array, int64_t count,
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value number)>
@@ -75,8 +75,8 @@ private:
   const GemmProblem &problem;
   GemmTiles tiles;
   Shares shares;
-  /// The thread's sums; where the block's rows begin; whether the block is one
-  /// that sums (null: all are).
+  /// Accumulators of the thread; first row of the block; whether the block sums
+  /// (null: always).
   mlir::Value sums, begin, isSumming;
 };
 

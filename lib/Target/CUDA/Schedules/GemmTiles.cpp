@@ -1,4 +1,4 @@
-//===- GemmTiles.cpp - how products are cut -------------------------------===//
+//===- GemmTiles.cpp - tiling of GEMM -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,25 +15,25 @@
 using namespace mlir;
 using namespace mpc;
 
-/// What the results between sums and epilogue may take beyond that of the
-/// pipeline.
+/// Shared memory for staging the epilogue, even if the pipeline needs less, in
+/// bytes.
 static constexpr int64_t kHandedBytes = 24 * 1024;
 static constexpr int64_t kMostStages = 4, kMostStagesOfGroups = 6;
-/// What a block may keep of an image.
+/// Maximum bytes of an image's region in shared memory.
 static constexpr int64_t kMostHaloBytes = 32 * 1024;
-/// Steps that a block of a split product keeps at least.
+/// Minimum steps per block with split-K.
 static constexpr int64_t kStepsOfSplit = 8;
 
 static int64_t tileBytes(const GemmProblem &problem) {
   return problem.tileType.getIntOrFloatBitWidth() / 8;
 }
 
-/// Elements between lines of a tile of `rows` by `depth`.
+/// Returns the pitch of a tile of `rows` by `depth`, in elements.
 static int64_t pitch(const GemmProblem &problem, const GemmOperand &operand,
                      int64_t rows, int64_t depth) {
-  // Eight rows that ldmatrix reads together lie in different banks where the
-  // pitch is an odd multiple of 16 bytes. tf32 fragments are read element by
-  // element, rows (along k) times columns of four by eight lanes.
+  // ldmatrix reads eight rows without bank conflicts if the pitch is an odd
+  // multiple of 16 bytes. tf32 fragments are read element by element, by four
+  // (k) times eight lanes.
   int64_t line = operand.alongDepth ? depth : rows;
   switch (problem.unit) {
   case GemmUnitKind::Mma16:
@@ -89,7 +89,7 @@ int64_t GemmTiles::haloElements(const GemmProblem &problem,
   int64_t rows = &operand == problem.lhs.get() ? m : n;
   int64_t depth = llvm::divideCeil(problem.k, k) / splits * k;
   int64_t elements = operand.haloElements(rows, depth);
-  // Whole vectors, the first of which may begin in front.
+  // Whole vectors; the first may start before the region.
   int64_t bytes = bytesPerElement(getElementTypeOrSelf(operand.halo.getType()));
   int64_t lanes = kHaloVectorBytes / bytes;
   int64_t padded = llvm::alignTo(elements + lanes - 1, lanes);
@@ -108,7 +108,7 @@ int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
   int64_t rowsPerStep = problem.unit == GemmUnitKind::Fma ? 4 : 16;
   int64_t room = std::max(pipelineBytes(problem), kHandedBytes);
   int64_t line = warpsM * warpsN * (warpN() + 8) * 4;
-  // Whole steps, as many each time.
+  // A divisor of the number of steps.
   int64_t steps = warpM() / rowsPerStep, rows = steps;
   while (rows > 1 && (steps % rows != 0 || rows * rowsPerStep * line > room))
     --rows;
@@ -143,7 +143,7 @@ int64_t GemmTiles::scratchBytes(const GemmProblem &problem) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Choice
+// Tile selection
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -160,22 +160,21 @@ static constexpr Candidate kMmaCandidates[] = {
     {16, 64, 1, 4},   {16, 32, 1, 4},   {64, 16, 4, 1},
 };
 
-/// Of four warps together, whose tiles are 64 deep: what one instruction
-/// multiplies has up to 256 columns.
+/// Tiles of warpgroups (wgmma), with k = 64; an instruction has at most 256
+/// columns.
 static constexpr std::pair<int64_t, int64_t> kWarpgroupCandidates[] = {
     {256, 192}, {192, 256}, {128, 256}, {256, 128}, {128, 192}, {192, 128},
     {128, 128}, {64, 256},  {256, 64},  {64, 128},  {128, 64},  {64, 64},
 };
 
-/// Warps of 16 x 32 at least, whatever the layout of the tiles.
+/// Warp tiles of at least 16 x 32, for any operand layout.
 static constexpr Candidate kFmaCandidates[] = {
     {128, 128, 4, 2}, {128, 64, 4, 1}, {64, 128, 2, 2},
     {64, 64, 2, 2},   {32, 64, 1, 2},  {64, 32, 4, 1},
     {32, 32, 2, 1},   {16, 64, 1, 2},  {16, 32, 1, 1},
 };
 
-/// Extents of tiles along k: enough work between two barriers, and no more than
-/// there is.
+/// Returns depths of tiles: enough work per barrier, but at most k.
 static SmallVector<int64_t> depthsOf(const GemmProblem &problem) {
   if (problem.unit == GemmUnitKind::Fma)
     return {16};
@@ -191,14 +190,14 @@ static SmallVector<int64_t> depthsOf(const GemmProblem &problem) {
   return depths;
 }
 
-/// Whether warpgroups multiply what `problem` has.
+/// Returns true if wgmma supports the problem.
 static bool suitsWarpgroups(const GemmProblem &problem,
                             const CudaTarget &target) {
   return target.hasWarpgroups() && problem.unit == GemmUnitKind::Mma16 &&
          problem.k >= TilePlaces::kLine;
 }
 
-/// The shapes of tiles, without stages.
+/// Returns tile shapes, without stages.
 static std::vector<GemmTiles> shapesFor(const GemmProblem &problem,
                                         const CudaTarget &target) {
   std::vector<GemmTiles> shapes;
@@ -235,12 +234,12 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
   GemmCost cost(problem, target);
   std::vector<GemmTiles> result;
   for (GemmTiles tiles : shapesFor(problem, target)) {
-    // A warp has both halves of its pairs.
+    // A warp needs both halves of its pairs.
     if (problem.pair && tiles.warpN() % (2 * problem.pair->block) != 0)
       continue;
     if (!GemmSums::fits(problem, tiles))
       continue;
-    // Two stages overlap copies with work; more hide the memory's latency.
+    // Two stages overlap copies with computation; more hide memory latency.
     int64_t most = std::min<int64_t>(!async             ? 2
                                      : tiles.warpgroups ? kMostStagesOfGroups
                                                         : kMostStages,
@@ -257,7 +256,7 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
         break;
       tiles = more;
     }
-    // A deeper tile is no use where nothing is left to be on its way.
+    // Prefer a smaller depth if a deeper tile leaves too few stages.
     if (!tiles.warpgroups && tiles.stages < std::min<int64_t>(most, 3) &&
         tiles.k != depthsOf(problem).back())
       continue;
@@ -272,9 +271,9 @@ GemmTiles GemmTiles::choose(const GemmProblem &problem,
   GemmTiles best;
   double least = HUGE_VAL;
   for (GemmTiles tiles : candidates(problem, target)) {
-    // All blocks have as many steps, and enough to fill their stages.
+    // Blocks need equal numbers of steps, at least as many as stages.
     int64_t steps = llvm::divideCeil(problem.k, tiles.k);
-    // Whole rows would be made by each block of a split.
+    // With split-K each block would repeat the row prologue.
     int64_t room =
         problem.rows
             ? 1
@@ -296,7 +295,7 @@ GemmTiles GemmTiles::choose(const GemmProblem &problem,
 }
 
 //===----------------------------------------------------------------------===//
-// In the schedule
+// Schedule parameters
 //===----------------------------------------------------------------------===//
 
 void GemmTiles::addTo(Schedule &schedule) const {
@@ -321,7 +320,7 @@ GemmTiles GemmTiles::of(const Schedule &schedule) {
   tiles.warpsM = schedule["warps_m"];
   tiles.warpsN = schedule["warps_n"];
   tiles.stages = schedule["stages"];
-  // Schedules by hand need not name it.
+  // Optional in user-provided schedules.
   if (schedule.parameters.contains("splits"))
     tiles.splits = schedule["splits"];
   tiles.warpgroups = schedule.parameters.contains("warpgroups");

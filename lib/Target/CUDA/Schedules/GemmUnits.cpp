@@ -1,4 +1,4 @@
-//===- GemmUnits.cpp - what multiplies tiles ------------------------------===//
+//===- GemmUnits.cpp - matrix units of GEMM -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,10 +16,10 @@ using namespace mpc;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Matrix units
+// Tensor cores
 //===----------------------------------------------------------------------===//
 
-/// Sums as the matrix units lay them out over a warp's lanes.
+/// Accumulators in the lane layout of mma.sync.
 class MatrixUnit : public GemmUnit {
 public:
   MatrixUnit(GpuKernel &kernel, const GemmTiles &tiles, cuda::FragmentType type)
@@ -33,7 +33,7 @@ public:
     OpBuilder &b = kernel.builder;
     IndexMath math{b, kernel.loc};
     auto pairType = VectorType::get({2}, b.getF32Type());
-    // All places differ from the lane's first by constants.
+    // Addresses differ from the lane's first by constants.
     Value first = math.add(row, mma.group());
     Value own = partFrom(kernel, slab, {warp, first, mma.pair()},
                          {9, tiles.warpN()}, "ownResults");
@@ -63,7 +63,7 @@ protected:
   Value sums;
 };
 
-/// Each warp for itself.
+/// mma.sync: each warp separately.
 class MmaUnit : public MatrixUnit {
 public:
   using MatrixUnit::MatrixUnit;
@@ -84,7 +84,7 @@ private:
   Value left, right;
 };
 
-/// Four warps together, from shared memory; they go on meanwhile.
+/// wgmma: four warps, from shared memory, asynchronous.
 class WarpgroupUnit : public MatrixUnit {
 public:
   WarpgroupUnit(GpuKernel &kernel, const GemmTiles &tiles,
@@ -101,7 +101,7 @@ public:
     cuda::WarpgroupBeginOp::create(b, kernel.loc);
     unrolled(kernel, tiles.k / mma.depth(), "part", [&](Value part) {
       Value k = named(math, math.mul(part, mma.depth()), "k");
-      // The first product of all finds no sums.
+      // The first wgmma overwrites the accumulators.
       Value kept = b.createOrFold<arith::CmpIOp>(
           kernel.loc, arith::CmpIPredicate::ne, math.add(step, part), zero);
       cuda::WarpgroupMmaOp::create(b, kernel.loc, slotOf(kernel, sums, zero),
@@ -120,7 +120,7 @@ public:
 private:
   static constexpr int64_t kRows = 64;
 
-  /// The instruction permutes pieces itself.
+  /// The instruction applies the swizzle itself.
   SmallVector<Value> unpermuted(WarpOperand operand, Value row, Value k) {
     operand.places.isPermuted = false;
     return operand.at({kernel.builder, kernel.loc}, row, k);
@@ -133,8 +133,8 @@ private:
 // Fused multiply-adds
 //===----------------------------------------------------------------------===//
 
-/// Lanes form 4 rows by 8 columns; each has warpM / 4 by warpN / 8 sums. Four
-/// positions along k are read at once.
+/// FMA unit: 4 x 8 lanes with warpM / 4 by warpN / 8 accumulators each. Reads
+/// four positions along k at once.
 class FmaUnit : public GemmUnit {
 public:
   FmaUnit(GpuKernel &kernel, const GemmProblem &problem, const GemmTiles &tiles)
@@ -208,9 +208,9 @@ private:
     return named(math(), math().rem(lane(), 8), "laneColumn");
   }
 
-  /// The row (column) of the warp's tile that element `i` of a lane is, of
-  /// `lanes` lanes in that direction. Groups of four stay together where they
-  /// are read together.
+  /// Returns the row (column) of the warp's tile for element `i` of one of
+  /// `lanes` lanes in that direction. Groups of four are contiguous if they are
+  /// read as vectors.
   Value place(Value lane, int64_t lanes, Value i, bool alongDepth) {
     if (alongDepth)
       return math().add(lane, math().mul(i, lanes));

@@ -1,10 +1,10 @@
-//===- LineEmitter.cpp - the body of a few rows by narrow weights ---------===//
+//===- LineEmitter.cpp - codegen of GEMV with quantized weights -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block makes the rows in shared memory; each lane sums what its pieces of a
-// few columns give; lanes of a column join their sums, and all threads take
-// those of the block through the epilogue.
+// A block loads the rows into shared memory; each lane accumulates its chunks
+// of a few columns; the lanes of a column reduce by shuffles; all threads apply
+// the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,18 +42,18 @@ private:
     memref::StoreOp::create(b, kernel.loc, value, to, at);
   }
 
-  /// A loop of the block's threads over `perRow` parts of each row, which the
-  /// builder enters: the row and the part.
+  /// Enters a loop that distributes `perRow` parts of each row over the block's
+  /// threads; returns row and part.
   std::pair<Value, Value> enterItems(int64_t perRow);
   LogicalResult bringRows();
   FailureOr<Value> readRow(const OperandPlace &place, int64_t count);
-  /// The column that a thread's column `c` is, one that exists.
+  /// Returns the column for a thread's column `c`, clamped to the matrix.
   Value columnOf(Value c);
   void clear(Value sums);
   LogicalResult sumUp();
   LogicalResult addPiece(Value piece);
   void loadWords(Value piece);
-  /// `to` += what the words of a piece give.
+  /// Accumulates the words of a chunk into `to`.
   void addWords(Value piece, Value to);
   LogicalResult join();
   LogicalResult finish();
@@ -67,10 +67,10 @@ private:
   OpBuilder &b;
   ElementEmitter elements;
   Value rows, results;
-  /// Where the block, the thread and its lane among those of a column begin.
+  /// First column of the block and of the thread, and the lane within a column.
   Value blockBegin, inBlock, lane;
-  /// Of a thread: sums of columns and rows, those of a piece, its weights, its
-  /// zero points, a word's part of the rows.
+  /// Per thread: accumulators of columns and rows, those of a chunk, weights,
+  /// zero points, row elements of a word.
   Value sums, ofPiece, words, zeros, row;
 };
 } // namespace
@@ -105,10 +105,10 @@ LogicalResult LineEmitter::emit() {
 }
 
 //===----------------------------------------------------------------------===//
-// The rows
+// Rows
 //===----------------------------------------------------------------------===//
 
-/// As tiles have them; `count` neighbours.
+/// Loads `count` contiguous elements in the tile type.
 FailureOr<Value> LineEmitter::readRow(const OperandPlace &place,
                                       int64_t count) {
   const GemmOperand &lhs = *problem.lhs;
@@ -169,7 +169,7 @@ LogicalResult LineEmitter::bringRows() {
 }
 
 //===----------------------------------------------------------------------===//
-// The sums
+// Accumulation
 //===----------------------------------------------------------------------===//
 
 Value LineEmitter::columnOf(Value c) {
@@ -297,7 +297,7 @@ LogicalResult LineEmitter::addPiece(Value piece) {
   return result;
 }
 
-/// Every lane has the sum of all; the first of a column leaves it.
+/// Butterfly reduction; the first lane of a column stores.
 LogicalResult LineEmitter::join() {
   unrolled(kernel, tiles.columns, "c", [&](Value c) {
     unrolled(kernel, problem.m, "r", [&](Value r) {
@@ -337,7 +337,7 @@ LogicalResult LineEmitter::join() {
 }
 
 //===----------------------------------------------------------------------===//
-// The results
+// Results
 //===----------------------------------------------------------------------===//
 
 LogicalResult LineEmitter::finish() {
@@ -365,7 +365,7 @@ LogicalResult LineEmitter::finish() {
   SmallVector<Value> place = problem.resultIndices(math(), batch, line, column);
   if (!problem.pair)
     return epilogue.emit(kernel, read(from), place);
-  // A run of columns lies in one block of a pair.
+  // A vector of columns is in one block of a pair.
   int64_t block = problem.pair->block;
   Value first = math().add(math().mul(math().div(from, block), 2 * block),
                            math().rem(from, block));
@@ -377,7 +377,7 @@ LogicalResult mpc::emitLineProduct(GpuKernel &kernel,
                                    const LineProduct &product) {
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel.kernel, product.problem);
-  // What others have made leaves before the block waits for its own.
+  // Copy the concat's other inputs before waiting for own operands.
   if (!epilogue || failed(epilogue->emitRest(kernel)))
     return failure();
   return LineEmitter(kernel, product, std::move(*epilogue)).emit();

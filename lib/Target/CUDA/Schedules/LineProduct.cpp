@@ -1,8 +1,8 @@
-//===- LineProduct.cpp - few rows by narrow weights -----------------------===//
+//===- LineProduct.cpp - GEMV with quantized weights ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which products these are, and how their lines are dealt to threads.
+// Matching and tiling of skinny GEMMs with quantized weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,14 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Beyond so many rows tiles of the matrix units take less time.
+/// Maximum rows; tensor-core tiles are faster beyond.
 static constexpr int64_t kMostRows = 8;
-/// Sums of a thread.
+/// Maximum accumulators per thread.
 static constexpr int64_t kMostSums = 32;
 static constexpr int64_t kVectorBytes = 16;
 
 //===----------------------------------------------------------------------===//
-// The lines
+// Weights
 //===----------------------------------------------------------------------===//
 
 std::optional<WeightLines> WeightLines::of(Value matrix) {
@@ -52,7 +52,7 @@ std::optional<WeightLines> WeightLines::of(Value matrix) {
 
 std::optional<LineProduct> LineProduct::of(func::FuncOp kernel,
                                            const CudaTarget &target) {
-  // Before more is asked, which takes longer.
+  // Check the cheap conditions first.
   auto op = dyn_cast_if_present<MatmulOp>(soleContraction(kernel));
   std::optional<WeightLines> lines =
       op && op.getTransposeRhs() ? WeightLines::of(op.getRhs()) : std::nullopt;
@@ -70,7 +70,7 @@ std::optional<LineProduct> LineProduct::of(func::FuncOp kernel,
 //===----------------------------------------------------------------------===//
 
 SmallVector<int64_t, 3> LineProduct::rowsShape() const {
-  // Lanes read neighbouring pieces, which are an odd number of vectors apart.
+  // Lanes read adjacent chunks, at an odd number of vectors from each other.
   int64_t pad = kVectorBytes / bytesPerElement(problem.tileType);
   return {lines.pieces(), problem.m | 1, lines.piece() + pad};
 }
@@ -97,7 +97,7 @@ GemmTiles LineProduct::rowTiles(const LineTiles &tiles) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Choice
+// Tile selection
 //===----------------------------------------------------------------------===//
 
 std::vector<LineTiles> LineProduct::candidates(const CudaTarget &target) const {
@@ -108,7 +108,7 @@ std::vector<LineTiles> LineProduct::candidates(const CudaTarget &target) const {
       for (int64_t warps : {8, 4}) {
         LineTiles tiles{columns, lanes, warps};
         bool isIdle = lanes > kFewestLanes && lanes > lines.pieces();
-        // A block has both halves of its pairs.
+        // A block needs both halves of its pairs.
         bool cutsPairs =
             problem.pair && tiles.blockColumns() % (2 * problem.pair->block);
         if (columns * problem.m <= kMostSums && !isIdle && !cutsPairs &&
@@ -120,11 +120,16 @@ std::vector<LineTiles> LineProduct::candidates(const CudaTarget &target) const {
 
 double LineProduct::cycles(const LineTiles &tiles,
                            const CudaTarget &target) const {
-  // Instructions for one weight beside one for each row, registers beside sums,
-  // and cycles of a load from memory and of a block's begin and end.
-  // What takes longest hides most of the others.
-  constexpr double kUnpack = 2.5, kLatency = 900, kBlockWait = 1500,
-                   kHidden = 0.95;
+  constexpr double
+      /// Instructions per weight, besides one per row.
+      kUnpack = 2.5,
+      /// Memory latency, in cycles.
+      kLatency = 900,
+      /// Block start-up and tail, in cycles.
+      kBlockWait = 1500,
+      /// Share of the other resources' time that the bottleneck hides.
+      kHidden = 0.95;
+  /// Registers besides accumulators.
   constexpr int64_t kOthers = 48;
   CudaMachine machine = CudaMachine::of(target.target());
   auto processors = double(machine.multiprocessors);
@@ -140,7 +145,7 @@ double LineProduct::cycles(const LineTiles &tiles,
          waves = std::ceil(double(blocks) / (processors * double(resident)));
   double steps = double(llvm::divideCeil(lines.pieces(), tiles.lanes));
   double wait = waves * (kBlockWait + (1 + steps) * kLatency);
-  // Of one multiprocessor, where blocks are spread evenly.
+  // Of one multiprocessor, with evenly distributed blocks.
   double share = double(blocks) / used;
   auto columns = double(tiles.blockColumns());
   double weights = columns * double(lines.depth),
@@ -163,7 +168,7 @@ double LineProduct::cycles(const LineTiles &tiles,
 }
 
 //===----------------------------------------------------------------------===//
-// In the schedule
+// Schedule parameters
 //===----------------------------------------------------------------------===//
 
 LineTiles LineTiles::of(const Schedule &schedule) {
@@ -212,7 +217,7 @@ public:
                   int64_t others = (tiles.columns != number("columns")) +
                                    (tiles.lanes != number("lanes")) +
                                    (tiles.warps != number("warps"));
-                  // Of equally near ones the fastest.
+                  // Among equally close ones the fastest.
                   constexpr double kApart = 1e12;
                   return kApart * double(others) +
                          product.cycles(tiles, target);
@@ -226,7 +231,7 @@ public:
   }
 
 private:
-  /// The schedule of the least price; nullopt where there is none.
+  /// Returns the schedule with the lowest cost, or nullopt.
   static std::optional<Schedule>
   best(func::FuncOp kernel, const CudaTarget &target,
        llvm::function_ref<double(const LineProduct &, const LineTiles &)>

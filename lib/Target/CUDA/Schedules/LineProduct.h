@@ -1,13 +1,13 @@
-//===- LineProduct.h - few rows by narrow weights ---------------*- C++ -*-===//
+//===- LineProduct.h - GEMV with quantized weights --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A matmul of up to eight rows whose right side is an mpc.dequantize of a
-// matrix: each column is a line of narrow numbers, which some lanes of a warp
-// read in pieces of 16 bytes and unpack in registers. The rows stand in shared
-// memory meanwhile. Every weight is read once, by one thread, so that nothing
-// is gained by tiles; as tokens of a decoder are multiplied, the memory
-// decides.
+// Skinny GEMM (GEMV): a matmul of up to eight rows by an mpc.dequantize of a
+// weight matrix. Each output column is one contiguous line of quantized
+// weights, which several lanes of a warp read in 16-byte chunks and unpack in
+// registers; the rows are in shared memory. Every weight is read once, by one
+// thread, so tiling gains nothing; a decoder's token generation is bound by
+// memory bandwidth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,17 @@
 
 namespace mpc {
 
-/// Narrow weights of which each column is a line.
+/// Quantized weights with one contiguous line per output column.
 struct WeightLines {
-  /// nullopt where `matrix` is something else, or where pieces of a line begin
-  /// at no multiples of a word.
+  /// Returns nullopt if `matrix` is not quantized, or if chunks of a line are
+  /// not word-aligned.
   static std::optional<WeightLines> of(mlir::Value matrix);
 
   /// MLIR's accessors are not const.
   mutable DequantizeOp narrow;
-  /// Lines and their positions, positions that share a scale, bits of one.
+  /// Number of lines, elements per line, elements per scale, bits per element.
   int64_t count = 0, depth = 0, group = 0, bits = 0;
-  /// What a thread loads at once; of one scale.
+  /// Bytes per load (chunk), with a single scale.
   int64_t pieceBytes = 0;
 
   int64_t piece() const { return pieceBytes * 8 / bits; }
@@ -41,9 +41,10 @@ struct WeightLines {
   bool isGrouped() const { return narrow.getScale() && group < depth; }
 };
 
-/// How the lines are dealt. Kept in the schedule under these names.
+/// Distribution of the lines over threads. Stored in the schedule under these
+/// names.
 struct LineTiles {
-  /// Columns of a thread, lanes that share one, warps of a block.
+  /// Columns per thread, lanes per column, warps per block.
   int64_t columns = 0, lanes = 0, warps = 0;
 
   int64_t threads() const { return 32 * warps; }
@@ -55,37 +56,36 @@ struct LineTiles {
 };
 
 struct LineProduct {
-  /// The product that `kernel` is made around; nullopt where it is another.
+  /// Analyzes `kernel`; nullopt if it is not such a GEMM.
   static std::optional<LineProduct> of(mlir::func::FuncOp kernel,
                                        const CudaTarget &target);
 
   GemmProblem problem;
   WeightLines lines;
 
-  /// The rows in shared memory: [pieces][rows][a piece and what keeps lanes in
-  /// different banks].
+  /// Shape of the rows in shared memory: [chunks][rows][chunk + padding against
+  /// bank conflicts].
   llvm::SmallVector<int64_t, 3> rowsShape() const;
   int64_t rowsBytes() const;
-  /// Behind them the sums of a block: [rows][columns] of f32.
+  /// Followed by the accumulators of a block: [rows][columns] of f32.
   int64_t sharedBytes(const LineTiles &tiles) const;
-  /// As GemmRows makes the rows.
+  /// Tiling for the row prologue (GemmRows).
   GemmTiles rowTiles(const LineTiles &tiles) const;
 
-  /// All ways to deal the lines, and what one takes in cycles.
+  /// All valid distributions, and the estimated cycles of one.
   std::vector<LineTiles> candidates(const CudaTarget &target) const;
   double cycles(const LineTiles &tiles, const CudaTarget &target) const;
   Schedule scheduleWith(const LineTiles &tiles) const;
 };
 
-/// The numbers that a word of weights holds, as f32 without their scale;
-/// `zero`: the zero point of all, f32, null where the weights have none of each
-/// group.
+/// Unpacks the weights of a word as f32, without scale; `zero`: a zero point
+/// per group, f32, null if there is none.
 llvm::SmallVector<mlir::Value> numbersOfWord(GpuKernel &kernel,
                                              const WeightLines &lines,
                                              mlir::Value word,
                                              mlir::Value zero);
 
-/// Its body.
+/// Generates the kernel's body.
 mlir::LogicalResult emitLineProduct(GpuKernel &kernel,
                                     const LineProduct &product);
 

@@ -1,11 +1,10 @@
-//===- LineUnpack.cpp - numbers of a word of narrow weights ---------------===//
+//===- LineUnpack.cpp - unpacking of quantized weights --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An integer without a sign becomes the low bytes of a float whose last place
-// is one: one instruction permutes its bytes into it, and one takes the float's
-// beginning and the zero point off. Of half bytes both halves of a word are
-// bytes first.
+// Magic-number conversion: an unsigned integer becomes the low mantissa bits of
+// the float 2^23 by a byte permute; one subtraction removes 2^23 and the zero
+// point. Four-bit weights are first split into bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The float whose last place is one, and its bits.
+/// The float with a unit in the last place of one (2^23), and its bits.
 static constexpr double kBegin = 0x1p23;
 static constexpr int64_t kBeginBits = 0x4b000000;
 
@@ -40,7 +39,7 @@ public:
     } else {
       double common = double(narrow.getCommonZero());
       if (!stored.isUnsignedInteger()) {
-        // The sign's weight is added by turning it round.
+        // Two's complement to offset binary: flip the sign bit.
         common += std::ldexp(1, int(lines.bits) - 1);
         word = math.bitXor(word, lines.bits == 8 ? int32_t(0x80808080u)
                                                  : int32_t(0x80008000u));
@@ -62,7 +61,7 @@ private:
                math.bitAnd(math.shiftRight(word, 4), 0x0f0f0f0f)};
     for (int64_t i = 0; i < lines.perWord(); ++i) {
       auto count = int64_t(words.size());
-      // From above: the float's first byte, zeros, and the integer's bytes.
+      // From the top: first byte of 2^23, zeros, the integer's bytes.
       int64_t byte = i / count * bytes;
       int64_t selector =
           bytes == 1 ? 0x7440 | byte : 0x7400 | (byte + 1) << 4 | byte;
@@ -90,8 +89,8 @@ private:
                             b.getF32Type());
   }
 
-  /// The code's bits in the places of f32's, without infinities and NaN, which
-  /// no weight is (Float8Math.cpp).
+  /// Places the bits of an 8-bit float at those of f32; weights have no
+  /// infinities or NaNs (Float8Math.cpp).
   Value float8(Value word, int64_t i) {
     Value top = i == 3 ? word : math.shiftLeft(word, 24 - 8 * i);
     Value bits =

@@ -1,4 +1,4 @@
-//===- Mma.cpp - products of a warp on the matrix units -------------------===//
+//===- Mma.cpp - warp-level GEMM on tensor cores --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -114,7 +114,7 @@ SmallVector<Value> TilePlaces::at(const IndexMath &math, ValueRange leading,
 }
 
 //===----------------------------------------------------------------------===//
-// Places of a lane
+// Lane layout
 //===----------------------------------------------------------------------===//
 
 Value WarpMma::lane() {
@@ -167,7 +167,7 @@ void WarpMma::fill(Value array, float value) {
   visit(visit);
 }
 
-/// Word `word` of fragment `block` from an f32 tile, rounded to tf32.
+/// Loads word `word` of fragment `block` from an f32 tile, rounded to tf32.
 void WarpMma::loadWord(Value fragments, Value block, int64_t word,
                        const WarpOperand &from, Value row, Value k) {
   OpBuilder &b = kernel.builder;
@@ -215,10 +215,10 @@ void WarpMma::loadLeft(Value fragments, const WarpOperand &from, Value k) {
     });
     return;
   }
-  // Tiles: rows 0..7 and 8..15 of the first half of k, then of the second.
+  // Matrices: rows 0..7 and 8..15 of the first half of k, then of the second.
   Value low = math().rem(l, 16), high = math().mul(math().div(l, 16), 8);
   if (!from.alongDepth) {
-    // Stored the other way round: lanes name positions along k.
+    // Transposed in memory: lanes address positions along k.
     low = math().add(math().rem(l, 8), high);
     high = math().mul(math().rem(math().div(l, 8), 2), 8);
   }
@@ -244,8 +244,8 @@ void WarpMma::loadRight(Value fragments, const WarpOperand &from, Value k) {
     });
     return;
   }
-  // Two blocks at a time: tiles are both halves of k of the first, then of the
-  // second block.
+  // Two blocks at a time: both halves of k of the first, then of the second
+  // block.
   int64_t pairs = blocks / 2;
   if (pairs > 0) {
     Value words = kernel.local({4}, b.getI32Type(), "words");

@@ -1,4 +1,4 @@
-//===- QueryProduct.cpp - products that lead attention --------------------===//
+//===- QueryProduct.cpp - fuses query projection into attention -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `op` reads `argument` as its query alone.
+/// Returns true if `op` reads `argument` only as its query.
 static bool readsAsQuery(AttentionOp op, Value argument) {
   Value value = argument;
   while (value.hasOneUse() && value != op.getQuery()) {
@@ -29,8 +29,8 @@ static bool readsAsQuery(AttentionOp op, Value argument) {
   return value.hasOneUse() && value == op.getQuery();
 }
 
-/// Whether the query's heads stand side by side in rows of memory, those of a
-/// batch one after the other.
+/// Returns true if the query's heads are adjacent within rows of memory, and
+/// batches are contiguous.
 static bool hasHeadsInRows(AttentionOp op, const AttentionSizes &sizes) {
   std::optional<StridedView> view = StridedView::of(op.getQuery());
   if (!view || view->offset != 0 || sizes.queryHeads.empty())
@@ -51,7 +51,7 @@ static bool hasHeadsInRows(AttentionOp op, const AttentionSizes &sizes) {
                       });
 }
 
-/// Whether what the product stores lies as its sums do.
+/// Returns true if the result is stored in the layout of the accumulators.
 static bool storesInOrder(func::FuncOp kernel, const GemmProblem &problem) {
   Value value = kernel.getBody().front().getTerminator()->getOperand(0);
   llvm::SmallPtrSet<Operation *, 8> seen;
@@ -80,11 +80,11 @@ std::optional<QueryProduct> QueryProduct::of(func::FuncOp product,
   if (given.parameters.contains("grouped"))
     return std::nullopt;
   int64_t rows = given["rows"], rowTiles = llvm::divideCeil(sizes.length, rows);
-  // A block has whole heads, and no rows of another batch.
+  // A block must have whole heads, and rows of a single batch.
   if (given["columns"] < sizes.width || !hasHeadsInRows(op, sizes) ||
       (sizes.heads != sizes.queryHeads.back() && sizes.length % rows != 0))
     return std::nullopt;
-  // Those that look at more keys begin first.
+  // Causal attention launches tiles with more keys first.
   if (op.getCausal() && rowTiles > 1)
     return std::nullopt;
 

@@ -1,12 +1,11 @@
-//===- QueryProduct.h - products that lead attention ------------*- C++ -*-===//
+//===- QueryProduct.h - fuses query projection into attention ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An attention to keys that are there already, as a decoder's to its encoder,
-// waits for its query alone, which a product makes. A block of attention reads
-// some rows of one head: cut into tiles of as many rows and a head's columns,
-// the product has a block for each, and both run as one, that of the product
-// first. Nothing is computed twice.
+// Attention to existing keys, such as a decoder's cross-attention, depends on
+// its query alone, which a GEMM computes. An attention block reads some rows of
+// one head: with tiles of that shape the GEMM has one block per attention
+// block, and both are fused, GEMM first, without recomputation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +17,15 @@
 namespace mpc {
 
 struct QueryProduct {
-  /// Of the product: its block makes what the block of the same number of
-  /// attention reads, with as many threads or more.
+  /// Schedule of the GEMM: each block computes the query of the attention block
+  /// with the same index, with at least as many threads.
   Schedule schedule;
-  /// How much longer the product takes than by the tiles that suit it best.
+  /// Slowdown of the GEMM compared to its best tiling, in seconds.
   double extraSeconds = 0;
 
-  /// nullopt where `attention`, which runs by `given`, reads anything else of
-  /// its argument number `argument`, the only result of `product`, in its
-  /// order, or where there are no such tiles.
+  /// Returns nullopt if `attention`, scheduled as `given`, uses argument
+  /// `argument`, the only result of `product`, other than as its query in
+  /// order, or if there is no such tiling.
   static std::optional<QueryProduct>
   of(mlir::func::FuncOp product, mlir::func::FuncOp attention,
      unsigned argument, const Schedule &given, const CudaTarget &target);
