@@ -13,10 +13,10 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The most rows that a tile has.
+/// Maximum rows of a tile that combines heads (grouped-query attention).
 static constexpr int64_t kGroupRows = 64, kGroupRowsOfDouble = 32;
 
-/// Blocks of one grid; a block per row tile, piece of columns and head.
+/// Returns the blocks of a grid: one per row tile, column tile and head.
 static int64_t countBlocks(const AttentionSizes &sizes, int64_t rows,
                            int64_t columns) {
   return sizes.groups() * llvm::divideCeil(sizes.groupRows(), rows) *
@@ -52,9 +52,9 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes,
   return schedule;
 }
 
-/// Values that a weight is multiplied as. One where the op says so (tf32) or
-/// where a weight rounded to the operands' 16 bits is as exact as what is
-/// stored, else as many as hold the mantissa of an f32.
+/// Returns the number of 16-bit values that a weight (probability) is split
+/// into. One if the op allows it (tf32), or if the stored results are no more
+/// precise than 16 bits; else enough for an f32 mantissa.
 static int64_t weightPieces(func::FuncOp kernel, cuda::FragmentType type) {
   if (type == cuda::FragmentType::tf32)
     return 1;
@@ -66,19 +66,19 @@ static int64_t weightPieces(func::FuncOp kernel, cuda::FragmentType type) {
   return storesNarrow ? 1 : isHalf ? 2 : 3;
 }
 
-/// Columns whose fragments are loaded at once: they take a register each.
+/// Returns the columns whose fragments are loaded at once, a register each.
 static int64_t pieceColumns(int64_t columns, bool isTf32) {
   // The query in tf32 takes twice the registers.
   if (isTf32 && columns > 64)
     return 16;
-  // Wide sums leave few.
+  // Wide accumulators leave few registers.
   for (int64_t piece : {64, 48, 32})
     if (columns % piece == 0 && (columns <= 128 || piece <= 32))
       return piece;
   return columns <= 112 ? columns : 16;
 }
 
-/// nullopt where the matrix units do not have the type, or tiles do not fit.
+/// Returns nullopt if tensor cores lack the type, or tiles do not fit.
 static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                                            const AttentionSizes &sizes,
                                            const CudaTarget &target) {
@@ -93,7 +93,7 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
   int64_t bytes = isTf32 ? 4 : 2, skew = 16 / bytes;
   int64_t depth = llvm::alignTo(sizes.depth, isTf32 ? 8 : 16),
           columns = llvm::alignTo(sizes.width, 16);
-  // As many bytes of tiles for each type.
+  // The same number of tile bytes for each type.
   int64_t keys =
       std::min<int64_t>((std::max(depth, columns) > 128 ? 64 : 128) / bytes,
                         llvm::alignTo(sizes.positions, 16));
@@ -101,7 +101,7 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                 AttentionKernel::asyncBytes(op.getKey()) &&
                 AttentionKernel::asyncBytes(op.getValue());
   int64_t stages = copies ? 2 : 1;
-  // Beside the sums, wide values leave no room for the query.
+  // Wide values leave no registers for the query besides accumulators.
   bool keepsQuery = depth <= 128 && depth + columns <= (isTf32 ? 256 : 320);
   int64_t tileBytes = stages * keys * (depth + columns + 2 * skew) * bytes;
   int64_t warps = std::min<int64_t>(4, llvm::divideCeil(sizes.groupRows(), 16));
@@ -112,8 +112,8 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
                                : tileBytes + queryBytes,
                     resultBytes);
   };
-  // Few heads: smaller blocks reach more multiprocessors. Those of a group
-  // would read its keys again.
+  // For few heads use smaller blocks on more multiprocessors, unless grouped
+  // heads would read their keys again.
   while (warps > 1 &&
          (sharedBytes() > target.sharedBytesPerBlock() ||
           (sizes.grouped == 1 && 2 * countBlocks(sizes, 16 * warps, columns) <=
@@ -152,7 +152,7 @@ public:
     if (!op || elementCount(op.getResult()) == 0)
       return std::nullopt;
     AttentionSizes sizes{AttentionProblem(op)};
-    // Keys are read once for all heads of few queries.
+    // Grouped-query attention with few queries: load keys once for all heads.
     bool isDouble = attentionSumType(op.getQuery()).isF64();
     if (sizes.share() * sizes.length <=
         (isDouble ? kGroupRowsOfDouble : kGroupRows))

@@ -1,12 +1,11 @@
-//===- AttentionFma.cpp - attention by fused multiply-adds ----------------===//
+//===- AttentionFma.cpp - flash attention without tensor cores ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For f32, f64 and whatever else the matrix units do not multiply. Eight
-// neighbouring lanes share a group of query rows: each computes the scores of
-// every eighth key of a tile and holds the sums of every eighth vector of value
-// columns. Long keys go through shared memory in pieces, wide values are spread
-// over blocks.
+// For f32, f64 and types without tensor cores. Eight adjacent lanes share a
+// group of query rows: each computes the scores of every eighth key of a tile
+// and accumulates every eighth vector of value columns. Wide heads pass through
+// shared memory in pieces, wide values are split over blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Threads that share a row.
+/// Threads per row.
 constexpr int64_t kRowThreads = 8;
 
 class FmaAttention {
@@ -59,7 +58,7 @@ private:
   Value infinity() {
     return constant(-std::numeric_limits<double>::infinity());
   }
-  /// Row `i` of the thread in the block's tile.
+  /// Returns row `i` of the thread in the block's tile.
   Value rowOf(Value i) { return math.add(group, math.mul(i, groups)); }
   Value vectorAt(Value memory, Value row, Value column) {
     return vector::LoadOp::create(b, k.loc, VectorType::get({lanes}, a.sumType),
@@ -68,7 +67,7 @@ private:
   Value lane(Value vector, int64_t position) {
     return vector::ExtractOp::create(b, k.loc, vector, position);
   }
-  /// Joins a row's values over the threads that share it.
+  /// Reduces a row's value over its threads.
   Value joined(Value value, llvm::function_ref<Value(Value, Value)> join) {
     for (int64_t flip = 1; flip < kRowThreads; flip *= 2)
       value = join(value, a.shuffleXor(value, flip));
@@ -90,9 +89,9 @@ private:
   MathExpansion &v;
   int64_t rows, keys, depth, columns, lanes, groups, rowsPerThread,
       keysPerThread, vectors, pieces;
-  /// Tiles in shared memory.
+  /// Shared-memory tiles.
   Value query, key, value, weights;
-  /// Of the thread: scores [row][key], sums [row][column], the running maximum
+  /// Per thread: scores [row][key], accumulators [row][column], running maximum
   /// and total of each row.
   Value scores, sums, largest, total;
   Value group, member;
@@ -108,7 +107,7 @@ void FmaAttention::makeTiles() {
     offset += tileRows * pitch * size;
     return view;
   };
-  // The pitch moves neighbouring rows to different banks.
+  // Pitch without bank conflicts between adjacent rows.
   query = tile(rows, depth + lanes, "query_tile");
   key = tile(keys, depth + lanes, "key_tile");
   value = tile(keys, columns, "value_tile");
@@ -146,7 +145,7 @@ LogicalResult FmaAttention::emit() {
       status = failure();
     k.barrier();
     addValues();
-    // Nobody fills the tiles again before all have read them.
+    // All threads must have read the tiles before they are overwritten.
     k.barrier();
   });
   return succeeded(status) ? emitResults(part) : failure();
@@ -207,7 +206,7 @@ void FmaAttention::addProducts() {
   });
 }
 
-/// Turns the thread's scores into weights, which all threads of the row need.
+/// Converts the thread's scores to weights, shared with the row's threads.
 LogicalResult FmaAttention::softmax(Value firstKey) {
   LogicalResult status = success();
   unrolled(k, rowsPerThread, "i", [&](Value i) {
@@ -287,7 +286,7 @@ LogicalResult FmaAttention::emitResults(KeyPart &part) {
         k.within(math.less(member, 1),
                  [&] { part.leaveRow(rowOf(i), a.load(largest, i), sum); });
       unrolled(k, vectors * lanes / stored, "j", [&](Value j) {
-        // Vector number j / (lanes / stored) of the thread, part of it.
+        // The thread's vector number j / (lanes / stored), or a part of it.
         int64_t parts = lanes / stored;
         Value first = math.mul(j, stored);
         Value column =

@@ -1,4 +1,4 @@
-//===- AttentionFragments.cpp - from scores to factors --------------------===//
+//===- AttentionFragments.cpp - accumulators as mma operands --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

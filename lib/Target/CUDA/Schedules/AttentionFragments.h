@@ -1,12 +1,12 @@
-//===- AttentionFragments.h - from scores to factors ------------*- C++ -*-===//
+//===- AttentionFragments.h - accumulators as mma operands ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In attention and its gradient the sums of one product, a warp's 16 rows of
-// scores, are the left factor of the next. They stay in the registers where
-// they are: the lane that has the sums of two neighbouring columns has just
-// these two words of a left fragment. In tf32 the two stand four columns apart
-// in the fragment, so the right factor's rows are read in that order instead.
+// Back-to-back GEMMs in attention and its gradient: the accumulators of the
+// first (a warp's 16 rows of scores) are the left operand of the second and
+// stay in registers: a lane's accumulators of two adjacent columns are exactly
+// its two words of a left fragment. In tf32 these are four columns apart in the
+// fragment, so the rows of the right operand are permuted instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,28 +21,28 @@ namespace mpc {
 
 class AttentionFragments {
 public:
-  /// Factors are rounded to `type`, of which the operands' elements are.
+  /// Operands are rounded to `type`, the type of the tensors.
   AttentionFragments(GpuKernel &kernel, MathExpansion &values,
                      cuda::FragmentType type)
       : kernel(kernel), b(kernel.builder), values(values), type(type),
         mma(kernel, type) {}
 
-  /// Finds the lane's place; before any other call.
+  /// Computes the lane's indices; must be called first.
   void place();
 
-  /// Columns [step * depth, (step + 1) * depth) of `sums` ([1][blocks of 8
-  /// columns][4]) as a left fragment, depth being an instruction's. In 16 bits
-  /// piece n is what rounding has left of the n pieces before.
+  /// Packs columns [step * depth, (step + 1) * depth) of `sums` ([1][8-column
+  /// blocks][4]) into a left fragment; depth is an instruction's k. In 16 bits,
+  /// piece n is the rounding residual of the n previous pieces.
   void pack(mlir::Value words, mlir::Value sums, mlir::Value step,
             int64_t piece = 0);
 
-  /// The rows of `tile` ([..][row][column]) that multiply this fragment, as
-  /// right fragments of the columns from `firstColumn` on.
+  /// Loads the matching rows of `tile` ([..][row][column]) as right fragments,
+  /// for columns from `firstColumn` on.
   void loadRows(mlir::Value words, mlir::Value tile,
                 llvm::ArrayRef<mlir::Value> leading, mlir::Value step,
                 mlir::Value firstColumn);
 
-  /// Of the lane (WarpMma).
+  /// Lane layout (WarpMma).
   mlir::Value group, pair;
 
 private:

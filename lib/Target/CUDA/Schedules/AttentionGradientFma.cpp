@@ -1,4 +1,4 @@
-//===- AttentionGradientFma.cpp - its roles by multiply-adds --------------===//
+//===- AttentionGradientFma.cpp - attention gradient without tensor cores -===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -43,7 +43,7 @@ void FmaGradient::makeTiles() {
     offset += tileRows * pitch * size;
     return view;
   };
-  // The pitch moves neighbouring rows to different banks.
+  // Pitch without bank conflicts between adjacent rows.
   ownFirst = tile(rows, piece + lanes, "own_first");
   ownSecond = tile(rows, piece + lanes, "own_second");
   otherFirst = tile(kOthers, piece + lanes, "other_first");
@@ -63,7 +63,7 @@ LogicalResult FmaGradient::emit() {
 }
 
 //===----------------------------------------------------------------------===//
-// Rows
+// Rows role
 //===----------------------------------------------------------------------===//
 
 LogicalResult FmaGradient::emitRows() {
@@ -85,8 +85,8 @@ LogicalResult FmaGradient::emitRows() {
   return status;
 }
 
-/// One walk over the keys with a running maximum, total and sum of P * D of
-/// what each thread sees of a row.
+/// First pass over the keys: online maximum, total and sum of P * dP, per
+/// thread and row.
 LogicalResult FmaGradient::findStatistics() {
   Value total = inverse, mean = delta;
   unrolled(k, rowsPerThread, "i", [&](Value i) {
@@ -117,7 +117,7 @@ LogicalResult FmaGradient::findStatistics() {
                              mean, i);
                    });
     });
-    // Nobody fills the tiles again before all have read them.
+    // All threads must have read the tiles before they are overwritten.
     k.barrier();
   });
   if (failed(status))
@@ -146,7 +146,7 @@ LogicalResult FmaGradient::findStatistics() {
   return success();
 }
 
-/// The query's gradient in the columns from `firstColumn` on.
+/// Accumulates columns of the query gradient, from `firstColumn` on.
 LogicalResult FmaGradient::sumQuery(Value firstColumn) {
   Value sums = k.local({rowsPerThread, vectors * lanes}, g.sumType, "sums");
   fillZero(sums);
@@ -168,7 +168,7 @@ LogicalResult FmaGradient::sumQuery(Value firstColumn) {
 }
 
 //===----------------------------------------------------------------------===//
-// Keys
+// Keys role
 //===----------------------------------------------------------------------===//
 
 LogicalResult FmaGradient::emitKeys() {
@@ -198,7 +198,7 @@ LogicalResult FmaGradient::emitKeys() {
   return status;
 }
 
-/// The gradients of key and value in the columns from `firstColumn` on.
+/// Accumulates columns of the key and value gradients, from `firstColumn` on.
 LogicalResult FmaGradient::sumKeys(bool ofKey, bool ofValue,
                                    Value firstColumn) {
   Value keySums, valueSums;

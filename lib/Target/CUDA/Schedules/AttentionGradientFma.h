@@ -1,14 +1,14 @@
-//===- AttentionGradientFma.h - it by fused multiply-adds -------*- C++ -*-===//
+//===- AttentionGradientFma.h - attention gradient without mma --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For f32, f64 and whatever else the matrix units do not multiply. Both roles
-// walk over tiles in the same way: a block owns rows of two operands (query and
-// gradient, or key and value) and multiplies them with rows of the other two,
-// which gives scores and slopes. Eight neighbouring lanes share a group of own
-// rows, and hold the sums of every eighth vector of columns. Wide heads go
-// through shared memory in pieces, and scores are made anew for each piece of
-// the sums' columns.
+// For f32, f64 and types without tensor cores. Both roles loop over tiles in
+// the same way: a block has fixed ("own") rows of two operands (query and
+// output gradient, or key and value) and multiplies them with rows of the other
+// two, which gives scores and dP (`slopes`). Eight adjacent lanes share a group
+// of own rows, and accumulate every eighth vector of columns. Wide heads pass
+// through shared memory in pieces, and scores are recomputed for each piece of
+// result columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,10 @@
 
 namespace mpc {
 
-/// One kernel while its body is written.
+/// Generates the body of one kernel.
 class FmaGradient {
 public:
-  /// Threads that share a row, rows of the others' tiles, and those of a
-  /// thread.
+  /// Threads per row, rows of the other operands' tiles, and those per thread.
   static constexpr int64_t kRowThreads = 8, kOthers = 32,
                            kOthersPerThread = kOthers / kRowThreads;
 
@@ -49,19 +48,19 @@ public:
     widthPieces = pieces(g.sizes.width);
   }
 
-  /// Writes both roles.
+  /// Generates both roles.
   mlir::LogicalResult emit();
 
 private:
-  /// Rows of two operands, multiplied with rows of two others: the first of
-  /// each gives scores, the second slopes.
+  /// Rows of two operands, multiplied with rows of two others: the first pair
+  /// gives scores, the second dP.
   struct Operands {
     mlir::Value first, second;
-    /// Whether they are of the query's side.
+    /// Whether the operands are query and output gradient.
     bool ofQuery;
   };
 
-  // The roles (AttentionGradientFma.cpp).
+  // Roles (AttentionGradientFma.cpp).
   void makeTiles();
   mlir::LogicalResult emitRows();
   mlir::LogicalResult emitKeys();
@@ -100,7 +99,7 @@ private:
   mlir::Value lane(mlir::Value vector, int64_t position) {
     return mlir::vector::ExtractOp::create(b, k.loc, vector, position);
   }
-  /// Joins a row's values over the threads that share it.
+  /// Reduces a row's value over its threads.
   mlir::Value
   joined(mlir::Value value,
          llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> join) {
@@ -139,15 +138,15 @@ private:
   MathExpansion &v;
   int64_t rows, piece, lanes, groups, rowsPerThread, vectors, depthPieces,
       widthPieces;
-  /// The block's operands in its role, and those it walks over.
+  /// The block's own operands, and those it loops over.
   Operands own, other;
-  /// Tiles in shared memory: two of own rows, two of others, the factors made
-  /// of probabilities and of scores, and the others' statistics.
+  /// Shared-memory tiles: two of own rows, two of others, P (`weights`), dS or
+  /// P * dP (`factors`), and the others' statistics.
   mlir::Value ownFirst, ownSecond, otherFirst, otherSecond, weights, factors,
       statistics;
-  /// Of the thread: [row][other].
+  /// Per thread: [row][other].
   mlir::Value scores, slopes;
-  /// Rows role, of each row: the maximum, its probabilities' factor, delta.
+  /// Rows role, per row: maximum, 1 / total, delta.
   mlir::Value largest, inverse, delta;
   mlir::Value group, member;
 };

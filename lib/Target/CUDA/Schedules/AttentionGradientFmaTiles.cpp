@@ -1,4 +1,4 @@
-//===- AttentionGradientFmaTiles.cpp - products of its tiles --------------===//
+//===- AttentionGradientFmaTiles.cpp - tile GEMMs of its Fma form ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,10 +10,10 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Products
+// Tile GEMMs
 //===----------------------------------------------------------------------===//
 
-/// Brings the block's own rows into shared memory, where they stay.
+/// Loads the block's own rows into shared memory, for the whole kernel.
 LogicalResult FmaGradient::loadOwn() {
   if (!isResident())
     return success();
@@ -24,7 +24,7 @@ LogicalResult FmaGradient::loadOwn() {
           fill(own.second, own.ofQuery, ownRow(), zero, ownSecond, rows)));
 }
 
-/// Scores and slopes of the own rows with others from `firstOther` on.
+/// Computes scores and dP of own rows and others from `firstOther` on.
 LogicalResult FmaGradient::emitScores(Value firstOther) {
   fillZero(scores);
   fillZero(slopes);
@@ -61,8 +61,8 @@ LogicalResult FmaGradient::emitScores(Value firstOther) {
   return status;
 }
 
-/// Columns from `firstColumn` on of what the others multiply factors with,
-/// where they do not stand in their tile already; a barrier has to follow.
+/// Loads the right operand of the result GEMMs, columns from `firstColumn` on,
+/// unless its tile is resident; needs a barrier afterwards.
 LogicalResult FmaGradient::loadFactor(bool second, Value firstOther,
                                       Value firstColumn) {
   if (isResident())
@@ -117,7 +117,7 @@ void FmaGradient::addProducts(Value sums, Value factorTile, Value otherTile) {
   });
 }
 
-/// The score of the thread's row `i` with its other `j`, under the mask.
+/// Returns the masked score of the thread's row `i` and other `j`.
 Value FmaGradient::score(Value i, Value j, Value firstOther) {
   Value ownPlace = math.add(ownRow(), rowOf(i)),
         otherPlace = math.add(firstOther, otherOf(j));
@@ -128,8 +128,8 @@ Value FmaGradient::score(Value i, Value j, Value firstOther) {
                : score;
 }
 
-/// Leaves P * (D - delta) and, where `ofWeights`, P of the thread's rows and
-/// others in shared memory, rounded as factors are.
+/// Stores dS = P * (dP - delta) and, if `ofWeights`, P of the thread's rows and
+/// others in shared memory, rounded to the factors' type.
 LogicalResult FmaGradient::emitFactors(Value firstOther, bool ofWeights) {
   LogicalResult status = success();
   Type type = g.factorType();
@@ -173,7 +173,7 @@ LogicalResult FmaGradient::emitResult(AttentionResult result, Value sums,
     Value row = k.named(math.add(ownRow(), rowOf(i)), "row");
     k.within(math.less(row, extent), [&] {
       unrolled(k, vectors * parts, "j", [&](Value j) {
-        // Vector number j / parts of the thread, part of it.
+        // The thread's vector number j / parts, or a part of it.
         Value first = math.mul(j, stored);
         Value column = math.add(math.mul(otherOf(math.div(j, parts)), lanes),
                                 math.mul(math.rem(j, parts), stored));

@@ -1,4 +1,4 @@
-//===- AttentionGradientKernel.cpp - parts of its kernels -----------------===//
+//===- AttentionGradientKernel.cpp - flash attention backward -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Counters in front of those of the key heads: tickets, and blocks that have
-/// ceased to wait.
+/// Counters before those of the key heads: block counter, departed consumers.
 static constexpr int64_t kTickets = 0, kArrived = 1, kFirstHead = 2;
 
 AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
@@ -28,7 +27,7 @@ AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Which blocks a kernel has.
+/// Grid of a kernel, by role.
 struct GradientBlocks {
   GradientBlocks(const AttentionSizes &sizes, ArrayRef<StoredResults> results,
                  AttentionGradientOp op, int64_t queryRows, int64_t keyRows) {
@@ -45,7 +44,7 @@ struct GradientBlocks {
     rows = keys || stores(AttentionResult::query) ? sizes.heads * rowTiles : 0;
   }
 
-  /// Tiles of one head, and blocks, in either role.
+  /// Tiles per head, and blocks, of each role.
   int64_t rowTiles, keyTiles, rows, keys;
 };
 } // namespace
@@ -103,7 +102,7 @@ AttentionGradientKernel::emitRoles(llvm::function_ref<LogicalResult()> rows,
   auto asRows = [&](Value number) {
     SmallVector<Value> place =
         math.delinearize(number, {sizes.heads, rowTiles});
-    // Later rows look at more keys: they begin first.
+    // Causal: later rows have more keys, so launch them first.
     if (problem.causal && rowTiles > 1)
       place[1] = math.sub(math.constant(rowTiles - 1), place[1]);
     firstRow = kernel.named(math.mul(place[1], kernel.schedule["query_rows"]),
@@ -154,13 +153,13 @@ void AttentionGradientKernel::eachQueryHead(llvm::function_ref<void()> body) {
 Value AttentionGradientKernel::firstRowOf(Value firstKey, int64_t tile) {
   if (!problem.causal)
     return math.constant(0);
-  // Row s keeps t <= s + T - S.
+  // Row s attends to t <= s + T - S.
   Value row = math.subOrZero(math.add(firstKey, sizes.length), sizes.positions);
   return kernel.named(math.mul(math.div(row, tile), tile), "begin");
 }
 
 //===----------------------------------------------------------------------===//
-// The hand-over
+// Producer-consumer synchronization
 //===----------------------------------------------------------------------===//
 
 void AttentionGradientKernel::onlyFirstThread(llvm::function_ref<void()> body) {
@@ -171,7 +170,7 @@ void AttentionGradientKernel::onlyFirstThread(llvm::function_ref<void()> body) {
   body();
 }
 
-/// Atomically adds to a counter; what it was.
+/// Atomically adds to a counter and returns the old value.
 Value AttentionGradientKernel::count(int64_t number, Value counter) {
   return memref::AtomicRMWOp::create(b, kernel.loc, arith::AtomicRMWKind::addi,
                                      values.integer(b.getI32Type(), number),
@@ -221,12 +220,12 @@ void AttentionGradientKernel::awaitStatistics() {
   onlyFirstThread([&] {
     Value own = math.add(keyHeadNumber, kFirstHead);
     auto wait = scf::WhileOp::create(b, kernel.loc, TypeRange(), ValueRange());
-    // A waiting thread takes no issue slots from those that it waits for.
+    // Polling threads leave issue slots to the producers.
     wait->setAttr("mpc.pause", b.getUnitAttr());
     {
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(&wait.getBefore());
-      // Only an atomic is sure to see what other blocks count.
+      // Only atomics reliably observe the arrivals of other blocks.
       Value published = kernel.named(count(0, own), "published");
       Value isOpen =
           arith::CmpIOp::create(b, kernel.loc, arith::CmpIPredicate::slt,
@@ -240,7 +239,7 @@ void AttentionGradientKernel::awaitStatistics() {
   });
   kernel.barrier();
   cuda::FenceOp::create(b, kernel.loc);
-  // Everything is published and every ticket drawn once all have come here.
+  // The last consumer to arrive resets all counters.
   Value before = kernel.named(load(arrived, zero), "before");
   auto last = scf::IfOp::create(
       b, kernel.loc,
@@ -258,7 +257,7 @@ void AttentionGradientKernel::awaitStatistics() {
 
 void AttentionGradientKernel::loadStatistics(Value firstRow, int64_t rows,
                                              Value memory, bool isAsync) {
-  // Without rows there are none.
+  // No rows role, no statistics.
   if (!hasHandOver())
     return;
   int64_t threads = kernel.schedule.threads, all = 3 * rows;

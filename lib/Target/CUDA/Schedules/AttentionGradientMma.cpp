@@ -1,4 +1,4 @@
-//===- AttentionGradientMma.cpp - it on the matrix units ------------------===//
+//===- AttentionGradientMma.cpp - attention gradient on tensor cores ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -39,7 +39,7 @@ MmaGradient::MmaGradient(AttentionGradientKernel &gradient)
   columns = schedule["columns"];
   isAsync = schedule["stages"] == 2;
   skew = 128 / g.factorType().getIntOrFloatBitWidth();
-  // Without an added mask the scale rides on the exponent's factor.
+  // Without an additive mask the scale is folded into the exponent.
   g.formula.useFastPowers(/*scaled=*/g.problem.scale <= 0 || addsMask());
 }
 
@@ -92,8 +92,8 @@ void MmaGradient::takeRole(bool ofQuery) {
                          operand.name + "_tile");
   if (!ofQuery)
     rowStatistics = place({stages, 3, others}, g.sumType, "row_statistics");
-  // On their way into registers they may stand where the others will, unless
-  // these come at once; else they outlive results.
+  // Own rows on their way to registers may share memory with the others' tiles,
+  // unless these are loaded once; else they stay in shared memory.
   offset = keepsOwn && !inOneTile ? 0 : schedule["own_offset"];
   for (Operand &operand : own)
     operand.tile =
@@ -134,7 +134,7 @@ LogicalResult MmaGradient::emitRows() {
   SmallVector<Sum> sums = sumsOf(AttentionResult::query);
   if (sums.empty() || !inOneTile)
     return sumEach(sums);
-  // Scores and slopes are those of all keys.
+  // Scores and dP of all keys are in registers.
   makeFactors(zero, /*withSlopes=*/true);
   for (Sum &sum : sums) {
     sum.fragments = makeSums(sum.count);
@@ -271,7 +271,7 @@ MmaGradient::walk(Value begin, Value end,
     if (failed(loadOthers(first, stage)))
       status = failure();
   };
-  // All have read what stood in the tiles' place.
+  // All threads must have read the memory that tiles overwrite.
   k.barrier();
   if (pipelined) {
     fetch(begin, stageOf(begin));
@@ -297,7 +297,7 @@ MmaGradient::walk(Value begin, Value end,
     if (!pipelined)
       k.barrier();
   });
-  // Without a single row the first copies are still under way.
+  // Without a single row the first copies are still in flight.
   if (pipelined)
     cuda::WaitCopiesOp::create(b, k.loc, 0);
   return status;
@@ -323,7 +323,7 @@ LogicalResult MmaGradient::emitResult(const Sum &sum) {
   Value tile =
       sharedView(k, sharedBytes, 0, {rows, sum.count + kGradientResultSkew},
                  g.sumType, "result_tile");
-  // All have read the tiles, and the result before.
+  // All threads must have read the tiles and the previous result.
   k.barrier();
   each(2, "half", [&](Value half) {
     Value row = rowOf(half);

@@ -1,14 +1,14 @@
-//===- AttentionGradientMma.h - it on the matrix units ----------*- C++ -*-===//
+//===- AttentionGradientMma.h - attention gradient by mma.sync --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For f16, bf16 and tf32. Both roles do the same: a warp owns 16 rows of two
-// operands (query and gradient, or key and value) while tiles of the other two
-// pass through shared memory, the next ones copied while the present ones are
-// used. The first of each multiplied give scores, the second slopes. Made into
-// factors these go straight from their registers into products with the same
-// tiles read the other way round. The keys role has scores and slopes
-// transposed, so that there, too, the factors' rows are its own.
+// For f16, bf16 and tf32. Both roles work alike: a warp has 16 fixed ("own")
+// rows of two operands (query and output gradient, or key and value), while
+// tiles of the other two are double-buffered in shared memory. The first pair
+// gives scores, the second dP (`slopes`). P and dS are computed in registers
+// and are the left operands of GEMMs with the same tiles, transposed. The keys
+// role has scores and dP transposed, so that its operands' rows are own rows as
+// well.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +22,17 @@
 
 namespace mpc {
 
-/// Rows that a warp owns, and columns of a block of sums.
+/// Own rows per warp, and columns of an accumulator block.
 inline constexpr int64_t kGradientWarpRows = 16, kGradientSumBlock = 8;
-/// Sums behind each row of a result's tile, which move neighbouring rows to
-/// different banks.
+/// Padding of each row of a result's tile against bank conflicts, in f32
+/// elements.
 inline constexpr int64_t kGradientResultSkew = 8;
 
-/// The gradient as it is multiplied: without conversions that the rounding to
-/// the factors' type undoes.
+/// Returns the output gradient without conversions that rounding to the
+/// factors' type makes redundant.
 mlir::Value gradientFactor(AttentionGradientOp op);
 
-/// One kernel while its body is written.
+/// Generates the body of one kernel.
 class MmaGradient {
 public:
   explicit MmaGradient(AttentionGradientKernel &gradient);
@@ -40,25 +40,24 @@ public:
   mlir::LogicalResult emit();
 
 private:
-  /// An operand of the products; of the two on each side the first makes
-  /// scores, the second slopes.
+  /// An operand of the GEMMs; the first pair gives scores, the second dP.
   struct Operand {
     mlir::Value tensor;
-    /// Of a tile: the operand's, rounded up.
+    /// Columns of the tile: the operand's, padded.
     int64_t columns;
     llvm::StringRef name;
-    /// In shared memory; one that the block walks over has a stage in front.
+    /// Shared-memory tile; with a leading stage if the block loops over it.
     mlir::Value tile;
-    /// The lane's fragments of own rows: of all steps along the columns where
-    /// they stay in registers, else of one.
+    /// The lane's fragments of own rows: of all steps along the columns if they
+    /// stay in registers, else of one step.
     mlir::Value words;
   };
   using Side = std::array<Operand, 2>;
-  /// Columns of a gradient that are summed in one walk.
+  /// Columns of a gradient that are accumulated in one pass.
   struct Sum {
     AttentionResult result;
     int64_t first, count;
-    /// By pieces of columns whose factors are loaded at once,
+    /// Accumulators by pieces of columns whose fragments are loaded at once,
     /// [piece][1][block][4].
     mlir::Value fragments;
   };
@@ -67,68 +66,63 @@ private:
 
   mlir::LogicalResult emitRows();
   mlir::LogicalResult emitKeys();
-  /// What is to be summed for those of the gradients that are stored, in pieces
-  /// of columns that fit into registers.
+  /// Splits the stored gradients into column ranges whose accumulators fit into
+  /// registers.
   llvm::SmallVector<Sum> sumsOf(llvm::ArrayRef<AttentionResult> results);
-  /// Sums all in one walk, or each in one of its own, and stores them.
+  /// Accumulates all in one pass, or each in a separate pass, and stores them.
   mlir::LogicalResult sum(llvm::MutableArrayRef<Sum> sums);
   mlir::LogicalResult sumEach(llvm::MutableArrayRef<Sum> sums);
   /// Lays out shared memory and registers for a role.
   void takeRole(bool ofQuery);
   Side querySide() const;
   Side keySide() const;
-  /// Brings the block's own rows into shared memory and on into registers where
-  /// they fit.
+  /// Loads the block's own rows into shared memory and, if they fit, registers.
   mlir::LogicalResult loadOwn();
-  /// The fragment of own rows at `step` along the columns.
+  /// Loads the fragment of own rows at `step` along the columns.
   void loadOwnWords(const Operand &operand, mlir::Value slot, mlir::Value step);
-  /// Starts copying the tiles of the others that begin at `first`.
+  /// Starts copying the others' tiles at `first`.
   mlir::LogicalResult loadOthers(mlir::Value first, mlir::Value stage);
-  /// Takes the tiles of the others' rows [begin, end) through shared memory:
-  /// `body` gets the first row of each and the stage where it stands. `begin`
-  /// is a multiple of a tile's rows.
+  /// Loops over the others' rows [begin, end) in double-buffered tiles: calls
+  /// `body` with the first row and the stage of each. `begin` is a multiple of
+  /// a tile's rows.
   mlir::LogicalResult
   walk(mlir::Value begin, mlir::Value end,
        llvm::function_ref<mlir::LogicalResult(mlir::Value, mlir::Value)> body);
-  /// The walk over all that the role looks at.
+  /// The same for all rows that the role needs.
   mlir::LogicalResult walkOthers(
       llvm::function_ref<mlir::LogicalResult(mlir::Value, mlir::Value)> body);
-  /// Brings sums, through shared memory, into whole rows for the epilogue.
+  /// Stages results through shared memory as whole rows for the epilogue.
   mlir::LogicalResult emitResults(llvm::ArrayRef<Sum> sums);
   mlir::LogicalResult emitResult(const Sum &sum);
 
-  // Products and what stands between them (AttentionGradientProducts.cpp).
+  // GEMMs and softmax (AttentionGradientProducts.cpp).
 
-  /// Scores, under the mask, and slopes of the own rows with the tile's, which
-  /// begin at `first`.
+  /// Computes masked scores, and dP, of own rows and the tile at `first`.
   mlir::LogicalResult emitScores(mlir::Value first, mlir::Value stage,
                                  bool withSlopes);
-  /// sums = own rows * rows of the tile, of the first or second operands.
+  /// sums = own rows * rows of the tile, for the first or second operands.
   void multiply(mlir::Value sums, size_t which, mlir::Value stage);
   mlir::LogicalResult maskScores(mlir::Value first);
-  /// Whether the tile at `first` has something to cut off for this warp: tiles
-  /// at the end or on the diagonal; null where none has.
+  /// Returns whether the tile at `first` is cut by the end or the diagonal for
+  /// this warp; null if no tile is.
   mlir::Value cutsOff(mlir::Value first);
-  /// Takes a tile's scores and slopes into the running statistics.
+  /// Updates the running statistics with a tile's scores and dP.
   void updateStatistics();
-  /// Shift, 1 / total and delta of the lane's rows, which one lane of each row
-  /// stores.
+  /// Computes shift, 1 / total and delta of the lane's rows; one lane per row
+  /// stores them.
   void finishStatistics();
-  /// Turns scores into P, and slopes into P * (D - delta).
+  /// Converts scores to P, and dP to dS = P * (dP - delta).
   void makeFactors(mlir::Value stage, bool withSlopes);
-  /// Zeros for sums of `count` columns.
+  /// Returns cleared accumulators for `count` columns.
   mlir::Value makeSums(int64_t count);
   /// sum += factors * tile.
   void accumulate(const Sum &sum, mlir::Value stage);
 
-  // Of a row's four lanes.
+  // Reductions over a row's four lanes.
   mlir::Value
   joined(mlir::Value value,
          llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> join);
   mlir::Value summed(mlir::Value value);
-
-  /// What is subtracted from scores under this maximum; in the exponent's unit
-  /// where the scale is folded.
 
   bool addsMask() const;
   mlir::Value constant(double value) { return v.constant(g.sumType, value); }
@@ -136,13 +130,14 @@ private:
             llvm::function_ref<void(mlir::Value)> body) {
     unrolled(k, count, name, body);
   }
-  /// The block's first own row.
+  /// First own row of the block.
   mlir::Value ownFirst() { return isQuery ? g.firstRow : g.firstKey; }
-  /// The block's row of half `half` (0 or 1) of a fragment of sums.
+  /// Returns the block's row of half `half` (0 or 1) of an accumulator
+  /// fragment.
   mlir::Value rowOf(mlir::Value half) {
     return math.add(warpRow, math.add(fragments.group, math.mul(half, 8)));
   }
-  /// Steps of an instruction's depth along an operand's columns.
+  /// Number of instructions along an operand's columns.
   int64_t stepsOf(const Operand &operand) {
     return operand.columns / mma.depth();
   }
@@ -157,25 +152,23 @@ private:
   WarpMma mma;
   AttentionFragments fragments;
   int64_t rows, depth, columns;
-  /// Whether tiles arrive by asynchronous copies.
+  /// Whether tiles are loaded by cp.async.
   bool isAsync;
-  /// Elements behind each row of a tile, which move neighbouring rows to
-  /// different banks.
+  /// Padding of each row of a tile against bank conflicts, in elements.
   int64_t skew;
-  /// Of a score in the exponent of two.
 
-  // The role at work: whether it owns rows of the query, whether own rows stay
-  // in registers, whether one tile holds all others, and the rows of that.
+  // Current role: whether own rows are the query's, whether they stay in
+  // registers, whether one tile holds all others, and its rows.
   bool isQuery = true, keepsOwn = true, inOneTile = false;
   int64_t others = 0;
   Side own, other;
   mlir::Value sharedBytes, warpRow;
-  /// Keys role: the statistics of a tile's rows, [stage][3][row].
+  /// Keys role: statistics of a tile's rows, [stage][3][row].
   mlir::Value rowStatistics;
-  /// Of the lane: scores and slopes [1][blocks of others][4].
+  /// Per lane: scores and dP [1][blocks of others][4].
   mlir::Value scores, slopes, otherWords;
-  /// Rows role, of rows `group` and `group + 8`: the running maximum, total and
-  /// sum of P * D, in whose places the three statistics then stand.
+  /// Rows role, for rows `group` and `group + 8`: running maximum, total and
+  /// sum of P * dP, later replaced by the three statistics.
   mlir::Value largest, total, mean;
 };
 

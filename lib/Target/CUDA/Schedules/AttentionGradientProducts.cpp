@@ -1,9 +1,8 @@
-//===- AttentionGradientProducts.cpp - on the matrix units ----------------===//
+//===- AttentionGradientProducts.cpp - its GEMMs on tensor cores ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scores and slopes of a tile, statistics and factors made of them, and the
-// products of the factors.
+// Scores and dP of a tile, softmax statistics, P and dS, and the result GEMMs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +48,7 @@ void MmaGradient::multiply(Value sums, size_t which, Value stage) {
   int64_t steps = stepsOf(own[which]);
   if (keepsOwn)
     return each(steps, "step", [&](Value step) { multiplyStep(step, step); });
-  // Not unrolled: fragments of many steps at once would not fit.
+  // Not unrolled: fragments of several steps would not fit into registers.
   math.loop(steps, [&](Value step) {
     k.named(step, "step");
     loadOwnWords(own[which], zero, step);
@@ -93,14 +92,14 @@ LogicalResult MmaGradient::maskScores(Value first) {
 
 Value MmaGradient::cutsOff(Value first) {
   Value cuts;
-  // Rows of the query that lie outside have the factor 0 anyway, but a mask's
-  // value may make their powers infinite.
+  // Out-of-bounds query rows have the factor 0 anyway, but an additive mask
+  // could make their exponentials infinite.
   int64_t extent = isQuery ? g.sizes.positions : g.sizes.length;
   if (extent % others && (isQuery || addsMask()))
     cuts = math.less(math.constant(extent), math.add(first, others));
   if (!g.problem.causal)
     return cuts;
-  // The first row of the query and the last position that meet.
+  // First query row and last position of the tile.
   Value ownRow = math.add(ownFirst(), warpRow);
   Value row = isQuery ? ownRow : first;
   Value position = isQuery ? math.add(first, others - 1)
@@ -112,7 +111,7 @@ Value MmaGradient::cutsOff(Value first) {
 }
 
 //===----------------------------------------------------------------------===//
-// Statistics and factors
+// Softmax
 //===----------------------------------------------------------------------===//
 
 Value MmaGradient::joined(Value value,
@@ -168,7 +167,7 @@ void MmaGradient::finishStatistics() {
 void MmaGradient::makeFactors(Value stage, bool withSlopes) {
   Value zero = math.constant(0);
   each(others / 8, "j", [&](Value j) {
-    // Keys role: the statistics of two neighbouring rows of the query.
+    // Keys role: statistics of two adjacent query rows.
     SmallVector<Value> pairs;
     if (!isQuery) {
       Value column = math.add(math.mul(j, 8), fragments.pair);
@@ -203,7 +202,7 @@ void MmaGradient::makeFactors(Value stage, bool withSlopes) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums
+// Accumulation
 //===----------------------------------------------------------------------===//
 
 Value MmaGradient::makeSums(int64_t count) {

@@ -1,4 +1,4 @@
-//===- AttentionGradientSchedule.cpp - for the matrix units ---------------===//
+//===- AttentionGradientSchedule.cpp - schedule for tensor cores ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,29 +11,29 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The widest operands that the matrix units' form takes.
+/// Maximum operand columns of the tensor-core variant.
 static constexpr int64_t kMostColumns = 256;
-/// Registers of a thread that sums, scores and own rows may take together; what
-/// is left holds the others' fragments and addresses.
+/// Maximum registers per thread for accumulators, scores and own rows; the rest
+/// is for the others' fragments and addresses.
 static constexpr int64_t kMostRegisters = 150;
-/// The same where scores of all keys leave none for others; the most keys and
-/// the most bytes of such a tile.
+/// The same if all keys' scores are in registers, with the maximum keys and
+/// bytes of such a tile.
 static constexpr int64_t kMostTileRegisters = 192, kMostKeysInOneTile = 128,
                          kMostTileBytes = 48 * 1024;
-/// The most columns of a sum, and of both sums of the keys role together.
+/// Maximum accumulator columns, and of both accumulators of the keys role.
 static constexpr int64_t kMostSumColumns = 192, kMostSharedColumns = 256;
 
 namespace {
-/// What one role keeps while it walks over the others.
+/// Tile sizes of one role.
 struct RoleSizes {
-  /// The others' rows of a tile.
+  /// Rows of the others' tile.
   int64_t others;
-  /// Columns of sums at once.
+  /// Accumulator columns per pass.
   int64_t sums;
   bool keepsOwn = false;
 };
 
-/// The extents of one schedule.
+/// Tile sizes of one schedule.
 struct GradientTiles {
   GradientTiles(const AttentionSizes &sizes, bool isTf32, bool isCausal)
       : bytes(isTf32 ? 4 : 2), skew(16 / bytes),
@@ -49,11 +49,10 @@ struct GradientTiles {
       return std::min<int64_t>(tile, llvm::alignTo(extent, 16));
     };
     sumColumns = std::min(std::max(depth, columns), kMostSumColumns);
-    // Tiles on the diagonal are half wasted, and looking for it takes
-    // registers.
+    // Half of a diagonal tile is wasted, and detecting it takes registers.
     int64_t keysAtOnce = wide <= 128 && !isTf32 && !isCausal ? 64 : others;
     rows = {atMost(keysAtOnce, sizes.positions), std::min(depth, sumColumns)};
-    // All scores of a row in registers need no second walk.
+    // With all scores of a row in registers one pass suffices.
     int64_t all = llvm::alignTo(sizes.positions, 16);
     keysInOneTile = all <= kMostKeysInOneTile &&
                     tileBytes(all) <= kMostTileBytes && depth <= sumColumns &&
@@ -78,14 +77,13 @@ struct GradientTiles {
                       int64_t statistics) const {
     return stages * (tileBytes(role.others) + statistics * role.others * 4);
   }
-  /// What passes through shared memory in either role: the others' tiles, and
-  /// results in the same place.
+  /// Shared memory for the others' tiles, reused for results, in bytes.
   int64_t passingBytes(int64_t stages) const {
     int64_t result = blockRows() * (sumColumns + kGradientResultSkew) * 4;
     return std::max({walkedBytes(rows, keysInOneTile ? 1 : stages, 0),
                      walkedBytes(keys, stages, 3), result});
   }
-  /// Own rows stand behind that, or before it.
+  /// Own rows follow, or share that memory.
   int64_t sharedBytes(int64_t stages) const {
     int64_t own = tileBytes(blockRows()), passing = passingBytes(stages);
     return rows.keepsOwn && keys.keepsOwn && !keysInOneTile
@@ -99,15 +97,15 @@ struct GradientTiles {
 
   int64_t bytes, skew, depth, columns, warps;
   RoleSizes rows, keys;
-  /// The most columns of a sum.
+  /// Maximum accumulator columns.
   int64_t sumColumns;
   /// Whether the rows role has all keys in one tile, and whether the keys role
-  /// sums both of its results in one walk.
+  /// accumulates both results in one pass.
   bool keysInOneTile, keysInOneWalk;
 };
 } // namespace
 
-/// Whether all operands have the factors' type in memory and can be copied.
+/// Returns true if cp.async can load all operands without conversion.
 static bool copiesOperands(AttentionGradientOp op, const CudaTarget &target) {
   Type element = getElementTypeOrSelf(op.getQuery());
   return target.hasAsyncCopies() &&
@@ -136,7 +134,7 @@ std::optional<Schedule> mpc::scheduleGradientMma(func::FuncOp kernel,
     return tiles.sharedBytes(stages) + kGradientStaticBytes <=
            target.sharedBytesPerBlock();
   };
-  // Few heads: smaller blocks reach more multiprocessors.
+  // For few heads use smaller blocks on more multiprocessors.
   while (tiles.warps > 1 &&
          (!fits() || 2 * tiles.blocks(sizes) <= target.multiprocessors()))
     tiles.warps = llvm::divideCeil(tiles.warps, 2);

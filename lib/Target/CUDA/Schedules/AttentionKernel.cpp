@@ -1,4 +1,4 @@
-//===- AttentionKernel.cpp - parts of attention kernels -------------------===//
+//===- AttentionKernel.cpp - common code of attention kernels -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// The problem
+// Problem
 //===----------------------------------------------------------------------===//
 
 AttentionProblem::AttentionProblem(AttentionOp op)
@@ -92,7 +92,7 @@ AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Block indices
 //===----------------------------------------------------------------------===//
 
 void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
@@ -107,7 +107,7 @@ void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
   }
   SmallVector<Value> place =
       math.delinearize(tile, {sizes.groups(), columnTiles, rowTiles});
-  // Later rows look at more keys: they begin first.
+  // Causal: later rows have more keys, so launch them first.
   if (problem.causal && rowTiles > 1)
     place[2] = math.sub(math.constant(rowTiles - 1), place[2]);
   firstRow = kernel.named(math.mul(place[2], rows), "first_row");
@@ -149,10 +149,10 @@ std::pair<SmallVector<Value>, Value> AttentionParts::placeInGroup(Value row) {
 }
 
 Value AttentionParts::keyEnd(Value rowEnd) {
-  // The last row of any head looks at all of them.
+  // The last row of every head attends to all keys.
   if (!problem.causal || sizes.grouped > 1)
     return math.constant(sizes.positions);
-  // Row s keeps t <= s + T - S.
+  // Row s attends to t <= s + T - S.
   Value last = math.min(rowEnd, sizes.length);
   return kernel.named(
       math.subOrZero(math.add(last, sizes.positions), sizes.length), "key_end");
@@ -172,8 +172,8 @@ Value AttentionParts::shuffleXor(Value value, int64_t flip) {
       .getShuffleResult();
 }
 
-/// Elements of a tile that a thread computes before it stores the first, and
-/// copies whose addresses it has at once.
+/// Maximum elements of a tile that a thread computes before the first store,
+/// and copies in flight per thread.
 static constexpr int64_t kComputedAtOnce = 64, kCopiesAtOnce = 16;
 
 //===----------------------------------------------------------------------===//
@@ -255,7 +255,7 @@ Value AttentionParts::placeIn(const StridedView &view, ValueRange indices) {
   return sum ? math.add(sum, view.offset) : math.constant(view.offset);
 }
 
-/// Elements of the operand that one aligned access moves, at most `most`.
+/// Returns the elements per aligned load of the operand, at most `most`.
 static int64_t vectorWidth(const StridedView &view, Value tensor,
                            int64_t most) {
   auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
@@ -275,7 +275,7 @@ LogicalResult AttentionParts::fill(const Tile &tile) {
     lanes /= 2;
   Type type = lanesOf(stored, lanes);
   LogicalResult status = success();
-  // What is computed on its way has its registers until it is stored.
+  // Computed elements occupy registers until they are stored.
   int64_t atOnce = view ? tile.rows * tile.columns : kComputedAtOnce / lanes;
   eachChunk(tile, lanes, atOnce, [&](Value row, Value column) {
     SmallVector<Value> to(tile.at);
@@ -370,7 +370,7 @@ Value AttentionParts::masked(Value score, Value row, Value column) {
   score = formula.scaled(score);
   if (!problem.mask)
     return score;
-  // What lies outside is dropped later and may be read anywhere.
+  // Out-of-bounds scores are dropped later: clamp their indices.
   auto [at, inHead] = placeInGroup(math.min(row, sizes.groupRows() - 1));
   at.append({inHead, math.min(column, sizes.positions - 1)});
   ElementEmitter emitter = makeEmitter();

@@ -1,11 +1,11 @@
-//===- AttentionKernel.h - parts of attention kernels -----------*- C++ -*-===//
+//===- AttentionKernel.h - common code of attention kernels -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block computes some query rows of one head and walks over the keys in
-// tiles: scores, mask, softmax and the product with the values in one pass,
-// with a running maximum and total per row. Two forms differ in who multiplies:
-// threads with fma, or warps on the matrix units.
+// FlashAttention: a block computes query rows of one head and loops over tiles
+// of keys, with scores, mask, online softmax (running maximum and total per
+// row) and the GEMM with the values in one pass. Two variants: fma, and tensor
+// cores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,109 +23,104 @@
 
 namespace mpc {
 
-/// Query, key and value of an attention or of its gradient, and how scores are
-/// made of them.
+/// Operands and score formula of an attention or its gradient.
 struct AttentionProblem {
   explicit AttentionProblem(AttentionOp op);
   explicit AttentionProblem(AttentionGradientOp op);
 
   mlir::Value query, key, value;
-  /// Null where there is none.
+  /// Null if there is none.
   mlir::Value mask;
   double scale;
   bool causal;
   ComputeMode compute;
 };
 
-/// The extents of one attention.
+/// Extents of one attention.
 struct AttentionSizes {
   explicit AttentionSizes(const AttentionProblem &problem);
 
-  /// Extents in front of query and of key; the last one counts heads.
+  /// Leading extents of query and key; the last one is the number of heads.
   llvm::SmallVector<int64_t> queryHeads, keyHeads;
-  /// All heads of the query and of the key; the query's rows; positions of key
-  /// and value; extents of a key and of a value.
+  /// Total heads of query and key, query rows, key positions, extents of a key
+  /// and of a value.
   int64_t heads, sharedHeads, length, positions, depth, width;
 
-  /// Heads of the query that share one of the key.
+  /// Query heads per key head (grouped-query attention).
   int64_t share() const { return queryHeads.back() / keyHeads.back(); }
 
-  /// Heads of the query whose rows, one head's behind the other's, are those of
-  /// one tile: 1, or all that share a key's.
+  /// Query heads whose rows, concatenated, form one tile: 1, or all that share
+  /// a key head.
   int64_t grouped = 1;
-  /// Such groups, and the rows of one.
+  /// Number of such groups, and rows per group.
   int64_t groups() const { return heads / grouped; }
   int64_t groupRows() const { return length * grouped; }
 };
 
-/// The type in which products are summed and the softmax runs.
+/// Returns the type of accumulators and softmax.
 mlir::Type attentionSumType(mlir::Value query);
 
-/// The type in which the matrix units multiply the operands; nullopt where they
-/// do not.
+/// Returns the tensor-core operand type, or nullopt if there is none.
 std::optional<cuda::FragmentType>
 attentionFragmentType(const AttentionProblem &problem,
                       const CudaTarget &target);
 
-/// The attention op of a kernel, null where it has none or more than one, or
-/// stores what no form can.
+/// Returns the only attention op of a kernel; null if there is none or several,
+/// or for an unsupported epilogue.
 AttentionOp attentionOf(mlir::func::FuncOp kernel);
 
-/// What kernels of attention and of its gradient share: tiles in shared memory,
-/// and scores under the mask.
+/// Code shared by attention and its gradient: shared-memory tiles, masked
+/// scores.
 class AttentionParts {
 public:
   AttentionParts(GpuKernel &kernel, const AttentionProblem &problem);
 
-  /// One past the last position that rows before `rowEnd` look at.
+  /// Returns one past the last position that rows before `rowEnd` attend to.
   mlir::Value keyEnd(mlir::Value rowEnd);
 
-  /// A piece of an operand that a block keeps in shared memory; behind the
-  /// operand's rows and columns stand zeros.
+  /// A tile of an operand in shared memory, zero-padded out of bounds.
   struct Tile {
     mlir::Value tensor;
-    /// The head.
+    /// Index of the head.
     mlir::ValueRange leading;
     mlir::Value firstRow, firstColumn;
-    /// Memory whose last two dimensions are rows and columns (at least
-    /// `columns`), and the indices in front of them.
+    /// Memref whose last two dimensions are rows and columns (at least
+    /// `columns`), and its leading indices.
     mlir::Value memory;
     llvm::SmallVector<mlir::Value> at;
     int64_t rows, columns;
-    /// The type to which elements are rounded on the way; null where the
-    /// memory's type is enough.
+    /// Type to round elements to; null: only the memory's type.
     mlir::Type rounded = {};
     /// Whether rows are those of a group of heads, of which `leading` is the
     /// first.
     bool ofGroup = false;
   };
-  /// Copies a tile with all threads of the block; a barrier has to follow.
+  /// Loads a tile with all threads of the block; needs a barrier afterwards.
   mlir::LogicalResult fill(const Tile &tile);
-  /// The same by asynchronous copies (asyncBytes), of memory that has the
-  /// operand's type.
+  /// The same with cp.async (asyncBytes), to memory of the operand's type.
   void copyAsync(const Tile &tile);
-  /// Bytes that one asynchronous copy of an operand moves; 0 where it has to be
-  /// loaded element by element.
+  /// Returns the bytes per cp.async of an operand; 0 if unsupported.
   static int64_t asyncBytes(mlir::Value tensor);
 
-  /// `score` of a row of the group, scaled and under the mask (AttentionMath).
-  /// Row and column may lie outside. Null, with a diagnostic, where the mask
-  /// cannot be generated.
+  /// Scales and masks the `score` of a row of the group (AttentionMath). Row
+  /// and column may be out of bounds. Returns null, after a diagnostic, for an
+  /// unsupported mask.
   mlir::Value masked(mlir::Value score, mlir::Value row, mlir::Value column);
-  /// `score`, or minus infinity behind the last position and the diagonal.
+  /// Returns `score`, or minus infinity past the last position or the diagonal.
   mlir::Value bounded(mlir::Value score, mlir::Value row, mlir::Value column);
 
   using Scores = llvm::function_ref<void(
       llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)>)>;
-  /// A row's running maximum and what is summed under it, at `slot` of private
-  /// arrays; the first sum is that of the weights.
+  /// A row's running maximum and the accumulators scaled by it, at `slot` of
+  /// private arrays; the first accumulator is the total of the weights.
   struct RunningRow {
     mlir::Value slot, largest;
     llvm::SmallVector<mlir::Value> sums;
   };
-  /// Takes more scores, which `each` visits at places of `scores`: renews the
-  /// maximum (`joined` over those who share the row, where given) and the sums,
-  /// and hands each weight to `use`. Returns the factor of older sums.
+  /// Online softmax step for the scores that `each` visits: updates the maximum
+  /// (reduced with `joined` over the row's threads, if given), rescales the
+  /// accumulators, and passes each weight to `use`. Returns the rescaling
+  /// factor.
   mlir::Value takeScores(const RunningRow &row, mlir::Value scores, Scores each,
                          llvm::function_ref<mlir::Value(mlir::Value)> joined,
                          llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
@@ -133,7 +128,7 @@ public:
                              use);
 
   ElementEmitter makeEmitter();
-  /// `value` exchanged with the lane whose number differs in `flip`.
+  /// Warp shuffle of `value` with lane xor `flip`.
   mlir::Value shuffleXor(mlir::Value value, int64_t flip);
   mlir::Value load(mlir::Value memory, mlir::ValueRange at) {
     return mlir::memref::LoadOp::create(b, kernel.loc, memory, at);
@@ -150,67 +145,65 @@ public:
   MathExpansion values;
   AttentionMath formula;
   mlir::Type sumType;
-  /// The query's head at work or the first of its group, and the key's that
-  /// belongs to it.
+  /// Current query head, or first of its group, and its key head.
   llvm::SmallVector<mlir::Value> head, keyHead;
   mlir::Value thread;
 
 protected:
-  /// The head and the row of it that row `row` of its group is.
+  /// Maps row `row` of a group to a head and a row of it.
   std::pair<llvm::SmallVector<mlir::Value>, mlir::Value>
   placeInGroup(mlir::Value row);
-  /// Sets `head` and `keyHead` to the query's head or group of this number.
+  /// Sets `head` and `keyHead` for a query head or group by its index.
   void placeHead(mlir::Value number);
-  /// The indices of a head's number, shown under names.
+  /// Returns the named indices of a head.
   llvm::SmallVector<mlir::Value> headAt(mlir::Value number,
                                         llvm::ArrayRef<int64_t> extents);
-  /// The most neighbours of a row of `result`, which has `width` columns, that
-  /// can be stored at once.
+  /// Returns the maximum vector length of stores in a row of `result`, which
+  /// has `width` columns.
   static int64_t storeLanes(const StoredResults &results, mlir::Value result,
                             int64_t width, int64_t most);
 
 private:
-  /// Where a chunk of a tile stands in its operand.
+  /// Returns the operand indices of a chunk of a tile.
   llvm::SmallVector<mlir::Value> sourceOf(const Tile &tile, mlir::Value row,
                                           mlir::Value column);
-  /// Rows of the operand, or of a group.
+  /// Returns the rows of the operand, or of a group.
   int64_t rowsOf(const Tile &tile) const;
-  /// The chunks of a tile, spread over the threads: `body(row, column)` of
-  /// each, up to `atOnce` of a thread unrolled.
+  /// Distributes the chunks of a tile over threads: calls `body(row, column)`
+  /// for each, up to `atOnce` per thread unrolled.
   void eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
                  llvm::function_ref<void(mlir::Value, mlir::Value)> body);
-  /// Whether a chunk at row and column lies inside; null where all do.
+  /// Returns whether a chunk is in bounds; null: always.
   mlir::Value isInside(const Tile &tile, mlir::Value row, mlir::Value column);
-  /// The argument's memory as one dimension, and an element's place there.
+  /// Flattened memory of the argument, and an element's offset in it.
   mlir::Value flatMemory(const StridedView &view);
   mlir::Value placeIn(const StridedView &view, mlir::ValueRange indices);
 };
 
-/// One kernel of an attention op while its body is written.
+/// Generates the body of one attention kernel.
 class AttentionKernel : public AttentionParts {
 public:
   AttentionKernel(GpuKernel &kernel, AttentionOp op);
 
-  /// Finds the block's place: rows of `rows` in one group, and columns of the
-  /// value in pieces of `columns`.
+  /// Computes the block's indices: tiles of `rows` rows of one group, and of
+  /// `columns` value columns.
   void placeBlock(int64_t rows, int64_t columns);
 
   using AttentionParts::store;
-  /// Takes `values` of one row from `column` on through the epilogue. Row and
-  /// column lie inside.
+  /// Applies the epilogue to `values` of one row from `column` on, and stores
+  /// them. Row and column are in bounds.
   mlir::LogicalResult store(mlir::Value values, mlir::Value row,
                             mlir::Value column, int64_t lanes);
-  /// The most neighbours of a row that can be stored at once.
+  /// Returns the maximum vector length of stores in a row.
   int64_t storeLanes(int64_t most);
 
   AttentionOp op;
   StoredResults results;
-  /// The block's place; of the blocks that share the keys of a tile, the
-  /// tile's number and the part (AttentionSplit.h).
+  /// Indices of the block; with split-KV also tile and part (AttentionSplit.h).
   mlir::Value firstRow, firstColumn, tile, part;
 };
 
-/// The body of the two forms.
+/// Generate the bodies of the two variants.
 mlir::LogicalResult emitAttentionByFma(AttentionKernel &attention);
 mlir::LogicalResult emitAttentionByMma(AttentionKernel &attention);
 

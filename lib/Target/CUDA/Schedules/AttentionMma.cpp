@@ -1,8 +1,8 @@
-//===- AttentionMma.cpp - attention on the matrix units -------------------===//
+//===- AttentionMma.cpp - flash attention on tensor cores -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiles on their way to the products, the walk over the keys, and results.
+// Tile loads, the loop over keys, and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Rows that a warp owns, and sums behind each row of the result's tile, which
-/// move neighbouring rows to different banks.
+/// Rows per warp, and padding of the result tile's rows against bank conflicts,
+/// in f32 elements.
 static constexpr int64_t kWarpRows = 16, kResultSkew = 8;
 
 static cuda::FragmentType fragmentType(AttentionOp op) {
@@ -42,7 +42,7 @@ MmaAttention::MmaAttention(AttentionKernel &attention)
   weightPieces = schedule["weight_pieces"];
   pieceColumns = schedule["piece_columns"];
   keepsQuery = schedule["query_in_registers"];
-  // Without an added mask the scale rides on the exponent's factor.
+  // Without an additive mask the scale is folded into the exponent.
   Value mask = a.op.getMask();
   bool addsMask = mask && isa<FloatType>(getElementTypeOrSelf(mask.getType()));
   a.formula.useFastPowers(/*scaled=*/a.problem.scale <= 0 || addsMask);
@@ -167,7 +167,7 @@ LogicalResult MmaAttention::emitResults(KeyPart &part) {
   Value zero = math.constant(0);
   Value tile = sharedView(k, sharedBytes, 0, {rows, columns + kResultSkew},
                           a.sumType, "result_tile");
-  // A block without keys has copies under way that nobody waited for.
+  // A block without keys has copies in flight that were not waited for.
   if (stages == 2)
     cuda::WaitCopiesOp::create(b, k.loc, 0);
   k.barrier();

@@ -1,13 +1,12 @@
-//===- AttentionMma.h - attention on the matrix units -----------*- C++ -*-===//
+//===- AttentionMma.h - flash attention on tensor cores ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For f16, bf16 and tf32. A warp owns 16 query rows: their fragments, scores,
-// sums, maxima and totals stay in registers while tiles of key and value pass
-// through shared memory, the next one copied while the present one is used.
-// Weights go from the scores' registers straight into the second product: as
-// one value in tf32 and where the results are stored in 16 bits, else as a sum
-// of several.
+// For f16, bf16 and tf32. A warp has 16 query rows: their fragments, scores,
+// accumulators, maxima and totals stay in registers while tiles of key and
+// value are double-buffered in shared memory. Weights are used from the scores'
+// registers as the left operand of the second GEMM: as one value in tf32 or for
+// 16-bit results, else split into several 16-bit values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +18,7 @@
 
 namespace mpc {
 
-/// One kernel while its body is written.
+/// Generates the body of one kernel.
 class MmaAttention {
 public:
   explicit MmaAttention(AttentionKernel &attention);
@@ -27,29 +26,29 @@ public:
   mlir::LogicalResult emit();
 
 private:
-  // Tiles, the walk over them and results (AttentionMma.cpp).
+  // Tile loads, loop over keys and results (AttentionMma.cpp).
 
-  /// Brings the block's query rows into shared memory and on into registers
-  /// where they fit; the tiles of the keys then take their place.
+  /// Loads the block's query rows into shared memory and, if they fit, into
+  /// registers; key tiles then reuse the memory.
   mlir::LogicalResult loadQuery();
-  /// The fragment at `step` along the depth.
+  /// Loads the fragment at `step` along the depth.
   void loadQueryWords(mlir::Value slot, mlir::Value step);
-  /// Starts copying the tiles of key and value that begin at `firstKey`, or
-  /// fills them where nothing is copied ahead.
+  /// Starts copying the key and value tiles at `firstKey`, or loads them
+  /// synchronously if there is no double buffering.
   mlir::LogicalResult loadTiles(mlir::Value firstKey, mlir::Value stage);
-  /// Divides the sums by the totals and brings them, through shared memory,
-  /// into whole rows for the epilogue.
+  /// Normalizes the accumulators and stages them through shared memory as whole
+  /// rows for the epilogue.
   mlir::LogicalResult emitResults(KeyPart &part);
 
-  // Products and what stands between them (AttentionProducts.cpp).
+  // GEMMs and softmax (AttentionProducts.cpp).
 
   /// scores = query * key tile.
   void multiplyKeys(mlir::Value stage);
-  /// Scales and masks the scores of the tile that begins at `firstKey`, and
-  /// cuts off those past the end or the diagonal.
+  /// Scales and masks the scores of the tile at `firstKey`, including the end
+  /// and the diagonal.
   mlir::LogicalResult maskScores(mlir::Value firstKey);
-  /// Turns scores into weights, and sums and totals into what they are under
-  /// the new maximum.
+  /// Online softmax step: converts scores to weights, rescales accumulators and
+  /// totals to the new maximum.
   void softmax();
   /// sums += weights * value tile.
   void multiplyValues(mlir::Value stage);
@@ -59,12 +58,12 @@ private:
             llvm::function_ref<void(mlir::Value)> body) {
     unrolled(k, count, name, body);
   }
-  /// A row's value joined over the four lanes that hold its elements.
+  /// Reduces a row's value over the four lanes that share it.
   mlir::Value
   joined(mlir::Value value,
          llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> join);
-  /// Element `e` (0 to 3) of a fragment of sums: its row, and its column in a
-  /// block of eight.
+  /// Row, and column in an 8-column block, of element `e` (0 to 3) of an
+  /// accumulator fragment.
   mlir::Value rowOf(mlir::Value e) {
     return math.add(warpRow,
                     math.add(fragments.group, math.mul(math.div(e, 2), 8)));
@@ -83,15 +82,15 @@ private:
   AttentionFragments fragments;
   mlir::Type element;
   int64_t rows, keys, depth, columns, stages, weightPieces, pieceColumns;
-  /// Of an element, and elements behind each row of a tile, which move
-  /// neighbouring rows to different banks.
+  /// Bytes per element, and padding of a tile's rows against bank conflicts, in
+  /// elements.
   int64_t bytes, skew;
   bool keepsQuery;
-  /// Tiles in shared memory, [stage][position][column].
+  /// Shared-memory tiles, [stage][position][column].
   mlir::Value sharedBytes, queryTile, keyTile, valueTile;
-  /// Of the lane: fragments of the query (all steps along the depth where they
-  /// stay in registers), scores, sums by pieces of columns, and the running
-  /// maximum and total of the rows `group` and `group + 8`.
+  /// Per lane: query fragments (all steps along the depth if they stay in
+  /// registers), scores, accumulators by pieces of columns, and running maximum
+  /// and total of the rows `group` and `group + 8`.
   mlir::Value queryWords, keyWords, scores, sums, largest, total, shrink;
   mlir::Value warpRow;
 };

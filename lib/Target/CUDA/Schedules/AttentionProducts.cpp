@@ -1,9 +1,9 @@
-//===- AttentionProducts.cpp - products and weights of attention ----------===//
+//===- AttentionProducts.cpp - GEMMs and softmax of attention -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a warp does with one tile of key and value: the scores of its rows,
-// their mask, the weights under the running maximum, and the sums of values.
+// One key and value tile of a warp: scores, mask, online softmax, and
+// accumulation of values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ void MmaAttention::multiplyKeys(Value stage) {
   };
   if (keepsQuery)
     return each(steps, "step", [&](Value step) { multiply(step, step); });
-  // Not unrolled: fragments of many steps at once would not fit.
+  // Not unrolled: fragments of several steps would not fit into registers.
   math.loop(math.constant(0), math.constant(steps), 1, [&](Value step) {
     k.named(step, "step");
     Value slot = math.constant(0);
@@ -53,13 +53,13 @@ LogicalResult MmaAttention::maskScores(Value firstKey) {
     eachScore([&](Value score, Value row, Value position) {
       return a.masked(score, row, position);
     });
-  // Only tiles at the end or on the diagonal have something to cut off.
+  // Only tiles at the end or on the diagonal are cut.
   Value cuts;
   if (a.sizes.positions % keys)
     cuts =
         math.less(math.constant(a.sizes.positions), math.add(firstKey, keys));
   if (a.op.getCausal()) {
-    // The first row of a group's heads may be any of a warp's.
+    // With grouped heads any row may be the first of a head.
     Value row = a.sizes.grouped > 1 ? zero : math.add(a.firstRow, warpRow);
     Value onDiagonal = math.less(math.add(row, a.sizes.positions),
                                  math.add(firstKey, keys - 1 + a.sizes.length));

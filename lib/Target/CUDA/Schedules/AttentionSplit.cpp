@@ -1,4 +1,4 @@
-//===- AttentionSplit.cpp - keys that several blocks share ----------------===//
+//===- AttentionSplit.cpp - split-KV attention (flash-decoding) -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,11 +17,11 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Keys that are worth a block of their own, and parts that the last block
-/// joins in the time of one.
+/// Minimum keys per block, and maximum parts, which the last block reduces in
+/// the time of one part.
 static constexpr int64_t kFewestKeys = 128, kMostParts = 32;
 
-/// Behind a row's sums stand its maximum and its total; vectors stay aligned.
+/// Elements after a row's accumulators, for maximum and total; keeps alignment.
 static constexpr int64_t kBehindSums = 4;
 
 static int64_t counterBytes(int64_t tiles) {
@@ -108,8 +108,7 @@ LogicalResult KeyPart::join() {
   int64_t lanes = a.storeLanes(4);
   int64_t perRow = columns / lanes;
   int64_t tiles = a.kernel.schedule.blocks[0] / parts;
-  // Calls `body` with each part and what was carried, and gives what it makes
-  // of the last one.
+  // Loops over all parts with `body`, and returns its last values.
   auto eachPart =
       [&](ValueRange from,
           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {

@@ -1,13 +1,12 @@
-//===- AttentionSplit.h - keys that several blocks share --------*- C++ -*-===//
+//===- AttentionSplit.h - split-KV attention (flash-decoding) ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where there are few queries a block per head leaves most multiprocessors
-// without work: keys are cut into parts, each of which a block walks over. It
-// leaves its sums in the scratch buffer with the maximum under which they were
-// made, and the last block of a tile joins them, in the order of the parts
-// (flash-decoding: T. Dao, D. Haziza, F. Massa, G. Sizov, "Flash-Decoding for
-// long-context inference", 2023).
+// For few queries, one block per head leaves most multiprocessors idle. The
+// keys are split into parts, one block each, which store their accumulators and
+// running maxima in the scratch buffer; the last-arriving block of a tile
+// reduces them in the order of parts (flash-decoding: T. Dao, D. Haziza, F.
+// Massa, G. Sizov, "Flash-Decoding for long-context inference", 2023).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,35 +17,35 @@
 
 namespace mpc {
 
-/// Cuts the keys of a schedule whose blocks have all rows of a head, and walk
-/// over tiles of `keys`, where that fills a GPU better. Adds the parameters
-/// "parts" (1: none) and "part_keys".
+/// Splits the keys of a schedule whose blocks have all rows of a head, at
+/// multiples of `keys`, if that improves utilization. Adds the parameters
+/// "parts" (1: no split) and "part_keys".
 void splitKeys(Schedule &schedule, const AttentionSizes &sizes,
                mlir::Type sumType, const CudaTarget &target);
 
-/// The block's part, while a body is written. All threads of a block leave what
-/// they have, then join.
+/// The block's part of the keys. All threads of a block store their partial
+/// results, then reduce.
 class KeyPart {
 public:
-  /// The block has its place already (AttentionKernel::placeBlock).
+  /// The block's indices must be set (AttentionKernel::placeBlock).
   explicit KeyPart(AttentionKernel &attention);
 
-  /// The first key, and one past the last before `end`. The first is a multiple
-  /// of two tiles.
+  /// First key (a multiple of two tiles), and one past the last before `end`.
   mlir::Value begin() const { return first; }
   mlir::Value endBefore(mlir::Value end) const;
 
-  /// Whether there is more than one.
+  /// Whether there are several parts.
   bool isShared() const { return parts > 1; }
-  /// Leaves sums of a row from a column on; both count in the block's tile.
+  /// Stores accumulators of a row from a column on, relative to the block's
+  /// tile.
   void leave(mlir::Value sums, mlir::Value row, mlir::Value column);
-  /// Leaves what belongs to a row's sums.
+  /// Stores maximum and total of a row.
   void leaveRow(mlir::Value row, mlir::Value largest, mlir::Value total);
-  /// Joins all parts in the last block and takes them through the epilogue.
+  /// Reduces all parts in the last-arriving block and applies the epilogue.
   mlir::LogicalResult join();
 
 private:
-  /// Where a row of part number `part` begins.
+  /// Returns the offset of a row of part number `part`.
   mlir::Value rowAt(mlir::Value part, mlir::Value row) const;
   mlir::Value loadAt(mlir::Value place, int64_t lanes) const;
 
