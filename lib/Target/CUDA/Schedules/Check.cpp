@@ -1,9 +1,9 @@
-//===- Check.cpp - one pass over all gradients ----------------------------===//
+//===- Check.cpp - finiteness and norm of all gradients -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// all_finite and global_norm, any number of them: each tensor has a range of
-// blocks.
+// Any number of all_finite and global_norm ops in one pass over all gradients
+// (multi-tensor kernel): each tensor has a range of blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr int64_t kThreads = 256, kVectorBytes = 16;
-/// Blocks that fill a multiprocessor, and vectors of a thread that are worth a
-/// block of their own.
+/// Blocks per multiprocessor for full utilization, and minimum vectors per
+/// thread for another block.
 static constexpr int64_t kBlocksPerProcessor = 8, kLeastSteps = 4;
 
 namespace {
@@ -30,7 +30,7 @@ public:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// The plan
+// Analysis
 //===----------------------------------------------------------------------===//
 
 template <typename OpTy> static GradientCheck describe(OpTy op) {
@@ -70,7 +70,7 @@ std::optional<CheckPlan> CheckPlan::of(func::FuncOp kernel) {
       if (elementCount(argument) > 0)
         plan.walks[argument].push_back({number, place, gradient});
     }
-  // Everything that is returned is a check's result.
+  // Only results of checks are returned.
   for (Value value : kernel.getBody().front().getTerminator()->getOperands())
     if (!isa_and_present<AllFiniteOp, GlobalNormOp>(value.getDefiningOp()))
       return std::nullopt;

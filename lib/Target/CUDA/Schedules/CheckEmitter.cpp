@@ -1,11 +1,11 @@
-//===- CheckEmitter.cpp - the code of a check kernel ----------------------===//
+//===- CheckEmitter.cpp - codegen of gradient checks ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Blocks walk their tensor and leave what they found in the scratch buffer; the
-// last one to come joins that. Finite is told by a sum of x - x, which is 0
-// exactly where every x is finite. Sums are joined in the order of blocks, so
-// that a norm does not depend on who came last.
+// Blocks reduce their tensor and store partial results in the scratch buffer;
+// the last-arriving block reduces those. The sum of x - x is 0 exactly if every
+// x is finite, else NaN. Partial sums are reduced in block order, so norms are
+// deterministic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using arith::CmpIPredicate;
 static constexpr int64_t kWarp = 32;
 
 //===----------------------------------------------------------------------===//
-// Walks
+// Reduction per block
 //===----------------------------------------------------------------------===//
 
 void CheckEmitter::enter(Value condition) {
@@ -35,7 +35,7 @@ void CheckEmitter::enter(Value condition) {
 Value CheckEmitter::isFirstThread() { return index.less(kernel.thread(), 1); }
 
 LogicalResult CheckEmitter::run() {
-  // Arguments are walked in one dimension.
+  // Arguments are traversed in one dimension.
   for (auto [argument, memref] :
        llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
     emitter.bindMemory(argument, memref);
@@ -83,7 +83,7 @@ FailureOr<Value> CheckEmitter::unscaled(const GradientCheck &check,
       value = math.truncateFloat(value, f32);
   }
   Type from = getElementTypeOrSelf(value.getType());
-  // A large f64 is finite although its f32 is not.
+  // A large f64 is finite even if its f32 is not.
   if (from.isF64() && check.type.isF32() && !check.isNorm)
     value = math.sub(value, value);
   if (from.isF64() && check.type.isF32())
@@ -93,7 +93,7 @@ FailureOr<Value> CheckEmitter::unscaled(const GradientCheck &check,
   return value;
 }
 
-/// One argument, by the blocks [first, first + blocks).
+/// Reduces one argument, by the blocks [first, first + blocks).
 LogicalResult CheckEmitter::walk(Value argument, int64_t first,
                                  int64_t blocks) {
   OpBuilder::InsertionGuard guard(builder);
@@ -121,7 +121,7 @@ LogicalResult CheckEmitter::walk(Value argument, int64_t first,
         Type element = getElementTypeOrSelf(argument.getType());
         Value loaded =
             emitter.load(memref, element, index.mul(item, lanes), lanes);
-        // Casts that widen change no carried value but to f64.
+        // Upconverting casts only matter for f64.
         Carried next;
         for (auto [use, sum] : llvm::zip(uses, carried)) {
           const GradientCheck &check = plan.checks[use.check];
@@ -169,7 +169,7 @@ Value CheckEmitter::sumOfBlock(Value own) {
     memref::StoreOp::create(builder, loc, sum, ofWarps, warp);
   }
   kernel.barrier();
-  // In the order of warps, by every thread.
+  // In warp order, by every thread.
   return carryLoop(emitter, zero(), emitter.index(warps), 1,
                    math.constant(own.getType(), 0),
                    [&](Value i, ValueRange carried) -> FailureOr<Carried> {
@@ -180,7 +180,7 @@ Value CheckEmitter::sumOfBlock(Value own) {
       ->front();
 }
 
-/// What a block found, where the last one finds it.
+/// Stores a block's result for the last block.
 void CheckEmitter::leave(const CheckPlan::Use &use, Value sum) {
   OpBuilder::InsertionGuard guard(builder);
   Value array = left[use.check];
@@ -197,7 +197,7 @@ void CheckEmitter::leave(const CheckPlan::Use &use, Value sum) {
 }
 
 //===----------------------------------------------------------------------===//
-// The last block
+// Last block
 //===----------------------------------------------------------------------===//
 
 void CheckEmitter::finish() {
@@ -217,7 +217,7 @@ void CheckEmitter::finish() {
   (void)join();
 }
 
-/// The memory of a value that the kernel returns; null where it does not.
+/// Returns the memory of a result of the kernel; null if it is not returned.
 static Value outputOf(GpuKernel &kernel, Value value) {
   Operation *terminator = kernel.kernel.getBody().front().getTerminator();
   for (auto [returned, memref] :
@@ -227,8 +227,8 @@ static Value outputOf(GpuKernel &kernel, Value value) {
   return {};
 }
 
-/// Each tensor's sum is made by a warp, then all are joined in the order of
-/// tensors, as global_norm says.
+/// Computes each tensor's sum by a warp, then reduces in the order of tensors,
+/// as global_norm specifies.
 void CheckEmitter::finishNorm(size_t number) {
   const GradientCheck &check = plan.checks[number];
   auto norm = cast<GlobalNormOp>(check.op);
@@ -292,7 +292,7 @@ void CheckEmitter::joinTensor(size_t number, int64_t first, int64_t blocks,
                   return Carried{math.add(carried[0], part)};
                 })
           ->front();
-  // Of one block only the first lane has something.
+  // With one block only the first lane has a value.
   if (blocks > 1)
     sum = sumOfWarp(sum);
   enter(index.less(lane, 1));
@@ -302,7 +302,7 @@ void CheckEmitter::joinTensor(size_t number, int64_t first, int64_t blocks,
                           index.constant(static_cast<int64_t>(place)));
 }
 
-/// Reads the flags from the last gradient to the first, and leaves them clear.
+/// Reads the flags from the last gradient to the first, and clears them.
 void CheckEmitter::finishFlags(size_t number) {
   const GradientCheck &check = plan.checks[number];
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();

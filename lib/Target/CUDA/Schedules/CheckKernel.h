@@ -1,8 +1,8 @@
-//===- CheckKernel.h - kernels that look at all gradients -------*- C++ -*-===//
+//===- CheckKernel.h - kernels of gradient checks ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder: what a check kernel computes, and how it is written.
+// Analysis and codegen of gradient checks. Private to this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,25 +18,25 @@
 
 namespace mpc {
 
-/// One all_finite or global_norm.
+/// One all_finite or global_norm op.
 struct GradientCheck {
   mlir::Operation *op;
   llvm::SmallVector<mlir::Value> gradients;
   mlir::Value unscale;
   bool divides = false, isNorm = false;
-  /// Of what is summed.
+  /// Type of the accumulators.
   mlir::Type type;
 };
 
-/// All of one kernel, and where they leave what in the scratch buffer: counts
-/// of blocks, one flag per gradient of each all_finite, one number per block
-/// of each global_norm.
+/// All checks of one kernel. Layout of the scratch buffer: arrival counter, one
+/// flag per gradient of each all_finite, one partial sum per block of each
+/// global_norm.
 struct CheckPlan {
   static std::optional<CheckPlan> of(mlir::func::FuncOp kernel);
 
   llvm::SmallVector<GradientCheck> checks;
-  /// Each argument that is walked, with the gradients that are made of it: the
-  /// number of the check, of the gradient in it, and its value.
+  /// Arguments to traverse, each with the gradients that use it: index of the
+  /// check, index of the gradient in it, and its value.
   struct Use {
     size_t check, number;
     mlir::Value value;
@@ -47,13 +47,13 @@ struct CheckPlan {
   int64_t items(mlir::Value argument) const {
     return llvm::divideCeil(elementCount(argument), lanesOf(argument));
   }
-  /// The schedule's parameter that has the blocks of a walk.
+  /// Returns the name of the schedule parameter with the blocks of an argument.
   static std::string parameterOf(size_t walk);
-  /// Offsets into the scratch buffer by check; `bytes` is its size.
+  /// Returns the scratch offset of each check; sets `bytes` to the total size.
   llvm::SmallVector<int64_t> offsets(int64_t blocks, int64_t &bytes) const;
 };
 
-/// Writes the kernel of a plan.
+/// Generates the kernel.
 class CheckEmitter {
 public:
   CheckEmitter(GpuKernel &kernel, CheckPlan &plan)
@@ -69,16 +69,16 @@ private:
   void leave(const CheckPlan::Use &use, mlir::Value sum);
   void finish();
   void finishNorm(size_t check);
-  /// What the blocks [first, first + blocks) left of one tensor, or its norm,
-  /// at `place`; by one warp.
+  /// Reduces the partial sums of the blocks [first, first + blocks) for one
+  /// tensor, and stores the sum or norm at `place`; by one warp.
   void joinTensor(size_t check, int64_t first, int64_t blocks,
                   mlir::Value ofTensors, size_t place);
   void finishFlags(size_t check);
-  /// The sums over a warp's and a block's threads, in the first of them.
+  /// Sums over the threads of a warp and of a block, in the first thread.
   mlir::Value sumOfWarp(mlir::Value own);
   mlir::Value sumOfBlock(mlir::Value own);
   mlir::Value isFirstThread();
-  /// Moves the builder into a new `if`.
+  /// Moves the insertion point into a new `if`.
   void enter(mlir::Value condition);
   mlir::Value zero() { return emitter.index(0); }
 
@@ -89,7 +89,7 @@ private:
   ElementEmitter emitter;
   ValueMath math;
   IndexMath index;
-  /// The counter of blocks, and each check's part of the scratch buffer.
+  /// Arrival counter, and the scratch array of each check.
   mlir::Value counters;
   llvm::SmallVector<mlir::Value> left;
 };

@@ -1,8 +1,8 @@
-//===- CheckSchedule.cpp - schedules by hand ------------------------------===//
+//===- CheckSchedule.cpp - validation of user-provided schedules ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A schedule is honoured or refused: emitters take its numbers as they stand.
+// Schedules are used as given or rejected: codegen does not adjust them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,10 +14,10 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr int64_t kMostThreads = 1024;
-/// Blocks of a grid in each direction.
+/// Maximum grid extents.
 static constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
 
-/// The blocks, as "4 x 1 x 1".
+/// Formats the grid as "4 x 1 x 1".
 static std::string gridOf(const Schedule &schedule) {
   std::string text;
   llvm::raw_string_ostream os(text);

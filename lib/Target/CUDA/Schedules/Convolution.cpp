@@ -1,9 +1,9 @@
-//===- Convolution.cpp - convolutions on the matrix units -----------------===//
+//===- Convolution.cpp - convolutions by implicit GEMM --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An implicit product of matrices on the main loop of Gemm.cpp: the left tile
-// is gathered from the input by addresses computed from the output pixel.
+// Implicit GEMM on the main loop of Gemm.cpp: tiles of the im2col matrix are
+// gathered from the input by address computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  /// `ofProduct` says how where it is not depthwise.
+  /// `ofProduct` schedules the implicit GEMM, unless it is depthwise.
   static std::optional<Schedule>
   scheduleBy(func::FuncOp kernel, const CudaTarget &target,
              llvm::function_ref<std::optional<Schedule>(const GemmProblem &)>
@@ -52,7 +52,7 @@ private:
     if (std::optional<Schedule> schedule =
             scheduleDepthwise(kernel, *problem, target))
       return schedule;
-    // Products have no sums over their pixels.
+    // Implicit GEMM does not support global pooling.
     return problem->pool.op ? std::nullopt : ofProduct(*problem);
   }
 };

@@ -1,10 +1,10 @@
-//===- ConvolutionDepthwise.cpp - a filter for each channel ---------------===//
+//===- ConvolutionDepthwise.cpp - depthwise convolutions ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Nothing is shared between channels, so there is no product of matrices: a
-// thread takes neighbouring channels of one pixel and walks the window.
-// Neighbouring pixels find the input in the first-level cache.
+// Direct convolution: depthwise filters have no reuse across channels, so GEMM
+// does not apply. A thread computes adjacent channels of one pixel and loops
+// over the window; overlapping windows hit in L1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +26,12 @@ std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
   ConvolutionShape shape = *ConvolutionShape::of(op);
   if (shape.groups == 1 || shape.groupChannels() != 1)
     return std::nullopt;
-  // The epilogue sees all channels as columns.
+  // Columns of the epilogue are all channels.
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel, problem, shape.outputs);
   if (!epilogue)
     return std::nullopt;
-  // Channels of several outputs each are read one by one.
+  // With several outputs per channel, inputs are loaded one at a time.
   int64_t lanes = shape.groupOutputs() == 1
                       ? alignedRunOf(op.getInput(), epilogue->lanes)
                       : 1;
@@ -63,7 +63,7 @@ FailureOr<Value> mpc::sumDepthwise(GpuKernel &kernel, ConvOp op,
                                  math.constant(1), zero);
   kernel.named(loop.getInductionVar(), "place");
   kernel.named(loop.getRegionIterArg(0), "sum");
-  // Filters stored with outputs last are read in vectors.
+  // Filters with outputs last are loaded as vectors.
   std::optional<StridedView> filterView = StridedView::of(op.getFilter());
   bool together = filterView && lanes > 1 &&
                   filterView->alignedRun(0, shape.outputs, lanes) == lanes;
@@ -163,7 +163,7 @@ LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
         scf::IfOp::create(b, loc, math.less(item, pixels * perPixel));
     b.setInsertionPoint(inRange.thenBlock()->getTerminator());
   }
-  // Channels are fastest in memory, or pixels.
+  // Channels or pixels are contiguous in memory.
   Value number =
       shape.channelsLast ? math.div(item, perPixel) : math.rem(item, pixels);
   Value column = math.mul(shape.channelsLast ? math.rem(item, perPixel)

@@ -1,4 +1,4 @@
-//===- ConvolutionDepthwise.h - a filter for each channel -------*- C++ -*-===//
+//===- ConvolutionDepthwise.h - depthwise convolutions ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,27 +12,26 @@
 
 namespace mpc {
 
-/// Threads of a block.
+/// Threads per block.
 inline constexpr int64_t kDepthwiseThreads = 128;
 
-/// The schedule of a convolution in which every output channel reads one input
-/// channel: a thread sums some channels of one pixel. nullopt where `kernel` is
-/// none.
+/// Schedules a depthwise convolution (one input channel per output channel): a
+/// thread computes some channels of one pixel. Returns nullopt for others.
 std::optional<Schedule> scheduleDepthwise(mlir::func::FuncOp kernel,
                                           const GemmProblem &problem,
                                           const CudaTarget &target);
-/// Its body.
+/// Generates the kernel's body.
 mlir::LogicalResult emitDepthwise(GpuKernel &kernel,
                                   const GemmProblem &problem);
 
-/// The sums over the window of `lanes` channels from `column` on at output
+/// Accumulates the window for `lanes` channels from `column` on at output
 /// `pixel` [n, d, h, w].
 mlir::FailureOr<mlir::Value> sumDepthwise(GpuKernel &kernel, ConvOp op,
                                           const ConvolutionShape &shape,
                                           llvm::ArrayRef<mlir::Value> pixel,
                                           mlir::Value column, int64_t lanes);
 
-// ConvolutionPooled.cpp: the same with a sum or mean over each image.
+// ConvolutionPooled.cpp: the same with fused global pooling.
 void schedulePooled(const ConvolutionShape &shape, const CudaTarget &target,
                     Schedule &schedule);
 mlir::LogicalResult emitPooled(GpuKernel &kernel, const GemmProblem &problem,

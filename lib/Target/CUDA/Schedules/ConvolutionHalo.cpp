@@ -1,4 +1,4 @@
-//===- ConvolutionHalo.cpp - the image that a block's windows see ---------===//
+//===- ConvolutionHalo.cpp - input region of an output tile ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ ConvolutionHalo::ConvolutionHalo(const ConvolutionShape &shape,
     steps[dim] = shape.stride[dim] * stride;
     padding += shape.pad[dim] * stride;
     reach += (shape.window[dim] - 1) * shape.dilation[dim] * stride;
-    // The next pixel of this dimension comes behind all of the last one's.
+    // The next pixel of this dimension starts after all previous ones.
     inOrder &= shape.out[dim] == 1 || steps[dim] >= below;
     below += (shape.out[dim] - 1) * steps[dim];
   }
@@ -42,7 +42,7 @@ int64_t ConvolutionHalo::startOf(int64_t pixel) const {
 int64_t ConvolutionHalo::elements(int64_t pixels) const {
   if (!inOrder)
     return 0;
-  // What lies between two pixels is the same in every image.
+  // Distances between pixels are the same in every image.
   int64_t ofImage = shape.out[0] * shape.out[1] * shape.out[2], most = 0;
   for (int64_t first = 0, step = std::gcd(pixels, ofImage); first < ofImage;
        first += step) {

@@ -1,4 +1,4 @@
-//===- ConvolutionHalo.h - the image that a block's windows see -*- C++ -*-===//
+//===- ConvolutionHalo.h - input region of an output tile -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,25 +12,26 @@
 
 namespace mpc {
 
-/// Where in the memory of an image lies what neighbouring output pixels read.
+/// Memory range of an image (tile plus halo) read by consecutive output pixels.
 class ConvolutionHalo {
 public:
   ConvolutionHalo(const ConvolutionShape &shape, const StridedView &view);
 
-  /// The most elements from the first to the last that a run of `pixels` reads,
-  /// of those that begin at multiples of `pixels`; 0 where later pixels may
-  /// begin earlier.
+  /// Returns the maximum extent, in elements, of the range read by `pixels`
+  /// consecutive output pixels, starting at multiples of `pixels`; 0 if ranges
+  /// do not start in pixel order.
   int64_t elements(int64_t pixels) const;
-  /// No later than the first that the run at `pixel` reads.
+  /// Returns an offset at or before the start of the range at `pixel`.
   mlir::Value begin(const IndexMath &math, mlir::Value pixel) const;
 
 private:
-  /// The element at the first place of a pixel's window, but for the padding.
+  /// Returns the offset of the first window element of a pixel, without
+  /// padding.
   int64_t startOf(int64_t pixel) const;
 
   ConvolutionShape shape;
   int64_t offset = 0, imageStride = 0, padding = 0, reach = 0;
-  /// Elements between neighbouring output pixels of each dimension.
+  /// Distance of adjacent output pixels per dimension, in elements.
   ConvolutionShape::Spatial steps{};
   bool inOrder = true;
 };

@@ -1,12 +1,12 @@
-//===- ConvolutionPooled.cpp - a filter for each channel, and a mean ------===//
+//===- ConvolutionPooled.cpp - depthwise convolution, global pooling ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A depthwise convolution that also stores the sum or mean over each image of
-// what it makes, as a squeeze reads it. A thread stays with its channels and
-// walks over pixels; threads of a block with the same channels, and blocks of
-// the same image, add up what they have in one order whoever comes first: the
-// last block of an image adds the lines that all have left.
+// A depthwise convolution fused with the sum or mean over each image of its
+// result, as in squeeze-and-excitation. A thread loops over pixels for fixed
+// channels; partial sums are reduced in a fixed order over the threads of a
+// block and, by the last-arriving block, over the blocks of an image
+// (deterministic).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,14 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Lines that the last block of an image adds at most, and blocks for each
-/// multiprocessor, beyond which threads take more pixels each.
+/// Maximum partial sums per image, and blocks per multiprocessor; beyond these
+/// threads process more pixels each.
 static constexpr int64_t kMostLines = 128, kBlocks = 8;
 
 namespace {
-/// How threads share an image: `columns` neighbouring runs of channels by
-/// `rows` pixels at a time, `steps` times; `chunks` blocks by `parts` of the
-/// channels have all of it.
+/// Distribution of an image over threads: `columns` adjacent vectors of
+/// channels by `rows` pixels, `steps` times; `chunks` blocks of pixels by
+/// `parts` of the channels.
 struct Shares {
   Shares(const ConvolutionShape &shape, int64_t lanes)
       : lanes(lanes), runs(shape.outputs / lanes),
@@ -41,7 +41,7 @@ struct Shares {
     steps = count;
     chunks = llvm::divideCeil(pixels, rows * steps);
   }
-  /// Channels of a block.
+  /// Channels per block.
   int64_t width() const { return columns * lanes; }
   int64_t counterBytes(int64_t batch) const {
     return llvm::alignTo(batch * parts * sizeof(int32_t), 16);
@@ -81,11 +81,11 @@ private:
   ElementEmitter emitter;
   ValueMath math;
   IndexMath index;
-  /// The block's image, part of the channels and chunk of the pixels; the
-  /// thread's place, its first channel, in the block's and in all channels, and
-  /// whether it has one (null: always).
+  /// Block indices: image, part of the channels, chunk of the pixels; the
+  /// thread's row, its first channel in the block and in total, and whether the
+  /// channel exists (null: always).
   Value image, part, chunk, row, place, channel, exists;
-  /// The block's sums, a line of channels for each row of threads.
+  /// Partial sums of the block, channels for each row of threads.
   Value shared;
 };
 } // namespace
@@ -113,10 +113,10 @@ LogicalResult mpc::emitPooled(GpuKernel &kernel, const GemmProblem &problem,
 }
 
 //===----------------------------------------------------------------------===//
-// A thread's pixels
+// Sum per thread
 //===----------------------------------------------------------------------===//
 
-/// Adds what is made at pixel `number` of the image.
+/// Adds the result at pixel `number` of the image.
 FailureOr<Value> PooledEmitter::addPixel(Value number, Value inside,
                                          Value sum) {
   auto add = [&]() -> FailureOr<Value> {
@@ -171,11 +171,11 @@ FailureOr<Value> PooledEmitter::sumPixels() {
 }
 
 //===----------------------------------------------------------------------===//
-// All threads and blocks
+// Reduction over threads and blocks
 //===----------------------------------------------------------------------===//
 
-/// Adds those of `count` lines of `array`, the first at `begin`, that are every
-/// `step`th from `first` on.
+/// Adds every `step`th of `count` rows of `array`, starting at row `first`; row
+/// 0 is at `begin`.
 Value PooledEmitter::addLines(Value array, Value begin, Value first,
                               int64_t count, int64_t step) {
   return carryLoop(emitter, first, index.constant(count), step, zero(),
@@ -189,7 +189,7 @@ Value PooledEmitter::addLines(Value array, Value begin, Value first,
       ->front();
 }
 
-/// Leaves `sum` in the thread's place of the block's sums.
+/// Stores `sum` at the thread's position of the block's partial sums.
 void PooledEmitter::joinThreads(Value sum) {
   kernel.within(exists, [&] {
     emitter.store(sum, shared, index.add(index.mul(row, shares.width()), place),
@@ -198,7 +198,7 @@ void PooledEmitter::joinThreads(Value sum) {
   kernel.barrier();
 }
 
-/// Stores what the kernel makes of the sum of an image's channels.
+/// Applies the elementwise ops after the pooling and stores the results.
 LogicalResult PooledEmitter::store(Value sum) {
   Operation *op = problem.pool.op;
   emitter.bindValue(op->getResult(0), finishReduction(emitter, op, sum));
@@ -275,7 +275,7 @@ LogicalResult PooledEmitter::run() {
   });
   Value own = index.div(kernel.block(), shares.chunks);
   return inLastBlock(kernel, counters, own, shares.chunks, [&] {
-    // Each row of threads adds every so many lines.
+    // Each row of threads reduces a strided subset of the partial sums.
     Value begin =
         index.add(index.mul(own, shares.chunks * shares.width()), place);
     joinThreads(addLines(lines, begin, row, shares.chunks, shares.rows));

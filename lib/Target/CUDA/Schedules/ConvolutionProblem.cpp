@@ -1,9 +1,9 @@
-//===- ConvolutionProblem.cpp - convolutions as products of matrices ------===//
+//===- ConvolutionProblem.cpp - convolutions as implicit GEMM -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows are output pixels, columns output channels; k runs over the window and,
-// fastest, over the channels of a group. Batches are groups.
+// Rows are output pixels, columns are output channels; k runs over window
+// positions times (fastest) the channels of a group. Groups are batches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The strides of the argument that `image` is computed from by elementwise
-/// ops, which read one tensor of its shape, and transposes; nullopt where it is
-/// made of something else.
+/// Returns the strides of the argument from which `image` is computed by unary
+/// elementwise ops and transposes; nullopt for other computations.
 static std::optional<SmallVector<int64_t>> stridesBehind(Value image) {
   if (std::optional<StridedView> view = StridedView::of(image))
     return view->strides;
@@ -42,7 +41,7 @@ static std::optional<SmallVector<int64_t>> stridesBehind(Value image) {
 }
 
 namespace {
-/// The input at the pixels that a window covers.
+/// Left-hand side: the im2col matrix of the input.
 class ImageOperand : public GemmOperand {
 public:
   ImageOperand(Value input, const ConvolutionShape &shape, int64_t tileBytes)
@@ -51,11 +50,10 @@ public:
     rows = shape.pixels();
     depth = shape.windowSize() * shape.groupChannels();
     int64_t most = powerOfTwoIn(shape.groupChannels(), 16 / tileBytes);
-    // Neighbouring threads read neighbouring pixels where those are neighbours
-    // in memory.
+    // Adjacent threads read pixels that are adjacent in memory.
     alongDepth = shape.channelsLast;
     unsigned dim = shape.channelDim();
-    // A window of one place is a product: it has no neighbours to read.
+    // A 1x1 convolution is a plain GEMM without a halo.
     auto isTurned = [&](ArrayRef<int64_t> strides) {
       return shape.windowSize() == 1 && strides[dim] != 1 &&
              strides[shape.spatialDim(2)] == 1;
@@ -116,12 +114,12 @@ public:
 
 private:
   ConvolutionShape shape;
-  /// The image as it lies in memory, and that of which it is a cast.
+  /// The image in memory, and the image of which it is a cast.
   std::optional<StridedView> view, source;
 };
 
-/// The filter, `[outputs, channels of a group, window...]`, whose window may be
-/// stored from the end.
+/// Right-hand side: the filter, `[outputs, channels of a group, window...]`,
+/// possibly stored with a reversed window.
 class FilterOperand : public GemmOperand {
 public:
   FilterOperand(Value filter, const ConvolutionShape &shape, int64_t tileBytes)
@@ -187,13 +185,13 @@ public:
 private:
   ConvolutionShape shape;
   std::optional<StridedView> view;
-  /// Dimensions along which `view` runs the other way.
+  /// Dimensions along which `view` is reversed.
   SmallVector<int64_t> reversed;
 };
 } // namespace
 
-/// What `kernel` pools of what `op` makes; nullopt where it sums something
-/// else.
+/// Returns the global pooling of the result of `op` in `kernel`; nullopt for
+/// other reductions.
 static std::optional<GemmPool> poolOf(func::FuncOp kernel, ConvOp op) {
   GemmPool pool;
   for (Operation &sum : kernel.getBody().front()) {

@@ -1,4 +1,4 @@
-//===- ConvolutionShape.cpp - the extents of a convolution ----------------===//
+//===- ConvolutionShape.cpp - extents of a convolution --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The shape for an image, what the window makes of it, and the window.
+/// Returns the shape for an input, a result, and a window.
 template <typename Op>
 static std::optional<ConvolutionShape>
 shapeOfWindow(Op op, Value image, Value images, ArrayRef<int64_t> window) {
@@ -61,7 +61,7 @@ ConvolutionShape::inputPosition(const IndexMath &math, ValueRange pixel,
         (out[dim] - 1) * stride[dim] + (window[dim] - 1) * dilation[dim] + 1;
     if (pad[dim] == 0 && reach <= in[dim])
       continue;
-    // As unsigned numbers, positions in front are beyond the end too.
+    // As unsigned, positions before the image exceed the extent too.
     Value fits = math.less(at, in[dim]);
     position.inside = position.inside ? math.b.createOrFold<arith::AndIOp>(
                                             math.loc, position.inside, fits)

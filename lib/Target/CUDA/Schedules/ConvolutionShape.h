@@ -1,4 +1,4 @@
-//===- ConvolutionShape.h - the extents of a convolution --------*- C++ -*-===//
+//===- ConvolutionShape.h - extents of a convolution ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@
 
 namespace mpc {
 
-/// A convolution of one to three spatial dimensions; missing ones have extent 1
-/// and stand in front.
+/// A convolution with one to three spatial dimensions, padded to three by
+/// leading extents of 1.
 struct ConvolutionShape {
   using Spatial = std::array<int64_t, 3>;
 
@@ -26,9 +26,9 @@ struct ConvolutionShape {
   Spatial in{1, 1, 1}, out{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1},
       dilation{1, 1, 1}, pad{0, 0, 0};
 
-  /// nullopt for other ranks.
+  /// Returns nullopt for other ranks.
   static std::optional<ConvolutionShape> of(ConvOp op);
-  /// That of the convolution whose filter's gradient `op` is.
+  /// Returns the shape of the forward convolution of a filter gradient.
   static std::optional<ConvolutionShape> of(ConvFilterGradientOp op);
 
   int64_t groupChannels() const { return channels / groups; }
@@ -36,22 +36,22 @@ struct ConvolutionShape {
   int64_t windowSize() const { return window[0] * window[1] * window[2]; }
   int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
 
-  /// Dimension number of the channels of input and result, and of spatial
-  /// dimension `dim` (0 to 2; at least 3 - rank).
+  /// Dimension of the channels in input and result, and of spatial dimension
+  /// `dim` (0 to 2; at least 3 - rank).
   unsigned channelDim() const { return channelsLast ? rank + 1 : 1; }
   unsigned spatialDim(unsigned dim) const {
     return dim + rank - 3 + (channelsLast ? 1 : 2);
   }
 
-  /// The input position that an output pixel [n, d, h, w] reads at a place
-  /// [d, h, w] of the window, and whether it exists (null: always).
+  /// Input position for an output pixel [n, d, h, w] and a window position [d,
+  /// h, w], and whether it is in bounds (null: always).
   struct Position {
     std::array<mlir::Value, 3> spatial;
     mlir::Value inside;
   };
   Position inputPosition(const IndexMath &math, mlir::ValueRange pixel,
                          mlir::ValueRange place) const;
-  /// Indices of the input or the result.
+  /// Returns the indices into the input or the result.
   llvm::SmallVector<mlir::Value> indices(mlir::Value image,
                                          mlir::ValueRange spatial,
                                          mlir::Value channel) const;

@@ -1,16 +1,16 @@
-//===- FilterGradient.cpp - gradients of convolution filters --------------===//
+//===- FilterGradient.cpp - filter gradients of convolutions --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One of two forms (FilterSchedule.cpp). The first is a product of matrices on
-// the main loop of Gemm.cpp (GemmFilterProblem.cpp). In the second, here, every
-// thread sums a few output channels times a few input channels at one place of
-// the window, in registers; neighbouring threads have neighbouring input
-// channels. Lines of output positions are split over blocks; each leaves
-// its sums in the scratch buffer, and the last one adds them in order.
+// Two variants (FilterSchedule.cpp): implicit GEMM on the main loop of Gemm.cpp
+// (GemmFilterProblem.cpp), and direct, here: every thread accumulates a few
+// output channels times a few input channels at one window position, in
+// registers; adjacent threads have adjacent input channels. Rows of output
+// positions are split over blocks; the last-arriving block reduces the partial
+// sums in order.
 //
-// Where the kernel also sums the gradient itself, a bias' gradient, this is one
-// more input channel with a window of one place, an image of ones.
+// A fused bias gradient is computed as an additional input channel with a 1x1
+// window on an image of ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,9 +54,9 @@ private:
   ValueMath math;
   IndexMath index;
   Value input, gradient;
-  /// The thread's item, whether it exists (null: always) and is of the bias
-  /// (null: there is none), its first output and input channel, the first input
-  /// channel of its group, its window place.
+  /// The thread's work item, whether it exists (null: always) and belongs to
+  /// the bias (null: no bias), its first output and input channel, the first
+  /// input channel of its group, its window position.
   Value item, active, isBias, output, channel, groupStart;
   SmallVector<Value> windowPlace;
 };
@@ -74,7 +74,7 @@ public:
     std::optional<FilterOps> ops = FilterOps::of(kernel);
     if (!ops)
       return std::nullopt;
-    // Either form where there are both.
+    // Either variant, if both are possible.
     if (std::optional<GemmProblem> problem =
             GemmProblem::filterGradient(kernel, target);
         problem && given.parameters.contains("tile_m"))
@@ -93,7 +93,7 @@ public:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// The kernel
+// Kernel
 //===----------------------------------------------------------------------===//
 
 void FilterEmitter::enter(Value condition) {
@@ -114,7 +114,7 @@ LogicalResult FilterEmitter::run() {
   kernel.named(item, "item");
   Value place = item;
   if (problem.ops.bias) {
-    // The window's first place, the first input channels.
+    // First window position, first input channels.
     isBias =
         math.compare(CmpIPredicate::uge, item, constant(problem.filterItems));
     place = math.select(isBias,
@@ -143,7 +143,7 @@ LogicalResult FilterEmitter::run() {
   return success();
 }
 
-/// The sums over this block's lines of positions.
+/// Accumulates over this block's rows of positions.
 Carried FilterEmitter::sum() {
   int64_t lines = kernel.schedule["lines"];
   Value begin = constant(0), end = constant(problem.lines);
@@ -171,13 +171,13 @@ Carried FilterEmitter::sum() {
       });
 }
 
-/// Adds one output position, where the window is inside the image there.
+/// Accumulates one output position, if the window is in bounds.
 Carried FilterEmitter::addAt(Value image, ArrayRef<Value> at, ValueRange sums) {
   ConvFilterGradientOp op = problem.op;
   SmallVector<Value> from;
   Value inside;
   for (size_t d = 0; d < at.size(); ++d) {
-    // Before the image this is a huge number.
+    // As unsigned, positions before the image are huge.
     Value place = index.add(index.mul(at[d], op.getStrides()[d]),
                             index.mul(windowPlace[d], op.getDilations()[d]));
     int64_t pad = op.getPadLow()[d];
@@ -263,7 +263,7 @@ void FilterEmitter::storeFilter(ValueRange sums, size_t result) {
     }
 }
 
-/// All input channels of the item have the same sums.
+/// All input channels of a bias item have the same sums.
 void FilterEmitter::storeBias(ValueRange sums, size_t result) {
   Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
   for (auto [row, sum] : llvm::enumerate(sums)) {
@@ -275,7 +275,7 @@ void FilterEmitter::storeBias(ValueRange sums, size_t result) {
   }
 }
 
-/// Leaves the sums for the last block of the item, which adds all of them.
+/// Stores partial sums; the last-arriving block of the item reduces them.
 void FilterEmitter::finishSplit(ValueRange sums) {
   Type i32 = builder.getI32Type();
   int64_t blocks = kernel.schedule.blocks[0],
@@ -287,7 +287,7 @@ void FilterEmitter::finishSplit(ValueRange sums) {
       index.view(kernel.scratch, llvm::alignTo(blocks * sizeof(int32_t), 64),
                  splits * line, problem.type),
       "sumsOfBlocks");
-  // Threads without an item have a place as well.
+  // Threads without an item have a slot as well.
   Value own =
       index.mul(index.add(index.mul(kernel.block(), kThreads), kernel.thread()),
                 problem.rows * width);

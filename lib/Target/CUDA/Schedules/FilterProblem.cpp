@@ -1,4 +1,4 @@
-//===- FilterProblem.cpp - kernels around a filter's gradient -------------===//
+//===- FilterProblem.cpp - analysis of filter gradient kernels ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,11 +9,10 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Output channels, and input channels where they lie side by side, of one
-/// thread.
+/// Output channels per thread, and input channels if they are contiguous.
 static constexpr int64_t kTile = 4;
 
-/// The argument that `value` is, or that one cast of floats makes it of.
+/// Returns the argument for `value`, possibly behind one cast of floats.
 static BlockArgument argumentOf(Value value, CastOp &cast) {
   cast = value.getDefiningOp<CastOp>();
   if (cast && !isa<FloatType>(getElementTypeOrSelf(cast.getInput())))
@@ -43,7 +42,7 @@ std::optional<FilterOps> FilterOps::of(func::FuncOp kernel) {
     return std::nullopt;
   casts -= ops.narrowed ? 1 : 0;
   if (ops.bias) {
-    // Both are summed in f32, from the gradient as it lies in memory.
+    // Both are accumulated in f32, from the gradient in memory.
     CastOp widened;
     auto spatial = shapeOf(ops.gradient).size() - 2;
     SmallVector<int64_t> axes = {0};
@@ -103,7 +102,7 @@ FilterProblem::FilterProblem(const FilterOps &ops)
   type = element.isF64() ? element : Float32Type::get(op.getContext());
 }
 
-/// An index into an image.
+/// Returns the indices into an image.
 SmallVector<Value> FilterProblem::place(Value image, Value channel,
                                         ArrayRef<Value> spatial) const {
   SmallVector<Value> indices = {image};

@@ -1,4 +1,4 @@
-//===- FilterProblem.h - kernels around a filter's gradient -----*- C++ -*-===//
+//===- FilterProblem.h - analysis of filter gradient kernels ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,22 +17,22 @@
 
 namespace mpc {
 
-/// The ops of a kernel. All but the first may be missing.
+/// Ops of a kernel. All but the first are optional.
 struct FilterOps {
   ConvFilterGradientOp filter;
-  /// Narrows the image as it is loaded.
+  /// Conversion of the image to low precision on load.
   CastOp narrowed;
-  /// The gradient's sum over all but its channels.
+  /// Sum of the gradient over all dimensions but channels.
   ReduceSumOp bias;
-  /// Arguments, and what the results are made of.
+  /// Arguments, and the ops that define the results.
   mlir::BlockArgument input, gradient;
   llvm::SmallVector<mlir::Operation *, 2> results;
 
-  /// nullopt where `kernel` is something else.
+  /// Returns nullopt for other kernels.
   static std::optional<FilterOps> of(mlir::func::FuncOp kernel);
 };
 
-/// The ops and how their sums are shared.
+/// The ops and the distribution of their sums over threads.
 struct FilterProblem {
   explicit FilterProblem(const FilterOps &ops);
 
@@ -41,8 +41,8 @@ struct FilterProblem {
   bool channelsLast;
   int64_t batch, inputs, outputs, groupInputs, groupOutputs;
   llvm::SmallVector<int64_t> extents, positions, window;
-  /// Output and input channels of a thread, threads for the filter and in all,
-  /// lines of positions.
+  /// Output and input channels per thread, work items (threads) of the filter
+  /// and in total, rows of output positions.
   int64_t rows, lanes, filterItems, items, lines;
   mlir::Type type;
 
@@ -51,18 +51,17 @@ struct FilterProblem {
         llvm::ArrayRef<mlir::Value> spatial) const;
 };
 
-/// Threads of a block of the form that sums in threads.
+/// Threads per block of the direct variant.
 inline constexpr int64_t kFilterThreads = 128;
 
-/// The schedule of the form that sums in threads, which takes every kernel of
-/// FilterOps, and of the one that is a product of matrices; nullopt where that
-/// multiplies something else.
+/// Schedule the direct variant, for every kernel of FilterOps, and the implicit
+/// GEMM; nullopt if that does not apply.
 Schedule scheduleFilterThreads(const FilterProblem &problem,
                                const CudaTarget &target);
 std::optional<Schedule> scheduleFilterProduct(mlir::func::FuncOp kernel,
                                               const CudaTarget &target);
-/// The one that is estimated to be faster; nullopt where `kernel` is something
-/// else.
+/// Chooses the variant with the lower estimated cost; nullopt for other
+/// kernels.
 std::optional<Schedule> scheduleFilter(mlir::func::FuncOp kernel,
                                        const CudaTarget &target);
 

@@ -1,12 +1,11 @@
-//===- FilterSchedule.cpp - which form a filter's gradient takes ----------===//
+//===- FilterSchedule.cpp - choice of the filter gradient variant ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A filter has few elements, and each is a sum over all positions of all
-// images: whichever form, most blocks share their sums with others. What a form
-// costs is estimated in cycles of one multiprocessor, from the shape alone; of
-// the product of matrices by GemmCost, whose tiles a window of few places and
-// channels leaves mostly empty.
+// A filter gradient has few elements, each a sum over all positions of all
+// images: both variants split sums over blocks. Costs are estimated in cycles
+// of one multiprocessor, from the shape alone; those of the implicit GEMM by
+// GemmCost. Small windows with few channels leave its tiles mostly empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +17,19 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Threads that keep a multiprocessor busy, and blocks that add to one sum.
+/// Threads per multiprocessor for full utilization, and maximum blocks per sum.
 static constexpr int64_t kThreadsPerProcessor = 1024, kMostSplits = 256;
 
-/// Instructions of all threads that a multiprocessor runs per cycle.
+/// Thread instructions per multiprocessor and cycle.
 static constexpr double kInstructions = 128;
-/// Instructions that find and fetch one position.
+/// Instructions per position for address and load.
 static constexpr double kPerPosition = 12;
-/// Cycles that a block takes to begin and end, that it takes to find that it is
-/// the last one, and that adding one more part of a sum takes.
+/// Cycles of block start-up and tail, of the last-block semaphore, and per
+/// partial sum of the reduction.
 static constexpr double kStart = 2000, kMeet = 4000, kPart = 100;
 
 //===----------------------------------------------------------------------===//
-// Sums in threads
+// Direct variant
 //===----------------------------------------------------------------------===//
 
 Schedule mpc::scheduleFilterThreads(const FilterProblem &problem,
@@ -56,13 +55,13 @@ Schedule mpc::scheduleFilterThreads(const FilterProblem &problem,
   return schedule;
 }
 
-/// What that costs.
+/// Estimates the cycles of the direct variant.
 static double cyclesOf(const FilterProblem &problem, const Schedule &schedule,
                        const CudaTarget &target) {
   double blocks = double(schedule.blocks[0]) * schedule.blocks[1];
   double rounds = std::ceil(blocks / target.multiprocessors());
-  // A position is one multiply-add per sum, a load per output channel and one
-  // of the image, and the test whether there is one.
+  // Per position one multiply-add per sum, a load per output channel and one of
+  // the image, and the bounds check.
   double perPosition =
       problem.rows * problem.lanes + 2 * problem.rows + kPerPosition;
   double positions = double(schedule["lines"]) * problem.positions.back();
@@ -75,7 +74,7 @@ static double cyclesOf(const FilterProblem &problem, const Schedule &schedule,
 }
 
 //===----------------------------------------------------------------------===//
-// The choice
+// Choice
 //===----------------------------------------------------------------------===//
 
 std::optional<Schedule> mpc::scheduleFilterProduct(func::FuncOp kernel,

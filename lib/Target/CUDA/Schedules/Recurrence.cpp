@@ -1,4 +1,4 @@
-//===- Recurrence.cpp - all steps of a recurrent layer in one launch ------===//
+//===- Recurrence.cpp - persistent kernels of recurrent layers ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The kernel's only op of a family whose results can be stored; null where it
-/// has none.
+/// Returns the kernel's only recurrent op, if all its results can be stored;
+/// else null.
 static Operation *recurrenceOf(func::FuncOp kernel) {
   if (Operation *op = StoredResults::onlyOf<RecurrenceOp>(kernel))
     return op;
@@ -52,7 +52,7 @@ public:
     return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
   }
 
-  /// Rows and units may be given by hand.
+  /// Users may provide rows and units.
   std::optional<Schedule> scheduleAs(func::FuncOp kernel,
                                      const CudaTarget &target,
                                      const Schedule &given) const override {

@@ -1,9 +1,9 @@
-//===- RecurrenceCell.cpp - what a thread makes of the gates --------------===//
+//===- RecurrenceCell.cpp - recurrent cells -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The formulas of mpc-decompose (DecomposeRecurrent.cpp), sums in the same
-// order, in f32.
+// Formulas of mpc-decompose (DecomposeRecurrent.cpp), with the same order of
+// additions, in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,8 @@ Value RecurrenceKernel::linearGru(const Item &item) {
   return mixed(weight, fresh, load(hidden, item.slot));
 }
 
-/// The first product of a gru: the update gate is kept for the second, and the
-/// reset gate takes the place of its input.
+/// After a gru's first GEMM: stores the update gate for the second one, and
+/// replaces the reset gate's input by the gate.
 void RecurrenceKernel::resetGru(const Item &item) {
   store(values.sigmoid(gateSum(0, item)), update, item.slot);
   store(values.sigmoid(gateSum(1, item)), gates, {item.slot, math.constant(1)});
@@ -109,7 +109,7 @@ void RecurrenceKernel::emitCell(size_t product, Value time, const Item &item) {
   storeResult(steps.result, state, {time, direction, item.row, item.unit});
   if (!isStored(steps.kept))
     return;
-  // Of an lstm the state that its cell carries is the last.
+  // An lstm's cell state is already the last stored value.
   if (plan.shape.cell != RecurrentCell::lstm)
     kept.push_back(state);
   for (auto [number, value] : llvm::enumerate(kept))

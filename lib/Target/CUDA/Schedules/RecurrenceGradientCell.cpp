@@ -1,8 +1,8 @@
-//===- RecurrenceGradientCell.cpp - what a thread makes of cotangents -----===//
+//===- RecurrenceGradientCell.cpp - gradients of recurrent cells ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The formulas of DecomposeRecurrenceGradient.cpp, in f32.
+// Formulas of DecomposeRecurrenceGradient.cpp, in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,8 +89,8 @@ void RecurrenceGradientKernel::linearGru(Value time, const Item &item) {
   leave(recurrent, item);
 }
 
-/// Before the second product: gate h, and the state's cotangent in the place of
-/// what comes in.
+/// Before the second GEMM: computes the gradient of gate h, and replaces the
+/// incoming gradient by that of the state.
 void RecurrenceGradientKernel::freshGru(const Item &item) {
   Value update = keptValue(0, item), fresh = keptValue(2, item),
         state = ofState(item);

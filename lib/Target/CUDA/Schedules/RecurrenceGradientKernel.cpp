@@ -1,10 +1,10 @@
-//===- RecurrenceGradientKernel.cpp - a layer's steps back ----------------===//
+//===- RecurrenceGradientKernel.cpp - backpropagation through time --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step is: the product of the tile of gates, which the step before has left,
-// a barrier, the cell, the hand-over. The first tile is zero. What the layer
-// kept is loaded before the product, so that memory answers meanwhile.
+// A step consists of the GEMM on the previous step's tile of gate gradients
+// (initially zero), a barrier, the cell, and the exchange between blocks. Saved
+// activations are loaded before the GEMM, to hide memory latency.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- RecurrenceGradientKernel.h - a layer's steps back --------*- C++ -*-===//
+//===- RecurrenceGradientKernel.h - backprop through time -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk against a layer's steps: a step makes the cotangents of its gates of
-// those of its state, and hands them over, for the product with the weights is
-// the cotangent of the state before.
+// Loops over time steps in reverse: computes gate gradients from the state's
+// gradient and exchanges them between blocks; their GEMM with the weights is
+// the gradient of the previous state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,22 +26,22 @@ public:
 private:
   // RecurrenceGradientKernel.cpp: the steps.
   void loadFinalStates();
-  /// Loads what the layer kept of the step that is `step`th from its end.
+  /// Loads saved activations of the step that is `step`th from the layer's end.
   void loadKept(mlir::Value step, mlir::Value time);
   void emitStep(mlir::Value step);
   void storeInitialStates();
-  /// Whether what flows into the first step's state is wanted, which takes one
-  /// product more.
+  /// Whether the gradient of the initial state is stored, which takes one more
+  /// GEMM.
   bool reachesInitialState() { return isStored(op.getInitialHGradient()); }
 
-  // RecurrenceGradientCell.cpp: what a thread computes.
+  // RecurrenceGradientCell.cpp: per-thread computation.
   void emitCell(size_t product, mlir::Value time, const Item &item);
   void lstm(mlir::Value time, const Item &item);
   void linearGru(mlir::Value time, const Item &item);
   void freshGru(const Item &item);
   void finishGru(mlir::Value time, const Item &item);
   void rnn(mlir::Value time, const Item &item);
-  /// The cotangent of the step's state.
+  /// Gradient of the step's state.
   mlir::Value ofState(const Item &item);
   mlir::Value keptValue(int64_t number, const Item &item);
   mlir::Value ofSigmoid(mlir::Value value);
@@ -49,13 +49,13 @@ private:
   mlir::Value lessThanOne(mlir::Value value);
   void storeGates(mlir::Value result, mlir::ValueRange gates, mlir::Value time,
                   const Item &item);
-  /// Puts values where emitStep() hands them over.
+  /// Stores values for emitStep() to exchange.
   void leave(mlir::ValueRange gates, const Item &item);
 
   RecurrenceGradientOp op;
-  /// Of the thread, by item: what reaches a state past the product, and the
-  /// cell's; what the layer kept, with the state before the step and the
-  /// incoming cotangent behind it; what is handed over.
+  /// Per thread, by item: gradient that bypasses the GEMM, gradient of the cell
+  /// state, saved activations followed by the previous state and the result
+  /// gradient, gate gradients to exchange.
   mlir::Value past, cell, kept, left;
 };
 

@@ -1,10 +1,10 @@
-//===- RecurrenceKernel.cpp - the steps of a recurrent layer --------------===//
+//===- RecurrenceKernel.cpp - forward pass of a recurrent layer -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk over time. A step is: the product of the tile of states, a barrier,
-// the cell, the hand-over. The input's gates are loaded before the product, so
-// that memory answers meanwhile.
+// Loop over time steps. A step consists of the GEMM on the tile of states, a
+// barrier, the cell, and the exchange of states between blocks. The input's
+// gates are loaded before the GEMM, to hide memory latency.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ void RecurrenceKernel::makeStates() {
 }
 
 void RecurrenceKernel::loadInitialStates() {
-  // Behind the rows and the depth stand zeros for good.
+  // Padding of rows and depth stays zero.
   clearTile();
   eachItem([&](const Item &item) {
     SmallVector<Value> at = {direction, item.row, item.unit};

@@ -1,9 +1,8 @@
-//===- RecurrenceKernel.h - one kernel for all steps ------------*- C++ -*-===//
+//===- RecurrenceKernel.h - forward pass, recurrent layer -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The walk over a layer's steps (RecurrencePlan.h): what a step makes of the
-// products' sums.
+// Loop over the time steps of a layer (RecurrencePlan.h), and its cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +13,7 @@
 
 namespace mpc {
 
-/// The kernel of a `recurrence` or `recurrence_training`.
+/// Generates the kernel of a `recurrence` or `recurrence_training`.
 class RecurrenceKernel : RecurrenceWalk {
 public:
   RecurrenceKernel(GpuKernel &kernel, mlir::Operation *op,
@@ -31,7 +30,7 @@ private:
   void emitStep(mlir::Value step);
   void storeFinalStates();
 
-  // RecurrenceCell.cpp: what a thread computes.
+  // RecurrenceCell.cpp: per-thread computation.
   void emitCell(size_t product, mlir::Value time, const Item &item);
   mlir::Value lstm(const Item &item);
   mlir::Value linearGru(const Item &item);
@@ -40,13 +39,13 @@ private:
   mlir::Value finishGru(const Item &item);
   mlir::Value mixed(mlir::Value update, mlir::Value fresh, mlir::Value state);
   mlir::Value gateInput(int64_t gate, const Item &item);
-  /// A sum with the input's and the bias's share.
+  /// Returns a GEMM's result plus input and bias of a gate.
   mlir::Value gateSum(int64_t gate, const Item &item);
 
   RecurrenceSteps steps;
-  /// Of the thread, by item: states, gates of the input, the update gate.
+  /// Per thread, by item: states, input of the gates, update gate.
   mlir::Value hidden, cell, gates, update;
-  /// What the cell keeps, in the op's order but for the state.
+  /// Activations to save, in the op's order, without the state.
   llvm::SmallVector<mlir::Value, 4> kept;
 };
 

@@ -1,12 +1,12 @@
-//===- RecurrenceProducts.cpp - states times the weights of a block -------===//
+//===- RecurrenceProducts.cpp - recurrent GEMM of a block -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two forms. On the matrix units weights are the left operand, whose tiles have
-// 16 columns, and states the right one with 8 rows: batches are small. Warps
-// share the columns, then the depth; where registers have room each holds its
-// fragments of weights for all steps. Else a thread multiplies a column with
-// all rows by fma, in f32, which states and weights of 16 bits are widened to.
+// Two variants. On tensor cores weights are the left operand with 16-column
+// tiles, and states the right operand with 8 rows, because batches are small.
+// Warps split the columns, then the depth; weight fragments stay in registers
+// across steps if they fit. Otherwise a thread multiplies one column with all
+// rows by f32 fma, upconverting 16-bit states and weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ void RecurrenceWalk::multiply(size_t product) {
 }
 
 //===----------------------------------------------------------------------===//
-// Threads
+// Without tensor cores
 //===----------------------------------------------------------------------===//
 
 void RecurrenceWalk::multiplyByThreads(size_t product) {
@@ -92,7 +92,7 @@ void RecurrenceWalk::multiplyByThreads(size_t product) {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix units
+// Tensor cores
 //===----------------------------------------------------------------------===//
 
 cuda::FragmentType RecurrenceWalk::fragmentType() const {
@@ -107,7 +107,7 @@ WarpOperand RecurrenceWalk::weightsOfWarp(size_t product, Value columnWarp,
 }
 
 namespace {
-/// The part of a product that one warp has.
+/// A warp's share of a GEMM.
 struct WarpPart {
   WarpPart(IndexMath math, GpuKernel &kernel, const RecurrencePlan &plan,
            const RecurrenceShape::Product &product) {
@@ -121,7 +121,7 @@ struct WarpPart {
     split = named(math, math.div(warp, columnWarps), "split");
   }
 
-  /// Blocks of 16 columns and of 8 rows, and steps along the depth.
+  /// Blocks of 16 columns and of 8 rows, and instructions along the depth.
   int64_t tiles, rowTiles, steps;
   Value columnWarp, split;
 };

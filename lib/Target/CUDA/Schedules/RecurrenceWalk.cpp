@@ -1,8 +1,8 @@
-//===- RecurrenceWalk.cpp - kernels that walk over steps ------------------===//
+//===- RecurrenceWalk.cpp - persistent recurrent kernels ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places, memory, and what passes from step to step.
+// Indices, memory, and the exchange of states between blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ RecurrenceWalk::RecurrenceWalk(GpuKernel &kernel, Operation *op,
       f32(b.getF32Type()), thread(kernel.named(kernel.thread(), "thread")) {}
 
 //===----------------------------------------------------------------------===//
-// Short forms
+// Helpers
 //===----------------------------------------------------------------------===//
 
 ElementEmitter RecurrenceWalk::makeEmitter() {
@@ -141,7 +141,7 @@ void RecurrenceWalk::eachItem(llvm::function_ref<void(const Item &)> body) {
 }
 
 //===----------------------------------------------------------------------===//
-// Places and memory
+// Indices and memory
 //===----------------------------------------------------------------------===//
 
 Value RecurrenceWalk::timeOf(Value step) {
@@ -202,7 +202,7 @@ Value RecurrenceWalk::perItem(StringRef name, int64_t width) {
                     : kernel.local({items, width}, f32, name);
 }
 
-/// The most neighbours of a row of the layer's depth that move at once.
+/// Returns the maximum vector length of moves in a row of hidden units.
 static int64_t movedLanes(const RecurrencePlan &plan) {
   int64_t most = 16 / bytesPerElement(plan.tileType()), lanes = 1;
   while (2 * lanes <= most && plan.shape.hidden % (2 * lanes) == 0)
@@ -223,7 +223,7 @@ void RecurrenceWalk::storeWeight(Value value, Value column, Value k,
           weights, {math.add(k, e), column});
 }
 
-/// Columns are rows of the weights, whose depth lies side by side.
+/// Output columns are rows of the weight matrix, contiguous in depth.
 LogicalResult
 RecurrenceWalk::loadWeightsOf(const RecurrenceShape::Product &product,
                               int64_t firstColumn) {
@@ -260,8 +260,8 @@ RecurrenceWalk::loadWeightsOf(const RecurrenceShape::Product &product,
   return status;
 }
 
-/// Columns are columns of the weights: neighbours among the threads read
-/// neighbours.
+/// Output columns are columns of the weight matrix: adjacent threads load
+/// adjacent columns.
 LogicalResult
 RecurrenceWalk::loadTransposedWeightsOf(const RecurrenceShape::Product &product,
                                         int64_t firstColumn) {
@@ -330,7 +330,7 @@ void RecurrenceWalk::takeStates(Value initial) {
 }
 
 //===----------------------------------------------------------------------===//
-// From step to step
+// Exchange between steps
 //===----------------------------------------------------------------------===//
 
 Value RecurrenceWalk::copyOf(size_t product, Value step) {

@@ -1,10 +1,11 @@
-//===- RecurrenceWalk.h - kernels that walk over steps ----------*- C++ -*-===//
+//===- RecurrenceWalk.h - persistent recurrent kernels ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the kernels of a recurrent layer and of its gradient share. Both hold a
-// tile of what a product reads and weights for all steps; a step multiplies
-// them, makes something of the sums, and hands over what the next one reads.
+// Common code of the kernels of a recurrent layer and its gradient: one launch
+// for all time steps with stationary weights (persistent RNN). A step
+// multiplies a tile of states by the weights, applies the cell, and exchanges
+// the next step's operands between blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +22,15 @@
 
 namespace mpc {
 
-/// One kernel while its body is written.
+/// Generates the body of one kernel.
 class RecurrenceWalk {
 protected:
   RecurrenceWalk(GpuKernel &kernel, mlir::Operation *op, mlir::Value recurrence,
                  RecurrentDirection order, const RecurrencePlan &plan);
 
-  /// A hidden unit of a row of the batch that one thread makes the state of.
+  /// A hidden unit of a batch row, whose state one thread computes.
   struct Item {
-    /// Its place in the thread's arrays; in the block; in the layer.
+    /// Index in the thread's arrays; in the block; in the layer.
     mlir::Value slot, blockRow, blockUnit, row, unit;
   };
 
@@ -37,28 +38,29 @@ protected:
   void placeBlock();
   void makeMemory();
   mlir::LogicalResult loadWeights();
-  /// Fills the tile with zeros.
+  /// Clears the tile.
   void clearTile();
-  /// Brings initial states [D, B, H] into the tile.
+  /// Loads initial states [D, B, H] into the tile.
   void takeStates(mlir::Value initial);
-  /// The place in time of step `step` of the layer's own order.
+  /// Returns the time index of step `step` in the layer's direction.
   mlir::Value timeOf(mlir::Value step);
-  /// Leaves a value where the products of all blocks find it: `part` counts
-  /// hidden layers' worth of elements of a row.
+  /// Publishes a value for the GEMMs of all blocks; `part` is a multiple of the
+  /// hidden size within a row.
   void handOver(mlir::Value value, const Item &item, int64_t part,
                 mlir::Value copy);
-  /// Waits until all have handed over, and brings what `product` reads of the
-  /// rows into the tile.
+  /// Waits until all blocks have published (grid barrier), and loads the
+  /// operand of `product` into the tile.
   void takeOver(size_t product, mlir::Value copy);
-  /// Of one product, copies in turns; else one for each.
+  /// Returns the exchange buffer: with one GEMM per step double-buffered, else
+  /// one per GEMM.
   mlir::Value copyOf(size_t product, mlir::Value step);
   void eachItem(llvm::function_ref<void(const Item &)> body);
-  /// Per item, a number or `width` of them.
+  /// Allocates a value per item, or `width` values.
   mlir::Value perItem(llvm::StringRef name, int64_t width = 0);
-  /// `body(i)` for i < count, spread over the threads.
+  /// Distributes `body(i)` for i < count over the threads.
   void spread(int64_t count, llvm::StringRef name,
               llvm::function_ref<void(mlir::Value)> body);
-  /// `body()` where `inside` holds (null: always), else `other()`, or zeros of
+  /// Yields `body()` under `inside` (null: always), else `other()` or zeros of
   /// `type`.
   mlir::Value orElse(mlir::Value inside, mlir::Type type,
                      llvm::function_ref<mlir::Value()> body,
@@ -74,25 +76,24 @@ protected:
     mlir::memref::StoreOp::create(b, kernel.loc, value, memory, at);
   }
   ElementEmitter makeEmitter();
-  /// The element of an operand, as an f32; zero where there is no such operand.
+  /// Returns an element of an operand as f32; zero if there is no operand.
   mlir::Value element(mlir::Value operand, mlir::ValueRange at);
-  /// The same of gate `gate` of an operand [D, gates * H].
+  /// The same for gate `gate` of an operand [D, gates * H].
   mlir::Value ofGate(mlir::Value operand, int64_t gate, const Item &item);
-  /// The same at a step, of an operand [T, B, D * each * H].
+  /// The same for a step of an operand [T, B, D * each * H].
   mlir::Value ofStep(mlir::Value operand, mlir::Value time, int64_t each,
                      int64_t gate, const Item &item);
-  /// Stores an element of a result of the op where outputs come from it.
+  /// Stores an element of the op's result, with its epilogue, if it is used.
   void storeResult(mlir::Value result, mlir::Value value, mlir::ValueRange at);
-  /// The same of a result [T, B, D * each * H].
+  /// The same for a result [T, B, D * each * H].
   void storeStep(mlir::Value result, mlir::Value value, mlir::Value time,
                  int64_t each, int64_t gate, const Item &item);
   bool isStored(mlir::Value result) const;
 
-  // RecurrenceProducts.cpp: sums of all columns of a product.
+  // RecurrenceProducts.cpp: GEMM of all columns.
   void holdFragments();
   void multiply(size_t product);
-  /// The product's sum of a column of units, its number among those of the
-  /// product.
+  /// Returns the GEMM's result for a column of units, by its index in the GEMM.
   mlir::Value sumOf(int64_t column, const Item &item);
 
   GpuKernel &kernel;
@@ -106,16 +107,16 @@ protected:
   MathExpansion values;
   mlir::Type f32;
   mlir::Value thread;
-  /// Whether all operands could be read, and all results stored.
+  /// Whether all operands are readable and all results storable.
   bool isRead = true, areStored = true;
-  /// The block's place: its direction, first row, first unit, and the number of
-  /// the blocks that it meets.
+  /// Block indices: direction, first row, first unit, and its group for the
+  /// grid barrier.
   mlir::Value direction, firstRow, firstUnit, group, isFirst;
 
 private:
   void multiplyByThreads(size_t product);
   void multiplyByUnits(size_t product);
-  /// The first of a product's columns.
+  /// First column of a GEMM.
   int64_t firstColumn(size_t product) const;
   WarpOperand weightsOfWarp(size_t product, mlir::Value columnWarp,
                             int64_t tiles);
@@ -131,9 +132,9 @@ private:
   /// Shared memory: [columns][depth] or [depth][columns]; [rows][depth];
   /// [splits][rows][columns].
   mlir::Value weights, states, sums;
-  /// Scratch memory.
+  /// Scratch memory: barrier counters, exchange buffers.
   mlir::Value counters, handed;
-  /// Fragments of weights by product.
+  /// Weight fragments by GEMM.
   llvm::SmallVector<mlir::Value, 2> fragments;
 };
 
