@@ -1,4 +1,4 @@
-//===- Prelude.h - library of generated kernels -----------------*- C++ -*-===//
+//===- Prelude.h - device library of generated kernels ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- AttentionGradientFmaTiles.cpp - tile GEMMs of its Fma form ---------===//
+//===- AttentionGradientFmaTiles.cpp - attention gradient GEMMs (fma) -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- AttentionGradientProducts.cpp - its GEMMs on tensor cores ----------===//
+//===- AttentionGradientProducts.cpp - attention gradient GEMMs (mma.sync) ===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- AttentionGradientSchedule.cpp - schedule for tensor cores ----------===//
+//===- AttentionGradientSchedule.cpp - attention gradient tile sizes (mma) ===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -12,7 +12,7 @@ using namespace mpc;
 /// Output channels per thread, and input channels if they are contiguous.
 static constexpr int64_t kTile = 4;
 
-/// Returns the argument for `value`, possibly behind one cast of floats.
+/// Returns the argument for `value`, possibly through one cast of floats.
 static BlockArgument argumentOf(Value value, CastOp &cast) {
   cast = value.getDefiningOp<CastOp>();
   if (cast && !isa<FloatType>(getElementTypeOrSelf(cast.getInput())))

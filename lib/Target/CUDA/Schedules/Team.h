@@ -94,8 +94,9 @@ private:
   mlir::Value dynamicShared;
 };
 
-/// Layout of the scratch buffer of split items: a counter per row of blocks,
-/// followed by an array of `splits` x `lanes` elements per partial value.
+/// Layout of the scratch buffer of split items: a counter per group of blocks
+/// that share items, then an array of `splits` x `lanes` elements per partial
+/// value.
 struct SplitScratch {
   /// `partials` are the scalar types that a thread carries.
   SplitScratch(int64_t items, tile::TeamAttr team,
