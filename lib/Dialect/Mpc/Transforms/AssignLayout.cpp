@@ -1,9 +1,11 @@
-//===- AssignLayout.cpp - channels last -----------------------------------===//
+//===- AssignLayout.cpp - NHWC layout assignment --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns convs and pools channels last between transposes, then lets those sink
-// until they cancel (AssignLayoutSink.cpp). Legal because only the order in
+// Converts convolutions and pools to channels-last (NHWC) between a pair of
+// transposes, then sinks the transposes until they cancel
+// (AssignLayoutSink.cpp). Legal because only the order in memory changes. Runs
+// before mpc-pack-constants, which depends on the layout.
 // memory changes. Runs before mpc-pack-constants, which reads the layout.
 //
 //===----------------------------------------------------------------------===//
@@ -30,14 +32,14 @@ using mpc::layout::kUpdateAttr;
 
 namespace {
 
-/// Puts the op between transposes of `images`, some of its operands, to
-/// channels last and one of its result back (where that is an image).
-/// `transposed` holds what was transposed for ops before it.
+/// Wraps the op in transposes to channels-last of its operands `images` and, if
+/// the result is an image, a transpose back. `transposed` caches the transposes
+/// created for earlier ops.
 template <typename OpTy>
 void makeChannelsLast(OpTy op, ArrayRef<OpOperand *> images, bool resultIsImage,
                       DenseMap<Value, Value> &transposed) {
   OpBuilder builder(op);
-  // What was padded is the contraction, not the transposes beside it.
+  // The padding attribute describes the contraction, not the transposes.
   Attribute padding = op->removeDiscardableAttr(MpcDialect::kPaddingAttr);
   OpEmitter emit(builder, op);
   if (padding)
@@ -111,7 +113,7 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
           });
     });
     markUpdates();
-    // Folding stays off: this pass moves data and changes no value.
+    // No folding: this pass only moves data.
     GreedyRewriteConfig config;
     config.enableFolding(false).enableConstantCSE(false).setMaxIterations(
         GreedyRewriteConfig::kNoLimit);
@@ -127,9 +129,9 @@ struct AssignLayoutPass : mpc::impl::AssignLayoutPassBase<AssignLayoutPass> {
   }
 
 private:
-  /// Marks the elementwise ops whose results go into new parameters and states
-  /// alone. Rounding a gradient is not theirs: a transpose had better move what
-  /// has been rounded.
+  /// Marks elementwise ops whose results reach only new parameters and
+  /// optimizer states. Excludes the rounding of a gradient: a transpose is
+  /// cheaper after it.
   void markUpdates() {
     StepFunction step(getOperation());
     auto isUpdated = [&](OpOperand &use) {

@@ -1,4 +1,4 @@
-//===- AssignLayout.h - the rewrites of mpc-assign-layout -------*- C++ -*-===//
+//===- AssignLayout.h - patterns of mpc-assign-layout -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,9 +13,10 @@
 
 namespace mpc {
 
-/// Patterns that move transposes and reshapes behind the ops that read them,
-/// and merge those that meet: elementwise ops and products, what moves or
-/// reduces, and reshapes. Each moves data movement towards the function's end
+/// Patterns that sink transposes and reshapes below their users and merge
+/// adjacent ones: through elementwise ops and matmuls, through data movement
+/// and reductions, and for reshapes. Each pattern moves data movement towards
+/// the function's end or removes it, so the set terminates.
 /// or removes it, so the set terminates.
 void populateSinkPatterns(mlir::RewritePatternSet &patterns);
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
@@ -23,13 +24,13 @@ void populateReshapePatterns(mlir::RewritePatternSet &patterns);
 
 namespace layout {
 
-/// Stands, while the pass runs, on the arithmetic of updates. A transpose stops
-/// there: masters and moments have orders of their own, so that it would go on
-/// as one transpose per moment, of wide values.
+/// Temporary attribute on optimizer-update arithmetic. Transposes do not sink
+/// through it: master weights and moments have their own layouts, so one f32
+/// transpose per moment would result.
 inline constexpr llvm::StringLiteral kUpdateAttr = "mpc.update";
 
-/// Dimension `i` of the result taken from dimension `permutation[i]` of
-/// `values`.
+/// `values` in the order given by `permutation`: result[i] =
+/// values[permutation[i]].
 template <typename T>
 llvm::SmallVector<T> permuted(llvm::ArrayRef<T> values,
                               llvm::ArrayRef<int64_t> permutation) {
@@ -44,18 +45,18 @@ inline mlir::RankedTensorType withShape(mlir::Value value,
   return mlir::RankedTensorType::get(shape, mlir::getElementTypeOrSelf(value));
 }
 
-/// Copies `op` with other operands and result type.
+/// Clones `op` with new operands and a new result type.
 mlir::Value cloneWith(OpEmitter &emit, mlir::Operation *op,
                       mlir::ValueRange operands, mlir::Type type);
 
-/// Whether undo() costs nothing, or next to nothing: for a transpose by the
-/// same permutation, a constant and something small beside `resultElements`,
-/// repeated or not.
+/// Returns true if undo() is (almost) free: the operand is a transpose by the
+/// same permutation, a constant, or small compared to `resultElements`,
+/// broadcast or not.
 bool canUndo(mlir::Value operand, llvm::ArrayRef<int64_t> permutation,
              int64_t resultElements);
 
-/// The value from which `operand` becomes with `permutation`: known for a
-/// transpose by the same permutation, else made by the inverse one.
+/// Returns the value v with transpose(v, permutation) == operand: the input of
+/// an existing transpose, else a new inverse transpose.
 mlir::Value undo(OpEmitter &emit, mlir::Value operand,
                  llvm::ArrayRef<int64_t> permutation);
 

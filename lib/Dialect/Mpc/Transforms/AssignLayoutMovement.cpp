@@ -1,8 +1,8 @@
-//===- AssignLayoutMovement.cpp - transposes behind other movement --------===//
+//===- AssignLayoutMovement.cpp - sink transposes below data movement -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The way of transposes through concats, slices, pads and reductions.
+// Sinks transposes through concats, slices, pads and reductions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,9 @@ namespace {
 // Data movement and reductions
 //===----------------------------------------------------------------------===//
 
-/// A concat of transposes. Arguments of the function between them are
-/// transposed once, where that is done anyway or what reads the concat undoes
-/// the order.
+/// concat(transpose...) -> transpose(concat). Function arguments among the
+/// operands get a transpose if one exists already or the readers of the concat
+/// undo the order.
 struct SinkThroughConcat : OpRewritePattern<ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConcatOp op,
@@ -72,7 +72,7 @@ struct SinkThroughConcat : OpRewritePattern<ConcatOp> {
   }
 
 private:
-  /// A transpose to `order` that reads `value`.
+  /// Returns a user of `value` that transposes it to `order`, or null.
   static TransposeOp readerIn(ArrayRef<int64_t> order, Value value) {
     for (Operation *user : value.getUsers())
       if (auto transpose = dyn_cast<TransposeOp>(user);
@@ -81,8 +81,8 @@ private:
     return {};
   }
 
-  /// Whether each of `given`, the arguments among the operands, is transposed
-  /// to `inverse` anyway, or what reads the concat wants it so.
+  /// Returns true if every argument in `given` is transposed to `inverse`
+  /// anyway, or the readers of the concat undo the order.
   static bool isWanted(ConcatOp op, ArrayRef<Value> given,
                        ArrayRef<int64_t> inverse) {
     bool isAlone = true;
@@ -93,10 +93,9 @@ private:
            isUndoneBehind(op, inverse, isAlone);
   }
 
-  /// Whether more transposes go than come where `given` are transposed to
-  /// `inverse`. Between transposes of arguments alone, less than that would
-  /// turn round for ever: those that come are such again, and what was
-  /// transposed before is given then.
+  /// Returns true if the rewrite removes more transposes than it adds. Without
+  /// a strict decrease, concats of transposed arguments alone would be
+  /// rewritten back and forth forever.
   static bool savesTransposes(ConcatOp op, ArrayRef<Value> given,
                               ArrayRef<int64_t> inverse) {
     llvm::SetVector<Operation *> going, known;
@@ -118,7 +117,8 @@ private:
     return int64_t(going.size()) + isUndone > made + !(isUndone && isAlone);
   }
 
-  /// Whether a transpose by `permutation` of `operand` goes on behind `user`.
+  /// Returns true if a transpose of `operand` by `permutation` can sink below
+  /// `user`.
   static bool passes(Operation *user, Value operand,
                      ArrayRef<int64_t> permutation) {
     return isa<ElementwiseOpInterface>(user) && !user->hasAttr(kUpdateAttr) &&
@@ -129,8 +129,9 @@ private:
            });
   }
 
-  /// Whether a transpose to `order` reads the concat, perhaps behind ops that
-  /// it passes; clears `isAlone` where anything else does.
+  /// Returns true if a transpose to `order` reads the concat, directly or below
+  /// ops it can sink through; clears `isAlone` if the concat has any other
+  /// reader.
   static bool isUndoneBehind(ConcatOp concat, ArrayRef<int64_t> order,
                              bool &isAlone) {
     llvm::SetVector<Value> values;
@@ -147,7 +148,7 @@ private:
   }
 };
 
-/// Arrays with one entry per dimension follow the dimensions.
+/// Permutes an attribute that has one entry per dimension.
 DenseI64ArrayAttr permutedAttr(PatternRewriter &rewriter,
                                DenseI64ArrayAttr values,
                                ArrayRef<int64_t> permutation) {
@@ -212,7 +213,7 @@ template <typename OpTy> struct SinkThroughReduction : OpRewritePattern<OpTy> {
       axes.push_back(permutation[axis]);
     llvm::sort(axes);
 
-    // Dimensions of the new result, by the input dimension they come from.
+    // Dimensions of the new result, indexed by the input dimension.
     SmallVector<int64_t> kept, shape, order;
     for (int64_t d = 0, rank = permutation.size(); d < rank; ++d) {
       bool reduced = llvm::is_contained(axes, d);
@@ -240,8 +241,7 @@ template <typename OpTy> struct SinkThroughReduction : OpRewritePattern<OpTy> {
   }
 };
 
-/// A gather at known positions, one after the other at equal distances, is a
-/// slice.
+/// A gather with constant, equally spaced indices is a slice.
 struct GatherToSlice : OpRewritePattern<GatherOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(GatherOp op,

@@ -1,9 +1,9 @@
-//===- AssignLayoutReshape.cpp - move reshapes towards the end ------------===//
+//===- AssignLayoutReshape.cpp - sink reshapes towards the end ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reshapes that meet, and their way through elementwise ops, transposes and
-// slices. A reshape moves nothing, but kernels end where one stands.
+// Merges adjacent reshapes and sinks them through elementwise ops, transposes
+// and slices. A reshape is free itself, but it ends a fused kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,17 +39,17 @@ struct SimplifyReshape : OpRewritePattern<ReshapeOp> {
 };
 
 //===----------------------------------------------------------------------===//
-// Dimensions that stay apart
+// Dimension groups
 //===----------------------------------------------------------------------===//
 
-/// Dimensions [sourceBegin, sourceEnd) hold the elements of [targetBegin,
+/// A minimal group of dimensions with equal element count on both sides: source
+/// dimensions [sourceBegin, sourceEnd) and target dimensions [targetBegin,
 /// targetEnd).
 struct DimensionGroup {
   int64_t sourceBegin, sourceEnd, targetBegin, targetEnd;
 };
 
-/// The finest groups of dimensions that a reshape keeps apart, or nullopt where
-/// an extent is 0.
+/// Splits a reshape into minimal dimension groups; nullopt if an extent is 0.
 std::optional<SmallVector<DimensionGroup>>
 dimensionGroups(ArrayRef<int64_t> source, ArrayRef<int64_t> target) {
   if (productOf(source) == 0 || productOf(source) != productOf(target))
@@ -72,9 +72,10 @@ dimensionGroups(ArrayRef<int64_t> source, ArrayRef<int64_t> target) {
   return groups;
 }
 
-/// The shape that a value of shape `operand`, which broadcasts to `to`, has so
-/// that it broadcasts to `from` in the same way; nullopt where a reshape joins
-// dimensions along which it repeats with others.
+/// Returns the shape in which a value of shape `operand`, which broadcasts to
+/// `to`, broadcasts to `from` with the same elements; nullopt if the reshape
+/// merges
+// broadcast dimensions with others.
 std::optional<SmallVector<int64_t>>
 shapeBeforeReshape(ArrayRef<int64_t> operand, ArrayRef<int64_t> from,
                    ArrayRef<int64_t> to) {
@@ -94,7 +95,7 @@ shapeBeforeReshape(ArrayRef<int64_t> operand, ArrayRef<int64_t> from,
     for (int64_t d = group.sourceBegin; d < group.sourceEnd; ++d)
       shape.push_back(isWhole ? from[d] : 1);
   }
-  // Leading dimensions need not be written.
+  // Leading extents of 1 are implicit in a broadcast.
   while (shape.size() > operand.size() && shape.front() == 1)
     shape.erase(shape.begin());
   return shape;
@@ -104,10 +105,10 @@ shapeBeforeReshape(ArrayRef<int64_t> operand, ArrayRef<int64_t> from,
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// An op acts before the reshape that one of its operands is, where the others
-/// can be seen in the shape before it: reshapes from the same shape, arguments
-/// of the function and reshapes of these, masks that are stored anyway, single
-/// elements, and what repeats along whole dimensions of both shapes.
+/// elementwise(reshape(x), ...) -> reshape(elementwise(x, ...)) if the other
+/// operands are available in the shape of x: reshapes from that shape, function
+/// arguments and reshapes of them, masks that are stored in memory, scalars,
+/// and operands that broadcast along whole dimension groups.
 struct SinkReshapeThroughElementwise
     : OpInterfaceRewritePattern<ElementwiseOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -140,7 +141,8 @@ struct SinkReshapeThroughElementwise
   }
 
 private:
-  /// The first reshape of the result's shape of something computed.
+  /// Returns the first operand that reshapes a computed value to the result's
+  /// shape, or null.
   static ReshapeOp findLeader(Operation *op) {
     for (Value operand : op->getOperands())
       if (auto reshape = operand.getDefiningOp<ReshapeOp>();
@@ -151,10 +153,9 @@ private:
     return {};
   }
 
-  /// Whether operands that are no reshapes may be seen in the shape of `source`
-  /// as well. An update stays in the shape of its parameter; and where `source`
-  /// is moved, the kernel that moves it does the arithmetic in the shape
-  /// behind.
+  /// Returns true if operands that are not reshapes can be viewed in the shape
+  /// of `source`. Updates keep the shape of their parameter. If `source` is
+  /// data movement, its kernel does the arithmetic in the target shape.
   static bool mayChangeShape(Operation *op, Value source) {
     if (op->hasAttr(kUpdateAttr))
       return false;
@@ -162,7 +163,8 @@ private:
     return !maker || fusionClassOf(maker) != FusionClass::IndexMap;
   }
 
-  /// What elementwise ops have made `source` of; null for an argument.
+  /// Returns the producer of `source`, looking through elementwise ops; null
+  /// for an argument.
   static Operation *makerOf(Value source) {
     Operation *maker = source.getDefiningOp();
     while (maker && isa<ElementwiseOpInterface>(maker)) {
@@ -175,9 +177,9 @@ private:
     return maker;
   }
 
-  /// Whether `operand` is a mask that other ops read as well, which is in
-  /// memory whatever reads it, and `source` comes from a product, whose sums it
-  /// then meets in registers.
+  /// Returns true if `operand` is a mask in memory (it has other readers) and
+  /// `source` is computed from a matmul, so the mask is applied to accumulators
+  /// in registers.
   static bool isStoredMask(Operation *op, Value operand, Value source) {
     return getElementTypeOrSelf(operand.getType()).isInteger(1) &&
            !operand.hasOneUse() && !op->hasAttr(kUpdateAttr) &&
@@ -190,7 +192,7 @@ private:
                       from = shapeOf(source);
     auto reshape = operand.getDefiningOp<ReshapeOp>();
     if (own == to) {
-      // What a caller gives can be seen in any shape.
+      // Function arguments can be viewed in any shape.
       bool isView =
           reshape ? isa<BlockArgument>(reshape.getInput()) ||
                         shapeOf(reshape.getInput()) == from
@@ -199,7 +201,7 @@ private:
                         isStoredMask(op, operand, source);
       return isView ? std::optional(SmallVector<int64_t>(from)) : std::nullopt;
     }
-    // Of a rank that does not widen the result's.
+    // Rank 0 or 1, so that the result's rank does not grow.
     if (elementCount(operand) == 1)
       return SmallVector<int64_t>(from.empty() ? 0 : 1, 1);
     return mayChangeShape(op, source) ? shapeBeforeReshape(own, from, to)
@@ -211,8 +213,9 @@ private:
 // Reshapes of transposes
 //===----------------------------------------------------------------------===//
 
-/// reshape(transpose(x)) -> transpose(reshape(x)) where the reshape joins only
-/// dimensions that lie side by side in x. Dimensions of extent 1 lie anywhere.
+/// reshape(transpose(x)) -> transpose(reshape(x)) if the reshape merges only
+/// dimensions that are adjacent in x. Dimensions of extent 1 are adjacent to
+/// all.
 struct SinkThroughReshape : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReshapeOp op,
@@ -225,7 +228,7 @@ struct SinkThroughReshape : OpRewritePattern<ReshapeOp> {
     auto groups = dimensionGroups(joined, shapeOf(op));
     if (!groups)
       return rewriter.notifyMatchFailure(op, "nothing to move");
-    // Where each dimension stands among x's dimensions of more than one
+    // Rank of each dimension among the dimensions of x with more than one
     // element.
     SmallVector<int64_t> rank(permutation.size(), 0);
     for (size_t d = 1; d < rank.size(); ++d)
@@ -243,7 +246,7 @@ struct SinkThroughReshape : OpRewritePattern<ReshapeOp> {
         place = last < 0 ? here : place;
         last = here;
       }
-      // A group of one element stays behind the group before it.
+      // A group of extent 1 follows the group before it.
       inOrder.push_back({place, group});
     }
     llvm::sort(inOrder, [](const auto &a, const auto &b) {
@@ -263,8 +266,9 @@ struct SinkThroughReshape : OpRewritePattern<ReshapeOp> {
   }
 };
 
-/// reshape(slice(x)) -> slice(reshape(x)) where every cut falls between whole
-/// pieces of the result: heads are cut out of a packed projection.
+/// reshape(slice(x)) -> slice(reshape(x)) if every slice boundary is a multiple
+/// of the result's inner extent, as when heads are sliced from a packed
+/// projection.
 struct HoistReshapeAboveSlice : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReshapeOp op,
@@ -288,7 +292,8 @@ struct HoistReshapeAboveSlice : OpRewritePattern<ReshapeOp> {
       return rewriter.notifyMatchFailure(op, "nothing to move");
     SmallVector<int64_t> shape(shapeOf(op)), offsets(shape.size(), 0);
     for (const DimensionGroup &group : *groups) {
-      // The cut dimension, behind dimensions of extent 1 and before whole ones.
+      // The sliced dimension, after dimensions of extent 1 and before whole
+      // ones.
       int64_t cut = group.sourceBegin;
       while (cut < group.sourceEnd && source[cut] == part[cut] &&
              part[cut] == 1)

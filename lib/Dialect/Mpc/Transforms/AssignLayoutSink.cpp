@@ -1,9 +1,9 @@
-//===- AssignLayoutSink.cpp - move transposes towards the end -------------===//
+//===- AssignLayoutSink.cpp - sink transposes towards the end -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Transposes that meet, and their way through elementwise ops and products.
-// Through what moves or reduces: AssignLayoutMovement.cpp. Reshapes:
+// Merges adjacent transposes and sinks them through elementwise ops and
+// matmuls. Data movement and reductions: AssignLayoutMovement.cpp. Reshapes:
 // AssignLayoutReshape.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -46,7 +46,7 @@ Value layout::undo(OpEmitter &emit, Value operand,
       withShape(operand, permuted(shapeOf(operand), inverse)), undone);
 }
 
-/// Full-size operands weigh at least this many times a small one.
+/// Minimum ratio of result elements to the elements of a small operand.
 static constexpr int64_t kSmallFraction = 8;
 
 bool layout::canUndo(Value operand, ArrayRef<int64_t> permutation,
@@ -57,8 +57,8 @@ bool layout::canUndo(Value operand, ArrayRef<int64_t> permutation,
   if (auto broadcast = operand.getDefiningOp<BroadcastOp>();
       broadcast && shapeOf(operand).size() == permutation.size())
     operand = broadcast.getInput();
-  // Nothing is smaller than an empty result: of two orders each would undo the
-  // other for ever.
+  // Nothing is small compared to an empty result; otherwise two orders would
+  // undo each other forever.
   bool small = resultElements > 0 &&
                elementCount(operand) * kSmallFraction <= resultElements;
   return constantOf(operand) || small || elementCount(operand) == 1;
@@ -125,7 +125,7 @@ struct SinkTransposeThroughElementwise
   }
 };
 
-/// Unary ops act before a value is repeated.
+/// unary(broadcast(x)) -> broadcast(unary(x)).
 struct SinkBroadcastThroughElementwise
     : OpInterfaceRewritePattern<ElementwiseOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -146,8 +146,8 @@ struct SinkBroadcastThroughElementwise
   }
 };
 
-/// cast(select(mask, transpose(x), 0)) where the mask has an order of its own:
-/// the transpose moves what has been rounded, in half of the bytes.
+/// cast(select(mask, transpose(x), 0)), where the mask has another layout:
+/// rounds before the transpose, which then moves half the bytes.
 struct RoundBeforeTranspose : OpRewritePattern<SelectOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SelectOp op,
@@ -190,7 +190,8 @@ struct RoundBeforeTranspose : OpRewritePattern<SelectOp> {
 // Matmul
 //===----------------------------------------------------------------------===//
 
-/// A transpose of the last two dimensions of the right-hand side is a flag.
+/// Folds a transpose of the last two right-hand-side dimensions into
+/// transpose_rhs.
 struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -212,9 +213,9 @@ struct FoldIntoMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
-/// transpose(matmul(a, b)) with casts between, as gradients of weights have it:
-/// the product of both in the other order. It reads them in the same manner
-/// where one of both, and no more, lies across.
+/// transpose(matmul(a, b)), with casts in between, as in weight gradients:
+/// becomes matmul(b^T, a^T). The access pattern is the same if exactly one
+/// operand is transposed.
 struct FoldTransposeOfMatmul : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(TransposeOp op,
@@ -248,7 +249,7 @@ struct FoldTransposeOfMatmul : OpRewritePattern<TransposeOp> {
   }
 };
 
-/// What is repeated for the matrices on the other side is read again and again.
+/// Drops the broadcast of a batch operand; matmul broadcasts implicitly.
 struct FoldRepeatIntoMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -269,7 +270,7 @@ struct FoldRepeatIntoMatmul : OpRewritePattern<MatmulOp> {
   }
 
 private:
-  /// Whether the other side alone has all matrices of the result.
+  /// Returns true if `other` has all batch dimensions of the result.
   static bool isRepeatedMatrix(BroadcastOp repeat, MatmulOp op,
                                ArrayRef<int64_t> other) {
     ArrayRef<int64_t> from = shapeOf(repeat.getInput()), to = shapeOf(repeat),
@@ -280,7 +281,8 @@ private:
   }
 };
 
-/// matmul(reshape(transpose(x)), constant): the constant's rows take x's order.
+/// matmul(reshape(transpose(x)), constant): permutes the constant's rows
+/// instead of x.
 struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op,
@@ -302,8 +304,7 @@ struct PermuteRowsOfMatmul : OpRewritePattern<MatmulOp> {
     OpEmitter emit(rewriter, op);
     bool rowsLast = op.getTransposeRhs();
     int64_t columns = rowsLast ? rhs[0] : rhs[1];
-    // Dimensions of the constant's rows, with the columns before or behind
-    // them.
+    // Dimensions of the constant's rows, with the columns first or last.
     SmallVector<int64_t> split(shape.drop_front()), order;
     SmallVector<int64_t> inverse(inversePermutation(permutation));
     for (int64_t dimension : llvm::drop_begin(inverse))

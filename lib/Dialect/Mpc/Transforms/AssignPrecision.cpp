@@ -1,11 +1,11 @@
-//===- AssignPrecision.cpp - carry out a precision policy -----------------===//
+//===- AssignPrecision.cpp - apply a precision policy ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Carries out an Analysis/PrecisionPlan: sets types, inserts casts, rounds
-// constants, records decisions. Contract in: static f32 graph after Simplify.
-// Contract out: see mpc-verify-stage, stage precision. What decides is in the
-// plan.
+// Applies an Analysis/PrecisionPlan: sets types, inserts casts, rounds
+// constants and records the decisions; the plan makes them. Contract in: static
+// f32 graph after Simplify. Contract out: see mpc-verify-stage, stage
+// precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@ namespace mpc {
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 
-/// On modules that have their types: a dictionary of what decided about them.
+/// Module attribute: dictionary of the settings that determined the types.
 static constexpr StringLiteral kPrecisionAttr = "mpc.precision";
 
 namespace {
 
-/// Rewrites one function by a plan. Values keep their identity: a result that
-/// changes type changes it in place, and every later reader asks for the type
-/// it wants.
+/// Rewrites one function according to a plan. Values keep their identity:
+/// result types change in place, and each later reader requests the type that
+/// it needs.
 class PlanApplier {
 public:
   PlanApplier(const PrecisionPlan &plan, const Policy &policy,
@@ -53,13 +53,13 @@ public:
 private:
   void applyTo(Operation *op);
   void record(Operation *op, const OpPlan &opPlan);
-  /// The value that `use` reads, in element type `type`.
+  /// Returns the value read by `use` in element type `type`.
   Value readAs(OpOperand &use, FloatType type);
-  /// The one cast of `value` to `type` that all readers share.
+  /// Returns the cast of `value` to `type` shared by all readers.
   Value sharedCast(Value value, FloatType type);
   Value narrowConstant(ConstantOp op, FloatType type);
-  /// Lets the f32 readers of a constant whose narrow copy lost nothing widen
-  /// that copy in their kernels, so that one constant serves all.
+  /// If the low-precision copy of a constant is exact, f32 readers upcast it in
+  /// their kernels, so that only one copy is stored.
   void shareExactCopy(ConstantOp op);
   Value makeCast(Location loc, Value value, FloatType type);
 
@@ -114,7 +114,7 @@ Value PlanApplier::narrowConstant(ConstantOp op, FloatType type) {
 }
 
 void PlanApplier::shareExactCopy(ConstantOp op) {
-  // A splat has one element to keep.
+  // A splat stores only one element.
   if (op->use_empty() || splatValue(op.getValue()))
     return;
   Value copy;
@@ -154,9 +154,9 @@ Value PlanApplier::readAs(OpOperand &use, FloatType type) {
     return stored;
   if (storage == wide && !plan.hasOwnCasts(value))
     return sharedCast(value, type);
-  // A cast that the reader's kernel absorbs is the reader's own, be it a
-  // widening one or one between two narrow types, which only an override asks
-  // for. One that would stand alone serves all.
+  // A cast that fuses into the reader's kernel is created per reader: upcasts,
+  // and casts between two low-precision types (requested by overrides only). A
+  // cast that needs its own kernel is shared.
   if (!absorbsCast(user, use.getOperandNumber(), target))
     return sharedCast(stored, type);
   builder.setInsertionPoint(user);
@@ -189,8 +189,8 @@ void PlanApplier::applyTo(Operation *op) {
   OpPlan::Role role = hasPlan ? opPlan->role : OpPlan::Role::Untouched;
   auto precision = dyn_cast<PrecisionOpInterface>(op);
 
-  // A move takes the type of its first eligible result, or where it has none
-  // (argmax) of its input.
+  // Data movement takes the type of its first eligible result, or of its input
+  // if it has none (argmax).
   FloatType moved = wide;
   if (role == OpPlan::Role::Move) {
     auto results = llvm::make_filter_range(op->getResults(), [&](Value result) {
@@ -207,7 +207,7 @@ void PlanApplier::applyTo(Operation *op) {
       moved = plan.getStorage(*operands.begin());
   }
 
-  // Two operands that read one value share the reader's cast.
+  // Operands that read the same value share one cast per reader.
   llvm::SmallDenseMap<std::tuple<Value, Type, Type>, Value> read;
   for (OpOperand &operand : op->getOpOperands()) {
     if (!plan.isEligible(operand.get()))
@@ -319,8 +319,8 @@ struct AssignPrecisionPass
 
     warnOfOtherModel(funcs.front());
     warnOfUnknownNames(loc, chosen, funcs);
-    // Overrides speak of the module: every function is planned before one is
-    // changed.
+    // Overrides apply to the whole module: plan every function before changing
+    // any.
     std::vector<PrecisionPlan> plans;
     for (func::FuncOp func : funcs) {
       FailureOr<PrecisionPlan> plan =
@@ -340,7 +340,8 @@ struct AssignPrecisionPass
     module->setAttr(kPrecisionAttr, makeRecord());
   }
 
-  /// Whether `func` is a graph that has no types yet; a diagnostic where not.
+  /// Returns success if `func` is a graph without assigned types; else emits an
+  /// error.
   LogicalResult checkInput(func::FuncOp func) {
     if (!func.getBody().hasOneBlock())
       return func.emitError() << "function '" << func.getName()
@@ -359,9 +360,9 @@ struct AssignPrecisionPass
     return success();
   }
 
-  /// Whether the graph keeps state in place, as a decoder does, and has most of
-  /// the names that samples know: it is made of the model that they ran, whose
-  /// digest it does not have.
+  /// Returns true if the graph updates state in place (a decoder step) and
+  /// contains most of the calibrated names: the graph was derived from the
+  /// calibrated model, so its digest differs.
   bool isMadeOfModel(func::FuncOp func) {
     unsigned results = func.getNumResults();
     if (llvm::none_of(llvm::seq(results), [&](unsigned i) {
@@ -378,7 +379,7 @@ struct AssignPrecisionPass
     return known > 0 && 2 * known >= int64_t(chosen.getRanges().size());
   }
 
-  /// Warns where names and ranges were made for another model.
+  /// Warns if the policy's names and ranges belong to another model.
   void warnOfOtherModel(func::FuncOp func) {
     if (!chosen.getModel().empty() && chosen.getModel() != graphDigest(func) &&
         !isMadeOfModel(func))
@@ -389,7 +390,8 @@ struct AssignPrecisionPass
              "again";
   }
 
-  /// Says what decided otherwise about the types that a module has.
+  /// Reports the setting that differs from the one that assigned the module's
+  /// types.
   void reportOtherRecord(Location loc, DictionaryAttr record) {
     DictionaryAttr asked = makeRecord();
     InFlightDiagnostic diag = emitError(loc)
@@ -408,10 +410,10 @@ struct AssignPrecisionPass
     diag << "; apply it to the graph before Precision";
   }
 
-  /// What decides about the types of a module.
+  /// Returns the settings that determine the types of a module.
   DictionaryAttr makeRecord() {
     Builder builder(&getContext());
-    // Their order does not matter.
+    // The order of overrides is irrelevant.
     SmallVector<StringRef> overrides;
     for (const PolicyOverride &override : chosen.getOverrides())
       if (override.source == PolicyOverride::Source::CommandLine)
@@ -440,7 +442,7 @@ struct AssignPrecisionPass
     numNarrowed += applier.narrowed;
   }
 
-  /// Says at the op what the plan decided about it.
+  /// Emits the plan's decision for an op as a remark.
   void remark(Operation *op, const PrecisionPlan &plan) {
     if (!plan.hasPlan(op))
       return;

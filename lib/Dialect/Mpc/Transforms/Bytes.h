@@ -1,4 +1,4 @@
-//===- Bytes.h - what is exact of 8-bit integers --------------*- C++ -*-===//
+//===- Bytes.h - predicates of 8-bit integer values -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,14 +12,14 @@
 
 namespace mpc {
 
-/// Whether the elements of `value` are 8-bit integers, signed or not.
+/// Returns true if the elements are 8-bit integers, signed or unsigned.
 inline bool isByte(mlir::Value value) {
   mlir::Type type = mlir::getElementTypeOrSelf(value.getType());
   return type.isInteger(8) || type.isUnsignedInteger(8);
 }
 
-/// Whether the elements' type has all bytes and their differences: unsigned and
-/// narrow integers wrap.
+/// Returns true if the element type represents all 8-bit values and their
+/// differences: a signed integer of at least 16 bits.
 inline bool holdsDifferences(mlir::Value value) {
   auto type =
       mlir::dyn_cast<mlir::IntegerType>(mlir::getElementTypeOrSelf(value));

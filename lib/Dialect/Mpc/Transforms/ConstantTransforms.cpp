@@ -1,4 +1,4 @@
-//===- ConstantTransforms.cpp - constants in another layout ---------------===//
+//===- ConstantTransforms.cpp - layout transforms of constants ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -27,7 +27,7 @@ static SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> shape) {
   return strides;
 }
 
-/// Copies the elements that `shape` and `strides` walk from `offset` on.
+/// Gathers the elements at `offset` + index * `strides` into row-major order.
 static void copyStrided(ArrayRef<char> source, std::vector<char> &target,
                         int64_t elementBytes, ArrayRef<int64_t> shape,
                         ArrayRef<int64_t> strides, int64_t offset) {
@@ -46,7 +46,7 @@ static void copyStrided(ArrayRef<char> source, std::vector<char> &target,
   }
 }
 
-/// The strided part of `attr` as a constant of `shape`.
+/// Returns the strided view of `attr` as a constant of `shape`.
 static FailureOr<ElementsAttr>
 stridedConstant(ElementsAttr attr, ArrayRef<int64_t> shape,
                 ArrayRef<int64_t> strides, int64_t offset, StringRef suffix) {
@@ -161,7 +161,7 @@ FailureOr<ElementsAttr> mpc::padConstant(ElementsAttr attr,
   for (int64_t i = 0, count = elementCount(type); i < count; ++i)
     std::memcpy(target.data() + i * elementBytes, filling->bytes().data(),
                 elementBytes);
-  // Run by run of the last dimension; the others are walked by index.
+  // Copies rows of the last dimension; iterates over the other dimensions.
   SmallVector<int64_t> strides = rowMajorStrides(shape);
   int64_t rank = shape.size(), width = rank ? from.back() : 1;
   SmallVector<int64_t> index(rank, 0);
@@ -212,8 +212,8 @@ FailureOr<ElementsAttr> mpc::packConstant(ElementsAttr attr,
                        (k / source.rowSplit) * source.outerRowStride;
         int64_t count = std::min(width, source.columns - panel * width);
         for (int64_t j = 0; j < count; ++j) {
-          // Column j = h * half + i stands at interleave * i + h, one of the
-          // positions that a step has of it.
+          // Column j = h * half + i is at index interleave * i + h, with
+          // `depth` consecutive k indices per step.
           int64_t place = packed.getInterleave() * (j % half) + j / half;
           place = place * depth + k % run % depth;
           std::memcpy(row + place * elementBytes,

@@ -1,11 +1,11 @@
-//===- Decompose.cpp - take composites apart ------------------------------===//
+//===- Decompose.cpp - decompose composite ops ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rewrites composites into ops that every target has kernels for. First pass of
-// the Layout stage: its slices and reshapes are what the later ones clean up.
-// Recurrent ops: DecomposeRecurrent.cpp; updates: DecomposeUpdate.cpp; losses
-// and training forms: DecomposeTraining.cpp and DecomposeNorms.cpp; transposed
+// Rewrites composite ops into ops with kernels on every target. First pass of
+// the Layout stage: later passes simplify its slices and reshapes. Recurrent
+// ops: DecomposeRecurrent.cpp; updates: DecomposeUpdate.cpp; losses and
+// training ops: DecomposeTraining.cpp and DecomposeNorms.cpp; transposed
 // convolutions: DecomposeConvTranspose.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -32,14 +32,14 @@ namespace {
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// The type that a norm on `element` computes in.
+/// Returns the compute type of a norm: at least f32.
 Type normType(Type element) {
   return element.getIntOrFloatBitWidth() < 32
              ? Float32Type::get(element.getContext())
              : element;
 }
 
-/// `[channels]` as a tensor that broadcasts along axis 1 of a tensor of `rank`.
+/// Reshapes `[channels]` to broadcast along axis 1 of a tensor of `rank`.
 Value perChannel(OpEmitter &emit, Value value, int64_t rank, Type element) {
   SmallVector<int64_t> shape(rank - 1, 1);
   shape[0] = shapeOf(value)[0];
@@ -56,8 +56,8 @@ Value decompose(OpEmitter &emit, BatchNormOp op) {
   Value factor =
       emit.create<DivOp>(sum.getType(), emit.cast(op.getScale(), wide),
                          emit.create<SqrtOp>(sum.getType(), sum));
-  // The mean is subtracted first: x * factor + (bias - mean * factor) would
-  // cancel where the mean is large beside the deviation.
+  // Subtracts the mean first: x * factor + (bias - mean * factor) cancels if
+  // the mean is large compared to the deviation.
   auto channels = [&](Value value) {
     return perChannel(emit, value, rank, wide);
   };
@@ -70,7 +70,8 @@ Value decompose(OpEmitter &emit, BatchNormOp op) {
       element);
 }
 
-/// Normalises each of `groups` groups of channels, then scales per channel.
+/// Group norm: normalizes each of `groups` channel groups, then scales per
+/// channel.
 template <typename OpTy>
 Value decomposeGroups(OpEmitter &emit, OpTy op, int64_t groups) {
   Type element = getElementTypeOrSelf(op.getInput()), wide = normType(element);

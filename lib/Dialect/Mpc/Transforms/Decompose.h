@@ -1,4 +1,4 @@
-//===- Decompose.h - the rewrites of mpc-decompose --------------*- C++ -*-===//
+//===- Decompose.h - rewrites of mpc-decompose ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,11 +13,11 @@
 
 namespace mpc {
 
-/// The longest sequence that is unrolled where nothing is said.
+/// Default maximum sequence length that is unrolled, in time steps.
 inline constexpr int64_t kUnrolledSteps = 1024;
 
-/// The values that stand for the results of the recurrent op `op`, computed
-/// step by step before it; empty for any other op.
+/// Unrolls the recurrent op `op` before it and returns the replacement values;
+/// empty for any other op.
 llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
@@ -28,42 +28,43 @@ llvm::SmallVector<mlir::Value> unrollRecurrence(mlir::OpBuilder &builder,
 llvm::SmallVector<mlir::Value>
 unrollRecurrenceGradient(mlir::OpBuilder &builder, mlir::Operation *op);
 
-/// The values that stand for the results of `lstm`, `gru` or `rnn`: a product
-/// and a recurrence, which keeps what its gradient reads where `keeps` says so.
-/// For `recurrence` with `keeps`, those of a `recurrence_training`.
+/// Splits `lstm`, `gru` or `rnn` into an input GEMM and a recurrence, which
+/// saves the activations for its gradient if `keeps`. With `keeps`,
+/// `recurrence` becomes `recurrence_training`. Returns the replacement values.
 llvm::SmallVector<mlir::Value> splitRecurrent(mlir::OpBuilder &builder,
                                               mlir::Operation *op, bool keeps);
 
-/// The values that stand for the results of an optimizer, learning_rate or
-/// loss_scale.update, computed before it; empty for any other op.
+/// Decomposes an optimizer, learning_rate or loss_scale.update op before it and
+/// returns the replacement values; empty for any other op.
 llvm::SmallVector<mlir::Value> decomposeUpdate(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
-/// Of each channel of a batch.
+/// Per-channel batch statistics; `root` is sqrt(variance + epsilon).
 struct ChannelStatistics {
   mlir::Value mean, variance, root;
 };
 
-/// The statistics that earlier decompositions of a function have computed, by
-/// the tensor that they are of and the bits of the epsilon in the root.
+/// Cache of the statistics computed in a function, keyed by tensor and the bits
+/// of epsilon.
 using SharedStatistics =
     llvm::DenseMap<std::pair<mlir::Value, uint64_t>, ChannelStatistics>;
 
-/// The values that stand for the results of batch_norm_training or the gradient
-/// of a norm, computed before it; empty for any other op. On several ranks a
-/// batch norm has the statistics of all their batches, which have one size.
+/// Decomposes batch_norm_training or a norm gradient before it and returns the
+/// replacement values; empty for any other op. With several ranks, batch norm
+/// uses the statistics of the global batch (all local batches have one size).
 llvm::SmallVector<mlir::Value> decomposeNorm(mlir::OpBuilder &builder,
                                              mlir::Operation *op,
                                              SharedStatistics &shared,
                                              int64_t ranks = 1);
 
-/// The values that stand for the results of a loss, dropout, a seed or the
-/// gradient of attention, computed before it; empty for any other op.
+/// Decomposes a loss, dropout, a seed or an attention gradient before it and
+/// returns the replacement values; empty for any other op.
 llvm::SmallVector<mlir::Value> decomposeTraining(mlir::OpBuilder &builder,
                                                  mlir::Operation *op);
 
-/// The value of `op`, computed before it: a product where windows only touch,
-/// one convolution for each remainder of positions by the stride else.
+/// Decomposes a transposed convolution before it: into a GEMM if windows do not
+/// overlap, else into one convolution per output phase (position modulo
+/// stride).
 mlir::Value decomposeConvTranspose(ConvTransposeOp op);
 
 } // namespace mpc

@@ -1,11 +1,11 @@
-//===- DecomposeConvTranspose.cpp - transposed convolutions ---------------===//
+//===- DecomposeConvTranspose.cpp - sub-pixel decomposition ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A transposed convolution as products and convolutions that multiply no zeros:
-// which positions of the window meet an element of the input depends on the
-// remainder of the result's position by the stride, so that each remainder (a
-// phase) is a convolution of its own with a part of the filter.
+// Decomposes a transposed convolution into GEMMs and ordinary convolutions
+// without multiplying inserted zeros. All output positions with one remainder
+// modulo the stride (a phase) read the same taps of the filter, so each phase
+// is a convolution with a sub-filter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ using namespace mpc;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Products
+// GEMM
 //===----------------------------------------------------------------------===//
 
-/// Channels behind the spatial dimensions.
+/// Permutation that moves channels after the spatial dimensions.
 SmallVector<int64_t> orderWithChannelsLast(int64_t rank) {
   SmallVector<int64_t> order = {0};
   for (int64_t d = 2; d < rank; ++d)
@@ -34,7 +34,8 @@ SmallVector<int64_t> orderWithChannelsLast(int64_t rank) {
   return order;
 }
 
-/// The channels of each pixel of `image` times `matrix`: [N, s..., columns].
+/// Multiplies the channels of each pixel of `image` by `matrix`: [N, s...,
+/// columns].
 Value multiplyChannels(OpEmitter &emit, ConvTransposeOp op, Value image,
                        Value matrix) {
   ArrayRef<int64_t> shape = shapeOf(image);
@@ -55,7 +56,8 @@ Value multiplyChannels(OpEmitter &emit, ConvTransposeOp op, Value image,
   return emit.reshape(product, result);
 }
 
-/// Windows that touch but do not overlap: each input pixel makes its own block.
+/// Returns true if windows tile the output: each input pixel produces its own
+/// block.
 bool isBlockwise(ConvTransposeOp op) {
   ArrayRef<int64_t> window = shapeOf(op.getFilter()).drop_front(2);
   auto isZero = [](int64_t value) { return value == 0; };
@@ -67,7 +69,7 @@ bool isBlockwise(ConvTransposeOp op) {
                       [](int64_t value) { return value == 1; });
 }
 
-/// The product of the pixels with the filter, its blocks put in place.
+/// GEMM of pixels and filter, followed by a depth-to-space permutation.
 Value decomposeBlockwise(OpEmitter &emit, ConvTransposeOp op) {
   ArrayRef<int64_t> image = shapeOf(op.getInput()),
                     filter = shapeOf(op.getFilter());
@@ -101,10 +103,9 @@ Value decomposeBlockwise(OpEmitter &emit, ConvTransposeOp op) {
 // Phases
 //===----------------------------------------------------------------------===//
 
-/// What result positions with the same remainder by the stride read along one
-/// dimension: position stride * q + remainder is the sum over t of filter
-/// position `last - t * filterStep` times input position
-/// `first + q + t * inputStep`.
+/// Taps that output positions of one phase read along one dimension: output
+/// stride * q + remainder is the sum over t of filter[last - t * filterStep] *
+/// input[first + q + t * inputStep].
 struct Phase {
   int64_t taps = 0, last = 0, filterStep = 1, first = 0, inputStep = 1;
 };
@@ -112,7 +113,7 @@ struct Phase {
 /// One dimension of a transposed convolution.
 struct PhasedDimension {
   int64_t in, out, stride;
-  /// By remainder, those that the result has.
+  /// Phases of the output, indexed by remainder.
   SmallVector<Phase> phases;
 
   PhasedDimension(ConvTransposeOp op, int64_t d)
@@ -125,7 +126,7 @@ struct PhasedDimension {
       Phase phase;
       phase.filterStep = stride / common;
       phase.inputStep = dilation / common;
-      // Input position i meets filter position k at i * stride + k * dilation.
+      // Input index i meets filter index k at i * stride + k * dilation.
       for (int64_t k = 0; k < window; ++k) {
         int64_t distance = r + low - k * dilation;
         if (distance % stride != 0)
@@ -138,20 +139,21 @@ struct PhasedDimension {
     }
   }
 
-  /// Whether all remainders but one are zeros.
+  /// Returns true if all phases but one are zero.
   bool hasOnePhase() const {
     return llvm::count_if(
                phases, [](const Phase &phase) { return phase.taps > 0; }) == 1;
   }
-  /// Positions to compute of a remainder. Those of several are put side by
-  /// side, so that each has as many as the first; what is too many is cut off.
+  /// Number of positions to compute for a phase. Several phases are
+  /// interleaved, so each computes as many as the first; excess positions are
+  /// cropped.
   int64_t count(int64_t remainder) const {
     int64_t first = hasOnePhase() ? remainder : 0;
     return (out - first + stride - 1) / stride;
   }
 };
 
-/// A transposed convolution phase by phase.
+/// Emits a transposed convolution phase by phase.
 class PhasedConvolution {
 public:
   PhasedConvolution(OpEmitter &emit, ConvTransposeOp op, CastOp rounds)
@@ -174,8 +176,8 @@ private:
     return getElementTypeOrSelf(cast ? cast.getResult() : op.getResult());
   }
 
-  /// The result of the phases chosen for the dimensions before `d`, in the
-  /// order of its positions along `d` and what follows; null for zeros.
+  /// Returns the result of the phases chosen for dimensions before `d`,
+  /// interleaved along `d` and later dimensions; null for zeros.
   Value interleaved(size_t d) {
     if (d == dimensions.size())
       return chosenPhases();
@@ -210,7 +212,7 @@ private:
                           axis, 0, dimension.out);
   }
 
-  /// That of the chosen phases.
+  /// Returns the result of the chosen phase.
   Value chosenPhases() {
     int64_t rank = 2 + static_cast<int64_t>(chosen.size());
     SmallVector<int64_t> offsets(rank, 0), sizes(shapeOf(op.getFilter())),
@@ -227,7 +229,7 @@ private:
       int64_t reach = (phase.taps - 1) * phase.inputStep;
       int64_t before = -phase.first,
               after = shape[2 + d] + reach - dimension.in - before;
-      // Padding that is negative or as long as the window is for mpc.pad.
+      // Negative padding or padding of at least the window size needs mpc.pad.
       padLow.push_back(std::clamp<int64_t>(before, 0, reach));
       padHigh.push_back(std::clamp<int64_t>(after, 0, reach));
       low[2 + d] = before - padLow.back();
@@ -236,7 +238,7 @@ private:
     Value image =
         emit.pad(op.getInput(), low, high, SmallVector<int64_t>(rank, 0));
     Value part = emit.slice(op.getFilter(), offsets, sizes, steps);
-    // A window of one position needs no padding.
+    // A 1x1 sub-filter needs no padding.
     bool isProduct = op.getGroups() == 1 &&
                      productOf(ArrayRef<int64_t>(sizes).drop_front(2)) == 1;
     Value result =
@@ -267,8 +269,8 @@ private:
         PackedAttr(), IntegerAttr());
   }
 
-  /// [G * C/G, O/G, window...] -> [G * O/G, C/G, window...], the window turned
-  /// round: as one dimension, so that it need not be turned line by line.
+  /// [G * C/G, O/G, window...] -> [G * O/G, C/G, window...] with the window
+  /// reversed. The window is flattened, so one reverse suffices.
   Value turned(Value filter) {
     ArrayRef<int64_t> shape = shapeOf(filter), window = shape.drop_front(2);
     int64_t groups = op.getGroups(), in = shape[0] / groups;
@@ -282,10 +284,10 @@ private:
 
   OpEmitter &emit;
   ConvTransposeOp op;
-  /// How each phase is rounded, or null.
+  /// Rounding applied to each phase, or null.
   CastOp rounds;
   SmallVector<PhasedDimension> dimensions;
-  /// A remainder for each dimension.
+  /// Chosen remainder per dimension.
   SmallVector<int64_t> chosen;
 };
 
@@ -296,7 +298,8 @@ Value mpc::decomposeConvTranspose(ConvTransposeOp op) {
   OpEmitter emit(builder, op);
   if (isBlockwise(op))
     return decomposeBlockwise(emit, op);
-  // Phases are put in place in the type that all readers round the sums to.
+  // Phases are interleaved in the type that all readers round the accumulators
+  // to.
   SmallVector<CastOp> casts;
   for (Operation *user : op->getUsers())
     if (auto cast = dyn_cast<CastOp>(user))

@@ -1,8 +1,8 @@
-//===- DecomposeNorms.cpp - take norms of training apart ------------------===//
+//===- DecomposeNorms.cpp - decompose training-mode norms -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Batch norm on a batch's own statistics and the gradients of norms, as
+// Decomposes batch norm with batch statistics and the gradients of norms into
 // elementwise ops and reductions.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ using namespace mpc;
 
 namespace {
 
-/// The elements of a channel, axis 1, of a tensor `input`.
+/// Helper for per-channel reductions (axis 1) of a tensor.
 class Channels {
 public:
   Channels(ScalarEmitter &emit, Value input, int64_t ranks)
@@ -37,21 +37,21 @@ public:
   Value sum(Value value) {
     return emit.reduce<ReduceSumOp>(value, axes, /*keepDims=*/true);
   }
-  /// `[channels]` for all elements of a channel, and back.
+  /// Broadcasts `[channels]` over all elements of a channel, and the inverse.
   Value perChannel(Value value) { return emit.reshape(widen(value), spread); }
   Value ofChannels(Value value, Type type) {
     return emit.cast(emit.reshape(value, {shape[1]}), type);
   }
-  /// Elements of a channel on all ranks.
+  /// Elements of a channel over all ranks.
   double count() const {
     return static_cast<double>(ranks * shape[0] *
                                productOf(ArrayRef(shape).drop_front(2)));
   }
 
-  /// Replaces the mean and variance of one rank by those of all: the mean of
-  /// means, and that of variances and of the squares by which means differ from
-  /// theirs (Chan, Golub and LeVeque, Updating formulae and a pairwise
-  /// algorithm for computing sample variances, 1979).
+  /// Combines the mean and variance of all ranks: the mean of the means, and
+  /// the mean of the variances plus the variance of the means (Chan, Golub and
+  /// LeVeque, Updating formulae and a pairwise algorithm for computing sample
+  /// variances, 1979).
   void joinRanks(Value &mean, Value &variance) {
     if (ranks == 1)
       return;
@@ -72,7 +72,7 @@ public:
     variance = overRanks(emit.add(variances, emit.mul(apart, apart)));
   }
 
-  /// Of sums over one rank's elements, those over all.
+  /// All-reduces local sums.
   SmallVector<Value> sumsOfRanks(ArrayRef<Value> sums) {
     if (ranks == 1)
       return SmallVector<Value>(sums);
@@ -88,7 +88,7 @@ public:
   SmallVector<int64_t> shape, axes, spread;
 };
 
-/// What a widening cast reads, else `value`.
+/// Returns the input of an upcast, else `value`.
 Value behindWidening(Value value) {
   auto cast = value.getDefiningOp<CastOp>();
   bool widens =
@@ -97,8 +97,8 @@ Value behindWidening(Value value) {
   return widens ? cast.getInput() : value;
 }
 
-/// Mean, biased variance and sqrt(variance + epsilon) of each channel. The
-/// gradient reads those of the forward norm.
+/// Computes mean, biased variance and sqrt(variance + epsilon) of each channel.
+/// The gradient reuses the values of the forward norm.
 ChannelStatistics statisticsOf(Channels &channels, Value input,
                                const APFloat &epsilon,
                                SharedStatistics &shared) {
@@ -164,7 +164,8 @@ SmallVector<Value> decompose(ScalarEmitter &emit, BatchNormGradientOp op,
           channels.ofChannels(biasSum, parameter)};
 }
 
-/// Over rows of the normalised elements; sums over the rows come last.
+/// Gradient of a norm over rows of normalized elements; the reductions over
+/// rows come last.
 SmallVector<Value> decompose(ScalarEmitter &emit, NormGradientOp op) {
   Type element = getElementTypeOrSelf(op.getInput()), wide = sumType(element);
   ArrayRef<int64_t> shape = shapeOf(op.getInput());
@@ -179,7 +180,7 @@ SmallVector<Value> decompose(ScalarEmitter &emit, NormGradientOp op) {
   };
   Value input = asRows(op.getInput()), gradient = asRows(op.getGradient());
   Value scale = emit.cast(op.getScale(), wide);
-  // A reshape where the scale has a number for each element of a row.
+  // A reshape suffices if the scale has one value per element of a row.
   if (productOf(shapeOf(scale)) == rows.back()) {
     scale = emit.reshape(scale, {rows.back()});
   } else {

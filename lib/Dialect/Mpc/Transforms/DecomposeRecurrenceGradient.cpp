@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product with the weights and a cell of elementwise ops per step, from the
-// last step of the walk to the first. Cotangents stay in the state's type and
-// are rounded to the weights' where a product reads them.
+// Backpropagation through time: one GEMM with the weights and the elementwise
+// ops of the cell per step, from the last time step to the first. Cotangents
+// have the state's type and are rounded to the weights' type for the GEMM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace mpc;
 
 namespace {
 
-/// One direction. Values of a step are [batch, hidden].
+/// Unrolls one direction. Values of a step are [batch, hidden].
 class BackwardUnroller {
 public:
   BackwardUnroller(OpEmitter &emit, RecurrenceGradientOp op, int64_t direction)
@@ -34,7 +34,7 @@ public:
           op.getFinalCGradient() ? part(op.getFinalCGradient()) : zeros();
   }
 
-  /// Goes back over the step at `time`, before which that at `previous` was;
+  /// Emits the gradient of the step at `time`, whose predecessor is `previous`;
   /// the first step has none.
   void step(int64_t time, std::optional<int64_t> previous);
 
@@ -44,18 +44,18 @@ public:
   RecurrentCell cell;
   Type wide, narrow;
   int64_t batch, hidden;
-  /// The cotangents of the states before the step, and of all its gates.
+  /// Cotangents of the previous state and of all gates.
   Value state, cellState, gates, recurrentGates;
 
 private:
   Value zeros() { return emit.splat({batch, hidden}, wide, 0.0); }
-  /// Entry `direction` of dimension 0.
+  /// Slice `direction` of dimension 0, without that dimension.
   Value part(Value value) {
     ArrayRef<int64_t> shape = shapeOf(value);
     return emit.reshape(emit.sliceAxis(value, 0, direction, 1),
                         shape.drop_front());
   }
-  /// Kept value `index` of the step at `time`.
+  /// Saved activation `index` of the step at `time`.
   Value keptAt(int64_t time, int64_t index) {
     int64_t first = (direction * op.getKeptValues() + index) * hidden;
     return emit.reshape(
@@ -72,8 +72,8 @@ private:
   Value ofTanh(Value x) {
     return mul(lessThanOne(x), add(x, emit.splat({1}, wide, 1.0)));
   }
-  /// `values` [batch, count * hidden] times the weights of gates `first` and
-  /// up.
+  /// GEMM of `values` [batch, count * hidden] and the weights of gates `first`
+  /// and up.
   Value product(Value values, int64_t first) {
     int64_t rows = shapeOf(values)[1];
     return emit.create<MatmulOp>(

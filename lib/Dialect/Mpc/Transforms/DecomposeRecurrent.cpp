@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One product covers the input of all steps; each step is a product with the
-// state and a cell of elementwise ops. States stay in the result's type and are
-// rounded to the operands' type where a product reads them.
+// One GEMM projects the input of all steps; each step is a GEMM with the state
+// and the elementwise ops of the cell. States have the result's type and are
+// rounded to the operands' type for the GEMM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@ using namespace mpc;
 
 namespace {
 
-/// One direction of a recurrent op.
+/// Unrolls one direction of a recurrent op.
 class Unroller {
 public:
-  /// Of `lstm`, `gru` and `rnn`, whose input is multiplied first.
+  /// For `lstm`, `gru` and `rnn`, whose input is projected first.
   template <typename OpTy>
   Unroller(OpEmitter &emit, OpTy op, RecurrentCell cellKind, int64_t direction)
       : emit(emit), direction(direction), cellKind(cellKind),
@@ -64,7 +64,7 @@ public:
     projected = emit.sliceAxis(steps.projected, 2, direction * width, width);
   }
 
-  /// The states that follow from those before `time`, in `state` and `cell`.
+  /// Emits the step at `time`; updates `state` and `cell`.
   void step(int64_t time);
 
   OpEmitter &emit;
@@ -73,7 +73,7 @@ public:
   Type wide, narrow;
   int64_t batch, hidden;
   Value state, cell;
-  /// What the step keeps for the gradient, [batch, hidden] each.
+  /// Activations saved for the gradient, [batch, hidden] each.
   SmallVector<Value> kept;
 
 private:
@@ -88,13 +88,13 @@ private:
     if (peephole)
       peephole = emit.cast(part(peephole), wide);
   }
-  /// Entry `direction` of dimension 0.
+  /// Slice `direction` of dimension 0, without that dimension.
   Value part(Value value) {
     ArrayRef<int64_t> shape = shapeOf(value);
     return emit.reshape(emit.sliceAxis(value, 0, direction, 1),
                         shape.drop_front());
   }
-  /// `lhs * rhs^T` with the sum in the wide type.
+  /// `lhs * rhs^T`, accumulated in the wide type.
   Value matmul(Value lhs, Value rhs) {
     SmallVector<int64_t> shape(shapeOf(lhs));
     shape.back() = shapeOf(rhs)[0];
@@ -106,20 +106,20 @@ private:
   template <typename OpTy> Value unary(Value value) {
     return emit.create<OpTy>(value.getType(), value);
   }
-  /// `rhs` broadcasts to `lhs`.
+  /// Elementwise op whose `rhs` broadcasts to `lhs`.
   template <typename OpTy> Value binary(Value lhs, Value rhs) {
     return emit.create<OpTy>(lhs.getType(), lhs, rhs);
   }
-  /// The input's share of the gates at `time`: [batch, gates].
+  /// Projected input of the gates at `time`: [batch, gates].
   Value inputAt(int64_t time) {
     Value row = emit.sliceAxis(projected, 0, time, 1);
     return emit.reshape(row, shapeOf(projected).drop_front());
   }
-  /// `count` gates of [batch, gates * hidden] from `first` on.
+  /// Gates [first, first + count) of [batch, gates * hidden].
   Value gates(Value value, int64_t first, int64_t count = 1) {
     return emit.sliceAxis(value, 1, first * hidden, count * hidden);
   }
-  /// Rows `first` and up of weights or biases.
+  /// Rows of gates [first, first + count) of weights or biases.
   Value rows(Value value, int64_t first, int64_t count) {
     return emit.sliceAxis(value, 0, first * hidden, count * hidden);
   }
@@ -214,12 +214,12 @@ void Unroller::step(int64_t time) {
   }
 }
 
-/// What a recurrent op makes.
+/// Results of an unrolled op.
 struct Unrolled {
   Value result, finalH, finalC, kept;
 };
 
-/// All steps, by an unroller of each direction.
+/// Unrolls all steps, with one unroller per direction.
 Unrolled unroll(OpEmitter &emit, ArrayRef<int64_t> shape,
                 RecurrentDirection order, bool keeps,
                 llvm::function_ref<Unroller(int64_t)> ofDirection) {

@@ -1,9 +1,9 @@
-//===- DecomposeTraining.cpp - take losses and training forms apart -------===//
+//===- DecomposeTraining.cpp - decompose losses and dropout ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses, dropout and the gradient of attention, as elementwise ops, reductions
-// and products.
+// Decomposes losses, dropout and the gradient of attention into elementwise
+// ops, reductions and matmuls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace {
 // Losses
 //===----------------------------------------------------------------------===//
 
-/// `[..., classes]`: whether a column is the row's class.
+/// One-hot mask `[..., classes]`: true at each row's target class.
 Value isClass(ScalarEmitter &emit, Value targets, int64_t classes) {
   SmallVector<int64_t> shape(shapeOf(targets));
   shape.push_back(1);
@@ -62,8 +62,8 @@ Value lossOf(ScalarEmitter &emit, SoftmaxCrossEntropyOp op) {
     return emit.neg(
         emit.div(emit.reduce<ReduceSumOp>(terms, allAxes(terms)), count));
   };
-  // One term of a row is not 0: the sum over everything is that over the rows,
-  // and a kernel that has the rows can make it.
+  // Only one term of a row is nonzero, so the sum over all elements equals the
+  // sum over rows and fuses into the row kernel.
   if (smoothing == 0) {
     if (counted) {
       SmallVector<int64_t> shape(shapeOf(counted));
@@ -81,7 +81,7 @@ Value lossOf(ScalarEmitter &emit, SoftmaxCrossEntropyOp op) {
   return meanOf(rows);
 }
 
-/// What the mean of a regression loss runs over.
+/// Per-element terms of a regression loss, before the mean.
 Value termsOf(ScalarEmitter &emit, Operation *op) {
   Value x = op->getOperand(0), z = op->getOperand(1);
   if (isa<SigmoidCrossEntropyOp>(op)) {
@@ -118,7 +118,7 @@ Value decompose(ScalarEmitter &emit, DropoutOp op) {
   Type word = emit.builder.getI32Type();
   Value bits = emit.create<RandomBitsOp>(RankedTensorType::get(shape, word),
                                          op.getState(), op.getStreamAttr());
-  // Unsigned order is signed order with the highest bit turned over.
+  // Unsigned comparison as signed comparison with the sign bit flipped.
   constexpr int64_t lowest = std::numeric_limits<int32_t>::min();
   Value ordered = emit.binary<XorOp>(bits, emit.integer(lowest, bits));
   Value kept = emit.compare(ComparePredicate::ge, ordered,
@@ -132,8 +132,9 @@ Value decompose(ScalarEmitter &emit, DropoutOp op) {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// The gradient of attention, over tensors of `[..., groups, heads per group,
-/// rows, columns]`: the heads that share a key broadcast along one dimension.
+/// Gradient of attention on `[..., groups, heads per group, rows, columns]`
+/// tensors: for grouped-query attention, the heads of a group broadcast along
+/// one dimension.
 class AttentionGradient {
 public:
   AttentionGradient(ScalarEmitter &emit, AttentionGradientOp op)
@@ -180,7 +181,7 @@ private:
     return emit.reshape(value, shape);
   }
 
-  /// A product of matrices with leading dimensions that broadcast.
+  /// Batched matmul with broadcast batch dimensions.
   Value product(Value lhs, Value rhs, bool transposeLhs = false,
                 bool transposeRhs = false) {
     ArrayRef<int64_t> left = shapeOf(lhs), right = shapeOf(rhs);
@@ -195,7 +196,7 @@ private:
                                  op.getCompute(), PackedAttr());
   }
 
-  /// The mask with the dimensions of the scores.
+  /// The mask, reshaped to the rank of the scores.
   Value alignedMask() {
     Value mask = op.getMask();
     SmallVector<int64_t> shape(shapeOf(op.getQuery()).size(), 1);
@@ -232,13 +233,13 @@ private:
                                      emit.builder.getI64IntegerAttr(last));
     if (!op.getMask() && length <= positions)
       return p;
-    // A row without a kept position is all zero.
+    // A fully masked row has zero probabilities.
     Value largest = emit.reduce<ReduceMaxOp>(scores, last, /*keepDims=*/true);
     Value empty = emit.compare(ComparePredicate::eq, largest, floor);
     return emit.select(empty, emit.number(0, p), p);
   }
 
-  /// `[S, T]`: t <= s + T - S.
+  /// Causal mask `[S, T]`: t <= s + T - S.
   Value lowerTriangle() {
     Type index = emit.builder.getI32Type();
     Value rows =
@@ -249,7 +250,7 @@ private:
     return emit.compare(ComparePredicate::le, columns, limit);
   }
 
-  /// Sums the heads of a group where they share the operand; in the operand's
+  /// Sums over the heads of a group if they share the operand; in the operand's
   /// shape and type.
   Value result(Value value, Value like, bool shared) {
     if (groups != heads && shared)

@@ -1,10 +1,10 @@
-//===- DecomposeUpdate.cpp - take optimizers and loss scales apart --------===//
+//===- DecomposeUpdate.cpp - decompose optimizers and loss scales ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elementwise ops per tensor, and float64 scalars for what does not change over
-// one: equal scalars of several updates are one after CSE. The order of the
-// arithmetic is that of the op descriptions, bit for bit.
+// Emits elementwise ops per tensor, and float64 scalars for bookkeeping; CSE
+// merges equal scalars of several updates. The arithmetic matches the op
+// descriptions bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,23 +20,23 @@ using namespace mpc;
 
 namespace {
 
-/// What an optimizer's formula reads and leaves.
+/// Inputs and outputs of an optimizer formula.
 struct UpdateValues {
-  /// Parameter and gradient, decayed and unscaled.
+  /// Parameter, and gradient after unscaling and weight decay.
   Value parameter, gradient;
-  /// Where the gradient is nothing but a product, its factors.
+  /// Factors of the gradient if it is a plain product.
   Value scaledGradient, unscale;
   SmallVector<Value> states;
-  /// Number of steps before this one, and float64 scalars of it: from 1 on, and
-  /// the rate.
+  /// Step index, and float64 scalars derived from it: the 1-based step number
+  /// and the learning rate.
   Value step, t, rate;
 };
 
 //===----------------------------------------------------------------------===//
-// Formulas: each gives the new parameter and renews the states
+// Formulas: return the new parameter and update the states
 //===----------------------------------------------------------------------===//
 
-/// `factor * value + sum`, the product in float64 and rounded with the sum.
+/// Emits fma(factor, value, sum): the product in float64, one rounding.
 Value fusedSum(ScalarEmitter &emit, Value value, double factor, Value sum) {
   Type element = getElementTypeOrSelf(value), wide = emit.builder.getF64Type();
   Value product = emit.mul(emit.cast(emit.number(factor, value), wide),
@@ -44,8 +44,7 @@ Value fusedSum(ScalarEmitter &emit, Value value, double factor, Value sum) {
   return emit.cast(emit.add(product, emit.cast(sum, wide)), element);
 }
 
-/// `from - rate * value`, the product in float64 and rounded with the
-/// difference.
+/// Emits fma(-rate, value, from): the product in float64, one rounding.
 Value fusedDifference(ScalarEmitter &emit, Value from, Value rate,
                       Value value) {
   Type element = getElementTypeOrSelf(value), wide = emit.builder.getF64Type();
@@ -53,8 +52,7 @@ Value fusedDifference(ScalarEmitter &emit, Value from, Value rate,
   return emit.cast(emit.sub(emit.cast(from, wide), product), element);
 }
 
-/// `value * factor - from`, the product in float64 and rounded with the
-/// difference.
+/// Emits fma(value, factor, -from): the product in float64, one rounding.
 Value fusedDistance(ScalarEmitter &emit, Value value, Value factor,
                     Value from) {
   Type element = getElementTypeOrSelf(from), wide = emit.builder.getF64Type();
@@ -62,8 +60,8 @@ Value fusedDistance(ScalarEmitter &emit, Value value, Value factor,
   return emit.cast(emit.sub(product, emit.cast(from, wide)), element);
 }
 
-/// `from` moves to `to` by a constant share. `distance` is that of the two
-/// where it is given.
+/// Linear interpolation from `from` to `to` by the constant `share`. `distance`
+/// is `to` - `from` if already computed.
 Value move(ScalarEmitter &emit, Value from, Value to, double share, bool fused,
            Value distance = {}) {
   if (!distance)
@@ -77,7 +75,7 @@ Value move(ScalarEmitter &emit, Value from, Value to, double share, bool fused,
   return emit.sub(to, emit.scale(distance, 1 - share));
 }
 
-/// `first * a + last * b`, where one product may be fused.
+/// `first * a + last * b`; `fuse` selects the product computed as an fma.
 Value blend(ScalarEmitter &emit, StringRef fuse, Value a, double first, Value b,
             double last) {
   if (fuse == "first")
@@ -87,13 +85,13 @@ Value blend(ScalarEmitter &emit, StringRef fuse, Value a, double first, Value b,
   return emit.add(emit.scale(a, first), emit.scale(b, last));
 }
 
-/// `keep * average + share * g * g`.
+/// Moving average of squares: `keep * average + (1 - keep) * g * g`.
 Value averageSquare(ScalarEmitter &emit, Value average, Value g, double keep) {
   return emit.add(emit.scale(average, keep),
                   emit.mul(emit.scale(g, 1 - keep), g));
 }
 
-/// `epsilon` outside the root (torch) or inside (keras).
+/// Adds `epsilon` outside the root (torch) or inside (keras).
 Value rootWithEpsilon(ScalarEmitter &emit, Value square, APFloat epsilon,
                       bool keras) {
   Value small = emit.number(epsilon.convertToDouble(), square);
@@ -206,7 +204,7 @@ Value formula(ScalarEmitter &emit, OptimizerAdagradOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Around the formulas
+// Op decompositions
 //===----------------------------------------------------------------------===//
 
 template <typename OpTy>
@@ -312,7 +310,7 @@ SmallVector<Value> decomposeLossScale(ScalarEmitter &emit,
   Type narrow = getElementTypeOrSelf(scale), wide = emit.builder.getF64Type();
   Value exactScale = emit.cast(scale, wide);
 
-  // After a step that is not finite.
+  // After a step with non-finite gradients.
   Value lowered =
       emit.mul(exactScale, emit.exact(op.getBackoff().convertToDouble()));
   if (op.getMin())

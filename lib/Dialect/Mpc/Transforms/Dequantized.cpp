@@ -1,4 +1,4 @@
-//===- Dequantized.cpp - integers that floats were made of ----------------===//
+//===- Dequantized.cpp - match dequantized tensors ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -64,7 +64,7 @@ bool Dequantized::variesAlong(ArrayRef<int64_t> shape, int64_t axis) const {
   return true;
 }
 
-/// Weights that import has centred: i8 less a zero point.
+/// Matches weights centered at import: i8 minus a zero point.
 static bool takeConstant(Dequantized &found) {
   if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.integers)) ||
       getElementTypeOrSelf(found.integers).isUnsignedInteger(64))
@@ -104,7 +104,7 @@ std::optional<Dequantized> mpc::matchDequantized(Value value) {
   ArrayRef<int64_t> shape = shapeOf(value);
   if (auto product = value.getDefiningOp<MulOp>()) {
     for (int side = 0; side < 2 && !found.scale; ++side) {
-      // Weights themselves may be constants, too.
+      // The weights may be constants as well.
       if (shapeOf(product->getOperand(1 - side)) == shape &&
           product->getOperand(1 - side).getDefiningOp<CastOp>())
         found.scale = constantTensor(product->getOperand(side));
@@ -127,7 +127,7 @@ std::optional<Dequantized> mpc::matchDequantized(Value value) {
     if (auto cast = found.zero.getDefiningOp<CastOp>();
         cast && isByte(cast.getInput()))
       found.zero = cast.getInput();
-    // Numbers of 8 bits keep the sum below the bound.
+    // 8-bit zero points keep the accumulator below the bound.
     if (!isByte(found.zero) &&
         (!found.zeroTensor ||
          !llvm::all_of(found.zeroTensor->ints(), [](int64_t zero) {

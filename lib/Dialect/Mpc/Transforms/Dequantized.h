@@ -1,4 +1,4 @@
-//===- Dequantized.h - integers that floats were made of --------*- C++ -*-===//
+//===- Dequantized.h - match dequantized tensors ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,33 +14,33 @@
 
 namespace mpc {
 
-/// The constant behind reshapes and widening casts of integers.
+/// Returns the constant under reshapes and widening integer casts.
 std::optional<reference::Tensor> constantTensor(mlir::Value value);
 
-/// `shape` with extents of 1 before it.
+/// Pads `shape` with leading extents of 1 to `rank`.
 llvm::SmallVector<int64_t> withRank(llvm::ArrayRef<int64_t> shape,
                                     int64_t rank);
 
-/// A float tensor that is scale * (integers - zero), behind transposes.
+/// A float tensor of the form scale * (integers - zero), below transposes.
 struct Dequantized {
-  /// `shape` with the rank of the integers, as the transposes leave it.
+  /// `shape` extended to the rank of the integers and permuted by the
+  /// transposes.
   llvm::SmallVector<int64_t> moved(llvm::ArrayRef<int64_t> shape) const;
-  /// Whether `shape` is that of one element, or has extent `axis` of the moved
-  /// tensor alone.
+  /// Returns true if `shape` has one element, or equals the moved tensor's
+  /// extent along `axis` and is 1 elsewhere.
   bool variesAlong(llvm::ArrayRef<int64_t> shape, int64_t axis) const;
 
   mlir::Value integers;
-  /// The integers where they are a constant of any type: as i8.
+  /// The integers as i8 if they are a constant.
   std::optional<reference::Tensor> constant;
-  /// An integer of any type, whose numbers are 8-bit ones, and what it is; null
-  /// where there is none, unknown where it is no constant.
+  /// Zero point with 8-bit values, in any integer type; null if absent.
   mlir::Value zero;
   std::optional<reference::Tensor> zeroTensor, scale;
-  /// Outermost first.
+  /// Transposes, outermost first.
   llvm::SmallVector<TransposeOp> transposes;
 };
 
-/// What `value` was made of; nullopt where that are no 8-bit integers.
+/// Matches a dequantized 8-bit tensor; nullopt for any other value.
 std::optional<Dequantized> matchDequantized(mlir::Value value);
 
 } // namespace mpc

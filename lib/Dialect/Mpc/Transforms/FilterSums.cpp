@@ -1,4 +1,4 @@
-//===- FilterSums.cpp - sums of what a filter reads -----------------------===//
+//===- FilterSums.cpp - filter sums without padding -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,8 +16,8 @@ using namespace mlir;
 using namespace mpc;
 using mpc::reference::Tensor;
 
-/// The positions of axis `i` of the filter that lie inside the input where the
-/// window is that of position `at` of the result.
+/// Range of filter indices of axis `i` that read inside the input at output
+/// index `at`.
 static std::pair<int64_t, int64_t> insideWindow(ConvOp op, int64_t i,
                                                 int64_t at) {
   int64_t dilation = op.getDilations()[i],
@@ -46,7 +46,7 @@ Tensor mpc::filterSumsInside(ConvOp op, const Tensor &filter) {
     for (int64_t i = 0; i < depth * windowSize; ++i)
       taps[i % windowSize] += from[i];
     for (int64_t position = 0; position < positions; ++position) {
-      // What is left of the window, axis by axis from the last.
+      // Filter range inside the input, per axis from the last.
       SmallVector<std::pair<int64_t, int64_t>> ranges(rank);
       for (int64_t i = rank - 1, rest = position; i >= 0; --i) {
         ranges[i] = insideWindow(op, i, rest % spatial[i]);

@@ -1,4 +1,4 @@
-//===- FilterSums.h - sums of what a filter reads ---------------*- C++ -*-===//
+//===- FilterSums.h - filter sums without padding ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@
 
 namespace mpc {
 
-/// For each output channel and position of `op` the sum of the part of its
-/// filter that does not read padding; i32, [channels, spatial...].
+/// Sums, for each output channel and position of `op`, the filter elements that
+/// do not read padding; i32, [channels, spatial...].
 reference::Tensor filterSumsInside(ConvOp op, const reference::Tensor &filter);
 
 } // namespace mpc

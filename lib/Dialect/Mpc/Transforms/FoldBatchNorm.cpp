@@ -1,4 +1,4 @@
-//===- FoldBatchNorm.cpp - batch norms into contractions ------------------===//
+//===- FoldBatchNorm.cpp - fold batch norm into contractions --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -43,16 +43,16 @@ std::optional<Tensor> constantTensor(Value value) {
   return tensor;
 }
 
-/// Where a contraction keeps its output channels.
+/// Position of the output channels in the weights of a contraction.
 struct ChannelWeights {
   unsigned operand = 1;
   int64_t axis = 0;
-  /// Channels along the axis start anew in each of this many groups of axis 0.
+  /// Number of groups on axis 0; channel indices along `axis` restart in each.
   int64_t groups = 1;
 };
 
-/// How the weights of `op` are indexed by output channel; nullopt where `op` is
-/// no contraction whose result has channels on axis 1.
+/// Returns the channel indexing of the weights of `op`; nullopt if `op` is not
+/// a contraction with output channels on axis 1.
 std::optional<ChannelWeights> channelWeights(Operation *op) {
   if (auto conv = dyn_cast_if_present<ConvOp>(op)) {
     if (conv.getPacked() || conv.getLayout() != ImageLayout::channels_first)
@@ -70,7 +70,7 @@ std::optional<ChannelWeights> channelWeights(Operation *op) {
   return std::nullopt;
 }
 
-/// Multiplies each output channel's weights by its factor.
+/// Scales the weights of each output channel.
 void scaleWeights(Tensor &weights, const ChannelWeights &place,
                   ArrayRef<double> factors) {
   ArrayRef<int64_t> shape = weights.getShape();
@@ -88,8 +88,8 @@ void scaleWeights(Tensor &weights, const ChannelWeights &place,
   }
 }
 
-/// A constant that adds one number per channel (axis 1) of a `rank`-D result:
-/// those numbers, or nullopt.
+/// Returns the values of a constant bias with one value per channel (axis 1) of
+/// a `rank`-D result, or nullopt.
 std::optional<SmallVector<double>> channelBias(Value value, int64_t rank,
                                                int64_t channels) {
   ArrayRef<int64_t> shape = shapeOf(value);
@@ -121,7 +121,7 @@ struct FoldIntoContraction : OpRewritePattern<BatchNormOp> {
           op, "a narrow filter would be rounded twice");
     int64_t rank = rankOf(op.getResult()), channels = shapeOf(op.getScale())[0];
 
-    // The contraction, directly or below a bias.
+    // The contraction, directly or below a bias add.
     Value input = op.getInput();
     if (!input.hasOneUse())
       return rewriter.notifyMatchFailure(op, "the input has other readers");

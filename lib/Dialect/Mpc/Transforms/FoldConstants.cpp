@@ -1,10 +1,10 @@
-//===- FoldConstants.cpp - evaluate ops of constants ----------------------===//
+//===- FoldConstants.cpp - constant folding -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Replaces ops whose operands are all constants by constants. One walk in
-// dominance order reaches the fixpoint. Legal because every mpc op is pure and
-// the interpreter is the ops' definition.
+// Evaluates ops whose operands are all constants. One traversal in dominance
+// order reaches the fixpoint. Legal because every mpc op is pure and the
+// interpreter defines the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,8 @@ namespace {
 struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
   using Base::Base;
 
-  /// Whether evaluating `op` stays within the bounds. A splat may claim any
-  /// number of elements while it stores one, so only stored bytes excuse large
-  /// values.
+  /// Returns true if folding `op` stays within the size limits. A splat stores
+  /// one element of any shape, so only stored bytes justify a large result.
   bool isWithinBounds(Operation *op) {
     int64_t stored = 0;
     for (Value operand : op->getOperands()) {
@@ -48,10 +47,10 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
     return !cost || cost.getFlops() <= maxFlops;
   }
 
-  /// Whether `op` is an op of mpc that reads constants and positions only. A
-  /// lone iota stays: it costs a register where it is used and memory where it
-  /// is folded. What is a message is of all ranks: a gradient of zeros, of a
-  /// parameter that the loss does not depend on, is sent as others are.
+  /// Returns true if `op` is an mpc op that reads only constants and iotas. A
+  /// lone iota is not folded: it is computed in registers. Collectives are not
+  /// folded: every rank must take part, even for the zero gradient of an unused
+  /// parameter.
   static bool isFoldable(Operation *op) {
     if (!isa<MpcDialect>(op->getDialect()) || op->getNumRegions() != 0 ||
         op->getNumOperands() == 0 || isa<CollectiveOpInterface>(op))
@@ -67,7 +66,7 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
            byteCount(op->getResult(0).getType()) <= kLargestIotaBytes;
   }
 
-  /// Replaces `op` by constants; sets `folded` where that is done.
+  /// Replaces `op` by constants and sets `folded` if it can be folded.
   LogicalResult fold(Operation *op, bool &folded) {
     folded = false;
     if (!isFoldable(op))
@@ -134,7 +133,7 @@ struct FoldConstantsPass : mpc::impl::FoldConstantsPassBase<FoldConstantsPass> {
     }
   }
 
-  /// Positions alone are folded up to here.
+  /// Size limit for folding ops of iotas only, in bytes.
   static constexpr int64_t kLargestIotaBytes = 1 << 20;
 };
 

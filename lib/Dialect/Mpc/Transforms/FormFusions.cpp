@@ -1,11 +1,10 @@
-//===- FormFusions.cpp - regions that become kernels ----------------------===//
+//===- FormFusions.cpp - outline fusion groups into regions ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Moves every group that mpc-group-ops and mpc-join-kernels have marked into an
-// mpc.fusion, in an order in which none reads a later one, and makes one of
-// fusions that compute the same. Ends the Fuse stage; mpc-plan reads its
-// result.
+// Moves every group marked by mpc-group-ops and mpc-join-kernels into an
+// mpc.fusion, in topological order, and merges identical fusions (CSE). Last
+// pass of the Fuse stage; mpc-plan consumes its result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +74,7 @@ struct FormFusionsPass : mpc::impl::FormFusionsPassBase<FormFusionsPass> {
   }
 
 private:
-  /// The same for fusions that do the same to the same values.
+  /// Hash that is equal for identical fusions of the same values.
   static size_t hashOf(FusionOp fusion) {
     llvm::DenseMap<Value, size_t> numbers;
     auto number = [&](ValueRange values) {
@@ -97,7 +96,8 @@ private:
     return hash;
   }
 
-  /// Movement that was repeated for readers which did not take it is done once.
+  /// CSE of fusions: merges data movement duplicated for readers that did not
+  /// fuse it.
   static void shareEqual(Block &block) {
     auto isSame = [](FusionOp a, FusionOp b) {
       return a.getKind() == b.getKind() && a.getInputs() == b.getInputs() &&
@@ -106,7 +106,7 @@ private:
                  &a.getBody(), &b.getBody(),
                  OperationEquivalence::IgnoreLocations);
     };
-    // In block order what a fusion reads is shared before the fusion is.
+    // Block order: the inputs of a fusion are merged before the fusion.
     llvm::DenseMap<size_t, SmallVector<FusionOp, 1>> kept;
     for (FusionOp fusion : block.getOps<FusionOp>()) {
       if (fusion.getInputs().empty() || fusion->use_empty())
@@ -121,9 +121,9 @@ private:
     }
   }
 
-  /// Gives a kernel to each op that was a view and is none any more: that
-  /// depends on the order of ops and on which values are one, and groups change
-  /// both. Others stay views, since a concat less reads their values.
+  /// Creates a kernel for each op that is no longer a view. Whether an op is a
+  /// view depends on op order and value identity, which grouping changes. Other
+  /// views are unaffected: one view less only reduces the readers of a value.
   void closeLostViews(FusionGraph &graph, Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
       if (!isa<FusionOp, mpc::ConstantOp>(op) && !isView(&op)) {
@@ -132,7 +132,7 @@ private:
       }
   }
 
-  /// Loops have their kind by what they do.
+  /// Returns the kind of a group; loops are classified by their ops.
   static FusionKind kindOf(FusionGroup *group) {
     if (group->anchor || group->isJoint)
       return group->kind;
@@ -141,7 +141,7 @@ private:
     return moves ? FusionKind::transpose : FusionKind::elementwise;
   }
 
-  /// A name that no other fusion of the function has.
+  /// Returns a fusion name that is unique in the function.
   std::string uniqueName(FusionGroup *group) {
     Operation *leader = group->anchor ? group->anchor : group->ops.back();
     std::string base = identifierOf(leader);
@@ -154,7 +154,7 @@ private:
     return names.make(base);
   }
 
-  /// Moves the group into a fusion before `next`.
+  /// Outlines the group into a fusion before `next`.
   void emitFusion(FusionGraph &graph, FusionGroup *group, Operation *next) {
     SmallVector<Value> results = graph.resultsOf(group);
     llvm::SetVector<Value> inputs;
@@ -179,11 +179,11 @@ private:
       fusion->setDiscardableAttr(MpcDialect::kLayerAttr, layer);
     Block *body = fusion.getBody().empty() ? &fusion.getBody().emplaceBlock()
                                            : &fusion.getBody().front();
-    // What the group reads, as its region has it.
+    // Maps inputs of the group to block arguments of the region.
     DenseMap<Value, Value> inside;
     for (Value input : inputs)
       inside[input] = body->addArgument(input.getType(), input.getLoc());
-    // Every reader lies behind: in a later group, in a view, or in the return.
+    // All readers come later: a later group, a view or the return.
     for (auto [result, output] : llvm::zip_equal(results, fusion.getOutputs()))
       result.replaceUsesWithIf(output, [&](OpOperand &use) {
         return graph.groupOf(use.getOwner()) != group;

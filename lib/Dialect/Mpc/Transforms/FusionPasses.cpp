@@ -1,9 +1,9 @@
-//===- FusionPasses.cpp - what the fuser's passes share -------------------===//
+//===- FusionPasses.cpp - shared code of the fusion passes ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which block a pass of the fuser works on and for which target; the four
-// passes in their order.
+// Selects the block and target for a fusion pass, and builds the pipeline of
+// the four passes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FusionPasses.h - what the fuser's passes share -----------*- C++ -*-===//
+//===- FusionPasses.h - shared code of the fusion passes --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,25 +14,24 @@
 
 namespace mpc {
 
-/// What one of the passes works on.
+/// Block and target that a fusion pass works on.
 struct FusionScope {
-  /// Null where there is nothing to do: the function is declared only, or holds
-  /// fusions already.
+  /// Null if there is nothing to do: a declaration, or a function that already
+  /// contains fusions.
   mlir::Block *block = nullptr;
   TargetInfo target;
 };
 
-/// The scope of `pass` in `function`, for the module's target or, where one is
-/// given, the one named `target`; a diagnostic where the function has several
-/// blocks or the target is unknown.
+/// Returns the scope of `pass` in `function`, for `target` if given, else the
+/// module's target. Emits an error for several blocks or an unknown target.
 mlir::FailureOr<FusionScope> scopeOf(mlir::func::FuncOp function,
                                      const mlir::Pass &pass,
                                      const std::string &target = "");
 
-/// Erases what nothing reads.
+/// Erases ops without uses.
 void eraseDeadOps(mlir::Block &block);
 
-/// The model's name for an op, or its mnemonic, as part of an identifier.
+/// Returns the model's name of an op, or its mnemonic, as an identifier.
 std::string identifierOf(mlir::Operation *op);
 
 } // namespace mpc

@@ -1,11 +1,11 @@
-//===- GroupOps.cpp - which ops share a kernel ----------------------------===//
+//===- GroupOps.cpp - fusion grouping -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Marks every op with the group that it shares a kernel with, by the rules and
-// the queue of Analysis/Fusion. Legal because all ops are pure and groups never
-// wait for each other. Runs after mpc-prepare-fusion; mpc-join-kernels and
-// mpc-form-fusions read the marks.
+// Marks every op with its fusion group, chosen by the rules and the priority
+// queue of Analysis/Fusion. Legal because all ops are pure and the groups stay
+// acyclic. Runs after mpc-prepare-fusion; mpc-join-kernels and mpc-form-fusions
+// consume the marks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// One decision, at the op that leads the kernel.
+/// Emits one fusion decision as a remark at the group's leading op.
 static void remarkOn(const FusionDecision &decision) {
   const FusionSaving &saving = decision.saving;
   InFlightDiagnostic diag = decision.into->emitRemark();

@@ -1,11 +1,10 @@
-//===- JoinKernels.cpp - kernels that run as one --------------------------===//
+//===- JoinKernels.cpp - horizontal fusion of groups ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Joins groups that stand side by side where the target runs them as one launch
-// (Analysis/Fusion), and gives widening casts to their readers. Legal because
-// groups still never wait for each other. Runs once all groups have grown,
-// after mpc-group-ops.
+// Merges independent (sibling) groups if the target runs them as one launch
+// (Analysis/Fusion), and moves upcasts into their readers. Legal because the
+// groups stay acyclic. Runs after mpc-group-ops, once all groups have grown.
 //
 //===----------------------------------------------------------------------===//
 

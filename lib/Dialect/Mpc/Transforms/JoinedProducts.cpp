@@ -1,4 +1,4 @@
-//===- JoinedProducts.cpp - what products become as one -------------------===//
+//===- JoinedProducts.cpp - attributes of merged matmuls ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Place of N among the extents of `#mpc.padding`.
+/// Index of N in the extents of `#mpc.padding`.
 static constexpr size_t kColumns = 2;
 
 StringAttr mpc::commonLayer(ArrayRef<MatmulOp> products) {
@@ -22,7 +22,7 @@ StringAttr mpc::commonLayer(ArrayRef<MatmulOp> products) {
     StringRef path = layer.getValue();
     if (index == 0)
       common = path;
-    // A path without a slash has no part left to share.
+    // A path without a slash has no shorter prefix.
     while (!common.empty() && common != path &&
            !path.starts_with((common + "/").str()))
       common = common.contains('/') ? common.rsplit('/').first : StringRef();
@@ -32,7 +32,7 @@ StringAttr mpc::commonLayer(ArrayRef<MatmulOp> products) {
   return StringAttr::get(MatmulOp(products.front()).getContext(), common);
 }
 
-/// Null where one of the products was not padded.
+/// Combined padding of the matmuls; null if one of them is not padded.
 static PaddingAttr joinPadding(ArrayRef<MatmulOp> products) {
   SmallVector<int64_t> from, to;
   int64_t extra = 0;

@@ -1,8 +1,8 @@
-//===- JoinedProducts.h - what products become as one -----------*- C++ -*-===//
+//===- JoinedProducts.h - attributes of merged matmuls ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the attributes of one product in place of several say.
+// Computes the attributes of a matmul that replaces several.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,13 +13,12 @@
 
 namespace mpc {
 
-/// Gives `joint`, which has the columns of all of `products`, the part of a
-/// layer path that these share, and what mpc-pad-contractions did to them
-/// together, where it did something to each.
+/// Sets the attributes of `joint`, which has the columns of all `products`:
+/// their common layer path and, if each of them is padded, their combined
+/// padding.
 void describeJoint(MatmulOp joint, llvm::ArrayRef<MatmulOp> products);
 
-/// The part of a layer path that all `products` share; null where there is
-/// none.
+/// Returns the common layer path prefix of `products`; null if there is none.
 mlir::StringAttr commonLayer(llvm::ArrayRef<MatmulOp> products);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- LoadPolicy.h - the policy that a pass is given -----------*- C++ -*-===//
+//===- LoadPolicy.h - policy from pass options ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,9 +17,9 @@
 
 namespace mpc {
 
-/// Loads the policy `name` (a built-in one or a file) and adds the overrides
-/// `sets` ("KEY=TYPE"), as passes take them for options. A diagnostic without a
-/// place where one of them is wrong.
+/// Loads the policy `name` (built-in or a file) and adds the overrides `sets`
+/// ("KEY=TYPE") of a pass's options. Emits an error without location on
+/// failure.
 template <typename Sets>
 mlir::LogicalResult loadPolicy(const std::string &name, const Sets &sets,
                                mlir::MLIRContext *context, Policy &policy) {

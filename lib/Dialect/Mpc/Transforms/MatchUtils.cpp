@@ -96,7 +96,7 @@ std::optional<Mean> mpc::matchMean(Value value) {
   value = skipBroadcast(value);
   if (auto mean = matchKeptReduction<ReduceMeanOp>(value))
     return Mean{mean.getInput(), SmallVector<int64_t>(mean.getAxes())};
-  // A sum over the count, scaled before or after the axes come back.
+  // reduce_sum / count, scaled before or after the axes are restored.
   double factor = 1;
   if (auto scaled = matchScaled(value)) {
     factor = scaled->splat;

@@ -17,11 +17,11 @@
 
 namespace mpc {
 
-/// The value of every element of a constant whose elements are equal.
+/// Returns the element of a splat constant, or nullopt.
 std::optional<double> splatOf(mlir::Value value);
 
-/// Whether `actual` agrees with `expected` to four units in the last place of
-/// the element type of `like`.
+/// Returns true if `actual` is within four ulps of `expected` in the element
+/// type of `like`.
 bool isNear(double actual, double expected, mlir::Value like);
 
 inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
@@ -29,9 +29,9 @@ inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
 /// The value before a broadcast, or `value` itself.
 mlir::Value skipBroadcast(mlir::Value value);
 
-/// The operand of a binary op that is no splat constant, and the splat; nullopt
-/// where `value` is not made by `OpTy` or neither side is a splat. The other
-/// operand has the result's shape.
+/// Non-splat operand and splat value of a binary op; nullopt if `value` is not
+/// produced by `OpTy` or neither side is a splat. The other operand has the
+/// result's shape.
 struct SplatOperand {
   mlir::Value other;
   double splat;
@@ -50,25 +50,25 @@ std::optional<SplatOperand> matchWithSplat(mlir::Value value) {
   return std::nullopt;
 }
 
-/// x * constant or x / constant, with the factor; nullopt otherwise.
+/// Matches x * constant or x / constant and returns the factor.
 std::optional<SplatOperand> matchScaled(mlir::Value value);
 
-/// A product taken apart: constants multiplied, everything else listed. Inner
-/// products are taken apart where only the product reads them; small integer
-/// powers become repeated factors.
+/// A flattened product: the constants multiplied, all other factors listed.
+/// Includes nested products with a single use; small integer powers become
+/// repeated factors.
 struct Product {
   double constant = 1;
   llvm::SmallVector<mlir::Value, 4> factors;
-  /// The ops that the product consists of.
+  /// Ops that form the product.
   llvm::SmallVector<mlir::Operation *, 4> ops;
 
-  /// Removes one occurrence of `value`; false where there is none.
+  /// Removes one occurrence of `value`; false if there is none.
   bool remove(mlir::Value value);
 };
 Product takeProduct(mlir::Value root);
 
-/// Looks through a broadcast and a reshape for a reduction that keeps its axes
-/// as extent 1: the value's shape is the input's with the reduced extents 1.
+/// Matches a reduction with kept dimensions, looking through a broadcast and a
+/// reshape: the value's shape is the input's with the reduced extents 1.
 template <typename OpTy> OpTy matchKeptReduction(mlir::Value value) {
   mlir::Value inner = skipBroadcast(value);
   mlir::Value reduced = inner;
@@ -85,23 +85,22 @@ template <typename OpTy> OpTy matchKeptReduction(mlir::Value value) {
   return op;
 }
 
-/// The mean of a value, kept as extent 1: reduce_mean, or reduce_sum over the
-/// count.
+/// A mean with kept dimensions: reduce_mean, or reduce_sum / count.
 struct Mean {
   mlir::Value input;
   llvm::SmallVector<int64_t> axes;
 };
 std::optional<Mean> matchMean(mlir::Value value);
 
-/// Number of ops of a kind in a function.
+/// Counts the ops of type `OpTy`.
 template <typename OpTy> int64_t countOps(mlir::Operation *root) {
   int64_t count = 0;
   root->walk([&](OpTy) { ++count; });
   return count;
 }
 
-/// A pass that applies patterns until none matches. Nothing is folded: what
-/// they look for would change under them.
+/// A pass that applies patterns to a fixpoint, without folding, which would
+/// change the ops that they match.
 template <typename BaseT, typename... Patterns> struct PatternPass : BaseT {
   mlir::LogicalResult initialize(mlir::MLIRContext *context) override {
     mlir::RewritePatternSet set(context);
@@ -110,7 +109,8 @@ template <typename BaseT, typename... Patterns> struct PatternPass : BaseT {
     return mlir::success();
   }
 
-  /// Fails the pass, in words about `what`, where there is no end.
+  /// Applies the patterns; fails the pass, naming `what`, if they do not
+  /// converge.
   mlir::LogicalResult rewrite(llvm::StringRef what) {
     mlir::Operation *root = this->getOperation();
     if (mlir::succeeded(mlir::applyPatternsGreedily(

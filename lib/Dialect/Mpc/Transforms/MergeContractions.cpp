@@ -1,11 +1,12 @@
-//===- MergeContractions.cpp - several weights at once --------------------===//
+//===- MergeContractions.cpp - merge matmuls that share an operand --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Joins matmuls of one left-hand side whose results only move afterwards. Legal
-// because columns of a product do not depend on each other. Runs before
-// mpc-assign-layout, which moves the slices out of the way, and with parameters
-// in place of constants before mpc-differentiate.
+// QKV-style merging: concatenates the weights of matmuls with a common
+// left-hand side whose results are only moved afterwards. Legal because the
+// columns of a matmul are independent. Runs before mpc-assign-layout, which
+// sinks the slices, and, with parameters instead of constants, before
+// mpc-differentiate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ using namespace mpc;
 
 namespace {
 
-/// One product and the elementwise ops that follow it alone.
+/// A matmul and the chain of elementwise ops that are its only users.
 struct Branch {
   MatmulOp matmul;
   SmallVector<Operation *> chain;
@@ -38,7 +39,7 @@ struct Branch {
   }
 };
 
-/// Whether two ops differ in their operands at most.
+/// Returns true if two ops differ only in their operands.
 bool isSameOp(Operation *a, Operation *b) {
   return a->getName() == b->getName() &&
          a->getNumOperands() == b->getNumOperands() &&
@@ -47,14 +48,15 @@ bool isSameOp(Operation *a, Operation *b) {
              getElementTypeOrSelf(b->getResult(0));
 }
 
-/// A constant operand of one branch is joined where it has a value per column.
+/// Returns true if the operand has one value per column, so branches can
+/// concatenate it.
 bool isPerColumn(Value operand, Value result) {
   return !shapeOf(operand).empty() &&
          shapeOf(operand).back() == shapeOf(result).back() &&
          productOf(shapeOf(operand).drop_back()) == 1;
 }
 
-/// Whether `value` is what this run of the pass joins: a constant, or a
+/// Returns true if `value` can be concatenated in this run: a constant, or a
 /// parameter of a training step.
 bool isWeight(Value value, bool parameters) {
   if (!parameters)
@@ -69,8 +71,8 @@ bool isWeight(Value value, bool parameters) {
   return role && role.getKind() == RoleKind::parameter;
 }
 
-/// Whether the next op of every branch is the same elementwise op, with
-/// weights that can be joined.
+/// Returns true if the next op of every branch is the same elementwise op with
+/// concatenable operands.
 bool canExtend(MutableArrayRef<Branch> branches, bool parameters) {
   Operation *first = nullptr;
   for (Branch &branch : branches) {
@@ -90,7 +92,7 @@ bool canExtend(MutableArrayRef<Branch> branches, bool parameters) {
       if (isChain ||
           (isPerColumn(operand, value) && isWeight(operand, parameters)))
         continue;
-      // One value for all columns: the same for all branches.
+      // A scalar must be equal in all branches.
       ElementsAttr constant = constantOf(operand);
       if (!constant || constant != constantOf(first->getOperand(index)) ||
           elementCount(operand) != 1)
@@ -100,8 +102,8 @@ bool canExtend(MutableArrayRef<Branch> branches, bool parameters) {
   return true;
 }
 
-/// Whether `value` goes only where parts are read at no cost. What one branch
-/// converts before and another does not, its readers convert.
+/// Returns true if `value` is read only by ops that can read a slice for free.
+/// `mayConvert` allows casts: the readers then convert.
 bool onlyMoves(Value value, bool mayConvert) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     return isa<ReshapeOp, TransposeOp, SliceOp, AttentionOp>(user) ||
@@ -116,7 +118,8 @@ bool onlyMove(MutableArrayRef<Branch> branches) {
   });
 }
 
-/// The constant bias that alone reads the branch's end; null for none.
+/// Returns the constant bias add that is the only user of the branch; null if
+/// none.
 AddOp biasOf(Branch &branch) {
   Value value = branch.end();
   auto add = value.hasOneUse() ? dyn_cast<AddOp>(*value.user_begin()) : AddOp();
@@ -126,8 +129,8 @@ AddOp biasOf(Branch &branch) {
   return isPerColumn(bias, value) && constantOf(bias) ? add : AddOp();
 }
 
-/// Gives branches without a bias one of zeros, where others have one, so that
-/// all can be joined. Returns what was added.
+/// Adds zero biases to branches without one if others have one, so that all can
+/// be concatenated. Returns the added ops.
 SmallVector<AddOp> addMissingBiases(MutableArrayRef<Branch> branches) {
   AddOp model;
   for (Branch &branch : branches)
@@ -156,7 +159,7 @@ SmallVector<AddOp> addMissingBiases(MutableArrayRef<Branch> branches) {
   return added;
 }
 
-/// The weights side by side along `axis`; null where bytes are missing.
+/// Concatenates weights along `axis`; null if the data is unavailable.
 Value joinWeights(OpEmitter &emit, ArrayRef<Value> weights, int64_t axis) {
   SmallVector<ElementsAttr> constants;
   for (Value weight : weights)
@@ -286,7 +289,7 @@ private:
           part.sliceAxis(value, shapeOf(value).size() - 1, begin, width));
       begin += width;
     }
-    // The first matmul is where ops are inserted: it goes last of all.
+    // Erase the first matmul last: it is the insertion point.
     for (Branch &branch : branches) {
       for (Operation *op : llvm::reverse(branch.chain))
         op->erase();

@@ -1,4 +1,4 @@
-//===- NarrowConstant.cpp - constants in a narrower type ------------------===//
+//===- NarrowConstant.cpp - round constants to low precision --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -39,8 +39,7 @@ void RoundingLosses::note(double value, double rounded, int64_t times) {
 }
 
 NarrowingAttr RoundingLosses::toAttr(MLIRContext *context) const {
-  // Errors are told relative to the values' root mean square, where there is
-  // one.
+  // Errors are relative to the root mean square of the values if it is nonzero.
   double scale = values > 0 ? std::sqrt(values / double(finite)) : 1;
   double rms = finite ? std::sqrt(errors / double(finite)) : 0;
   Builder builder(context);
@@ -64,7 +63,7 @@ std::optional<NarrowedConstant> mpc::narrowConstantValue(ConstantOp op,
   std::string name = resourceName(op);
   RoundingLosses losses;
   NarrowedConstant result;
-  // A splat stores one element, however many it stands for.
+  // A splat stores one element.
   if (std::optional<double> splat = splatValue(op.getValue())) {
     double rounded = reference::roundTo(*splat, type);
     losses.note(*splat, rounded, elementCount(op.getResult()));

@@ -1,4 +1,4 @@
-//===- NarrowConstant.h - constants in a narrower type ----------*- C++ -*-===//
+//===- NarrowConstant.h - round constants to low precision ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 
 namespace mpc {
 
-/// Adds up what rounding does to a constant's elements.
+/// Accumulates the rounding errors of a constant's elements.
 class RoundingLosses {
 public:
   void note(double value, double rounded, int64_t times = 1);
@@ -26,18 +26,17 @@ private:
   double largest = 0, errors = 0, values = 0;
 };
 
-/// What a constant's resource is called, or the op's name.
+/// Returns the name of a constant's resource, or the op's name.
 std::string resourceName(ConstantOp op);
 
-/// A constant's value in a narrower type, with what the rounding lost.
+/// A rounded constant and the statistics of its rounding errors.
 struct NarrowedConstant {
   mlir::ElementsAttr value;
   NarrowingAttr losses;
 };
 
-/// The f32 constant's value rounded to `type`. Warns at the op where finite
-/// values become infinite; what else is lost is the lint's to tell. Nullopt
-/// where the data cannot be read.
+/// Rounds an f32 constant to `type`. Warns if finite values overflow; the lint
+/// reports other losses. Returns nullopt if the data is unavailable.
 std::optional<NarrowedConstant> narrowConstantValue(ConstantOp op,
                                                     mlir::FloatType type);
 

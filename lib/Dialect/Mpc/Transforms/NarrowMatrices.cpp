@@ -1,11 +1,12 @@
-//===- NarrowMatrices.cpp - matrices of products in fewer bytes -----------===//
+//===- NarrowMatrices.cpp - lossless compression of GEMM weights ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stores the constant matrices of products in the narrowest form that gives
-// every number back, columns as lines, and an mpc.dequantize before each
-// reader, where the reader takes less time so (Analysis/WeightStorage). Behind
-// mpc-assign-layout and the passes that join products, which know floats alone.
+// Stores constant GEMM operands in the smallest quantized format that
+// reproduces every value exactly, with columns as rows, and inserts an
+// mpc.dequantize before each reader that becomes faster
+// (Analysis/WeightStorage). Runs after mpc-assign-layout and the passes that
+// merge matmuls, which handle only floats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// What a product multiplies elements of a float type as; nullopt where threads
-/// unpack none.
+/// Returns the type in which a GEMM multiplies elements of a float type;
+/// nullopt if kernels do not dequantize to it.
 static std::optional<PolicyType> multipliedType(Type element) {
   if (element.isF32())
     return PolicyType::Float32;
@@ -38,8 +39,8 @@ static std::optional<PolicyType> multipliedType(Type element) {
   return std::nullopt;
 }
 
-/// What `op` reads of weights that take half a byte each, which is the least;
-/// nullopt where it has no constant matrix that could be narrow.
+/// Returns the weights that `op` reads, assuming the smallest format (4 bits
+/// each); nullopt if it has no constant operand to compress.
 static std::optional<UnpackedWeights> weightsReadBy(MatmulOp op) {
   auto matrix = cast<RankedTensorType>(op.getRhs().getType());
   std::optional<PolicyType> type = multipliedType(matrix.getElementType());
@@ -79,7 +80,7 @@ struct NarrowMatricesPass
 
 private:
   void narrow(MatmulOp op, const TargetInfo &info) {
-    // A form is looked for only where the narrowest of all saves time.
+    // Searches for a format only if the smallest one would save time.
     std::optional<UnpackedWeights> weights = weightsReadBy(op);
     if (!weights || !paysToUnpack(*weights, info))
       return;
@@ -103,7 +104,7 @@ private:
     op.setTransposeRhs(true);
   }
 
-  /// `constant` with its columns as lines; `areLines`: it has them so.
+  /// Compresses `constant`, stored by column; `areLines`: it already is.
   std::optional<StoredPanels> store(mpc::ConstantOp constant, bool areLines) {
     auto type = cast<RankedTensorType>(constant.getType());
     std::optional<std::vector<float>> numbers = numbersOf(constant);
@@ -125,7 +126,7 @@ private:
     return StoredPanels::make(constant, *form, {count, depth});
   }
 
-  /// By the constant, and whether it has columns as lines.
+  /// Cache, keyed by the constant and whether its rows are columns of the GEMM.
   std::map<std::pair<Operation *, bool>, std::optional<StoredPanels>> known;
 };
 } // namespace

@@ -1,11 +1,11 @@
-//===- NarrowPanels.cpp - packed constants in fewer bytes -----------------===//
+//===- NarrowPanels.cpp - lossless compression of packed weights ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stores packed constants in the narrowest form that gives every number back,
-// and an mpc.dequantize before each reader. Legal because a form that loses
-// nothing is looked for (Analysis/NarrowForm); behind mpc-pack-constants, which
-// knows floats alone.
+// Stores packed constants in the smallest quantized format that reproduces
+// every value exactly, and inserts an mpc.dequantize before each reader. Legal
+// because the search (Analysis/NarrowForm) accepts only lossless formats. Runs
+// after mpc-pack-constants, which handles only floats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,24 +24,24 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// Smaller constants stay in caches between two products.
+/// Minimum size in bytes; smaller constants stay in cache between two GEMMs.
 static constexpr int64_t kLeastBytes = 1 << 16;
-/// Rows for which bytes are multiplied as such. 64 weights take five or six
-/// instructions for each row then, and widened 12 for all rows and four for
-/// each.
+/// Maximum number of rows for int8 multiplication. 64 weights cost five or six
+/// instructions per row as int8; dequantized, 12 for all rows plus four per
+/// row.
 static constexpr int64_t kMostSplitRows = 4;
 
 namespace {
 
-/// The layout of the constant that `op`, a matmul or a conv, reads.
+/// Returns the layout of the constant operand of `op`, a matmul or a conv.
 PackedAttr packedOf(Operation *op) {
   if (auto product = dyn_cast<MatmulOp>(op))
     return product.getPackedAttr();
   return cast<ConvOp>(op).getPackedAttr();
 }
 
-/// The packed constant of `op`, where its product reads f32 numbers as they
-/// are, or 16 bits; null elsewhere.
+/// Returns the packed constant of `op` if its GEMM reads native f32 or 16-bit
+/// values; else null.
 mpc::ConstantOp packedConstant(ContractionOpInterface op) {
   PackedAttr packed = packedOf(op);
   if (!packed || op.getComputeMode() != ComputeMode::native ||
@@ -58,22 +58,22 @@ mpc::ConstantOp packedConstant(ContractionOpInterface op) {
   return isTaken ? constant : mpc::ConstantOp();
 }
 
-/// Positions of the constant that `op` walks at a stretch: all of a product's,
-/// and the channels at one place of a conv's window.
+/// Contiguous K extent of the constant that `op` reads: all of K for a matmul,
+/// the channels at one window position for a conv.
 int64_t runOf(ContractionOpInterface op) {
   int64_t depth = op.getContractionSize();
   auto conv = dyn_cast<ConvOp>(op.getOperation());
   return conv ? depth / productOf(conv.getWindowShape()) : depth;
 }
 
-/// Panels of f32 whose columns are in order, `[panel][position][column]`.
+/// Panels of f32 in plain column order, `[panel][k][column]`.
 struct PlainPanels {
   std::vector<float> numbers;
   int64_t count, depth, columns;
 };
 
-/// The panels of `depth` positions that `packed` describes; nullopt where the
-/// data cannot be read.
+/// Unpacks the panels of depth `depth` described by `packed`; nullopt if the
+/// data is unavailable.
 std::optional<PlainPanels> plainPanels(mpc::ConstantOp constant,
                                        PackedAttr packed, int64_t depth) {
   auto type = cast<RankedTensorType>(constant.getType());
@@ -85,8 +85,8 @@ std::optional<PlainPanels> plainPanels(mpc::ConstantOp constant,
     panels.numbers = std::move(*numbers);
     return panels;
   }
-  // Neighbours in a step are positions of a column, or columns that stand half
-  // a panel apart.
+  // Adjacent elements of a step are k indices of one column, or columns half a
+  // panel apart.
   int64_t together = packed.getDepth(), apart = packed.getInterleave();
   int64_t columns = panels.columns, half = columns / apart;
   for (int64_t panel = 0; panel < panels.count; ++panel)
@@ -127,7 +127,7 @@ private:
            byteCount(op->getOperand(1).getType()) >= kLeastBytes;
   }
 
-  /// Rows that meet each of the constant's columns.
+  /// Number of GEMM rows multiplied with each column of the constant.
   static int64_t rowsOf(Operation *op) {
     Value result = op->getResult(0);
     return elementCount(result) / std::max<int64_t>(shapeOf(result).back(), 1);
@@ -139,16 +139,17 @@ private:
       return;
     auto product = dyn_cast<MatmulOp>(op.getOperation());
     int64_t run = runOf(op);
-    // Whose rows are split where they are read: a unit for bytes takes as long
-    // for each row, while of many rows each takes little beside the widening.
+    // Whether rows are decomposed into int8 slices at the load: an int8
+    // dot-product unit costs the same for each row, while many rows amortize
+    // the dequantization.
     bool inSteps =
         product && !product.getTransposeLhs() && rowsOf(op) <= kMostSplitRows;
     int64_t together = inSteps ? int8Depth : 1;
     Type element = getElementTypeOrSelf(constant.getType());
     PackedAttr packed = packedOf(op);
-    // A unit multiplies several positions of 16 bits at once; one for bytes is
-    // what beats it, and that only while few rows wait for memory. Without a
-    // unit factors are widened in registers, whatever they are.
+    // A 16-bit dot-product unit multiplies several k indices at once; only an
+    // int8 unit beats it, and only for few, memory-bound rows. Without such a
+    // unit, factors are upcast in registers in any case.
     if (!element.isF32() && together == 1 && packed.getDepth() > 1)
       return;
     auto [it, isNew] =
@@ -185,7 +186,8 @@ private:
         findNarrowForm(panels->numbers, count, depth, columns, run, together);
     if (!form)
       return std::nullopt;
-    // Of 16 bits only bytes are narrower, and a unit's only in steps of those.
+    // For 16-bit weights only int8 is smaller, and for an int8 unit only in its
+    // steps.
     if (!isWide && (!areBytes(form->kind) || (hasUnit && form->depth == 1)))
       return std::nullopt;
     StoredPanels stored =
@@ -205,8 +207,8 @@ private:
            kind != NarrowForm::Kind::Float16 && kind != NarrowForm::Kind::Int16;
   }
 
-  /// By the constant, the runs in which it is read, and whether that is by
-  /// products whose rows are split.
+  /// Cache, keyed by the constant, its contiguous K extent, and whether rows
+  /// are decomposed into int8 slices.
   std::map<std::tuple<Operation *, int64_t, bool>, std::optional<StoredPanels>>
       known;
 };

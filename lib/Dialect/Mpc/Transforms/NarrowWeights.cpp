@@ -1,10 +1,10 @@
-//===- NarrowWeights.cpp - round weights as a policy stores them ----------===//
+//===- NarrowWeights.cpp - quantize weights by policy ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rounds constant right-hand sides and filters to what the policy's weights
-// hold, in f32: the graph says what is computed, mpc-narrow-panels how it is
-// stored. Its own stage, between Simplify and Precision.
+// Weight-only quantization: rounds constant right-hand sides and filters to the
+// policy's weight format, in f32 (fake quantization). mpc-narrow-panels later
+// chooses the storage. A stage of its own, between Simplify and Precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ struct NarrowWeightsPass : mpc::impl::NarrowWeightsPassBase<NarrowWeightsPass> {
   }
 
 private:
-  /// The first narrow form that the policy names.
+  /// Describes the first quantized format in the policy.
   std::string describeNarrow() const {
     if (chosen.getWeights().isNarrow())
       return chosen.getWeights().describe();
@@ -90,7 +90,7 @@ private:
     return success();
   }
 
-  /// How the constant of `op` is stored.
+  /// Returns the storage format of the constant of `op`.
   FailureOr<StoredWeights> formatOf(Operation *op) {
     StringRef layer = layerPath(op);
     llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
@@ -101,7 +101,7 @@ private:
         chosen.findOverride(kind, layer, opNames(op));
     if (!override)
       return op->emitError(llvm::toString(override.takeError()));
-    // In float32 it means what the op reads as well.
+    // An override to float32 also applies to the stored weights.
     if (*override && ((*override)->type == PolicyType::Float32 ||
                       (*override)->type == PolicyType::Float64))
       return StoredWeights();
@@ -114,7 +114,7 @@ private:
     const WeightFormat *named = chosen.weightsOf(names);
     StoredWeights stored{named ? *named : (*policy)->getWeights(),
                          significantBits(type)};
-    // Multiplied in 16 bits they have no more than these anyway.
+    // 16-bit operands gain nothing from int16 storage.
     if (stored.format.type == WeightType::Int16 && stored.bits < kFloat32Bits)
       return StoredWeights();
     if (stored.format.isScaled() && stored.format.clip)
@@ -122,8 +122,8 @@ private:
     return stored;
   }
 
-  /// What the policy knows of what `op` multiplies with; none, with a warning,
-  /// where that is of another op.
+  /// Returns the policy's second moments of the activations multiplied with
+  /// `op`'s weights; empty, with a warning, if the channel count differs.
   ArrayRef<float> squaresOf(Operation *op) {
     ArrayRef<float> squares = chosen.momentsOf(opNames(op));
     if (squares.empty() || squares.size() == size_t(contractedChannels(op)))
@@ -156,7 +156,7 @@ private:
     return success();
   }
 
-  /// The rounded constant; null where it cannot be.
+  /// Returns the rounded constant, or null on failure.
   Value round(mpc::ConstantOp constant, Operation *reader,
               const WeightColumns &columns, const StoredWeights &stored) {
     const WeightFormat &format = stored.format;
@@ -193,8 +193,8 @@ private:
   }
 
   Policy chosen;
-  /// By the constant, what shares a scale in it, the form, and what it is
-  /// multiplied with.
+  /// Cache, keyed by the constant, its scale groups, the format and the
+  /// activation moments.
   std::map<std::tuple<Operation *, int64_t, int64_t, std::string, int,
                       const float *>,
            Value>

@@ -1,4 +1,4 @@
-//===- OpEmitter.cpp - short creation of ops ------------------------------===//
+//===- OpEmitter.cpp - concise creation of ops ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

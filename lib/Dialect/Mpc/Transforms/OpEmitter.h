@@ -1,8 +1,8 @@
-//===- OpEmitter.h - short creation of ops ----------------------*- C++ -*-===//
+//===- OpEmitter.h - concise creation of ops --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the passes that take ops apart write with.
+// Builder used by the decomposition passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,12 @@
 
 namespace mpc {
 
-/// The constant that `value` is, or null.
+/// Returns the constant attribute that defines `value`, or null.
 mlir::ElementsAttr constantOf(mlir::Value value);
 
-/// Creates ops at one place that carry the location and the discardable
-/// attributes of the op they stand for. Reshapes, transposes, slices and
-/// reversals of constants become constants.
+/// Creates ops at one insertion point with the location and discardable
+/// attributes of the op they replace. Folds reshapes, transposes, slices and
+/// reversals of constants.
 class OpEmitter {
 public:
   OpEmitter(mlir::OpBuilder &builder, mlir::Operation *origin)
@@ -29,12 +29,12 @@ public:
   mlir::OpBuilder &builder;
   mlir::Location loc;
 
-  /// What `cast` does to its input, done to `value`.
+  /// Applies the cast `cast` to `value`.
   static mlir::Value castLike(mlir::OpBuilder &builder, CastOp cast,
                               mlir::Value value);
 
-  /// Gives `op` the discardable attributes of the origin; how that was padded
-  /// concerns contractions alone.
+  /// Copies the discardable attributes of the original op to `op`; the padding
+  /// attribute only to contractions.
   template <typename OpTy> OpTy keep(OpTy op) {
     op->setDiscardableAttrs(attributes);
     if (!llvm::isa<ContractionOpInterface>(op.getOperation()))
@@ -49,17 +49,17 @@ public:
   mlir::Value splat(llvm::ArrayRef<int64_t> shape, mlir::Type element,
                     double value);
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
-  /// A reshape where only extents of 1 move.
+  /// Emits a reshape if only extents of 1 move.
   mlir::Value transpose(mlir::Value value, llvm::ArrayRef<int64_t> permutation);
-  /// `steps` apart; neighbours where nothing is said.
+  /// Strided slice; unit steps by default.
   mlir::Value slice(mlir::Value value, llvm::ArrayRef<int64_t> offsets,
                     llvm::ArrayRef<int64_t> sizes,
                     llvm::ArrayRef<int64_t> steps = {});
-  /// The part `[begin, begin + size)` of one dimension.
+  /// Slice `[begin, begin + size)` of one dimension.
   mlir::Value sliceAxis(mlir::Value value, int64_t axis, int64_t begin,
                         int64_t size);
   mlir::Value reverse(mlir::Value value, llvm::ArrayRef<int64_t> axes);
-  /// `value` itself where it has the element type.
+  /// Returns `value` itself if it has the element type.
   mlir::Value cast(mlir::Value value, mlir::Type element);
   mlir::Value pad(mlir::Value value, llvm::ArrayRef<int64_t> low,
                   llvm::ArrayRef<int64_t> high,
@@ -70,12 +70,12 @@ private:
   mlir::DictionaryAttr attributes;
 };
 
-/// The permutation that undoes `permutation`.
+/// Returns the inverse permutation.
 llvm::SmallVector<int64_t>
 inversePermutation(llvm::ArrayRef<int64_t> permutation);
 
-/// Whether a transpose of `shape` moves only dimensions of extent 1, so that
-/// the bytes stay where they are.
+/// Returns true if a transpose of `shape` moves only extents of 1, so that the
+/// bytes stay in place.
 bool isTrivialTranspose(llvm::ArrayRef<int64_t> shape,
                         llvm::ArrayRef<int64_t> permutation);
 

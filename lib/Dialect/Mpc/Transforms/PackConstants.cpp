@@ -1,10 +1,10 @@
-//===- PackConstants.cpp - weights in panels ------------------------------===//
+//===- PackConstants.cpp - prepack weights into panels --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stores constant right-hand sides and filters as `#mpc.packed` describes. Last
-// pass of the Layout stage: any later change of a weight's layout would undo
-// it.
+// Packs constant right-hand sides and filters into GEMM panels as described by
+// `#mpc.packed`. Last pass of the Layout stage: later layout changes would
+// invalidate the packing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace mpc;
 
 namespace {
 
-/// The constant behind `value`, seen through reshapes, or null.
+/// Returns the constant under reshapes of `value`, or null.
 ElementsAttr constantBehind(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
@@ -37,7 +37,7 @@ ElementsAttr constantBehind(Value value) {
   return succeeded(reshaped) ? *reshaped : ElementsAttr();
 }
 
-/// Where a matmul's right-hand side lies; nullopt where it is a batch.
+/// Strides of a matmul's right-hand side; nullopt for batched weights.
 std::optional<PackSource> matmulSource(MatmulOp op) {
   ArrayRef<int64_t> shape = shapeOf(op.getRhs());
   if (productOf(shape.drop_back(2)) != 1 ||
@@ -52,8 +52,8 @@ std::optional<PackSource> matmulSource(MatmulOp op) {
   return source;
 }
 
-/// Where a conv's filter `[O, C / groups, window...]` lies; rows are window,
-/// then channels. nullopt where panels would be mostly padding.
+/// Strides of a conv filter `[O, C / groups, window...]`; rows are window, then
+/// channels. nullopt if panels would be mostly padding.
 std::optional<PackSource> convSource(ConvOp op, int64_t panel) {
   ArrayRef<int64_t> shape = shapeOf(op.getFilter());
   int64_t groups = op.getGroups(), columns = shape[0] / groups;
@@ -152,7 +152,8 @@ private:
     op.setPackedAttr(form);
   }
 
-  /// How the right side of `op` is packed; null where integers are not.
+  /// Returns the packing of the right-hand side of `op`; null for unsupported
+  /// integers.
   PackedAttr formOf(ContractionOpInterface op) {
     Type element = getElementTypeOrSelf(op->getOperand(1).getType());
     if (!isa<FloatType>(element)) {
@@ -174,7 +175,7 @@ private:
                            /*depth=*/1);
   }
 
-  /// The packed constant for `attr`, one for each way of reading it.
+  /// Returns the packed constant of `attr`, cached per access pattern.
   Value pack(Operation *user, Value unpacked, ElementsAttr attr,
              const PackSource &source, PackedAttr form, int64_t variant) {
     Value &known =

@@ -1,11 +1,11 @@
-//===- PadContractions.cpp - extents that matrix units want ---------------===//
+//===- PadContractions.cpp - pad GEMMs to matrix-unit tiles ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Carries out an Analysis/PaddingPlan op by op: operands in the forms that the
-// op's axes ask for, masks where padded places would meet a sum, results in
-// padded form. Legal because zeros add nothing to a sum of products. Runs after
-// mpc-assign-precision, whose types decide the multiples, and before layout.
+// Applies an Analysis/PaddingPlan op by op: pads operands, masks padding
+// elements that would reach a reduction, and leaves results padded. Legal
+// because zeros do not change a dot product. Runs after mpc-assign-precision,
+// whose types determine the multiples, and before layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@ using namespace mpc;
 
 namespace {
 
-/// One op on its way into padded form.
+/// Op under rewrite and the padding of its axes and operands.
 struct PaddedOp {
   Operation *old;
   SmallVector<OpAxis> axes;
   SmallVector<DimPadding> paddings;
   SmallVector<PaddedForm> operands;
 
-  /// Whether the axis of a role is padded, and how.
+  /// Returns true if the axis with a role is padded; sets `padding`.
   bool pads(AxisRole role, DimPadding &padding) const {
     for (auto [axis, pad] : llvm::zip_equal(axes, paddings))
       if (axis.role == role && pad.isPadded()) {
@@ -49,7 +49,7 @@ struct PaddedOp {
   }
 };
 
-/// Rewrites one function by a plan.
+/// Applies a plan to one function.
 class PlanApplier {
 public:
   PlanApplier(const PaddingPlan &plan, MLIRContext *context)
@@ -86,7 +86,7 @@ static DimPadding scaled(DimPadding padding, int64_t scale) {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// The operand under which an op hides padded keys, given or not.
+/// Returns the operand through which an op masks padded keys, present or not.
 static std::optional<unsigned> keyMaskOperand(Operation *op) {
   auto padded = dyn_cast<PaddingOpInterface>(op);
   return padded ? padded.getKeyMaskOperand() : std::nullopt;
@@ -123,8 +123,8 @@ LogicalResult PlanApplier::fetchOperands(OpBuilder &builder, PaddedOp &op) {
   return success();
 }
 
-/// Makes operands hold what the axes of a contraction need: a product of two
-/// padded places must be zero, so one of them is, and the other is finite.
+/// Masks the operands of a contraction: the product of two padding elements
+/// must be zero, so one is zeroed and the other must be finite.
 void PlanApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
   auto zero = [&](const AxisLink &link) {
     PaddedForm &form = op.operands[link.index];
@@ -148,8 +148,8 @@ void PlanApplier::maskSums(OpBuilder &builder, PaddedOp &op) {
   }
 }
 
-/// The mask under which attention ignores padded keys: false, or minus
-/// infinity, at their places, whatever the model's own mask computes there.
+/// Builds the attention mask that hides padded keys: false or minus infinity at
+/// their indices, whatever the model's mask computes there.
 FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
                                            const PaddedOp &op, Value mask) {
   DimPadding keys, rows;
@@ -174,8 +174,8 @@ FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
     dims[rank - 2] = rows;
   if (hasKeys)
     dims[rank - 1] = keys;
-  // False hides; so does minus infinity, but not in the rows that are cut off,
-  // which must stay finite.
+  // False hides a key; so does minus infinity, except in cropped rows, which
+  // must stay finite.
   double hidden = isFloat ? -std::numeric_limits<double>::infinity() : 0;
   PaddedForm form = values.get(mask, dims, hasRows ? 0 : hidden);
   if (!form.value)
@@ -185,7 +185,7 @@ FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
   if (!padsKeys)
     return form;
   if (!hasKeys) {
-    // One value for all keys is repeated over those that stay.
+    // A mask broadcast along keys is expanded over the original ones.
     if (rank == 0)
       form = {form.value, {keys}, {LaneState::finite()}};
     form.dims.back() = keys;
@@ -200,7 +200,7 @@ FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
 
 Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
   Operation *made = builder.clone(*op.old);
-  // Attention may have got a mask.
+  // Attention may have gained a mask operand.
   SmallVector<Value> operands;
   for (const PaddedForm &form : op.operands)
     operands.push_back(form.value);
@@ -255,8 +255,8 @@ void PlanApplier::defineResult(const PaddedOp &op, OpResult old, Value made) {
   values.define(old, std::move(form));
 }
 
-/// Whether an axis is better padded behind `op`: the only reader of a value
-/// that has no padding yet narrows it, and the pad then moves fewer bytes.
+/// Returns true if the axis should be padded after `op`: `op` is the only
+/// reader of an unpadded value and narrows it, so the pad moves fewer bytes.
 bool PlanApplier::padsBehind(Operation *op, const OpAxis &axis) const {
   auto cast = dyn_cast<CastOp>(op);
   const AxisLink *link = axis.find(/*isResult=*/false, 0);
@@ -272,7 +272,7 @@ LogicalResult PlanApplier::applyTo(Operation *op) {
     if (padsBehind(op, axis))
       state.paddings.back() = {1, axis.extent, axis.extent};
   }
-  // Tied axes grow alike or not at all.
+  // Tied axes get equal padding or none.
   const DimPadding *tied = nullptr;
   bool growsAlike = true;
   int64_t numTied = 0;
@@ -368,7 +368,7 @@ struct PadContractionsPass
     numMasks += applier.getValues().masks;
   }
 
-  /// Takes recurrent ops apart, so that their products are padded one by one.
+  /// Unrolls recurrent ops, so that their GEMMs are padded one by one.
   bool unrollProducts(func::FuncOp func) {
     bool changed = false;
     SmallVector<Operation *> recurrent;
@@ -393,7 +393,7 @@ struct PadContractionsPass
     return changed;
   }
 
-  /// Whether the target has units that want extents of some multiple.
+  /// Returns true if the target has matrix units that need extent multiples.
   bool wantsMultiples(Type type) const {
     if (info.kernels().masksEdges)
       return false;

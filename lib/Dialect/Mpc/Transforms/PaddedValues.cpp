@@ -1,4 +1,4 @@
-//===- PaddedValues.cpp - values in several padded forms ------------------===//
+//===- PaddedValues.cpp - cache of padded values --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -106,7 +106,7 @@ Value PaddedValues::reshape(Value value, ArrayRef<int64_t> shape) {
       RankedTensorType::get(shape, getElementTypeOrSelf(value)), value);
 }
 
-/// Writes dimension `dim` into a shape, as groups and runs where `isSplit`.
+/// Appends dimension `dim` to a shape, as groups and runs if `isSplit`.
 static void appendDim(SmallVectorImpl<int64_t> &shape, int64_t groups,
                       int64_t run, bool isSplit) {
   if (isSplit && groups > 1) {
@@ -117,7 +117,7 @@ static void appendDim(SmallVectorImpl<int64_t> &shape, int64_t groups,
   }
 }
 
-/// The layer path of the op that makes `value`, copied to `op`.
+/// Copies the layer path of the producer of `value` to `op`.
 static void copyLayerOf(Value value, Operation *op) {
   if (Operation *producer = value.getDefiningOp())
     if (Attribute layer = producer->getDiscardableAttr(MpcDialect::kLayerAttr))

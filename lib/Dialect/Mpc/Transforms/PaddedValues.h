@@ -1,10 +1,10 @@
-//===- PaddedValues.h - values in several padded forms ----------*- C++ -*-===//
+//===- PaddedValues.h - cache of padded values ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Remembers in which padded form each value is computed and makes the forms
-// that readers want: constants at compile time, others by one slice and one pad
-// that all readers share.
+// Tracks the padded form of each value and creates the forms that readers need:
+// constants at compile time, others by one slice and one pad shared by all
+// readers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace mpc {
 
-/// A value with padded dimensions and what stands in the padded places.
+/// A value, its padded dimensions and the contents of the padding.
 struct PaddedForm {
   mlir::Value value;
   llvm::SmallVector<DimPadding> dims;
@@ -25,26 +25,26 @@ struct PaddedForm {
 /// The dimensions of a value without padding.
 llvm::SmallVector<DimPadding> plainDims(mlir::Value value);
 
-/// The forms of one function's values, by the value as it was before padding.
+/// Padded forms of a function's values, keyed by the unpadded value.
 class PaddedValues {
 public:
   explicit PaddedValues(mlir::MLIRContext *context) : builder(context) {}
 
-  /// Records that `value` is computed in `form`.
+  /// Records the form in which `value` is computed.
   void define(mlir::Value value, PaddedForm form);
 
-  /// `value` in the form that it is computed in.
+  /// Returns the form in which `value` is computed.
   PaddedForm defined(mlir::Value value) const;
 
-  /// `value` with `dims`. Places that are padded for this hold `fill`; those
-  /// that the value is computed with hold what its lanes say. Null where the
-  /// data of a constant is missing.
+  /// Returns `value` with `dims`. New padding holds `fill`; padding from the
+  /// computation holds what its lanes describe. Null if constant data is
+  /// unavailable.
   PaddedForm get(mlir::Value value, llvm::ArrayRef<DimPadding> dims,
                  double fill = 0);
 
-  /// `form` with `fill` in the padded places of one dimension; where they are
-  /// not known to hold it, they are masked before the builder's place. The
-  /// value may have one place for all of the dimension's.
+  /// Returns `form` with `fill` in the padding of one dimension; masks it at
+  /// the builder's insertion point unless it is known to hold `fill`. The
+  /// dimension may be a broadcast extent of 1.
   PaddedForm hold(mlir::OpBuilder &at, mlir::Location loc,
                   const PaddedForm &form, unsigned dim, double fill = 0);
 
@@ -68,8 +68,8 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Version, 2>> versions;
 };
 
-/// An i1 constant that is true in the old places of a dimension, of shape
-/// [extent, 1, ...] with `trailing` ones.
+/// Returns an i1 constant, true at the unpadded indices of a dimension, of
+/// shape [extent, 1, ...] with `trailing` ones.
 mlir::ElementsAttr oldPlaces(mlir::MLIRContext *context,
                              const DimPadding &padding, int64_t trailing);
 

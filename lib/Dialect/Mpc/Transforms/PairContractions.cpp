@@ -1,12 +1,12 @@
-//===- PairContractions.cpp - gated layers in one product -----------------===//
+//===- PairContractions.cpp - fuse gated layers (SwiGLU) into one GEMM ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Joins two products of one left-hand side whose results meet in elementwise
-// ops, in blocks of columns of each in turn, so that one kernel holds both sums
-// of an element. Legal because columns of a product do not depend on each
-// other. Runs behind mpc-assign-layout, which would move what hands out the
-// halves, and before mpc-pack-constants.
+// Merges two matmuls with a common left-hand side whose results are combined by
+// elementwise ops (GLU/SwiGLU). Weight columns are interleaved in blocks, so
+// one kernel holds both accumulators of an element. Legal because the columns
+// of a matmul are independent. Runs after mpc-assign-layout, which would sink
+// the slices, and before mpc-pack-constants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +30,12 @@ using namespace mpc;
 
 namespace {
 
-/// Ops between the products and where they meet: more than any activation is
-/// made of, and few enough that one kernel takes them all.
+/// Maximum number of ops between the matmuls and the op that combines them:
+/// enough for any activation, few enough to fuse into one kernel.
 constexpr int64_t kMostSteps = 16;
 
-/// Whether `op` computes its one result element by element from operands of
-/// which `isKnown` says which have its shape; all others are constants.
+/// Returns true if `op` is elementwise with one result, operands for which
+/// `isKnown` holds have its shape, and all others are constants.
 bool isStep(Operation *op, llvm::function_ref<bool(Value)> isKnown) {
   return isa<ElementwiseOpInterface>(op) && op->getNumResults() == 1 &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -45,15 +45,14 @@ bool isStep(Operation *op, llvm::function_ref<bool(Value)> isKnown) {
          });
 }
 
-/// Of the ops that make the two values, the one that stands first.
+/// Returns the earlier of the two values' producers.
 Operation *firstOf(Value a, Value b) {
   Operation *first = a.getDefiningOp(), *other = b.getDefiningOp();
   return other->isBeforeInBlock(first) ? other : first;
 }
 
-/// Whether everything that is made of one of the two values alone is
-/// elementwise in it and read by nothing else, and ends where both meet: one
-/// kernel then needs to store neither.
+/// Returns true if the elementwise chains of both values have no other readers
+/// and end in an op that combines them, so that neither needs to be stored.
 bool meet(Value a, Value b) {
   llvm::SmallDenseMap<Value, unsigned> sides = {{a, 1}, {b, 2}};
   Operation *first = firstOf(a, b);
@@ -79,8 +78,8 @@ bool meet(Value a, Value b) {
   return met;
 }
 
-/// `[..., 2, n * block]` by halves as `[..., n, 2, block]`, `axis` being that
-/// of the columns in the joint matrix.
+/// Interleaves `[..., 2, n * block]` as `[..., n, 2, block]`; `axis` is the
+/// column axis of the concatenated matrix.
 FailureOr<ElementsAttr> interleave(ElementsAttr joint, int64_t axis,
                                    int64_t block) {
   auto type = cast<RankedTensorType>(joint.getType());
@@ -96,25 +95,25 @@ FailureOr<ElementsAttr> interleave(ElementsAttr joint, int64_t axis,
   return failed(parts) ? parts : reshapeConstant(*parts, type);
 }
 
-/// The axis of a product's columns in its right-hand side.
+/// Returns the column axis of a matmul's right-hand side.
 int64_t columnAxis(MatmulOp product) {
   return static_cast<int64_t>(shapeOf(product.getRhs()).size()) -
          (product.getTransposeRhs() ? 2 : 1);
 }
 
-/// Two halves that may become one product: of two matmuls, or slices of one.
+/// Two halves that can become one GEMM: two matmuls, or slices of one.
 struct Pair {
-  /// One or two.
+  /// One or two matmuls.
   SmallVector<MatmulOp, 2> products;
-  /// What ops of the kernel begin with.
+  /// Inputs of the elementwise ops, one per half.
   std::array<Value, 2> halves;
-  /// Elementwise ops, with constants for each column, between one product and
-  /// its slices.
+  /// Elementwise ops, with per-column constants, between a matmul and its
+  /// slices.
   SmallVector<Operation *> chain;
 };
 
-/// Whether `operand` is a constant with one value, or one for each of
-/// `columns`.
+/// Returns true if `operand` is a scalar constant or a constant with one value
+/// for each of `columns`.
 bool isPerColumn(Value operand, int64_t columns) {
   return constantOf(operand) &&
          (elementCount(operand) == 1 ||
@@ -122,15 +121,16 @@ bool isPerColumn(Value operand, int64_t columns) {
            productOf(shapeOf(operand).drop_back()) == 1));
 }
 
-/// Whether the right-hand side is a constant of this product alone, so that its
-/// bytes are not kept twice.
+/// Returns true if the right-hand side is a constant with no other reader, so
+/// that its bytes are not duplicated.
 bool hasOwnWeight(MatmulOp product) {
   return !product.getPacked() && PairedColumns::hasTypes(product) &&
          constantOf(product.getRhs()) && product.getRhs().hasOneUse() &&
          shapeOf(product.getResult()).size() >= 2;
 }
 
-/// The pair that slices of `product` are; nullopt where it is read otherwise.
+/// Returns the pair formed by slices of `product`; nullopt if it has other
+/// readers.
 std::optional<Pair> slicesOf(MatmulOp product) {
   Pair pair;
   pair.products = {product};
@@ -206,7 +206,8 @@ private:
            meet(pair.halves[0], pair.halves[1]);
   }
 
-  /// Products of one left-hand side, each with the first one that it meets.
+  /// Adds pairs of matmuls with a common left-hand side; each pairs with the
+  /// first legal partner.
   void addPairs(ArrayRef<MatmulOp> products, SmallVector<Pair> &pairs) const {
     llvm::SmallPtrSet<Operation *, 4> taken;
     for (size_t index = 0; index < products.size(); ++index)
@@ -220,7 +221,7 @@ private:
       }
   }
 
-  /// The weights of both halves in blocks.
+  /// Concatenates and interleaves the weights of both halves.
   FailureOr<ElementsAttr> weightOf(const Pair &pair, int64_t axis) const {
     SmallVector<ElementsAttr> weights;
     for (MatmulOp product : pair.products)
@@ -237,7 +238,7 @@ private:
     FailureOr<ElementsAttr> weight = weightOf(pair, axis);
     if (failed(weight))
       return failure();
-    // Where all that the halves are made of is known.
+    // Insertion point at which all inputs of both halves are defined.
     OpBuilder builder(firstOf(pair.halves[0], pair.halves[1]));
     OpEmitter emit(builder, first);
     SmallVector<Location> locations;

@@ -1,9 +1,9 @@
-//===- PrepareCasts.cpp - casts where their values are small --------------===//
+//===- PrepareCasts.cpp - place casts to minimize traffic -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Data moves in 16 bits: casts go to the side of movement on which the wide
-// value need not be in memory, and each reader widens for itself.
+// Moves casts across data movement to the side on which the f32 value need not
+// be stored, and gives each reader its own upcast.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether the cast is of a transpose whose kernel stores one tensor.
+/// Returns true if the cast reads a transpose whose kernel stores one tensor.
 static bool widensTranspose(CastOp cast) {
   auto transpose = cast.getInput().getDefiningOp<TransposeOp>();
   return transpose && !keepsLastDimension(transpose);
@@ -31,14 +31,13 @@ bool mpc::isStoredTranspose(CastOp cast) {
 
 void mpc::widenAfterMovement(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    // A reverse joins the loop around its cast; alone it has a kernel of its
-    // own.
+    // A reverse fuses into the loop of its cast; alone it needs its own kernel.
     if (!movesOneOperand(&op) || isa<ReverseOp>(op))
       continue;
     auto cast = op.getOperand(0).getDefiningOp<CastOp>();
     if (!cast || !isWidening(cast) || cast.getPinned())
       continue;
-    // Of two casts neither would be the transpose's.
+    // With two casts, the transpose could fuse neither.
     if (widensTranspose(cast) && !cast.getResult().hasOneUse())
       continue;
     OpBuilder builder(&op);
@@ -53,8 +52,8 @@ void mpc::widenAfterMovement(Block &block) {
   }
 }
 
-/// Whether a product's kernel has `value`, a slice, as a half of its columns:
-/// it narrows what it makes of both.
+/// Returns true if `value` is a slice that holds one half of a paired GEMM's
+/// columns: its kernel narrows the combined result.
 static bool isHalf(Value value) {
   auto slice = value.getDefiningOp<SliceOp>();
   auto blocks =
@@ -62,23 +61,23 @@ static bool isHalf(Value value) {
   return blocks && PairedColumns::of(blocks.getInput().getDefiningOp());
 }
 
-/// Whether `op` walks over steps, forwards or back.
+/// Returns true if `op` iterates over time steps, forward or backward.
 static bool isRecurrence(Operation *op) {
   return op && fusionClassOf(op) == FusionClass::Recurrent &&
          !op->hasTrait<Composite>();
 }
 
-/// Whether the kernel that makes `value` stores it narrow at no cost. Of a
-/// recurrent layer that are the states of all steps, not the last ones, and the
-/// gradients of all gates.
+/// Returns true if the producer's kernel can store `value` in low precision for
+/// free. For a recurrent layer: the states of all steps (not the final ones)
+/// and the gradients of all gates.
 static bool isStoredNarrow(Value value) {
   Operation *producer = value.getDefiningOp();
   return isRecurrence(producer) ? value == producer->getResult(0)
                                 : absorbsResultCast(producer, FusionTarget());
 }
 
-/// Whether `op` puts zeros beside the states of a recurrent layer, for the
-/// product of the next.
+/// Returns true if `op` zero-pads the states of a recurrent layer for the next
+/// GEMM.
 static bool padsStates(Operation *op) {
   auto pad = dyn_cast<PadOp>(op);
   auto fill =

@@ -1,4 +1,4 @@
-//===- PrepareConcats.cpp - concats of many operands ----------------------===//
+//===- PrepareConcats.cpp - split wide concats into trees -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Operands of one concat of a tree: with one op before each they fit into one
-/// kernel (kMostKernelOps).
+/// Maximum operands per concat of a tree: with one op fused into each, they fit
+/// into one kernel (kMostKernelOps).
 static constexpr size_t kOperands = kMostKernelOps / 2;
 
 void mpc::splitConcats(Block &block) {

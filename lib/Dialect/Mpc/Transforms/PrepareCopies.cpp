@@ -1,9 +1,9 @@
-//===- PrepareCopies.cpp - ops that each reader computes ------------------===//
+//===- PrepareCopies.cpp - rematerialize cheap ops per reader -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What costs less to compute or load again than to store is repeated for its
-// readers, so that none of their kernels waits for another.
+// Rematerialization: duplicates ops that are cheaper to recompute or reload
+// than to store, so that their readers' kernels are independent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Ops of one or two instructions, and casts that widen.
+/// Ops of one or two instructions, and upcasts.
 static bool isArithmetic(Operation *op) {
   auto cast = dyn_cast<CastOp>(op);
   return isa<AddOp, SubOp, MulOp, NegOp, MaxOp, MinOp>(op) ||
          (cast && isWidening(cast));
 }
 
-/// Whether a sum, softmax or product reads `value`, widened or not, so that it
-/// has to be in memory.
+/// Returns true if a reduction, softmax or matmul reads `value`, upcast or not,
+/// so that it must be stored.
 static bool isStoredAnyway(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) {
     auto cast = dyn_cast<CastOp>(user);
@@ -41,8 +41,8 @@ static bool isStoredAnyway(Value value) {
   });
 }
 
-/// The operand with an element for each of the op's result, where only one has;
-/// null else.
+/// Returns the only operand with as many elements as the result; null if there
+/// are several or none.
 static Value onlyFullOperand(Operation *op) {
   Value full;
   int64_t count = elementCount(op->getResult(0));
@@ -55,8 +55,8 @@ static Value onlyFullOperand(Operation *op) {
   return full;
 }
 
-/// Whether `value` takes a few cheap ops to compute from one tensor of its size
-/// that is in memory anyway.
+/// Returns true if `value` is computed by a few cheap ops from one tensor of
+/// its size that is stored in memory anyway.
 static bool isFewSteps(Value value) {
   constexpr int kMostSteps = 4;
   for (int step = 0; step < kMostSteps && !isStoredAnyway(value); ++step) {
@@ -92,15 +92,14 @@ void mpc::repeatArithmetic(Block &block) {
   }
 }
 
-/// Whether the cast narrows an argument of the function.
+/// Returns true if the cast narrows a function argument.
 static bool isInputCast(Operation *op) {
   auto cast = dyn_cast<CastOp>(op);
   return cast && isNarrowing(cast) && !cast.getPinned() &&
          isa<BlockArgument>(behindReshapes(cast.getInput()));
 }
 
-/// Whether the kernel of the reader loads what `op` makes by loading what `op`
-/// reads.
+/// Returns true if the reader's kernel can fuse `op` into its loads.
 static bool loadsThrough(OpOperand &use, Operation *op) {
   Operation *reader = use.getOwner();
   bool isFirst = use.getOperandNumber() == 0;
@@ -115,7 +114,7 @@ static bool loadsThrough(OpOperand &use, Operation *op) {
   case FusionClass::Contraction:
     return keepsRows || keepsVectors(op);
   case FusionClass::IndexMap:
-    // A movement that its reader loads through as well.
+    // Data movement that its reader also fuses into its loads.
     return isa<SliceOp, TransposeOp>(reader) && keepsLastDimension(reader) &&
            reader->hasOneUse() && loadsThrough(*reader->use_begin(), op);
   case FusionClass::Convolution:
@@ -146,8 +145,8 @@ void mpc::repeatMovement(Block &block, const TargetInfo &target) {
     for (Value operand : op.getOperands())
       loaded += std::min(elementCount(operand), elementCount(result)) *
                 bytesPerElement(getElementTypeOrSelf(operand));
-    // One kernel loads the operands and stores what all readers load; apart,
-    // every reader loads the operands.
+    // Traffic of one kernel that loads the operands and stores the result for
+    // all readers, against each reader loading the operands.
     auto readers = int64_t(uses.size());
     double bytes = double(loaded + made + readers * made - readers * loaded);
     double bandwidth = target.hasCeilings() ? target.bytesPerSecond() : 1;
@@ -163,7 +162,7 @@ void mpc::repeatReshapes(Block &block) {
     auto reshape = dyn_cast<ReshapeOp>(op);
     if (!reshape || reshape->use_empty() || reshape->hasOneUse())
       continue;
-    // Sums and products that read one value are to see that they do.
+    // Reductions and matmuls must see that they read the same value.
     llvm::SmallSetVector<Operation *, 4> readers(reshape->user_begin(),
                                                  reshape->user_end());
     Operation *maker = reshape.getInput().getDefiningOp();

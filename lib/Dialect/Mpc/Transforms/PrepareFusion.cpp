@@ -1,11 +1,10 @@
-//===- PrepareFusion.cpp - bring ops to where they fuse -------------------===//
+//===- PrepareFusion.cpp - canonicalize for fusion ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Moves casts past movement and repeats ops for their readers, so that fewer
-// and narrower values lie between kernels. Legal because every op is pure and
-// computes the same where it goes. Runs first in the Fuse stage: afterwards no
-// op appears or moves.
+// Moves casts across data movement and rematerializes ops per reader, so that
+// kernels exchange fewer and lower-precision values. Legal because every op is
+// pure. First pass of the Fuse stage: later passes add and move no ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +42,7 @@ struct PrepareFusionPass : mpc::impl::PrepareFusionPassBase<PrepareFusionPass> {
     repeatArithmetic(block);
     repeatPanels(block);
     repeatScalarsForChecks(block);
-    // Kernels around the CPU's micro-kernels copy their operands instead.
+    // Kernels around CPU micro-kernels copy their operands instead.
     if (scope->target.kernels().mapsOperands) {
       narrowInputsLast(block);
       repeatMovement(block, scope->target);

@@ -1,8 +1,8 @@
-//===- PrepareFusion.h - bring ops to where they fuse -----------*- C++ -*-===//
+//===- PrepareFusion.h - canonicalize for fusion ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps of mpc-prepare-fusion. None changes a value.
+// Steps of mpc-prepare-fusion. None changes a value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,85 +16,82 @@ namespace mpc {
 
 // PrepareReshapes.cpp.
 
-/// Brings reshapes from behind the arithmetic of updates to before it, so that
-/// all of that has the shape of the parameter and is one kernel.
+/// Hoists reshapes above the arithmetic of updates, so that an update has the
+/// shape of its parameter and is one kernel.
 void reshapeBeforeUpdates(mlir::Block &block);
 
-/// Lets sums over all rows read the matrix that a product reads of the same
-/// values, so that one kernel has one operand for both.
+/// Lets reductions over all rows read the same matrix as a matmul of the same
+/// values, so that one kernel reads one operand for both.
 void sumMatrices(mlir::Block &block);
 
 // PrepareConcats.cpp.
 
-/// Makes trees of concats of more operands than one kernel can have ops: the
-/// code that finds the operand of an element grows with their number, and the
-/// time to compile one function faster than its code.
+/// Splits concats with more operands than a kernel can have ops into trees: the
+/// code that selects an element's operand grows with their number, and the
+/// compile time of a function superlinearly with its code.
 void splitConcats(mlir::Block &block);
 
 // PrepareProducts.cpp.
 
-/// Makes products of gradients of filters that have no window, where the
-/// target's vectors multiply pairs of positions.
+/// Replaces gradients of 1x1 filters by matmuls if the target's vector units
+/// multiply pairs of k indices (bf16 dot product).
 void multiplyPixels(mlir::Block &block, const TargetInfo &target);
 
 // PrepareCasts.cpp.
 
-/// Whether the cast is a transpose's last step that memory keeps: it neither
-/// has copies nor is computed again.
+/// Returns true if the cast is the stored last step of a transpose: it is
+/// neither duplicated nor rematerialized.
 bool isStoredTranspose(CastOp cast);
 
-/// Lets data move in 16 bits: a movement of a widened value becomes the
-/// widening of the moved value. In block order, so that casts travel as far as
-/// they can.
+/// Sinks upcasts below data movement, so that data moves in 16 bits. In block
+/// order, so that casts sink as far as possible.
 void widenAfterMovement(mlir::Block &block);
 
-/// Brings a narrowing cast back over movement that only it reads, to the op
-/// whose kernel can store 16 bits: the movement else keeps them apart.
+/// Hoists a narrowing cast above data movement that only it reads, to the op
+/// whose kernel can store 16 bits.
 void narrowBeforeMovement(mlir::Block &block);
 
-/// Narrows a value before it is handed out in slices where each of them is
-/// narrowed: the kernel that makes it stores 16 bits.
+/// Narrows a value before it is sliced if every slice is narrowed, so that its
+/// producer stores 16 bits.
 void narrowBeforeSlices(mlir::Block &block);
 
 /// Reshapes a program input before the cast that narrows it, so that the kernel
 /// that reads the reshape can load the input itself.
 void narrowInputsLast(mlir::Block &block);
 
-/// Gives each reader of a widening cast its own, so that the wide value needs
-/// no memory.
+/// Gives each reader its own upcast, so that the f32 value is never stored.
 void repeatWideningCasts(mlir::Block &block);
 
 // ProveIndices.cpp.
 
-/// Takes the mark that an index out of range is an error (kCheckedIndicesAttr)
-/// from gathers and scatters whose indices are in range for every input: they
-/// are constants, positions, clamped or the like (KnownRanges).
+/// Removes the bounds-check mark (kCheckedIndicesAttr) from gathers and
+/// scatters whose indices are provably in range: constants, iotas, clamped
+/// values and the like (KnownRanges).
 void dropProvenIndexChecks(mlir::func::FuncOp function);
 
 // PrepareCopies.cpp.
 
-/// Gives each reader its own copy of arithmetic on a tensor that is in memory
-/// anyway, such as the difference from a mean: no more bytes are read than
-/// before, and none written. In reverse block order, so that whole chains are
-/// repeated.
+/// Gives each reader its own copy of arithmetic on a tensor that is stored
+/// anyway, such as the difference from a mean: reads no more bytes and writes
+/// none. In reverse block order, so that whole chains are copied.
 void repeatArithmetic(mlir::Block &block);
 
-/// Gives each reader of a slice, concat, pad, transpose or cast of an input its
-/// own, where all of them load through it and that moves fewer bytes than one
-/// kernel would.
+/// Gives each reader of a slice, concat, pad, transpose or input cast its own
+/// copy if all readers fuse it into their loads and that moves fewer bytes than
+/// a separate kernel.
 void repeatMovement(mlir::Block &block, const TargetInfo &target);
 
-/// Gives each loop that reads a reshape of a loop's result its own, where loops
-/// alone read it: inside a kernel a reshape costs nothing.
+/// Gives each loop its own copy of a reshape of a loop's result if only loops
+/// read it: a reshape inside a kernel is free.
 void repeatReshapes(mlir::Block &block);
 
-/// Gives each product that reads narrow panels its own unpacking of them:
-/// products unpack in their kernels.
+/// Gives each matmul its own dequantization of its compressed panels, which
+/// fuses into its kernel.
 void repeatPanels(mlir::Block &block);
 
-/// Gives the checks of gradients their own copy of the scalar arithmetic that
-/// they unscale by: the updates, which wait for the checks, read it too, and it
-/// would else be a kernel before both.
+/// Gives the finite checks of gradients their own copy of the scalar unscaling
+/// arithmetic, which would otherwise be a kernel before both the checks and the
+/// updates.
 void repeatScalarsForChecks(mlir::Block &block);
 
 } // namespace mpc

@@ -1,9 +1,9 @@
-//===- PrepareProducts.cpp - convolutions that are products ---------------===//
+//===- PrepareProducts.cpp - convolutions as matmuls ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What has no window is a product of matrices, for targets whose kernels of
-// products are the faster ones.
+// Rewrites window-less (1x1) convolution gradients to matmuls on targets with
+// faster GEMM kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,10 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether the target's vectors multiply several positions of `element` in a
-/// lane. The gradient of a filter has the pixels of a line as positions, and
-/// pads each line to whole steps; a product has all pixels in one line.
+/// Returns true if the target's vector units multiply several k indices of
+/// `element` per lane. A filter gradient reduces over the pixels of an image
+/// row and pads each row to whole steps; a GEMM has all pixels in one K
+/// dimension.
 static bool pairsPositions(const TargetInfo &target, Type element) {
   const MathUnit *unit =
       element.isBF16() ? target.unit(MathType::BFloat16) : nullptr;
@@ -26,8 +27,8 @@ static bool pairsPositions(const TargetInfo &target, Type element) {
          target.kernels().panelColumns > 0;
 }
 
-/// Whether each element of the filter meets one pixel of the input for each of
-/// the gradient.
+/// Returns true if the filter is 1x1: each of its elements meets one input
+/// pixel per gradient pixel.
 static bool hasNoWindow(ConvFilterGradientOp op) {
   auto isOne = [](int64_t extent) { return extent == 1; };
   auto isZero = [](int64_t extent) { return extent == 0; };

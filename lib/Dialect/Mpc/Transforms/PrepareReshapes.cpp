@@ -1,9 +1,9 @@
-//===- PrepareReshapes.cpp - reshapes out of the way ----------------------===//
+//===- PrepareReshapes.cpp - move reshapes out of fusions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops that shall share a kernel work on one shape: updates on that of their
-// parameter, sums over rows on the matrix that a product reads.
+// Gives ops that should fuse one shape: updates the shape of their parameter,
+// reductions over rows the matrix that a matmul reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `op` gives one tensor another shape by arithmetic on it and scalars.
+/// Returns true if `op` is elementwise on one tensor shape and scalars.
 static bool keepsOneTensor(Operation *op) {
   return isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value value) {
            return elementCount(value) == 1 ||
@@ -66,8 +66,8 @@ void mpc::reshapeBeforeUpdates(Block &block) {
   }
 }
 
-/// A matrix of the rows of `value` that a product or a concat reads; null where
-/// there is none.
+/// Returns a matrix view of the rows of `value` that a matmul or concat reads,
+/// or null.
 static Value matrixOf(Value value) {
   Value root = value;
   for (auto reshape = root.getDefiningOp<ReshapeOp>();
@@ -88,8 +88,7 @@ static Value matrixOf(Value value) {
   return {};
 }
 
-/// Whether a product, or a concat of what one multiplies, reads the value or a
-/// reshape of it.
+/// Returns true if a matmul or a concat reads the value or a reshape of it.
 static bool isMultiplied(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) {
     return isa<MatmulOp, ConcatOp>(user) ||
@@ -97,8 +96,8 @@ static bool isMultiplied(Value value) {
   });
 }
 
-/// `value` where each reader has its own copy of the movement that makes it:
-/// the copy of a product, brought to where this one stands. Else `value`.
+/// If data movement is duplicated per reader, returns the copy that a matmul
+/// reads, moved to this position; else `value`.
 static Value copyOfProduct(Value value) {
   Operation *maker = value.getDefiningOp();
   if (!maker || !isCopiedForReaders(maker) || isMultiplied(value))
@@ -131,7 +130,7 @@ void mpc::sumMatrices(Block &block) {
         matrix = flat;
     if (matrix == summed)
       continue;
-    // A view of what the sum reads can stand right before its readers.
+    // A view of the reduction's input can be moved right before its readers.
     if (Operation *view = matrix.getDefiningOp();
         view && !view->isBeforeInBlock(sum)) {
       Operation *first = view->getOperand(0).getDefiningOp();

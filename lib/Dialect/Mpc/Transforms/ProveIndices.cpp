@@ -1,4 +1,4 @@
-//===- ProveIndices.cpp - indices that are in range for every input -------===//
+//===- ProveIndices.cpp - remove provably redundant bounds checks ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,9 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `value` holds the elements of an argument. KnownRanges takes the
-/// model's word for what some integer inputs hold; a check does not.
+/// Returns true if `value` holds the elements of an argument. KnownRanges
+/// trusts the model on the range of some integer inputs; a bounds check must
+/// not.
 static bool isInput(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<CastOp>(op) && !movesOneOperand(op))
@@ -35,7 +36,7 @@ void mpc::dropProvenIndexChecks(func::FuncOp function) {
   KnownRanges ranges(function);
   for (Operation *op : checked) {
     SmallVector<int64_t> extents = indexedExtents(op);
-    // An op that took the place of a gather or scatter reads no indices.
+    // An op that replaced a gather or scatter reads no indices.
     if (extents.empty()) {
       op->removeDiscardableAttr(kCheckedIndicesAttr);
       continue;
@@ -46,7 +47,7 @@ void mpc::dropProvenIndexChecks(func::FuncOp function) {
         elementCount(indices) == 0 ||
         (!isInput(indices) &&
          ranges.get(indices).isWithin(-double(least), double(least - 1)));
-    // Import has checked the constants that it knows.
+    // Import has checked constant indices.
     if (isInRange || indices.getDefiningOp<mpc::ConstantOp>())
       op->removeDiscardableAttr(kCheckedIndicesAttr);
   }

@@ -2,12 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The root is the product of probabilities and values. Everything above it is
-// read, checked, and only then rebuilt. Legal where no row changes its meaning:
-// what happens to a row without a kept position decides which masks are taken.
-// Heads of keys and values that are repeated for the query's are read as they
-// were before.
-// Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
+// The root is the matmul of probabilities and values. Matches the whole
+// expression above it before rewriting. Legal if no row changes its meaning:
+// the result of a fully masked row determines which masks are accepted.
+// Repeated key and value heads (grouped-query attention) are replaced by the
+// originals. Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +32,8 @@ namespace mpc {
 
 namespace {
 
-/// A fill from here on leaves no weight to its position as long as the row has
-/// another one; from kAbsorbing on, adding it equals selecting it.
+/// Maximum mask fill that gives a position zero weight if the row has an
+/// unmasked one; up to kAbsorbing, adding the fill equals selecting it.
 constexpr double kFill = -1.0e4;
 constexpr double kAbsorbing = -1.0e30;
 
@@ -42,20 +41,19 @@ constexpr double kAbsorbing = -1.0e30;
 // Masks
 //===----------------------------------------------------------------------===//
 
-/// How scores are masked.
+/// Mask applied to the scores.
 struct Mask {
-  /// Added where float, kept-where-true where i1; null for none.
+  /// Additive mask if float, keep-mask if i1; null for none.
   Value value;
-  /// The boolean condition says what to drop instead of what to keep.
+  /// True if the boolean condition selects positions to drop.
   bool inverted = false;
-  /// Build `select(condition, 0, fill)` and add it.
+  /// Emit `select(condition, 0, fill)` and add it.
   std::optional<double> fill;
-  /// What is added to the scores beside `value`, or below it.
+  /// Additive terms besides `value`, or under it.
   SmallVector<Value> biases;
 };
 
-/// Whether every row (last axis) of a boolean constant has an element that
-/// equals `kept`.
+/// Returns true if every row (last axis) of a boolean constant contains `kept`.
 bool everyRowKeeps(Value condition, bool kept) {
   auto constant = condition.getDefiningOp<ConstantOp>();
   if (!constant || rankOf(condition) == 0)
@@ -76,15 +74,15 @@ bool everyRowKeeps(Value condition, bool kept) {
   return true;
 }
 
-/// Whether `value`'s rows all vary only along the last axis of the scores, so
-/// that a row of the condition is a row of the scores.
+/// Returns true if the condition varies along the last axis of the scores, so
+/// that its rows are rows of the scores.
 bool rowsMatch(Value condition, ArrayRef<int64_t> scores) {
   return rankOf(condition) >= 1 && shapeOf(condition).back() == scores.back();
 }
 
-/// Chooses how `select(condition, scores, fill)` becomes a mask; nullopt where
-/// an empty row would change its meaning. `guarded` says that the model turns
-/// the NaN of an empty row into zeros.
+/// Chooses the mask for `select(condition, scores, fill)`; nullopt if a fully
+/// masked row would change its meaning. `guarded`: the model replaces the NaN
+/// of such a row by zeros.
 std::optional<Mask> maskOfSelect(Value condition, bool keepsTrue, double fill,
                                  bool guarded, ArrayRef<int64_t> scores) {
   if (!(fill <= kFill))
@@ -93,7 +91,8 @@ std::optional<Mask> maskOfSelect(Value condition, bool keepsTrue, double fill,
       rowsMatch(condition, scores) && everyRowKeeps(condition, keepsTrue);
   if (neverEmpty || (std::isinf(fill) && guarded))
     return Mask{condition, !keepsTrue, std::nullopt, {}};
-  // An empty row gives the mean of the values: adding the fill does the same.
+  // A fully masked row yields the mean of the values; adding the fill does so
+  // too.
   if (!std::isinf(fill) && fill <= kAbsorbing)
     return Mask{condition, !keepsTrue, fill, {}};
   return std::nullopt;
@@ -117,8 +116,8 @@ bool isIdentity(ArrayRef<int64_t> permutation) {
   });
 }
 
-/// `value` with its last two dimensions swapped. Undoes a transposition where
-/// one stands above, through reshapes that leave those dimensions alone.
+/// Swaps the last two dimensions of `value`. Cancels an existing transpose,
+/// through reshapes that preserve those dimensions.
 Value transposeLast(PatternRewriter &rewriter, Location loc, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> swapped = swapLast(type.getRank());
@@ -145,7 +144,7 @@ Value transposeLast(PatternRewriter &rewriter, Location loc, Value value) {
   return TransposeOp::create(rewriter, loc, value, swapped);
 }
 
-/// Takes constant factors off `value`, multiplying them into `scale`.
+/// Strips constant factors from `value` and multiplies them into `scale`.
 Value takeScale(Value value, double &scale) {
   while (std::optional<SplatOperand> scaled = matchScaled(value)) {
     scale *= scaled->splat;
@@ -158,7 +157,7 @@ Value takeScale(Value value, double &scale) {
 // Pattern
 //===----------------------------------------------------------------------===//
 
-/// What stands above the product of probabilities and values.
+/// Match result: the ops above the matmul of probabilities and values.
 struct Scores {
   MatmulOp matmul;
   SoftmaxOp softmax;
@@ -171,7 +170,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     setDebugName("AttentionPattern");
   }
 
-  /// Reads upwards from the probabilities.
+  /// Matches upwards from the probabilities.
   FailureOr<Scores> match(MatmulOp root, PatternRewriter &rewriter) const {
     auto fail = [&](const char *reason) {
       return rewriter.notifyMatchFailure(root, reason);
@@ -180,7 +179,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     Value value = root.getLhs();
     if (root.getTransposeLhs() || root.getPacked() || !value.hasOneUse())
       return fail("the probabilities have other readers");
-    // select(is_nan(p), 0, p): empty rows give zeros.
+    // select(is_nan(p), 0, p): fully masked rows give zeros.
     bool guarded = false;
     if (auto select = value.getDefiningOp<SelectOp>()) {
       auto isNan = select.getCondition().getDefiningOp<IsNanOp>();
@@ -258,7 +257,8 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     return scores;
   }
 
-  /// Like takeScale, as long as nothing else reads the values passed.
+  /// Like takeScale, but requires that the stripped values have no other
+  /// reader.
   static Value takeOwnScale(Value value, double &scale) {
     while (std::optional<SplatOperand> scaled = matchScaled(value)) {
       if (!scaled->other.hasOneUse())
@@ -269,8 +269,8 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     return value;
   }
 
-  /// Whether `value` is a (scaled) matmul of the scores' type, or that with a
-  /// few biases.
+  /// Returns true if `value` is a (scaled) matmul of the scores' type, plus at
+  /// most a few biases.
   static bool reaches(Value value, Type type, int biases = 4) {
     if (value.getType() != type)
       return false;
@@ -289,7 +289,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     Scores &scores = *found;
     MatmulOp product = scores.matmul;
 
-    // Shapes: query [..., H, S, D], key [..., H, D, T] as it stands, value
+    // Shapes: query [..., H, S, D], key [..., H, D, T] (transposed), value
     // [..., T, E].
     double scale = scores.scale;
     Value query = takeScale(product.getLhs(), scale),
@@ -303,7 +303,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       if (rankOf(operand) != rank ||
           getElementTypeOrSelf(operand.getType()) != element)
         return rewriter.notifyMatchFailure(op, "ranks or types differ");
-    // One head of keys and values may serve all heads of the query.
+    // One key/value head may serve all query heads (multi-query attention).
     ArrayRef<int64_t> batches = shapeOf(op.getResult()).drop_back(2),
                       keyBatches = shapeOf(key).drop_back(2);
     if (shapeOf(query).drop_back(2) != batches ||
@@ -382,7 +382,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
   }
 };
 
-/// Keys and values whose heads stand several times, next to each other.
+/// Keys and values with repeated adjacent heads.
 struct SharedHeadsPattern : OpRewritePattern<AttentionOp> {
   SharedHeadsPattern(MLIRContext *context) : OpRewritePattern(context) {
     setDebugName("SharedHeadsPattern");

@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Takes the product apart and compares its factors with both formulas. Legal
-// because the value is the same function up to the rounding of the constants.
+// Flattens the product and compares its factors with both formulas (erf and
+// tanh). Legal because the function is the same up to the rounding of
+// constants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ namespace mpc {
 
 namespace {
 
-/// c * (1 + inner), however the constant is distributed: the inner value and c.
+/// Matches c * (1 + inner), expanded or not: returns inner and c.
 std::optional<SplatOperand> matchOnePlus(Value value) {
   auto sum = matchWithSplat<AddOp>(value);
   if (!sum || sum->splat == 0)
@@ -38,8 +39,8 @@ std::optional<SplatOperand> matchOnePlus(Value value) {
   return std::nullopt;
 }
 
-/// The n with `value` = x^n, for 1 and for a square that other products share;
-/// 0 otherwise.
+/// Returns n if `value` = x^n for n = 1, or n = 2 if the square is shared with
+/// other products; else 0.
 unsigned powerOf(Value value, Value x) {
   if (value == x)
     return 1;
@@ -47,7 +48,7 @@ unsigned powerOf(Value value, Value x) {
   return square && square.getLhs() == x && square.getRhs() == x ? 2 : 0;
 }
 
-/// Whether `value` is sqrt(2/pi) * (x + 0.044715 * x^3).
+/// Returns true if `value` is sqrt(2/pi) * (x + 0.044715 * x^3).
 bool isTanhArgument(Value value, Value x) {
   Product outer = takeProduct(value);
   if (!isNear(outer.constant, std::sqrt(2 / M_PI), x))
@@ -75,7 +76,7 @@ bool isTanhArgument(Value value, Value x) {
   return false;
 }
 
-/// Whether `value` is x / sqrt(2).
+/// Returns true if `value` is x / sqrt(2).
 bool isErfArgument(Value value, Value x) {
   Product product = takeProduct(value);
   return product.factors.size() == 1 && product.factors.front() == x &&

@@ -1,12 +1,12 @@
-//===- RecognizeIntegerProducts.cpp - quantised products as integers ------===//
+//===- RecognizeIntegerProducts.cpp - QDQ to integer matmuls --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // With a = sa (x - za) and b = sb (y - zb) the sum of a b is sa sb times
 //   sum(x y) - za sum(y) - zb sum(x) + K za zb,
 // all of it integers, modulo 2^32, where sa does not vary and sb only with the
-// column. Legal where the sum of (x - za)(y - zb) surely fits an i32; what it
-// is made of may wrap. Runs before constants are folded.
+// column. Legal if the sum of (x - za)(y - zb) fits an i32; intermediate terms
+// may wrap. Runs before constant folding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,13 +44,13 @@ bool isUnsigned(Value value) {
 // One side of a product
 //===----------------------------------------------------------------------===//
 
-/// Integers of the sign that units want and their zero point, both known and
-/// not: the number that is known, or a value to add to it.
+/// Integers of the signedness that the target's units need, and their zero
+/// point, as a known number or a value.
 struct Side {
   Value integers;
-  /// Null: zero.
+  /// Zero point; null for zero.
   Value zero;
-  /// Where the zero point is a constant of one element.
+  /// Zero point if it is a scalar constant.
   std::optional<int64_t> number;
 };
 
@@ -61,7 +61,7 @@ Value moved(ScalarEmitter &emit, const Dequantized &from, Value value) {
   return value;
 }
 
-/// `from` as `ui8` or, not `toUnsigned`, `i8`.
+/// Converts `from` to `ui8` if `toUnsigned`, else to `i8`.
 Side takeSide(ScalarEmitter &emit, const Dequantized &from, bool toUnsigned) {
   Side side;
   int64_t shift = isUnsigned(from.integers) == toUnsigned ? 0
@@ -109,14 +109,14 @@ Side takeSide(ScalarEmitter &emit, const Dequantized &from, bool toUnsigned) {
   return side;
 }
 
-/// Sums of i32 over `axes`, which stay with extent 1.
+/// i32 sums over `axes`, kept as extents of 1.
 Value sumsOf(ScalarEmitter &emit, Value integers, ArrayRef<int64_t> axes) {
   Value wide = emit.cast(integers, emit.builder.getI32Type());
   return emit.reduce<ReduceSumOp>(wide, axes, /*keepDims=*/true);
 }
 
-/// Whether products of both sides' scales are normal numbers of f32: sums that
-/// are scaled by them once are then as exact as those of scaled factors.
+/// Returns true if all products of the two scales are normal f32 numbers:
+/// scaling the accumulator once is then as accurate as scaling the factors.
 bool scalesMultiply(const Dequantized &lhs, const Dequantized &rhs) {
   static constexpr double kOne[] = {1.0};
   ArrayRef<double> left = lhs.scale ? lhs.scale->floats() : kOne,
@@ -127,7 +127,7 @@ bool scalesMultiply(const Dequantized &lhs, const Dequantized &rhs) {
   });
 }
 
-/// The scales of both sides as a constant of `type`; null where they are one.
+/// Product of both scales as a constant; null if neither has one.
 Value factorOf(ScalarEmitter &emit, const Dequantized &lhs,
                const Dequantized &rhs, ArrayRef<int64_t> shape, Type element) {
   if (!lhs.scale && !rhs.scale)
@@ -146,12 +146,12 @@ Value factorOf(ScalarEmitter &emit, const Dequantized &lhs,
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// Most positions whose products of differences of 8-bit numbers have a sum
-/// below 2^31.
+/// Maximum K for which the i32 accumulator of differences of 8-bit numbers
+/// stays below 2^31.
 constexpr int64_t kMostPositions = ((int64_t(1) << 31) - 1) / (255 * 255);
 
-/// Both sides of `op`, with a left side that does not vary, or the reason why
-/// it is left alone.
+/// Returns the operands of `op` if the left scale is per-tensor; else reports
+/// why the op is skipped.
 FailureOr<std::pair<Dequantized, Dequantized>>
 matchSides(ContractionOpInterface op, int64_t columnAxis,
            PatternRewriter &rewriter) {
@@ -181,7 +181,8 @@ matchSides(ContractionOpInterface op, int64_t columnAxis,
   return std::pair(std::move(*lhs), std::move(*rhs));
 }
 
-/// Where new ops of `op`, which no longer is the framework's, are written.
+/// Returns an emitter at `op` and drops its source attribute: the op is no
+/// longer the framework's.
 ScalarEmitter emitterAt(Operation *op, PatternRewriter &rewriter) {
   rewriter.setInsertionPoint(op);
   rewriter.modifyOpInPlace(
@@ -220,7 +221,7 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
         type.clone(rewriter.getI32Type()), lhs.integers, rhs.integers,
         op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), TypeAttr(),
         op.getComputeAttr(), PackedAttr());
-    // The last two dimensions as those of the result.
+    // Permutes the last two dimensions like the result's.
     auto asColumns = [&](Value value) {
       SmallVector<int64_t> shape(shapeOf(value));
       std::swap(shape[columnAxis], shape[rank - 1]);
@@ -241,7 +242,7 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
         std::swap(shape[lhsRank - 2], shape[lhsRank - 1]);
         rows = emit.reshape(rows, shape);
       }
-      // Both zero points: less K of the left one in each sum of a row.
+      // With both zero points: subtract K times the left one from each row sum.
       if (lhs.zero)
         rows = emit.sub(
             rows, emit.mul(lhs.zero,
@@ -255,7 +256,8 @@ struct IntegerMatmul : OpRewritePattern<MatmulOp> {
   }
 };
 
-/// Above it, what a zero point adds at the edges is too large a constant.
+/// Maximum number of zero-point corrections at the borders, in constant
+/// elements.
 constexpr int64_t kMostEdgeSums = int64_t(1) << 22;
 
 struct IntegerConv : OpRewritePattern<ConvOp> {
@@ -325,8 +327,8 @@ struct IntegerConv : OpRewritePattern<ConvOp> {
   }
 
 private:
-  /// The sums of what each window of `op` reads, less the zero point, so that
-  /// padding adds nothing: i32, with one channel. f32 holds them.
+  /// Sums of each window of `op` minus the zero point, so that padding
+  /// contributes zero: one i32 channel, exact in f32.
   static Value windowSums(ScalarEmitter &emit, ConvOp op, const Side &input) {
     Type f32 = emit.builder.getF32Type();
     Value sums = emit.reduce<ReduceSumOp>(emit.cast(input.integers, f32), {1},
@@ -366,8 +368,8 @@ struct RecognizeIntegerProductsPass
   }
 
 private:
-  /// Makes equal constants of bytes one: the steps of a recurrence multiply by
-  /// the same weights, from which each product has made its own.
+  /// Merges equal 8-bit constants: the steps of a recurrence multiply by the
+  /// same weights, of which each matmul created its own copy.
   void shareConstants() {
     llvm::DenseMap<std::pair<Type, uint64_t>, SmallVector<ConstantOp, 1>> seen;
     getOperation().walk([&](ConstantOp op) {

@@ -1,10 +1,10 @@
-//===- RecognizeLayerNorm.cpp - steps of layer and rms norm into one op ---===//
+//===- RecognizeLayerNorm.cpp - recognize layer norm and RMS norm ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The root is the quotient by the deviation; scale and bias are taken from the
-// ops that follow. Legal because the composite is the same two-pass formula, or
-// the same function as the one-pass formula and nearer to it.
+// The root is the division by the deviation; scale and bias come from the ops
+// that follow. Legal because the composite is the same two-pass formula, or the
+// same function as the one-pass formula and more accurate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace {
 // Pieces
 //===----------------------------------------------------------------------===//
 
-/// 1 / sqrt(v) or, for `asDivisor`, sqrt(v): v.
+/// Matches 1 / sqrt(v) or, for `asDivisor`, sqrt(v); returns v.
 Value matchRoot(Value value, bool asDivisor) {
   value = skipBroadcast(value);
   if (auto pow = value.getDefiningOp<PowOp>()) {
@@ -52,8 +52,7 @@ Value matchRoot(Value value, bool asDivisor) {
   return {};
 }
 
-/// Whether two values are computed alike: the same value, or the same
-/// difference.
+/// Returns true if both are the same value or the same difference.
 bool isSame(Value a, Value b) {
   if (a == b)
     return true;
@@ -66,7 +65,7 @@ bool isSame(Value a, Value b) {
          leftMean->axes == rightMean->axes;
 }
 
-/// The base of a square: v * v or v^2.
+/// Matches v * v or v^2; returns v.
 Value matchSquare(Value value) {
   if (auto mul = value.getDefiningOp<MulOp>())
     return isSame(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
@@ -78,15 +77,15 @@ Value matchSquare(Value value) {
   return {};
 }
 
-/// The mean as matchMean() finds it, or without the axes that it took.
+/// Matches a mean with or without kept dimensions.
 std::optional<Mean> matchAnyMean(Value value) {
   if (auto mean = value.getDefiningOp<ReduceMeanOp>())
     return Mean{mean.getInput(), SmallVector<int64_t>(mean.getAxes())};
   return matchMean(value);
 }
 
-/// E[x * x] - E[x] * E[x], cut off at 0 or not, with the axes kept as extent 1:
-/// x and the axes. Flax computes variances so.
+/// Matches E[x * x] - E[x] * E[x], optionally clamped at 0, with kept
+/// dimensions (Flax's variance); returns x and the axes.
 std::optional<Mean> matchOnePassVariance(Value value) {
   Value inner = skipBroadcast(value);
   ArrayRef<int64_t> kept = shapeOf(inner);
@@ -112,17 +111,17 @@ std::optional<Mean> matchOnePassVariance(Value value) {
   return mean;
 }
 
-/// A normalised value before scale and bias.
+/// A normalized value before scale and bias.
 struct Core {
   Value input;
   int64_t axis;
   double epsilon;
   bool centred;
-  /// A factor that the model multiplied onto the reciprocal root.
+  /// Scale that the model folded into the reciprocal root.
   Value scale;
 };
 
-/// Whether `value` broadcasts along the axes from `axis` on only.
+/// Returns true if `value` broadcasts only along the axes from `axis` on.
 bool fitsNormalisedExtents(Value value, ArrayRef<int64_t> shape, int64_t axis) {
   ArrayRef<int64_t> own = shapeOf(value);
   if (own.size() > shape.size())
@@ -136,7 +135,7 @@ bool fitsNormalisedExtents(Value value, ArrayRef<int64_t> shape, int64_t axis) {
   return true;
 }
 
-/// `numerator` times `inverse` (or over it): the core that this is.
+/// Matches `numerator` * `inverse`, or numerator / inverse if `asDivisor`.
 std::optional<Core> matchCore(Value numerator, Value inverse, bool asDivisor) {
   Core core;
   Value variance = matchRoot(inverse, asDivisor);
@@ -191,8 +190,8 @@ std::optional<Core> matchCore(Value numerator, Value inverse, bool asDivisor) {
 // Pattern
 //===----------------------------------------------------------------------===//
 
-/// The only reader of `value` where it is an `OpTy` that keeps its type; its
-/// other operand goes to `other`.
+/// Returns the only user of `value` if it is an `OpTy` of the same type; stores
+/// its other operand in `other`.
 template <typename OpTy> OpTy onlyReader(Value value, Value &other) {
   if (!value.hasOneUse())
     return {};
@@ -243,7 +242,7 @@ template <typename RootOp> struct NormPattern : OpRewritePattern<RootOp> {
 
     rewriter.setInsertionPoint(last);
     Type element = getElementTypeOrSelf(op.getType());
-    // Leading extents of 1 say nothing.
+    // Leading extents of 1 are redundant.
     auto normalised = [&](Value value) -> Value {
       ArrayRef<int64_t> own = shapeOf(value);
       int64_t most = int64_t(shape.size()) - core->axis;

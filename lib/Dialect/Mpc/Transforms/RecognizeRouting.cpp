@@ -1,11 +1,11 @@
-//===- RecognizeRouting.cpp - chosen experts as masks of rows -------------===//
+//===- RecognizeRouting.cpp - mixture-of-experts routing as masks ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A router picks the k likeliest experts of each token, scales their weights
-// and writes these to their places in a row that is else zero. Here the places
-// stay where they are and a mask says which were picked, so that one kernel
-// makes the softmax, the choice and the scaling of each row.
+// A mixture-of-experts router selects the top k experts of each token, rescales
+// their weights and scatters them into a row of zeros. Replaces top-k and
+// scatter by a mask over the row, so that softmax, selection and rescaling of a
+// row fuse into one kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,11 @@ namespace mpc {
 
 namespace {
 
-/// Each choice walks the row once more; a kernel holds some 64 ops.
+/// Maximum k: each selection is one more pass over the row, and a kernel holds
+/// about 64 ops.
 constexpr int64_t kMostChoices = 4;
 
-/// Whether all numbers of the value are NaN, or 0 and above.
+/// Returns true if all elements are NaN or nonnegative.
 bool isNonNegative(Value value) {
   return isa_and_nonnull<SoftmaxOp, SigmoidOp>(value.getDefiningOp());
 }
@@ -44,13 +45,13 @@ RankedTensorType withExtent(Value like, int64_t extent, Type element = {}) {
                                element ? element : type.getElementType());
 }
 
-/// The ops between a top_k and the scatter that puts its values back.
+/// The ops from a top_k to the scatter that writes its values back.
 class Routing {
 public:
-  /// What `scatter` puts back; nullopt where it is something else.
+  /// Matches the routing ending in `scatter`; nullopt otherwise.
   static std::optional<Routing> match(ScatterElementsOp scatter);
 
-  /// The scatter's result by a mask.
+  /// Rewrites the scatter's result to masked ops.
   Value rewrite(PatternRewriter &rewriter);
 
 private:
@@ -61,17 +62,17 @@ private:
 
   ScatterElementsOp scatter;
   TopKOp top;
-  /// Elementwise ops and sums over the choices, in the order of the block.
+  /// Elementwise ops and reductions over the k choices, in block order.
   SmallVector<Operation *> chain;
-  /// Those of the chain that have a number per choice, not one per row.
+  /// Ops of the chain with one value per choice, not one per row.
   llvm::SmallPtrSet<Operation *, 8> perChoice;
 };
 } // namespace
 
-/// Whether an op of numbers per choice, `isPerChoice` of its operands, is
-/// linear in them. What is made of numbers that were not picked is masked, but
-/// so is its gradient only where the derivative is one of the row: the root of
-/// a probability of 0 has none.
+/// Returns true if the op is linear in its per-choice operands. Masking the
+/// values of unselected experts also masks their gradients only if the
+/// derivative is a per-row value: sqrt, for example, has an infinite derivative
+/// at probability 0.
 static bool isLinear(Operation *op,
                      llvm::function_ref<bool(Value)> isPerChoice) {
   if (isa<MulOp>(op))
@@ -81,15 +82,15 @@ static bool isLinear(Operation *op,
   return isa<AddOp, SubOp, NegOp, CastOp>(op);
 }
 
-/// Whether a value is a number per choice, of those that are known by now.
+/// Returns true if a value has one element per choice; valid for visited ops.
 bool Routing::isPerChoice(Value value) {
   Operation *maker = value.getDefiningOp();
   return maker == top || perChoice.contains(maker);
 }
 
-/// Finds all that is made of the chosen values; false where it goes elsewhere
-/// than into the scatter, or meets what is neither a number for all choices nor
-/// one per row.
+/// Collects all users of the selected values; returns false if one is not
+/// elementwise or a row sum into the scatter, or has an operand that is neither
+/// per choice nor per row.
 bool Routing::collect() {
   llvm::SmallPtrSet<Operation *, 8> seen;
   SmallVector<Value> work = {top.getValues()};
@@ -152,9 +153,9 @@ std::optional<Routing> Routing::match(ScatterElementsOp scatter) {
   return routing.collect() ? std::optional(routing) : std::nullopt;
 }
 
-/// Where a row has its k largest numbers. Each maximum is looked for among
-/// those that were not picked yet, which are above the -1 that the others get;
-/// of equal ones the first is picked, and NaN before numbers, as top_k does.
+/// Mask of the k largest elements of each row, by k repeated maxima. Selected
+/// elements are replaced by -1, which is below all others. As in top_k, ties
+/// select the first element and NaN precedes numbers.
 Value Routing::choose(PatternRewriter &rewriter) {
   Location loc = top.getLoc();
   Value input = top.getInput();
@@ -203,7 +204,7 @@ Value Routing::rewrite(PatternRewriter &rewriter) {
     if (perChoice.contains(op))
       copy->getResult(0).setType(withExtent(op->getResult(0), extent));
     if (isa<ReduceSumOp>(op) && isPerChoice(op->getOperand(0))) {
-      // What was not picked adds nothing.
+      // Unselected elements contribute zero.
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPoint(copy);
       Value input = copy->getOperand(0);

@@ -1,9 +1,9 @@
-//===- RecognizeSoftmax.cpp - steps of softmax into one op ----------------===//
+//===- RecognizeSoftmax.cpp - recognize softmax and log_softmax -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Roots are the quotient of softmax and the last difference of log_softmax.
-// Legal because the value is the same function; the maximum is subtracted in
+// Roots are the division of softmax and the last subtraction of log_softmax.
+// Legal because the function is the same; the kernel subtracts the maximum in
 // any case.
 //
 //===----------------------------------------------------------------------===//
@@ -25,8 +25,8 @@ namespace mpc {
 
 namespace {
 
-/// `value` without the subtraction of its own maximum, which is one number
-/// along `axis`: the maximum along it, or along it and other axes.
+/// Strips the subtraction of the maximum from `value`: the maximum along
+/// `axis`, or along `axis` and others.
 Value skipMaximum(Value value, int64_t axis) {
   auto sub = value.getDefiningOp<SubOp>();
   if (!sub || sub.getLhs().getType() != sub.getType())
@@ -38,16 +38,16 @@ Value skipMaximum(Value value, int64_t axis) {
   return sub.getLhs();
 }
 
-/// A number times an exponential.
+/// factor * exp(z).
 struct ScaledExp {
   ExpOp exp;
   double factor = 1;
 };
 
-/// exp(z), also times or over numbers.
+/// Matches exp(z), multiplied or divided by constants.
 std::optional<ScaledExp> matchScaledExp(Value value) {
   ScaledExp scaled;
-  // Each step is one op towards the exponential.
+  // Each iteration strips one op.
   while (auto factor = matchScaled(value)) {
     scaled.factor *= factor->splat;
     value = factor->other;
@@ -57,8 +57,7 @@ std::optional<ScaledExp> matchScaledExp(Value value) {
   return scaled.exp && isKnown ? std::optional(scaled) : std::nullopt;
 }
 
-/// A number times the sum of exponentials along one axis, which is kept as
-/// extent 1.
+/// factor * sum of exponentials along one axis, kept as extent 1.
 struct SumOfExp : ScaledExp {
   int64_t axis = 0;
 };
@@ -110,7 +109,7 @@ template <typename RootOp> struct SoftmaxPattern : OpRewritePattern<RootOp> {
           sum->exp.getType() != op.getType())
         continue;
       Value input = skipMaximum(sum->exp.getInput(), sum->axis);
-      // A factor of both sides cancels; what is left scales the softmax.
+      // Common factors cancel; the remainder scales the softmax.
       double factor = numerator->factor / sum->factor;
       if (factor == 1) {
         replaceBy<SoftmaxOp>(rewriter, op, input, sum->axis);

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lets a reader inside a fusion see a value as it was before a cast narrowed
-// it. Runs after mpc-fuse and only under relaxed rounding; what lies in memory
-// keeps its type and its rounding.
+// Lets readers inside a fusion use a value from before a narrowing cast. Runs
+// after mpc-form-fusions, only under relaxed rounding; values in memory keep
+// their type and rounding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ namespace mpc {
 
 namespace {
 
-/// A conversion between floats that the precision stage chose.
+/// Returns true for a float conversion inserted by the precision stage.
 bool isChosenCast(CastOp cast) {
   return !cast.getPinned() &&
          isa<FloatType>(getElementTypeOrSelf(cast.getInput())) &&
          isa<FloatType>(getElementTypeOrSelf(cast.getResult()));
 }
 
-/// The value that `widening` would give if the cast before it did not round;
-/// null where the two are no such pair.
+/// Returns the value before the narrowing cast of a narrow-widen pair; null if
+/// `widening` is not part of such a pair.
 Value valueBeforeRounding(CastOp widening) {
   auto narrowing = widening.getInput().getDefiningOp<CastOp>();
   if (!narrowing || !isChosenCast(widening) || !isChosenCast(narrowing))
@@ -40,7 +40,7 @@ Value valueBeforeRounding(CastOp widening) {
   if (wide.getType() != widening.getResult().getType() ||
       getElementTypeOrSelf(wide).getIntOrFloatBitWidth() <= between)
     return {};
-  // A kernel computes what it stores: an input of its own is no result.
+  // A kernel must not yield its own input.
   bool isYielded = llvm::any_of(
       widening->getUsers(), [](Operation *user) { return isa<YieldOp>(user); });
   return isYielded && isa<BlockArgument>(wide) ? Value() : wide;
@@ -54,7 +54,7 @@ struct RelaxRoundingPass : mpc::impl::RelaxRoundingPassBase<RelaxRoundingPass> {
     getOperation().walk([&](FusionOp fusion) {
       llvm::append_range(casts, fusion.getBody().getOps<CastOp>());
     });
-    // In block order: the pair behind a dropped one reads its wide value.
+    // Block order: a later pair reads the f32 value of a removed one.
     for (CastOp widening : casts) {
       Value wide = valueBeforeRounding(widening);
       if (!wide)

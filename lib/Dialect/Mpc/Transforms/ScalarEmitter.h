@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Short names for the arithmetic of updates and losses.
+// Concise helpers for the arithmetic of updates and losses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace mpc {
 
-/// The type that sums of `element` run in: f32 for narrower floats.
+/// Accumulator type of `element`: f32 for smaller floats.
 inline mlir::Type sumType(mlir::Type element) {
   return element.getIntOrFloatBitWidth() < 32
              ? mlir::Float32Type::get(element.getContext())
@@ -24,8 +24,8 @@ inline llvm::SmallVector<int64_t> allAxes(mlir::Value value) {
   return llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(value).size()));
 }
 
-/// Writes elementwise ops, which broadcast, and reductions; the operands of one
-/// op have the same element type.
+/// Creates broadcasting elementwise ops and reductions; the operands of an op
+/// have one element type.
 class ScalarEmitter : public OpEmitter {
 public:
   using OpEmitter::OpEmitter;
@@ -55,7 +55,7 @@ public:
     return create<SelectOp>(condition, a, b);
   }
 
-  /// The op over some axes, which go or stay with extent 1.
+  /// Reduction over `axes`, which are dropped or kept as extents of 1.
   template <typename OpTy>
   mlir::Value reduce(mlir::Value value, llvm::ArrayRef<int64_t> axes,
                      bool keepDims = false) {
@@ -71,11 +71,11 @@ public:
         keepDims ? builder.getUnitAttr() : mlir::UnitAttr(), mlir::TypeAttr());
   }
 
-  /// A scalar of the element type of `like`, rounded to it.
+  /// Scalar rounded to the element type of `like`.
   mlir::Value number(double value, mlir::Value like) {
     return splat({}, mlir::getElementTypeOrSelf(like), value);
   }
-  /// A scalar of float64.
+  /// Scalar of float64.
   mlir::Value exact(double value) {
     return splat({}, builder.getF64Type(), value);
   }
@@ -85,7 +85,7 @@ public:
     return constant(mlir::DenseElementsAttr::get(
         type, builder.getIntegerAttr(type.getElementType(), value)));
   }
-  /// `value * factor`, or `value` itself where the factor is 1.
+  /// `value * factor`, or `value` itself if the factor is 1.
   mlir::Value scale(mlir::Value value, double factor) {
     return factor == 1 ? value : mul(number(factor, value), value);
   }

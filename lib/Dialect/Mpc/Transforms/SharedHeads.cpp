@@ -1,9 +1,9 @@
-//===- SharedHeads.cpp - entries of a tensor that are repeated ------------===//
+//===- SharedHeads.cpp - repeated KV heads --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Repetition is found through movement: a dimension of extent 1 is broadcast,
-// or joined with itself, and a reshape makes it part of the dimension before.
+// Detects repetition through data movement: an extent-1 dimension is broadcast
+// or concatenated with itself, then reshaped into the previous dimension.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The dimension of the reshape's input whose neighbours are neighbours along
-/// `axis` of its result; nullopt where the two do not line up.
+/// Returns the dimension of the reshape's input that has the same stride as
+/// `axis` of its result; nullopt if the dimensions do not align.
 static std::optional<int64_t> axisBehind(ReshapeOp reshape, int64_t axis) {
   ArrayRef<int64_t> from = shapeOf(reshape.getInput()), to = shapeOf(reshape);
   int64_t inside = productOf(to.drop_front(axis + 1)), counted = 1;
@@ -32,8 +32,8 @@ static std::optional<int64_t> axisBehind(ReshapeOp reshape, int64_t axis) {
   return at;
 }
 
-/// The dimension of the broadcast's input that lies along `axis` of its result;
-/// negative for a new one.
+/// Returns the dimension of the broadcast's input that corresponds to `axis` of
+/// its result; negative for a new one.
 static int64_t axisBehind(BroadcastOp broadcast, int64_t axis) {
   return axis - static_cast<int64_t>(shapeOf(broadcast).size()) +
          static_cast<int64_t>(shapeOf(broadcast.getInput()).size());

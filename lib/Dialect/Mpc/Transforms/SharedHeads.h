@@ -1,9 +1,9 @@
-//===- SharedHeads.h - entries of a tensor that are repeated ----*- C++ -*-===//
+//===- SharedHeads.h - repeated KV heads ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exporters of grouped-query attention repeat the heads of keys and values
-// until there are as many as heads of the query.
+// Exporters of grouped-query attention repeat key and value heads to match the
+// number of query heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,11 @@
 
 namespace mpc {
 
-/// A number of neighbours along `axis` of `value` that are seen to be equal:
-/// entries `i` and `j` are the same where `i / n == j / n`. It divides the
-/// extent; 1 where nothing is known.
+/// Returns the largest detected n such that entries `i` and `j` along `axis`
+/// are equal if `i / n == j / n`. Divides the extent; 1 if unknown.
 int64_t repeatsAlong(mlir::Value value, int64_t axis);
 
-/// `value` with every `times`-th entry along `axis`. Needs `times` to divide
+/// Takes every `times`-th entry of `value` along `axis`. `times` must divide
 /// repeatsAlong(value, axis).
 mlir::Value withoutRepeats(mlir::OpBuilder &builder, mlir::Value value,
                            int64_t axis, int64_t times);

@@ -1,11 +1,11 @@
-//===- SinkDequantization.cpp - move bytes instead of floats --------------===//
+//===- SinkDequantization.cpp - sink dequantization below moves -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Quantisers surround ops that only move or compare numbers with a conversion
-// to float and back. Both are monotone and the same for all elements, so that
-// the op does as well with the bytes, and the conversions meet and vanish. Runs
-// before products of bytes are recognised, which wants them at the operands.
+// QDQ models dequantize and requantize around ops that only move or compare
+// values. Both conversions are monotone and uniform, so the op can work on int8
+// and the conversions cancel. Runs before integer matmuls are recognized, which
+// match dequantization at their operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ namespace mpc {
 
 namespace {
 
-/// The number behind a constant of one element, its casts and reshapes.
+/// Returns the value of a scalar constant, looking through casts and reshapes.
 std::optional<double> numberOf(Value value) {
   while (isa_and_present<CastOp, ReshapeOp>(value.getDefiningOp()) &&
          !isa<FloatType>(getElementTypeOrSelf(value.getType())))
@@ -35,11 +35,11 @@ std::optional<double> numberOf(Value value) {
   return elementCount(value) == 1 ? splatOf(value) : std::nullopt;
 }
 
-/// scale * (bytes - zero), one number each.
+/// Per-tensor dequantization: scale * (bytes - zero).
 struct Dequantization {
   Value bytes;
   double scale = 1, zero = 0;
-  /// From the bytes on.
+  /// Ops in order from the bytes.
   SmallVector<Operation *> ops;
 };
 
@@ -54,7 +54,7 @@ std::optional<Dequantization> matchDequantization(Value value) {
   };
   if (auto product = value.getDefiningOp<MulOp>()) {
     std::optional<double> scale = numberOf(product.getRhs());
-    // Far from where products of bytes lose bits.
+    // Range in which products with 8-bit integers are exact enough.
     if (!scale || *scale < 1e-30 || *scale > 1e30 ||
         !step(product, product.getLhs()))
       return std::nullopt;
@@ -81,8 +81,8 @@ std::optional<Dequantization> matchDequantization(Value value) {
   return found;
 }
 
-/// Whether every window has an element of the input: of none, floats give minus
-/// infinity and bytes their least number.
+/// Returns true if every window overlaps the input: the maximum of an empty
+/// window is minus infinity for floats but the lowest value for int8.
 bool readsInput(MaxPoolOp op) {
   for (auto [window, low, high, dilation] : llvm::zip_equal(
            op.getWindow(), op.getPadLow(), op.getPadHigh(), op.getDilations()))
@@ -91,7 +91,8 @@ bool readsInput(MaxPoolOp op) {
   return true;
 }
 
-/// Whether `op` gives elements of its one operand, the greatest ones of some.
+/// Returns true if `op` returns elements of its operand unchanged, or maxima of
+/// them.
 bool keepsElements(Operation *op) {
   if (auto pool = dyn_cast<MaxPoolOp>(op))
     return readsInput(pool);
@@ -100,7 +101,7 @@ bool keepsElements(Operation *op) {
          movement.keepsAll();
 }
 
-/// `op` on the bytes that its operand is made of, and what made that behind it.
+/// Applies `op` to the quantized operand and dequantizes its result.
 bool sink(Operation *op) {
   if (!keepsElements(op))
     return false;
@@ -127,8 +128,8 @@ bool sink(Operation *op) {
   return true;
 }
 
-/// The bytes that `op` makes again of what was made of them. A product and a
-/// division by the same number are off by less than half a step.
+/// Returns the quantized input of a dequantize-requantize pair. Multiplying and
+/// dividing by the same scale errs by less than half a step.
 Value requantized(CastOp op) {
   if (!isByte(op.getResult()))
     return {};
@@ -164,7 +165,7 @@ Value requantized(CastOp op) {
 struct SinkDequantizationPass
     : mpc::impl::SinkDequantizationPassBase<SinkDequantizationPass> {
   void runOnOperation() override {
-    // In order: what is behind a moved conversion sees it.
+    // Block order: ops after a moved conversion see it.
     for (Block &block : getOperation().getBody())
       for (Operation &op : llvm::make_early_inc_range(block)) {
         if (auto cast = dyn_cast<CastOp>(op)) {

@@ -1,11 +1,11 @@
-//===- SplitAttention.cpp - each sequence attends to its own cache --------===//
+//===- SplitAttention.cpp - split batched decode attention ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decoders that step several sequences at once keep a cache for each of them.
-// Projections want the batch, which reads weights once; attention reads caches,
-// and those would have to be copied next to each other.
-// Runs after mpc-recognize-attention and canonicalization, which takes away
+// Batched decoders have one KV cache per sequence. Projections stay batched, so
+// that weights are read once; attention is split per sequence, which avoids
+// concatenating the caches. Runs after mpc-recognize-attention and
+// canonicalization, which remove the ops that models insert between.
 // what models put between.
 //
 //===----------------------------------------------------------------------===//
@@ -24,8 +24,8 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// The entries along the first dimension that `value` is joined of; empty where
-/// it is made in another way.
+/// Returns the inputs of a concat along the batch dimension whose entries have
+/// batch 1; empty for any other value.
 static ValueRange joinedEntries(Value value) {
   auto concat = value.getDefiningOp<ConcatOp>();
   bool isJoined =
@@ -35,10 +35,9 @@ static ValueRange joinedEntries(Value value) {
   return isJoined ? ValueRange(concat.getInputs()) : ValueRange();
 }
 
-/// Replaces `op` by one op for each entry of its batch, if keys and values are
-/// joined of those.
+/// Splits `op` by batch entry if keys and values are concatenated by batch.
 static bool split(AttentionOp op) {
-  // Of fewer dimensions the first are the heads.
+  // With fewer dimensions the first one is the heads.
   constexpr int64_t kFewestDimensions = 4;
   if (rankOf(op.getQuery()) < kFewestDimensions)
     return false;

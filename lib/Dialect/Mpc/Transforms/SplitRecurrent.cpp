@@ -1,11 +1,11 @@
-//===- SplitRecurrent.cpp - a product and the steps behind it -------------===//
+//===- SplitRecurrent.cpp - split recurrent layers ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Weights of both directions stand side by side, so that one product makes the
-// input's share of all gates. What depends on the step before is left to an op
-// that the target runs as one kernel. After mpc-assign-precision, whose types
-// decide what fits; before mpc-pad-contractions, which pads the product.
+// Splits a recurrent layer into one GEMM that projects the input of all steps
+// (weights of both directions concatenated) and a recurrence that the target
+// runs as one kernel. Runs after mpc-assign-precision, whose types decide what
+// fits, and before mpc-pad-contractions, which pads the GEMM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// `lstm` alone has a cell state.
+/// Only `lstm` has a cell state.
 template <typename OpTy> static Value initialCell(OpTy op) {
   if constexpr (std::is_same_v<OpTy, LstmOp>)
     return op.getInitialC();
@@ -40,7 +40,7 @@ template <typename OpTy> static Value peephole(OpTy op) {
 }
 
 namespace {
-/// Results and operands of `recurrence`.
+/// Result types, operands and attributes of `recurrence`.
 struct Steps {
   TypeRange types;
   Value projected, recurrence, bias, initialH, initialC, peephole;
@@ -49,7 +49,7 @@ struct Steps {
 };
 } // namespace
 
-/// Creates `recurrence_training`. Returns the results that `recurrence` has.
+/// Creates `recurrence_training`; returns the results of `recurrence`.
 static SmallVector<Value> keepStates(OpEmitter &emit, const Steps &steps) {
   SmallVector<Type> types(steps.types);
   ArrayRef<int64_t> result = cast<RankedTensorType>(types[0]).getShape();
@@ -133,7 +133,8 @@ struct SplitRecurrentPass
       return signalPassFailure();
     SmallVector<std::pair<Operation *, RecurrenceShape>> layers;
     getOperation().walk([&](Operation *op) {
-      // Of what differentiation has split nothing is left for mpc-decompose.
+      // Layers split by differentiation are no longer composite and skip
+      // mpc-decompose.
       if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
           shape && (info->kernels().keepsStates || !op->hasTrait<Composite>()))
         layers.push_back({op, *shape});

@@ -1,8 +1,8 @@
-//===- StaticShapes.cpp - extents are known from Import on ----------------===//
+//===- StaticShapes.cpp - check for static shapes -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes rely on known extents: the first of them asks here and says it once.
+// Passes rely on static shapes; the first one reports dynamic extents.
 //
 //===----------------------------------------------------------------------===//
 

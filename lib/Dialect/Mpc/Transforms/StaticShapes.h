@@ -1,4 +1,4 @@
-//===- StaticShapes.h - extents are known from Import on --------*- C++ -*-===//
+//===- StaticShapes.h - check for static shapes -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 
 namespace mpc {
 
-/// A diagnostic at the first argument or result of an op whose extents are not
-/// all known: passes that count elements are for graphs with bound dimensions.
+/// Emits an error at the first argument or op result with a dynamic shape, for
+/// passes that count elements.
 mlir::LogicalResult checkStaticShapes(mlir::func::FuncOp func);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- StoredPanels.cpp - narrow forms as constants -----------------------===//
+//===- StoredPanels.cpp - constants of quantized panels -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -44,7 +44,7 @@ static ArrayRef<char> bytesOf(const std::vector<T> &values) {
           values.size() * sizeof(T)};
 }
 
-/// Whether bf16 holds all of `scales`.
+/// Returns true if all `scales` are exact in bf16.
 static bool areBf16(ArrayRef<float> scales) {
   return llvm::all_of(scales, [](float scale) {
     return (llvm::bit_cast<uint32_t>(scale) & 0xffff) == 0;

@@ -1,4 +1,4 @@
-//===- StoredPanels.h - narrow forms as constants ---------------*- C++ -*-===//
+//===- StoredPanels.h - constants of quantized panels -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,26 +14,26 @@
 
 namespace mpc {
 
-/// What an mpc.dequantize reads.
+/// Operands and attributes of an mpc.dequantize.
 struct StoredPanels {
-  /// Constants beside `constant`, for a form of its numbers in panels of these
-  /// extents: [P, K, C], or [P, K] of one column.
+  /// Creates the constants, next to `constant`, for its values in format
+  /// `form`. Panel extents: [P, K, C], or [P, K] for one column.
   static StoredPanels make(ConstantOp constant, const NarrowForm &form,
                            llvm::ArrayRef<int64_t> panels);
 
-  /// The numbers again, as `element`.
+  /// Creates the mpc.dequantize that restores the values as `element`.
   mlir::Value widen(mlir::OpBuilder &builder, mlir::Location loc,
                     mlir::Type element) const;
 
   mlir::Value values, scale, zero;
   bool areNibbles = false, areFloats = false;
   int64_t commonZero = 0, depth = 1;
-  /// Of all constants.
+  /// Total size of the constants, in bytes.
   int64_t bytes = 0;
 };
 
-/// The numbers of a constant of f32, bf16 or f16, in its order; nullopt where
-/// the data cannot be read.
+/// Returns the elements of an f32, bf16 or f16 constant as f32; nullopt if the
+/// data is unavailable.
 std::optional<std::vector<float>> numbersOf(ConstantOp constant);
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- SyncBatchNorm.cpp - statistics of all ranks' batches ---------------===//
+//===- SyncBatchNorm.cpp - synchronized batch norm ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Takes batch norms of training apart before the layout stage would, with the
-// means and variances of all ranks in place of one's own. Runs in the stage
-// that averages gradients.
+// SyncBN: decomposes training-mode batch norms before the layout stage does,
+// with statistics over the batches of all ranks. Runs in the stage that
+// averages gradients.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- VerifyStage.cpp - check what a stage promises ----------------------===//
+//===- VerifyStage.cpp - verify stage contracts ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contracts of the stages of docs/Overview.md as code. Runs at the end of every
-// stage of every compile; changes nothing.
+// Implements the stage contracts of docs/Overview.md. Runs after every stage of
+// every compile; changes nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace mpc {
 
 namespace {
 
-/// The stages that have a contract on functions, in order.
+/// Stages with a contract on functions, in pipeline order.
 enum class StageKind {
   Import,
   Lift,
@@ -81,8 +81,8 @@ LogicalResult checkDialect(Operation *op) {
   return op->emitOpError() << "does not belong to mpc, func.return excepted";
 }
 
-/// Callers give and take values by name, and a name stands in a line of a
-/// table.
+/// Arguments and results are passed by name, and a name must fit into one table
+/// row.
 LogicalResult checkSignature(func::FuncOp func) {
   if (!func.isPublic())
     return success();
@@ -119,7 +119,7 @@ LogicalResult checkSignature(func::FuncOp func) {
 // Training
 //===----------------------------------------------------------------------===//
 
-/// Every parameter has a value to begin with.
+/// Checks that every parameter has an initial value.
 LogicalResult checkParameters(const StepFunction &step) {
   func::FuncOp func = step.getFunction();
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
@@ -127,7 +127,7 @@ LogicalResult checkParameters(const StepFunction &step) {
     StringRef name = step.argumentName(i);
     auto initial =
         func.getArgAttrOfType<ElementsAttr>(i, MpcDialect::kInitialAttr);
-    // Of a piece the whole tensor's.
+    // For a shard, the initial value of the whole tensor.
     Type type = parameter.getType();
     if (auto shard = func.getArgAttrOfType<DenseI64ArrayAttr>(i, kShardAttr))
       type =
@@ -140,7 +140,7 @@ LogicalResult checkParameters(const StepFunction &step) {
   return success();
 }
 
-/// A loss is a wide scalar.
+/// Checks that losses are f32 or f64 scalars.
 LogicalResult checkLosses(const StepFunction &step) {
   func::FuncOp func = step.getFunction();
   for (unsigned i : step.results(RoleKind::loss)) {
@@ -154,8 +154,8 @@ LogicalResult checkLosses(const StepFunction &step) {
   return success();
 }
 
-/// Where one parameter is trained, all are: each has a gradient or the result
-/// that replaces it.
+/// Checks that either all parameters are trained or none: each has a gradient
+/// or an updated value.
 LogicalResult checkTrained(const StepFunction &step) {
   SmallVector<BlockArgument> left;
   SmallVector<BlockArgument> parameters = step.arguments(RoleKind::parameter);
@@ -173,8 +173,8 @@ LogicalResult checkTrained(const StepFunction &step) {
          << ") is neither replaced nor has it a gradient";
 }
 
-/// What replaces an argument is called as the argument is, but for an input
-/// that the model itself gives away.
+/// Checks that an updated value has the name of the argument it replaces,
+/// except for inputs that the model itself returns.
 LogicalResult checkReplacements(const StepFunction &step) {
   func::FuncOp func = step.getFunction();
   for (BlockArgument argument : func.getArguments()) {
@@ -208,7 +208,8 @@ LogicalResult checkTraining(func::FuncOp func, StageKind kind) {
 // Precision
 //===----------------------------------------------------------------------===//
 
-/// Whether `name` is a built-in policy of mpc's own, which imitates no system.
+/// Returns true if `name` is a built-in policy that does not imitate another
+/// system.
 bool isOwnPolicy(StringRef name) {
   if (!llvm::is_contained(Policy::builtinNames(), name))
     return false;
@@ -219,9 +220,9 @@ bool isOwnPolicy(StringRef name) {
   return false;
 }
 
-/// The decisions that let an op compute in 16 bits what is f32 by rule: an
-/// override, the model's own type, and the rules of imitated systems by which
-/// an op runs in the type that arrives or in that of its layer.
+/// Returns true for decisions that let an f32 op compute in 16 bits: an
+/// override, the model's own type, and rules of imitated systems under which an
+/// op follows its inputs or its layer.
 bool excusesNarrow(DecisionAttr decision) {
   if (!decision)
     return false;
@@ -237,7 +238,7 @@ bool isNarrow(Value value) {
   return type && type.getWidth() < 32;
 }
 
-/// The first float operand or result of fewer than 32 bits, or null.
+/// Returns the first float operand or result below 32 bits, or null.
 Value narrowValueOf(Operation *op) {
   for (Value operand : op->getOperands())
     if (isNarrow(operand))
@@ -266,16 +267,16 @@ LogicalResult checkDecision(Operation *op) {
   return success();
 }
 
-/// What makes a loss of several ops computes in f32, and nothing rounds what
-/// goes from one of them to the next.
+/// Checks that the ops of a decomposed loss compute in f32 and that no value
+/// between them is rounded.
 LogicalResult checkLossParts(func::FuncOp func) {
   OpSet parts = opsOfLosses(func);
   for (Operation *op : parts) {
     if (auto cast = dyn_cast<CastOp>(op)) {
       bool fromPart = parts.contains(cast.getInput().getDefiningOp()) &&
                       !isNarrow(cast.getInput());
-      // A part that an override narrows reads it so; one that widens it again
-      // has lost bits to storage.
+      // An op narrowed by an override reads a rounded value; a widening of it
+      // afterwards means that storage lost bits.
       bool isWidened = llvm::any_of(cast->getUsers(), [&](Operation *user) {
         return isa<CastOp>(user) && parts.contains(user);
       });
@@ -295,9 +296,8 @@ LogicalResult checkLossParts(func::FuncOp func) {
   return success();
 }
 
-/// A float output is the f32 value that its op computed: no cast that a policy
-/// inserted rounds it. An op that computes in 16 bits by its policy has no
-/// other value to give.
+/// Checks that no policy cast rounds a float output computed in f32. Ops that
+/// compute in 16 bits by policy are exempt.
 LogicalResult checkOutputs(func::FuncOp func) {
   StepFunction step(func);
   for (unsigned index : step.results(RoleKind::output)) {
@@ -325,7 +325,7 @@ LogicalResult checkOutputs(func::FuncOp func) {
 // Distribute
 //===----------------------------------------------------------------------===//
 
-/// Optimizers of ranks that train together read the same.
+/// Checks that optimizers of data-parallel ranks read reduced gradients.
 LogicalResult checkDistributed(Operation *op) {
   auto optimizer = dyn_cast<OptimizerOpInterface>(op);
   Operation *message =
@@ -340,8 +340,8 @@ LogicalResult checkDistributed(Operation *op) {
 // Pad
 //===----------------------------------------------------------------------===//
 
-/// A record of padding stands on a contraction, has the four extents twice, and
-/// none of them shrank.
+/// Checks that padding attributes are on contractions, hold four extents twice,
+/// and never shrink an extent.
 LogicalResult checkPadding(Operation *op) {
   auto padding = op->getAttrOfType<PaddingAttr>(MpcDialect::kPaddingAttr);
   if (!padding)
@@ -385,11 +385,11 @@ LogicalResult checkLayout(Operation *op) {
   Value value = op->getOperand(weights);
   if (auto narrow = value.getDefiningOp<DequantizeOp>())
     value = narrow.getValues();
-  // Inside a fusion the constant is the operand of the block argument.
+  // Inside a fusion, look up the operand of the block argument.
   if (auto argument = dyn_cast<BlockArgument>(value))
     if (auto fusion = dyn_cast<FusionOp>(argument.getOwner()->getParentOp()))
       value = fusion.getInputs()[argument.getArgNumber()];
-  // What packs anything else is a fusion before it.
+  // Values packed at run time come from an earlier fusion.
   if (auto source = value.getDefiningOp<FusionOp>())
     value = source.getBody().front().getTerminator()->getOperand(
         cast<OpResult>(value).getResultNumber());
@@ -403,7 +403,7 @@ LogicalResult checkLayout(Operation *op) {
 // Fuse
 //===----------------------------------------------------------------------===//
 
-/// The op inside the kernel of `value`'s producer that makes it, or null.
+/// Returns the op inside the producer's kernel that computes `value`, or null.
 Operation *producerInKernel(Value value) {
   auto fusion = value.getDefiningOp<FusionOp>();
   if (!fusion)
@@ -466,7 +466,7 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
       return op->emitOpError("stands before the fuse stage");
     if (*kind < StageKind::Precision && op->hasAttr(MpcDialect::kDecisionAttr))
       return op->emitOpError("carries a decision before the precision stage");
-    // Later stages make ops of their own, which no policy has seen.
+    // Later stages add ops without policy decisions.
     if (*kind == StageKind::Precision && failed(checkDecision(op)))
       return failure();
     if (*kind == StageKind::Distribute && failed(checkDistributed(op)))
