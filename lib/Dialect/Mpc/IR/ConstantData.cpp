@@ -58,15 +58,15 @@ FailureOr<ConstantBytes> ConstantBytes::get(ElementsAttr attr) {
   return result;
 }
 
-/// Whether all elements are bitwise equal.
+/// Returns true if all elements are bitwise equal.
 static bool isUniform(ArrayRef<char> bytes, size_t elementBytes) {
   return bytes.size() >= elementBytes &&
          std::memcmp(bytes.data(), bytes.data() + elementBytes,
                      bytes.size() - elementBytes) == 0;
 }
 
-/// `name`, or the first of name_1, name_2, ... that no resource has. MLIR would
-/// look at one after the other, for thousands of constants of one name.
+/// Returns `name`, or the first free of name_1, name_2, ...: MLIR's own linear
+/// search is slow for thousands of constants with one name.
 static std::string freeName(MLIRContext *context, StringRef name) {
   DialectResourceBlobManager &blobs =
       DenseResourceElementsHandle::getManagerInterface(context)

@@ -1,4 +1,4 @@
-//===- ConstantOrigin.cpp - where a model's constants come from -----------===//
+//===- ConstantOrigin.cpp - origin of a model's constants -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- MpcCommunication.cpp - ops of several ranks ------------------------===//
+//===- MpcCommunication.cpp - collective ops ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,7 +26,7 @@ void registerCommunicationOps(MpcDialect *dialect) {
 }
 } // namespace mpc
 
-/// C1, and C2 by what `typeOf` makes of an input's type.
+/// Verifies C1, and C2 with the output type computed by `typeOf`.
 static LogicalResult
 verifyTensors(Operation *op,
               llvm::function_ref<Type(RankedTensorType)> typeOf) {
@@ -58,7 +58,7 @@ verifyTensors(Operation *op,
   return success();
 }
 
-/// C3 of ops that reduce.
+/// Verifies C3 of reducing collectives.
 template <typename OpTy> static LogicalResult verifyReduction(OpTy op) {
   Type element = getElementTypeOrSelf(op.getInputs().front().getType());
   auto floats = dyn_cast<FloatType>(element);

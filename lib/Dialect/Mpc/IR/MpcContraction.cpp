@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shape inference and verifiers; the numbers are those of the op descriptions.
+// Shape inference and verifiers; Cn refer to the op descriptions' constraints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ static bool isByte(Type type) {
   return type.isInteger(8) || type.isUnsignedInteger(8);
 }
 
-/// The result's element type where nothing says otherwise; a diagnostic where
-/// the operands' types have no product (C1).
+/// Returns the default element type of the result; emits an error if the
+/// operand types cannot be multiplied (C1).
 static FailureOr<Type> productType(std::optional<Location> loc, StringRef op,
                                    ValueRange operands) {
   Type lhs = tensor(operands[0]).getElementType(),
@@ -45,8 +45,8 @@ static FailureOr<Type> productType(std::optional<Location> loc, StringRef op,
   return lhs;
 }
 
-/// Whether `actual` may be the type of a result that is inferred as `inferred`:
-/// also i32 of products of 8-bit integers.
+/// Returns true if `actual` is a valid type for the result inferred as
+/// `inferred`; products of 8-bit integers may be i32.
 static bool isProductType(TypeRange inferred, TypeRange actual) {
   auto x = dyn_cast<RankedTensorType>(inferred[0]);
   auto y = dyn_cast<RankedTensorType>(actual[0]);
@@ -125,7 +125,8 @@ int64_t MatmulOp::getContractionSize() {
 }
 
 LogicalResult MatmulOp::verify() {
-  // Verifiers run before type inference is checked; what follows relies on it.
+  // Verifiers run before the inferred types are checked; the rest relies on
+  // them.
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))
     return failure();
   ArrayRef<int64_t> result = tensor(getResult()).getShape();
@@ -151,7 +152,7 @@ LogicalResult MatmulOp::verify() {
 // conv
 //===----------------------------------------------------------------------===//
 
-/// ConvOp::getContractionRun() of `channels` per group.
+/// ConvOp::getContractionRun() for `channels` per group.
 static int64_t contractionRun(ArrayRef<int64_t> window,
                               ArrayRef<int64_t> dilations, int64_t groups,
                               int64_t channels) {
@@ -270,7 +271,8 @@ int64_t ConvOp::getContractionSize() {
 }
 
 LogicalResult ConvOp::verify() {
-  // Verifiers run before type inference is checked; what follows relies on it.
+  // Verifiers run before the inferred types are checked; the rest relies on
+  // them.
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))
     return failure();
   int64_t outputs = getOutputChannels();
@@ -365,7 +367,8 @@ int64_t ConvTransposeOp::getContractionSize() {
 }
 
 LogicalResult ConvTransposeOp::verify() {
-  // Verifiers run before type inference is checked; what follows relies on it.
+  // Verifiers run before the inferred types are checked; the rest relies on
+  // them.
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))
     return failure();
   return verifyAccumulate(*this, getAccumulateAttr(),
@@ -434,7 +437,8 @@ Type AttentionOp::getAccumulateType() {
 }
 
 LogicalResult AttentionOp::verify() {
-  // Verifiers run before type inference is checked; what follows relies on it.
+  // Verifiers run before the inferred types are checked; the rest relies on
+  // them.
   if (failed(mlir::detail::verifyInferredResultTypes(*this)))
     return failure();
   if (!getScale().isFinite())
@@ -482,7 +486,7 @@ LogicalResult AvgPoolOp::inferReturnTypes(MLIRContext *,
   return inferPool(loc, getOperationName(), adaptor, types);
 }
 
-/// A window that lies in the padding only has no elements.
+/// Rejects windows that cover only padding.
 template <typename PoolOp> static LogicalResult verifyPadding(PoolOp op) {
   if (failed(mlir::detail::verifyInferredResultTypes(op)))
     return failure();

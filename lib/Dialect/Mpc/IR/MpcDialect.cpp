@@ -92,7 +92,7 @@ LogicalResult MpcDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
-/// Roles and names are the same on arguments and results.
+/// Verifies attributes shared by arguments and results: roles and names.
 static LogicalResult verifyInterfaceAttribute(Operation *op,
                                               NamedAttribute attr,
                                               StringRef where, unsigned index) {
@@ -222,7 +222,7 @@ int64_t mpc::operandAndResultBytes(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Owns the properties of an op that does not exist yet.
+/// Properties of an op before its creation.
 class ScopedProperties {
 public:
   explicit ScopedProperties(OperationName name)

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Broadcasting, and the few elementwise ops whose result has another type.
+// Broadcasting, and elementwise ops whose result has another element type.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Folders keep every bit of every result: x + 0.0 stays, because it turns -0.0
-// into +0.0, while x - 0.0 goes.
+// Folders are bit-exact: x + 0.0 stays, because it turns -0.0 into +0.0, while
+// x - 0.0 folds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@ using namespace mpc::shapes;
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
-/// What a cast of `value` to `target` gives as well, where that saturates: the
-/// value before a clamp to no less than the type's range, or before an addition
-/// of zero, which changes at most the sign of zero.
+/// Strips ops that a saturating cast to `target` makes redundant: a clamp to a
+/// range that contains the type's, or an addition of zero, which changes at
+/// most the sign of zero. Returns null if there is none.
 static Value beforeSaturation(Value value, IntegerType target) {
   if (target.getWidth() < 8 || target.getWidth() > 16)
     return {};
@@ -54,7 +54,7 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
       getInputMutable().assign(before);
       return getResult();
     }
-  // Widening and coming back is exact; narrowing first is not.
+  // Widening and narrowing back is exact; narrowing first is not.
   CastOp inner = getInput().getDefiningOp<CastOp>();
   if (!inner || inner.getInput().getType() != getResult().getType() ||
       getPinned() || inner.getPinned())
@@ -80,8 +80,7 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
 // Neutral elements
 //===----------------------------------------------------------------------===//
 
-/// Whether `attr` is a constant whose every element is `value`, sign of zero
-/// included.
+/// Returns true if `attr` is a splat of `value`, including the sign of zero.
 static bool isSplatOf(Attribute attr, double value) {
   std::optional<double> splat = attr ? splatValue(attr) : std::nullopt;
   return splat && *splat == value &&
@@ -126,7 +125,7 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
 // Data movement
 //===----------------------------------------------------------------------===//
 
-/// The same elements under another shape, or null.
+/// Returns the same elements in another shape, or null.
 static Attribute reshapeConstant(Attribute attr, RankedTensorType type) {
   if (DenseResourceElementsAttr resource =
           dyn_cast_if_present<DenseResourceElementsAttr>(attr))

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The numbers are those of the op descriptions.
+// Cn refer to the constraints in the op descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ int64_t ConvFilterGradientOp::getContractionSize() {
   return positions.batch * productOf(positions.spatial);
 }
 
-/// C1 of the pools' gradients.
+/// Verifies C1 of pool gradients.
 template <typename OpTy> static LogicalResult verifyPoolGradient(OpTy op) {
   RankedTensorType gradient = tensor(op.getGradient()),
                    result = tensor(op.getResult());
@@ -159,7 +159,7 @@ LogicalResult BatchNormTrainingOp::verify() {
   return success();
 }
 
-/// C1 of what draws random numbers.
+/// Verifies C1 of ops that generate random numbers.
 static LogicalResult verifyState(Operation *op, Value state) {
   if (tensor(state).getShape() != ArrayRef<int64_t>({2}))
     return op->emitOpError()

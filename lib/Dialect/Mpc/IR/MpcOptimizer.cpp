@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The numbers are those of the op descriptions.
+// Cn refer to the constraints in the op descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +88,7 @@ SmallVector<StringRef> OptimizerRmspropOp::getStateNames() {
 SmallVector<StringRef> OptimizerAdagradOp::getStateNames() { return {"sum"}; }
 
 //===----------------------------------------------------------------------===//
-// Around the updates
+// Learning rate and loss scale
 //===----------------------------------------------------------------------===//
 
 LogicalResult LearningRateOp::verify() {

@@ -1,4 +1,4 @@
-//===- MpcPack.cpp - ops that targets put in ------------------------------===//
+//===- MpcPack.cpp - packing and quantization ops -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -50,7 +50,7 @@ LogicalResult PackOp::inferReturnTypes(MLIRContext *,
 // Dequantize
 //===----------------------------------------------------------------------===//
 
-/// The panels that are stored as `values`.
+/// Returns the shape of the panels stored as `values`.
 static SmallVector<int64_t> panelsOf(RankedTensorType values, bool nibbles,
                                      int64_t depth) {
   SmallVector<int64_t> shape(values.getShape());

@@ -1,8 +1,8 @@
-//===- MpcRanges.cpp - ranges of results ----------------------------------===//
+//===- MpcRanges.cpp - value ranges of op results -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RangeOpInterface of the ops whose range takes more than a line.
+// RangeOpInterface of ops with more than a one-line range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,15 @@ using namespace mpc;
 
 using Ranges = ArrayRef<KnownRange>;
 
-/// Constants of more elements are weights and tables; reading them all would
-/// cost time and say little.
+/// Maximum constant size to scan, in elements; larger ones are weights and
+/// tables.
 static constexpr int64_t kLargestRead = 4096;
 
 //===----------------------------------------------------------------------===//
 // Interval arithmetic
 //===----------------------------------------------------------------------===//
 
-/// The interval around `values`; unknown where one is no number.
+/// Returns the interval hull of `values`; unknown if one is NaN.
 static KnownRange around(std::initializer_list<double> values) {
   KnownRange range{*values.begin(), *values.begin()};
   for (double value : values) {
@@ -38,8 +38,8 @@ static KnownRange around(std::initializer_list<double> values) {
   return range;
 }
 
-/// 0 * infinity is 0 here: an end that is not known still bounds a finite
-/// value.
+/// Product of interval bounds with 0 * infinity = 0: an unknown bound still
+/// bounds a finite value.
 static double product(double a, double b) {
   return a == 0 || b == 0 ? 0 : a * b;
 }
@@ -55,10 +55,10 @@ static KnownRange square(KnownRange a) {
   return {low * low, a.magnitude() * a.magnitude()};
 }
 
-/// a / b; what is known of b ends at infinity, where the quotient is 0.
+/// Quotient a / b of interval bounds; 0 for an infinite b.
 static double quotient(double a, double b) { return std::isinf(b) ? 0 : a / b; }
 
-/// Unknown where `by` may be 0.
+/// Interval division; unknown if `by` contains 0.
 static KnownRange divide(KnownRange a, KnownRange by) {
   if (by.low <= 0 && by.high >= 0)
     return {};
@@ -70,7 +70,7 @@ static KnownRange truncated(KnownRange a) {
   return {std::trunc(a.low), std::trunc(a.high)};
 }
 
-/// The sum of `count` numbers of `range`.
+/// Range of the sum of `count` elements of `range`.
 static KnownRange sumOf(KnownRange range, double count) {
   return {product(range.low, count), product(range.high, count)};
 }
@@ -89,8 +89,8 @@ bool mpc::mayWrap(Value value, KnownRange range) {
   if (!type)
     return false;
   double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
-  // Ends of 64 bits are doubles that were rounded: what rounds to the limit may
-  // lie beyond it.
+  // 64-bit bounds are rounded doubles: a bound that rounds to the limit may
+  // exceed it.
   auto highest = [](double end) { return std::nextafter(end, 0.0); };
   if (type.getWidth() <= 32)
     return type.isUnsigned() || type.getWidth() == 1
@@ -146,7 +146,7 @@ KnownRange TopKOp::getResultRange(unsigned result, Ranges operands) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// Fractions are dropped, NaN becomes 0.
+/// Fractions are truncated; NaN becomes 0.
 KnownRange CastOp::getResultRange(unsigned, Ranges operands) {
   if (getElementTypeOrSelf(getType()).isInteger(1))
     return {0, 1};
@@ -186,7 +186,7 @@ KnownRange PowOp::getResultRange(unsigned, Ranges operands) {
 // Reductions and windows
 //===----------------------------------------------------------------------===//
 
-/// Of no elements the result is an end of the type.
+/// The extremum of no elements is a limit of the type.
 static KnownRange extremeOf(ReductionOpInterface op, KnownRange range) {
   return op.getReductionSize() == 0 ? KnownRange() : range;
 }
@@ -199,8 +199,7 @@ KnownRange ReduceMinOp::getResultRange(unsigned, Ranges operands) {
 KnownRange ReduceSumOp::getResultRange(unsigned, Ranges operands) {
   return sumOf(operands[0], double(getReductionSize()));
 }
-/// Unknown where there are no elements, or where their sum may leave an integer
-/// type.
+/// Unknown for no elements, or if the sum may overflow an integer type.
 KnownRange ReduceMeanOp::getResultRange(unsigned, Ranges operands) {
   int64_t count = getReductionSize();
   bool isUnknown =
@@ -213,7 +212,8 @@ KnownRange CumsumOp::getResultRange(unsigned, Ranges operands) {
       sumOf(operands[0], double(getReductionSize())));
 }
 
-/// Whether a window may hold padding alone, which gives the lowest value.
+/// Returns true if a window may cover only padding, which gives the lowest
+/// value.
 static bool mayReadPaddingAlone(MaxPoolOp op) {
   if (elementCount(op.getInput()) == 0)
     return true;

@@ -1,4 +1,4 @@
-//===- MpcRecurrence.cpp - rules of recurrences that learn ----------------===//
+//===- MpcRecurrence.cpp - rules of recurrences for training --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -73,12 +73,12 @@ std::optional<RecurrenceSteps> RecurrenceSteps::of(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rules that a recurrence and its gradient share.
+/// Rules shared by a recurrence and its gradient.
 template <typename OpTy> class StepsVerifier {
 public:
   explicit StepsVerifier(OpTy op) : op(op) {}
 
-  /// Checks the weights, and `steps` `[T, B, D * perUnit * H]`.
+  /// Checks the weights, and that `steps` is `[T, B, D * perUnit * H]`.
   LogicalResult check(Value steps, int64_t perUnit, StringRef what) {
     Value recurrence = op.getRecurrence();
     if (failed(requireStatic(op.getLoc(), OpTy::getOperationName(),
@@ -109,7 +109,7 @@ public:
     return success();
   }
 
-  /// Checks the type of a value that there may be; C1 and C2.
+  /// Checks the type of an optional value; C1 and C2.
   LogicalResult check(Value value, ArrayRef<int64_t> shape, StringRef what) {
     if (value && (tensor(value).getShape() != shape ||
                   tensor(value).getElementType() != state))
@@ -124,7 +124,7 @@ public:
   LogicalResult checkSequence(Value value, StringRef what) {
     return check(value, {count, directions, batch, hidden}, what);
   }
-  /// `[T, B, D * perUnit * H]`.
+  /// Checks for `[T, B, D * perUnit * H]`.
   LogicalResult checkGates(Value value, int64_t perUnit, StringRef what) {
     return check(
         value, {count, batch, productOf({directions, perUnit, hidden})}, what);
@@ -139,7 +139,7 @@ public:
 };
 } // namespace
 
-/// What a recurrence is with and without values that its gradient reads.
+/// Verifies a recurrence with or without saved activations.
 template <typename OpTy>
 static LogicalResult verifySteps(StepsVerifier<OpTy> &verifier) {
   OpTy op = verifier.op;

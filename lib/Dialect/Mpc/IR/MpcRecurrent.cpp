@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Three ops with one layout of operands, which differ in gates and states.
+// Three ops with one operand layout and different gates and states.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,13 +13,13 @@ using namespace mpc;
 using namespace mpc::shapes;
 
 namespace {
-/// Extents of a recurrent op, once checked.
+/// Checked extents of a recurrent op.
 struct Extents {
   int64_t steps, batch, input, hidden, directions;
 };
 } // namespace
 
-/// C1 and C2 for the operands that all three ops have.
+/// Verifies C1 and C2 for the operands common to all three ops.
 static FailureOr<Extents> checkOperands(std::optional<Location> loc,
                                         StringRef name, Value input,
                                         Value weight, Value recurrence,
@@ -59,8 +59,8 @@ static FailureOr<Extents> checkOperands(std::optional<Location> loc,
   return e;
 }
 
-/// Result [T, D, B, H], then `states` final states [D, B, H]. The results' type
-/// is the widest of the operands'.
+/// Adds result [T, D, B, H], then `states` final states [D, B, H], in the
+/// widest of the operand types.
 static void addResults(const Extents &e, ValueRange operands, unsigned states,
                        SmallVectorImpl<Type> &types) {
   Type element = tensor(operands.front()).getElementType();
@@ -86,7 +86,7 @@ LogicalResult LstmOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-/// Of ops with one state.
+/// Infers types of ops with one state.
 template <typename AdaptorT>
 static LogicalResult inferOneState(std::optional<Location> loc, StringRef name,
                                    AdaptorT adaptor, int64_t gates,
@@ -125,8 +125,8 @@ bool RnnOp::isCompatibleReturnTypes(TypeRange a, TypeRange b) {
   return isSameOrWider(a, b);
 }
 
-/// C1: bias, states and results share one type, at least as wide as the
-/// input's.
+/// Verifies C1: bias, states and results share one type, at least as wide as
+/// the input's.
 static LogicalResult verifyStateTypes(Operation *op) {
   Type input = tensor(op->getOperand(0)).getElementType();
   Type state = tensor(op->getResult(0)).getElementType();

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops that work along axes share what is checked of these.
+// Includes the checks shared by all ops with axes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ static LogicalResult inferReduce(std::optional<Location> loc, StringRef name,
   return success();
 }
 
-// C3 is checked with the types at hand: accumulate against the input.
+// Verifies C3: accumulate against the input type.
 static LogicalResult checkAccumulate(std::optional<Location> loc,
                                      StringRef name, Type accumulate,
                                      Type element) {
@@ -153,7 +153,7 @@ LogicalResult LogSoftmaxOp::verify() {
                      tensor(getInput()).getRank());
 }
 
-/// C3 of every norm, and a finite, non-negative epsilon.
+/// Verifies C3 of every norm, and a finite, nonnegative epsilon.
 static LogicalResult verifyNorm(Operation *op, const APFloat &epsilon) {
   if (failed(requireSameElementType(op->getLoc(), op->getName().getStringRef(),
                                     op->getOperands())))
@@ -186,7 +186,7 @@ LogicalResult shapes::requireTrailingNorm(Operation *op, RankedTensorType input,
   return success();
 }
 
-/// C2 of the per-channel norms.
+/// Verifies C2 of per-channel norms.
 static LogicalResult verifyChannels(Operation *op, RankedTensorType input,
                                     ValueRange scales) {
   if (input.getRank() < 2)

@@ -1,4 +1,4 @@
-//===- MpcRunChecks.cpp - conditions that runs check ----------------------===//
+//===- MpcRunChecks.cpp - checks at run time ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -61,7 +61,7 @@ SmallVector<int64_t> mpc::indexedExtents(Operation *op) {
   auto shape = [&] {
     return cast<RankedTensorType>(op->getOperand(0).getType()).getShape();
   };
-  /// Dimensions from `first` on that tuples of the indices stand for.
+  /// Dimensions that an index tuple addresses, from `first` on.
   auto tuple = [&](int64_t first) {
     auto indices = cast<RankedTensorType>(op->getOperand(1).getType());
     return SmallVector<int64_t>(

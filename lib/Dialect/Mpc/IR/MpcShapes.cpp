@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The sentences in which an op is refused are made here, once.
+// Shared shape diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
 
-/// No window attribute may exceed this: keeps all window arithmetic inside
-/// int64.
+/// Maximum window attribute value, so that window arithmetic fits int64.
 static constexpr int64_t kLargestExtent = int64_t(1) << 40;
 
 std::string mpc::shapes::toString(ArrayRef<int64_t> shape) {

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder.
+// Private to this directory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace mpc::shapes {
 
 using Shape = llvm::SmallVector<int64_t>;
 
-/// Emits `'op' message` at `loc` where there is a location; always fails.
+/// Emits "'op' message" at `loc` if given; always returns failure.
 template <typename... Args>
 llvm::LogicalResult fail(std::optional<mlir::Location> loc, llvm::StringRef op,
                          Args &&...args) {
@@ -29,11 +29,11 @@ inline mlir::RankedTensorType tensor(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
-/// "2x3xf32" as a diagnostic shows a shape.
+/// Formats a shape for diagnostics.
 std::string toString(llvm::ArrayRef<int64_t> shape);
 
-/// NumPy's broadcast of two shapes; nullopt where they do not fit. A dynamic
-/// extent against 1 or another dynamic one stays dynamic.
+/// NumPy broadcast of two shapes; nullopt if incompatible. A dynamic extent
+/// against 1 or another dynamic extent stays dynamic.
 std::optional<Shape> broadcast(llvm::ArrayRef<int64_t> a,
                                llvm::ArrayRef<int64_t> b);
 
@@ -50,27 +50,27 @@ llvm::LogicalResult requireAxes(std::optional<mlir::Location> loc,
                                 llvm::StringRef op,
                                 llvm::ArrayRef<int64_t> axes, int64_t rank);
 
-/// Fails where the element types of `values` differ.
+/// Fails if the element types of `values` differ.
 llvm::LogicalResult requireSameElementType(std::optional<mlir::Location> loc,
                                            llvm::StringRef op,
                                            mlir::ValueRange values);
 
-/// What norms over the axes from `axis` on need: an axis inside the rank,
-/// scales (null ones left out) that broadcast to the normalised extents, a
-/// finite epsilon that is not negative, one element type for all operands.
+/// Checks a norm over the axes from `axis` on: an axis inside the rank, scales
+/// (null ones skipped) that broadcast to the normalized extents, a finite,
+/// nonnegative epsilon, one element type for all operands.
 llvm::LogicalResult requireTrailingNorm(mlir::Operation *op,
                                         mlir::RankedTensorType input,
                                         int64_t axis, mlir::ValueRange scales,
                                         const llvm::APFloat &epsilon);
 
-/// What norms per channel (axis 1) need: scales `[channels]`, and the last two
-/// of requireTrailingNorm.
+/// Checks a norm per channel (axis 1): scales `[channels]`, and epsilon and
+/// types as in requireTrailingNorm.
 llvm::LogicalResult requireChannelNorm(mlir::Operation *op,
                                        mlir::RankedTensorType input,
                                        mlir::ValueRange scales,
                                        const llvm::APFloat &epsilon);
 
-/// Whether `actual` is `inferred` up to a wider float element type.
+/// Returns true if `actual` equals `inferred` up to a wider float element type.
 bool isSameOrWider(mlir::TypeRange inferred, mlir::TypeRange actual);
 
 /// A sliding window over the spatial dimensions of an image.
@@ -79,7 +79,7 @@ struct Window {
   bool ceilMode = false;
 };
 
-/// Result extents of the spatial dimensions; checks C1 of pooling, C2 and C4 of
+/// Computes the spatial result extents; checks C1 of pooling, C2 and C4 of
 /// convolutions.
 llvm::FailureOr<Shape> slide(std::optional<mlir::Location> loc,
                              llvm::StringRef op,

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the other ops stand in or between: values known at compile time, regions
-// that become kernels, changes of type.
+// Structural ops: compile-time constants, fused regions, type conversions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -126,5 +125,5 @@ ParseResult FusionOp::parse(OpAsmParser &parser, OperationState &state) {
   return success();
 }
 
-/// The implicit terminator of a fusion without results.
+/// Implicit terminator of a fusion without results.
 void YieldOp::build(OpBuilder &, OperationState &) {}

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where elements go is checked here: axes, offsets, positions.
+// Checks axes, offsets and indices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -320,7 +320,7 @@ LogicalResult IotaOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// Where movement reads
+// Access maps of data movement
 //===----------------------------------------------------------------------===//
 
 std::optional<Access> TransposeOp::getAccess() {

@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
 
-/// The result types of an optimizer: the parameter's, one per state, and where
-/// one more is written the copy's.
+/// Result types of an optimizer: the parameter's, one per state, and optionally
+/// that of a low-precision copy.
 static ParseResult parseUpdateTypes(
     OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> states,
     Type &parameter, SmallVectorImpl<Type> &newStates, Type &copy) {
@@ -66,7 +66,7 @@ void registerTrainingOps(MpcDialect *dialect) {
 }
 } // namespace mpc
 
-/// A scalar of the predictions' element type.
+/// Result: a scalar of the predictions' element type.
 static LogicalResult inferLoss(Value predictions,
                                SmallVectorImpl<Type> &types) {
   types.push_back(
@@ -101,7 +101,7 @@ LogicalResult SoftmaxCrossEntropyOp::inferReturnTypes(
   return inferLoss(adaptor.getPredictions(), types);
 }
 
-/// C1 of the regression losses.
+/// Verifies C1 of the regression losses.
 template <typename Adaptor>
 static LogicalResult inferRegression(std::optional<Location> loc,
                                      StringRef name, Adaptor adaptor,

@@ -1,4 +1,4 @@
-//===- StepFunction.cpp - the interface of a training step ----------------===//
+//===- StepFunction.cpp - signature of a training step --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ using namespace mpc;
 struct StepFunction::Tables {
   SmallVector<DictionaryAttr> arguments, results;
   llvm::StringMap<SmallVector<unsigned, 1>> argumentsByName, resultsByName;
-  /// By the argument that is replaced.
+  /// Result index, keyed by the argument that it updates.
   llvm::DenseMap<int64_t, unsigned> updates;
   bool isChanged = false;
 
@@ -50,7 +50,7 @@ unsigned StepFunction::numResults() const {
   return tables ? tables->results.size() : function.getNumResults();
 }
 
-/// The attribute `name` of a port; null where there is none.
+/// Returns the attribute `name` of a port, or null.
 template <typename AttrTy>
 static AttrTy attributeOf(DictionaryAttr attributes, StringRef name) {
   return attributes ? attributes.getAs<AttrTy>(name) : AttrTy();
@@ -130,7 +130,7 @@ BlockArgument StepFunction::findField(StringRef field) const {
   return nullptr;
 }
 
-/// The argument that a result replaces; -1 where it replaces none.
+/// Returns the argument that a result updates, or -1.
 static int64_t replacedBy(DictionaryAttr attributes) {
   auto alias = attributeOf<IntegerAttr>(attributes, MpcDialect::kAliasAttr);
   return alias ? alias.getInt() : -1;
@@ -162,7 +162,7 @@ void StepFunction::Tables::addResult(DictionaryAttr attributes) {
   results.push_back(attributes);
 }
 
-/// As a function has them: an empty one where there are none.
+/// Replaces null by an empty dictionary, as functions store it.
 static DictionaryAttr orEmpty(DictionaryAttr attributes, MLIRContext *context) {
   return attributes ? attributes : DictionaryAttr::get(context);
 }

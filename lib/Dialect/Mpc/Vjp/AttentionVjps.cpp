@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One op, which a kernel can compute without the scores in memory; taken apart
-// only where the mask itself learns (a position bias).
+// One op, whose kernel need not store the scores; decomposed only if the mask
+// needs a gradient (a learned position bias).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace mpc;
 
 namespace {
 
-/// The derivative of attention as products and a softmax.
+/// Gradient of attention as matmuls and a softmax.
 class AttentionByProducts {
 public:
   AttentionByProducts(AttentionOp op, VjpBuilder &v)
@@ -45,7 +45,7 @@ public:
   }
 
 private:
-  /// The extent of a dimension counted from the end.
+  /// Extent of a dimension counted from the end.
   static int64_t entry(Value value, int64_t fromEnd) {
     ArrayRef<int64_t> shape = shapeOf(value);
     return shape[shape.size() - fromEnd];
@@ -60,7 +60,7 @@ private:
                               op.getCompute(), PackedAttr());
   }
 
-  /// Key or value heads, each repeated for the query heads that read it.
+  /// Repeats key or value heads for the query heads of their group.
   Value perQueryHead(Value value) {
     if (heads == keyHeads)
       return value;
@@ -71,7 +71,7 @@ private:
     shape[shape.size() - 3] = heads;
     return v.reshape(v.broadcastTo(v.reshape(value, split), repeated), shape);
   }
-  /// The sum over the query heads that read one head of `like`.
+  /// Sums over the query heads that share one head of `like`.
   Value perKeyHead(Value value, Value like) {
     if (heads == keyHeads)
       return value;
@@ -82,7 +82,7 @@ private:
     return v.reshape(v.sum(v.reshape(value, split), {axis}), shapeOf(like));
   }
 
-  /// softmax(scale * query * key^T + mask); 0 in rows without a kept position.
+  /// softmax(scale * query * key^T + mask); 0 in fully masked rows.
   Value probabilities(Value query, Value key) {
     Value scores =
         v.mul(matmul(query, false, key, true), op.getScale().convertToDouble());
@@ -134,7 +134,7 @@ static void vjpOfAttention(AttentionOp op, VjpBuilder &v) {
 void mpc::attachAttentionVjps(MLIRContext *context) {
   attachVjp<AttentionOp>(
       context, [](AttentionOp op, VjpBuilder &v) { vjpOfAttention(op, v); });
-  // The counter draws the same elements again.
+  // The counter-based generator reproduces the dropout mask.
   attachVjp<DropoutOp>(context, [](DropoutOp op, VjpBuilder &v) {
     v.give(0,
            v.create<DropoutOp>(op.getInput().getType(), v.dy(), op.getState(),

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// VjpBuilder::give sums over what was broadcast.
+// VjpBuilder::give reduces over broadcast dimensions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ static void attachArithmetic(MLIRContext *context) {
   });
   attachVjp<SubOp>(context, [](SubOp op, VjpBuilder &v) {
     v.give(0, v.dy());
-    // Negated after the sum: fewer elements.
+    // Negates after the reduction, on fewer elements.
     if (v.needs(1))
       v.give(1, v.neg(v.sumTo(v.dy(), shapeOf(op.getRhs()))));
   });
@@ -36,7 +36,7 @@ static void attachArithmetic(MLIRContext *context) {
     if (v.needs(1))
       v.give(1, v.neg(v.mul(quotient, op.getResult())));
   });
-  // lhs - n * rhs with a whole n.
+  // lhs - n * rhs with an integer n.
   attachVjp<RemOp>(context, [](RemOp op, VjpBuilder &v) {
     v.give(0, v.dy());
     if (!v.needs(1))
@@ -47,7 +47,7 @@ static void attachArithmetic(MLIRContext *context) {
   });
 }
 
-/// max and min: the winner takes all, equals share.
+/// max and min: the extremum gets the cotangent; ties split it.
 template <typename OpTy> static void attachExtremum(MLIRContext *context) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {
     constexpr bool kMax = std::is_same_v<OpTy, MaxOp>;
@@ -86,7 +86,7 @@ static void vjpOfPow(PowOp op, VjpBuilder &v) {
     v.give(0, v.mul(dy, slope));
   }
   if (v.needs(1)) {
-    // 0^y stays 0 for all y > 0.
+    // 0^y is 0 for all y > 0.
     Value flat = v.compare(ComparePredicate::eq, base, 0.0);
     Value log = v.unary<LogOp>(v.select(flat, v.scalar(1.0, base), base));
     v.give(1, v.mul(dy, v.mul(v.wide(op.getResult()), log)));
@@ -100,7 +100,7 @@ static void vjpOfClamp(ClampOp op, VjpBuilder &v) {
         zero = v.scalar(0.0, v.dy());
   if (v.needs(0))
     v.give(0, v.select(below, zero, v.select(above, zero, v.dy())));
-  // Where the bounds cross, the upper one wins.
+  // If the bounds cross, the upper one takes precedence.
   Value crossed = v.compare(ComparePredicate::gt, low, high);
   if (v.needs(1))
     v.give(1, v.select(crossed, zero, v.keepWhere(below, v.dy())));

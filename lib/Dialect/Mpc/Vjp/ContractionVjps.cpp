@@ -1,10 +1,10 @@
-//===- ContractionVjps.cpp - derivatives of products and convolutions -----===//
+//===- ContractionVjps.cpp - derivatives of GEMMs and convolutions --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of contractions are contractions of the same operands: the flags
-// that say how an operand is stored stand for transposes. Cotangents are
-// rounded to the operands' type, sums run in the forward op's accumulate type.
+// Gradients of contractions are contractions of the same operands, with
+// transposes expressed by layout flags. Cotangents are rounded to the operands'
+// type; accumulators have the forward op's accumulate type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mpc;
 // matmul
 //===----------------------------------------------------------------------===//
 
-/// A product with the sum in `wide`; batch dimensions broadcast.
+/// Batched matmul accumulated in `wide`.
 static Value product(VjpBuilder &v, Value lhs, bool transposeLhs, Value rhs,
                      bool transposeRhs, Type wide, MatmulOp like) {
   ArrayRef<int64_t> left = shapeOf(lhs), right = shapeOf(rhs);
@@ -34,7 +34,7 @@ static Value product(VjpBuilder &v, Value lhs, bool transposeLhs, Value rhs,
       like.getAccumulateAttr(), like.getCompute(), PackedAttr());
 }
 
-/// `[batch..., rows, columns]` as one matrix of all rows.
+/// Flattens `[batch..., rows, columns]` to one matrix of all rows.
 static Value flattenRows(VjpBuilder &v, Value value) {
   ArrayRef<int64_t> shape = shapeOf(value);
   return v.reshape(value, {productOf(shape.drop_back()), shape.back()});
@@ -53,8 +53,8 @@ static LogicalResult vjpOfMatmul(MatmulOp op, VjpBuilder &v) {
                         : product(v, dy, false, rhs, !rhsTurned, wide, op));
   if (!v.needs(1))
     return success();
-  // A weight that every batch entry shares: one product over all rows instead
-  // of one per entry and a sum.
+  // A weight shared by the batch: one GEMM over all rows instead of one per
+  // batch entry and a reduction.
   ArrayRef<int64_t> weight = shapeOf(rhs);
   if (!lhsTurned && productOf(weight.drop_back(2)) == 1 && v.rankOf(lhs) > 2 &&
       shapeOf(lhs).drop_back(2) == shapeOf(dy).drop_back(2)) {
@@ -107,7 +107,7 @@ static LogicalResult vjpOfConv(ConvOp op, VjpBuilder &v) {
   if (last)
     shape = llvm::map_to_vector(
         toFirst, [&](int64_t d) { return shapeOf(op.getInput())[d]; });
-  // What the forward window's last position leaves over.
+  // Remainder of the input after the last window.
   SmallVector<int64_t> over;
   for (int64_t i = 0; i < rank - 2; ++i)
     over.push_back(shape[2 + i] + op.getPadLow()[i] + op.getPadHigh()[i] -
@@ -127,8 +127,8 @@ static LogicalResult vjpOfConv(ConvOp op, VjpBuilder &v) {
 static void vjpOfConvTranspose(ConvTransposeOp op, VjpBuilder &v) {
   Type wide = v.elementOf(op.getResult()), narrow = v.elementOf(op.getInput());
   Value dy = v.cast(v.dy(), narrow);
-  // Output padding of a stride or more belongs to no window: less padding, or
-  // less of the cotangent, says the same.
+  // Output padding of a stride or more belongs to no window: equals less
+  // padding, or a cropped cotangent.
   SmallVector<int64_t> sizes(shapeOf(dy)), padHigh(op.getPadHigh());
   for (size_t i = 0; i < padHigh.size(); ++i) {
     int64_t extra =

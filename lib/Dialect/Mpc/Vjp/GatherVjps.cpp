@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scatters that add. A gather clamps an index that is outside, a scatter drops
-// it: indices are clamped first where they are no constants inside.
+// Scatter-adds. A gather clamps out-of-range indices while a scatter drops
+// them, so indices are clamped first unless they are constants in range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `indices` are constants that count from either end of the extents;
-/// their last dimension runs over these.
+/// Returns true if `indices` are constants in range, negative ones counted from
+/// the end; the last dimension indexes `extents`.
 static bool areInside(Value indices, ArrayRef<int64_t> extents) {
   ElementsAttr constant = constantOf(indices);
   std::optional<SmallVector<int64_t>> values =
@@ -31,7 +31,7 @@ static bool areInside(Value indices, ArrayRef<int64_t> extents) {
   return true;
 }
 
-/// `indices` clamped as a gather does.
+/// Clamps `indices` like a gather.
 static Value clamped(VjpBuilder &v, Value indices, ArrayRef<int64_t> extents) {
   if (areInside(indices, extents))
     return indices;
@@ -50,7 +50,7 @@ static Value clamped(VjpBuilder &v, Value indices, ArrayRef<int64_t> extents) {
                            v.constant(DenseElementsAttr::get(type, high)));
 }
 
-/// A zero tensor into which cotangents are added: f32 at least.
+/// Zero tensor to accumulate cotangents, at least f32.
 static Value accumulator(VjpBuilder &v, ArrayRef<int64_t> shape, Value dy) {
   return v.splat(shape, v.elementOf(dy), 0.0);
 }
@@ -89,7 +89,7 @@ static void vjpOfGatherNd(GatherNdOp op, VjpBuilder &v) {
   int64_t batch = op.getBatchDims(), tuple = indexShape.back();
   Value indices = clamped(v, op.getIndices(), shape.slice(batch, tuple));
   if (batch > 0) {
-    // The batch's own position in front of each tuple.
+    // Prepends the batch index to each tuple.
     SmallVector<int64_t> column(indexShape);
     column.back() = 1;
     auto type = RankedTensorType::get(column, v.elementOf(indices));

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cotangent and the mean's divisor meet as scalars, so that one factor
-// goes over the elements.
+// The cotangent and the mean's divisor are combined as scalars, so that one
+// factor is applied to the elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@ using namespace mpc;
 // softmax_cross_entropy
 //===----------------------------------------------------------------------===//
 
-/// The cotangent of a row's loss: of every row where all count, else
-/// `[rows..., 1]`, 0 where the class is ignored.
+/// Cotangent of a row's loss: a scalar if all rows count, else `[rows..., 1]`
+/// with 0 for ignored classes.
 static Value rowCotangent(SoftmaxCrossEntropyOp op, VjpBuilder &v) {
   ArrayRef<int64_t> rows = shapeOf(op.getPredictions()).drop_back();
   if (!op.getIgnoreIndex())
@@ -30,13 +30,12 @@ static Value rowCotangent(SoftmaxCrossEntropyOp op, VjpBuilder &v) {
   Value total = v.sumTo(v.cast(counts, v.elementOf(v.wideDy())), {});
   SmallVector<int64_t> column(rows);
   column.push_back(1);
-  // A selection, not a product with 0 and 1: where no row counts, the quotient
-  // is infinite.
+  // Selects instead of multiplying by 0 and 1: the quotient is infinite if no
+  // row counts.
   return v.reshape(v.keepWhere(counts, v.div(v.wideDy(), total)), column);
 }
 
-/// The distribution that each row is compared with, and the sum of each row of
-/// it (null where that is 1).
+/// Target distribution of each row, and its sum per row (null if 1).
 static std::pair<Value, Value> distribution(SoftmaxCrossEntropyOp op,
                                             VjpBuilder &v, Type element) {
   ArrayRef<int64_t> shape = shapeOf(op.getPredictions());
@@ -77,8 +76,8 @@ static void vjpOfSoftmaxCrossEntropy(SoftmaxCrossEntropyOp op, VjpBuilder &v) {
 // Means over all elements
 //===----------------------------------------------------------------------===//
 
-/// `factor` times `slope(op, v, x, t)` is the derivative of one element's loss
-/// by its prediction; that by its target is the negative.
+/// `factor` times `slope(op, v, x, t)` is the derivative of an element's loss
+/// with respect to the prediction; its negative, to the target.
 template <typename OpTy, int factor, typename Slope>
 static void attachMean(MLIRContext *context, Slope) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {

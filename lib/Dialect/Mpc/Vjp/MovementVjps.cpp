@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What moved goes back; what was copied is summed; what was cut off is 0.
+// Moves the cotangent back, sums over copies, fills cropped elements with 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +28,14 @@ static void vjpOfSlice(SliceOp op, VjpBuilder &v) {
   v.give(0, v.pad(v.dy(), low, high, interior));
 }
 
-/// The elements of a constant pad's result that come from its input; those that
-/// a negative padding cropped are 0.
+/// Elements of a constant pad's result that come from its input; 0 where
+/// negative padding cropped.
 static Value uncropped(PadOp op, VjpBuilder &v, ArrayRef<int64_t> interior) {
   ArrayRef<int64_t> input = shapeOf(op.getInput());
   SmallVector<int64_t> offsets, sizes, strides, low, high;
   for (size_t i = 0; i < input.size(); ++i) {
     int64_t stride = interior[i] + 1, extent = shapeOf(v.dy())[i];
-    // Input element e stands at low + e * stride.
+    // Input element e is at low + e * stride.
     int64_t first =
         op.getLow()[i] < 0 ? (-op.getLow()[i] + stride - 1) / stride : 0;
     int64_t end = input[i];
@@ -61,8 +61,8 @@ static Value uncropped(PadOp op, VjpBuilder &v, ArrayRef<int64_t> interior) {
   return v.pad(part, low, high, SmallVector<int64_t>(sizes.size(), 0));
 }
 
-/// `count` elements of `dy` from `begin` on along `axis`, put at `place` of an
-/// axis of `extent` elements.
+/// Pads `part` so that it starts at index `place` of an axis of `extent`
+/// elements.
 static Value moved(VjpBuilder &v, Value part, int64_t axis, int64_t place,
                    int64_t extent) {
   SmallVector<int64_t> low(v.rankOf(part), 0), high(low), none(low);
@@ -71,13 +71,13 @@ static Value moved(VjpBuilder &v, Value part, int64_t axis, int64_t place,
   return v.pad(part, low, high, none);
 }
 
-/// Undoes reflect, edge or wrap along one axis: the padded places give what
-/// they hold to the elements they copied.
+/// Adjoint of reflect, edge or wrap padding along one axis: adds the padding's
+/// cotangents to the elements that were copied.
 static Value foldPadding(VjpBuilder &v, Value dy, int64_t axis, PadMode mode,
                          int64_t low, int64_t high, int64_t extent) {
   int64_t keptLow = std::max<int64_t>(low, 0),
           keptHigh = std::max<int64_t>(high, 0);
-  // A negative padding crops: those elements get 0.
+  // Negative padding crops: those elements get 0.
   int64_t cutLow = std::max<int64_t>(-low, 0),
           cutHigh = std::max<int64_t>(-high, 0);
   int64_t middle = extent - cutLow - cutHigh;
@@ -105,7 +105,7 @@ static Value foldPadding(VjpBuilder &v, Value dy, int64_t axis, PadMode mode,
             extent - 1);
     break;
   case PadMode::wrap:
-    // Whole turns of the axis, the last one partial.
+    // Whole periods of the axis, the last one partial.
     for (int64_t left = keptLow; left > 0;) {
       int64_t count = std::min(left, extent);
       addAt(v.sliceAxis(dy, axis, left - count, count), extent - count);
@@ -155,7 +155,7 @@ void mpc::attachMovementVjps(MLIRContext *context) {
   attachVjp<TransposeOp>(context, [](TransposeOp op, VjpBuilder &v) {
     v.give(0, v.transpose(v.dy(), inversePermutation(op.getPermutation())));
   });
-  // give() sums.
+  // give() reduces over broadcast dimensions.
   attachVjp<BroadcastOp>(context,
                          [](BroadcastOp, VjpBuilder &v) { v.give(0, v.dy()); });
   attachVjp<ReverseOp>(context, [](ReverseOp op, VjpBuilder &v) {

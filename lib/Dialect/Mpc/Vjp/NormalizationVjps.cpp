@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Softmax reads its result. Norms read their input and normalise it again:
-// nothing but the input is kept. Computed in f32 at least.
+// Softmax reads its result. Norms recompute the normalized value, so that only
+// the input is saved. Computed in at least f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ using namespace mpc;
 
 namespace {
 
-/// A tensor normalised along some axes.
+/// A tensor normalized along some axes.
 struct Normalized {
   Value value;  ///< (x - mean) / deviation
   Value factor; ///< 1 / deviation, extent 1 along the axes
@@ -30,8 +30,8 @@ static Normalized normalize(VjpBuilder &v, Value x, ArrayRef<int64_t> axes,
   return {v.mul(centered, factor), factor};
 }
 
-/// The cotangent of what was normalised, from that of the normalised value:
-/// without its mean and its share along the value.
+/// Cotangent of the norm's input: removes the mean and the projection onto the
+/// normalized value.
 static Value throughNorm(VjpBuilder &v, Value dy, const Normalized &normal,
                          ArrayRef<int64_t> axes) {
   Value along = v.mul(normal.value, v.mean(v.mul(dy, normal.value), axes));
@@ -46,7 +46,7 @@ static Value throughNorm(VjpBuilder &v, Value dy, const Normalized &normal,
 template <typename OpTy> static void attachTrailingNorm(MLIRContext *context) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {
     constexpr bool kCentered = std::is_same_v<OpTy, LayerNormOp>;
-    // One op: nothing between its sums over rows needs a type or memory.
+    // One op: intermediate row sums need neither a type nor memory.
     if (v.needs(0) || v.needs(1)) {
       auto gradient = v.create<NormGradientOp>(
           TypeRange{op.getInput().getType(), op.getScale().getType()},
@@ -67,7 +67,7 @@ template <typename OpTy> static void attachTrailingNorm(MLIRContext *context) {
 // Norms per channel
 //===----------------------------------------------------------------------===//
 
-/// Gives what sums over everything but axis 1.
+/// Reduces over all axes but 1.
 static void givePerChannel(VjpBuilder &v, unsigned operand, Value value) {
   if (!v.needs(operand))
     return;
@@ -92,7 +92,7 @@ static void vjpOfBatchNorm(BatchNormOp op, VjpBuilder &v) {
   if (v.needs(3))
     givePerChannel(v, 3, v.neg(v.mul(dy, scaled)));
   if (v.needs(4)) {
-    // d/dv of (v + e)^(-1/2) is -1/2 of its cube.
+    // d/dv of (v + e)^(-1/2) is -1/2 times its cube.
     Value slope = v.mul(v.mul(scaled, v.square(factor)), -0.5);
     givePerChannel(v, 4, v.mul(v.mul(dy, centered), slope));
   }

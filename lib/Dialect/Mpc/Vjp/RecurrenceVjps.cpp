@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One op walks the steps back and gives the cotangents of all gates; what the
-// weights and biases get of these is one product, or sum, over all steps.
+// Backpropagation through time: one op computes the cotangents of all gates;
+// the gradients of weights and biases are one GEMM, or reduction, over all
+// steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +50,7 @@ public:
   }
 
 private:
-  /// Gives an operand what `make` returns where it needs anything.
+  /// Sets the cotangent of an operand to the result of `make` if needed.
   template <typename Fn> void give(OpOperand &operand, Fn make) {
     if (v.needs(operand.getOperandNumber()))
       v.give(operand.getOperandNumber(), make());
@@ -62,7 +63,7 @@ private:
   bool isBackwards(int64_t direction) {
     return op.getDirection() == RecurrentDirection::reverse || direction == 1;
   }
-  /// The part `[T, B, count * H]` of `[T, B, D * each * H]`.
+  /// Slice `[T, B, count * H]` of `[T, B, D * each * H]`.
   Value part(Value value, int64_t direction, int64_t each, int64_t first,
              int64_t count) {
     return v.sliceAxis(value, 2, (direction * each + first) * hidden,
@@ -75,8 +76,8 @@ private:
     return constant && splatValue(constant) == 0.0;
   }
 
-  /// Of a sequence of states `[T, B, H]`, those before each step. Without an
-  /// initial state those of all steps but the first one in time.
+  /// States `[T, B, H]` before each step; without an initial state, those of
+  /// all steps but the first in time.
   Value before(Value states, Value initial, int64_t direction) {
     bool backwards = isBackwards(direction);
     Value later = v.sliceAxis(states, 0, backwards ? 1 : 0, steps - 1);
@@ -86,7 +87,7 @@ private:
     return backwards ? v.concat({later, first}, 0)
                      : v.concat({first, later}, 0);
   }
-  /// The steps that before() has, of `[T, B, ...]`.
+  /// The steps of `[T, B, ...]` that match before().
   Value behind(Value sequence, Value initial, int64_t direction) {
     if (!isZero(initial))
       return sequence;
@@ -97,7 +98,7 @@ private:
     ArrayRef<int64_t> shape = shapeOf(sequence);
     return v.reshape(sequence, {shape[0] * shape[1], shape[2]});
   }
-  /// `gates^T * states`, over all steps: [gates, H].
+  /// `gates^T * states` over all steps: [gates, H].
   Value product(Value gates, Value states) {
     return v.create<MatmulOp>(
         RankedTensorType::get({shapeOf(gates)[2], hidden}, wide), rows(gates),
@@ -120,7 +121,7 @@ private:
       Value cotangents = behind(part(recurrent, d, each, 0, each), initial, d);
       Value sum;
       if (cell == RecurrentCell::gru) {
-        // What gate h multiplies has passed the reset gate.
+        // The recurrent input of gate h passed the reset gate.
         Value reset =
             behind(part(op.getKept(), d, op.getKeptValues(), 1, 1), initial, d);
         sum = v.concat(

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cotangents go back along the axes that were reduced.
+// Cotangents broadcast along the reduced axes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// A reduction's result (or its cotangent) with the reduced axes as extent 1.
+/// Reshapes a reduction's result or cotangent to reduced extents of 1.
 template <typename OpTy>
 static Value keepDims(OpTy op, VjpBuilder &v, Value value) {
   SmallVector<int64_t> shape(shapeOf(op.getInput()));
@@ -20,7 +20,7 @@ static Value keepDims(OpTy op, VjpBuilder &v, Value value) {
   return v.reshape(value, shape);
 }
 
-/// Equal extrema share the cotangent.
+/// Ties share the cotangent.
 template <typename OpTy> static void attachExtremum(MLIRContext *context) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {
     Value x = v.wide(op.getInput()),
@@ -31,8 +31,8 @@ template <typename OpTy> static void attachExtremum(MLIRContext *context) {
   });
 }
 
-/// Each element's derivative is the product of the others: of all of them where
-/// none is 0, of those left where it alone is 0.
+/// Each element's derivative is the product of the others; handles zeros: with
+/// one zero, only its derivative is nonzero.
 static void vjpOfProduct(ReduceProdOp op, VjpBuilder &v) {
   Value x = v.wide(op.getInput()), dy = keepDims(op, v, v.wideDy());
   Value isZero = v.compare(ComparePredicate::eq, x, 0.0);
@@ -56,7 +56,7 @@ void mpc::attachReductionVjps(MLIRContext *context) {
     v.give(0, v.broadcastTo(keepDims(op, v, dy), shapeOf(op.getInput())));
   });
   attachVjp<ReduceMeanOp>(context, [](ReduceMeanOp op, VjpBuilder &v) {
-    // Divided while it is small.
+    // Divides before the broadcast, on fewer elements.
     double share = 1.0 / double(op.getReductionSize());
     Value dy = v.cast(v.mul(v.wideDy(), share), v.elementOf(op.getInput()));
     v.give(0, v.broadcastTo(keepDims(op, v, dy), shapeOf(op.getInput())));
@@ -69,7 +69,7 @@ void mpc::attachReductionVjps(MLIRContext *context) {
     v.give(0, v.create<CumsumOp>(v.dy().getType(), v.dy(), op.getAxis(),
                                  op.getExclusive(), !op.getReverse()));
   });
-  // The indices differ from each other: no two places meet.
+  // Indices are distinct: no element is written twice.
   attachVjp<TopKOp>(context, [](TopKOp op, VjpBuilder &v) {
     if (!v.dy(0))
       return;

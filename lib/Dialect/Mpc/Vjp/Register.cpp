@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one place that knows all families of derivatives, and the ops without
-// one.
+// Registers all families of derivatives and lists the ops without one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,23 +32,23 @@ void mpc::registerVjpModels(DialectRegistry &registry) {
 
 ArrayRef<StringRef> mpc::nonDifferentiableOps() {
   static constexpr StringRef kNames[] = {
-      // No float goes in.
+      // No float operand.
       "mpc.and", "mpc.constant", "mpc.decode_float8", "mpc.gradient_seed",
       "mpc.iota", "mpc.learning_rate", "mpc.not", "mpc.or", "mpc.random_bits",
       "mpc.shift_left", "mpc.shift_right", "mpc.xor",
-      // No float comes out.
+      // No float result.
       "mpc.all_finite", "mpc.argmax", "mpc.argmin", "mpc.compare",
       "mpc.encode_float8", "mpc.is_inf", "mpc.is_nan",
-      // The end of a step.
+      // End of a training step.
       "mpc.global_norm", "mpc.loss_scale.update", "mpc.optimizer.adagrad",
       "mpc.optimizer.adam", "mpc.optimizer.rmsprop", "mpc.optimizer.sgd",
-      // Derivatives: there are no second ones.
+      // First derivatives: second ones are not supported.
       "mpc.attention_gradient", "mpc.avg_pool_gradient",
       "mpc.batch_norm_gradient", "mpc.conv_filter_gradient",
       "mpc.max_pool_gradient", "mpc.norm_gradient", "mpc.recurrence_gradient",
-      // Unrolled or split first.
+      // Unrolled or split before differentiation.
       "mpc.gru", "mpc.lstm", "mpc.rnn",
-      // Later stages: messages are of gradients that are there.
+      // Ops of later stages.
       "mpc.all_gather", "mpc.all_reduce", "mpc.collective_broadcast",
       "mpc.reduce_scatter", "mpc.dequantize", "mpc.fusion", "mpc.pack",
       "mpc.recurrence", "mpc.yield"};

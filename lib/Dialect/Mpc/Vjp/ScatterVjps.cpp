@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Updates read the cotangent where they were written; dropped ones get 0.
+// Updates gather the cotangent at their indices; dropped ones get 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mpc;
 
 namespace {
 
-/// scatter_elements: one place per update.
+/// scatter_elements: one target element per update.
 struct Elements {
   ScatterElementsOp op;
   VjpBuilder &v;
@@ -29,10 +29,10 @@ struct Elements {
   Value read(Value from) {
     return v.create<GatherElementsOp>(from, op.getIndices(), op.getAxis());
   }
-  /// Shapes of a tensor with one entry per place, and of one per update.
+  /// Shape of the target, and of the updates.
   ArrayRef<int64_t> places() { return shapeOf(op.getInput()); }
   ArrayRef<int64_t> writers() { return shapeOf(op.getUpdates()); }
-  /// One entry per update, so that it broadcasts to the updates.
+  /// Broadcasts one entry per update over the update's elements.
   Value perUpdate(Value value) { return value; }
   Value isInside() {
     int64_t extent = places()[op.getAxis()];
@@ -44,7 +44,7 @@ struct Elements {
   }
 };
 
-/// scatter_nd: one place per tuple of indices.
+/// scatter_nd: one target slice per index tuple.
 struct Slices {
   ScatterNdOp op;
   VjpBuilder &v;
@@ -89,12 +89,12 @@ struct Slices {
 
 } // namespace
 
-/// Whether at most one update reaches each place, known at compile time.
+/// Returns true if at most one update is known to reach each target.
 template <typename Kind> static bool isDistinct(Kind kind) {
   return productOf(kind.writers()) <= 1;
 }
 
-/// Where an update is the last one that its place gets.
+/// Mask of the updates that are the last one to their target.
 template <typename Kind> static Value winners(Kind kind) {
   VjpBuilder &v = kind.v;
   ArrayRef<int64_t> writers = kind.writers();
@@ -137,7 +137,7 @@ static void vjpOfScatter(OpTy op, Kind kind) {
                                      u, ScatterReduction::mul)));
     if (!v.needs(2))
       return;
-    // The product of the place without this factor, also where factors are 0.
+    // Product of the target without this factor, also if factors are 0.
     Value isZero = v.compare(ComparePredicate::eq, u, 0.0);
     Value safe = v.select(isZero, v.scalar(1.0, u), u);
     Value product = kind.write(x, safe, ScatterReduction::mul);
@@ -151,7 +151,7 @@ static void vjpOfScatter(OpTy op, Kind kind) {
   }
   case ScatterReduction::max:
   case ScatterReduction::min: {
-    // Equal extrema share the cotangent.
+    // Ties share the cotangent.
     Value y = op.getResult();
     Type element = v.elementOf(x);
     Value stayed = v.cast(v.compare(ComparePredicate::eq, x, y), element);

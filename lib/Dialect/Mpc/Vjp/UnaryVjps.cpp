@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where result and operand both give the derivative, the one is read that the
-// forward pass keeps anyway (the result of relu, tanh and sigmoid) or that
-// loses less to cancellation. Computed in f32 at least.
+// If both result and operand give the derivative, uses the one that is saved
+// anyway (the result of relu, tanh and sigmoid) or that cancels less. Computed
+// in at least f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// `f(vjp, x)` is the factor of the cotangent, x the operand.
+/// Derivative `f(vjp, x)` as a function of the operand x.
 template <typename OpTy, typename Factor>
 static void fromInput(MLIRContext *context, Factor) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {
@@ -23,7 +23,7 @@ static void fromInput(MLIRContext *context, Factor) {
   });
 }
 
-/// The same from the result.
+/// Derivative as a function of the result.
 template <typename OpTy, typename Factor>
 static void fromResult(MLIRContext *context, Factor) {
   attachVjp<OpTy>(context, [](OpTy op, VjpBuilder &v) {
@@ -31,17 +31,17 @@ static void fromResult(MLIRContext *context, Factor) {
   });
 }
 
-/// The derivative is 0 wherever there is one.
+/// The derivative is 0 wherever it exists.
 template <typename... OpTys> static void withoutSlope(MLIRContext *context) {
   (attachVjp<OpTys>(context, [](OpTys, VjpBuilder &) {}), ...);
 }
 
-/// (1 - x) * (1 + x), which keeps its digits near |x| = 1.
+/// (1 - x) * (1 + x), which does not cancel near |x| = 1.
 static Value oneMinusSquare(VjpBuilder &v, Value x) {
   return v.mul(v.sub(1.0, x), v.add(x, 1.0));
 }
 
-/// d/dx of gelu, the term of the distribution's own slope included.
+/// Derivative of gelu: Phi(x) + x * phi(x), or its tanh approximation.
 static Value geluSlope(VjpBuilder &v, Value x, GeluForm form) {
   if (form == GeluForm::erf) {
     // Phi(x) + x * phi(x).
@@ -123,7 +123,7 @@ static void attachActivations(MLIRContext *context) {
       context, [](VjpBuilder &v, Value y) { return oneMinusSquare(v, y); });
   fromResult<SigmoidOp>(
       context, [](VjpBuilder &v, Value y) { return v.mul(y, v.sub(1.0, y)); });
-  // The result is at hand as the next contraction's operand. NaN lets the
+  // Reads the result, which the next contraction saves anyway. NaN passes the
   // cotangent through.
   attachVjp<ReluOp>(context, [](ReluOp op, VjpBuilder &v) {
     Value off = v.compare(ComparePredicate::le, op.getResult(), 0.0);
@@ -131,7 +131,7 @@ static void attachActivations(MLIRContext *context) {
   });
   attachVjp<LeakyReluOp>(context, [](LeakyReluOp op, VjpBuilder &v) {
     double alpha = op.getAlpha().convertToDouble();
-    // A positive slope keeps the sign.
+    // A positive slope preserves the sign.
     Value side = alpha > 0 ? op.getResult() : op.getInput();
     Value on = v.compare(ComparePredicate::gt, side, 0.0);
     v.give(0, v.select(on, v.dy(), v.mul(v.dy(), alpha)));
@@ -161,7 +161,7 @@ void mpc::attachUnaryVjps(MLIRContext *context) {
   attachVjp<AbsOp>(context, [](AbsOp op, VjpBuilder &v) {
     v.give(0, v.mul(v.dy(), v.unary<SignOp>(op.getInput())));
   });
-  // Only asked where both sides are float.
+  // Only called if both types are float.
   attachVjp<CastOp>(context, [](CastOp, VjpBuilder &v) { v.give(0, v.dy()); });
   attachExponentials(context);
   attachTrigonometry(context);

@@ -1,4 +1,4 @@
-//===- VjpBuilder.cpp - what derivatives are written with -----------------===//
+//===- VjpBuilder.cpp - builder for derivative rules ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,7 +26,7 @@ void VjpBuilder::give(unsigned operand, Value value) {
   given[operand] = cast(sumTo(value, shapeOf(target)), elementOf(target));
 }
 
-/// Sums of 16-bit values run in f32.
+/// Accumulator type for sums: f32 for 16-bit values.
 static TypeAttr accumulateType(VjpBuilder &vjp, Value value) {
   Type element = vjp.elementOf(value), wide = vjp.wideType(element);
   return wide == element ? TypeAttr() : TypeAttr::get(wide);

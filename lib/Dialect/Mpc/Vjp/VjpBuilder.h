@@ -1,10 +1,9 @@
-//===- VjpBuilder.h - what derivatives are written with ---------*- C++ -*-===//
+//===- VjpBuilder.h - builder for derivative rules --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules of the op families share this: arithmetic with NumPy broadcasting,
-// sums back to an operand's shape, and the template that makes an interface
-// model of a rule.
+// Helpers shared by all rules: arithmetic with NumPy broadcasting, reduction to
+// an operand's shape, and a template that turns a rule into an interface model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +16,7 @@
 
 namespace mpc {
 
-/// One op's derivative being written.
+/// Emits the vector-Jacobian product of one op.
 class VjpBuilder : public OpEmitter {
 public:
   VjpBuilder(mlir::OpBuilder &builder, mlir::Operation *op,
@@ -31,12 +30,11 @@ public:
 
   //===--- Cotangents -----------------------------------------------------===//
 
-  /// What flows back into a result; null where nothing does.
+  /// Cotangent of a result, or null.
   mlir::Value dy(unsigned result = 0) const { return cotangents[result]; }
   bool needs(unsigned operand) const { return needed[operand]; }
-  /// The cotangent of an operand: `value`, summed over the dimensions along
-  /// which the operand was broadcast and rounded to its type. Ignored where it
-  /// is not needed.
+  /// Sets the cotangent of an operand: reduces `value` over broadcast
+  /// dimensions and rounds it to the operand's type. Ignored if not needed.
   void give(unsigned operand, mlir::Value value);
 
   //===--- Types ----------------------------------------------------------===//
@@ -45,7 +43,7 @@ public:
     return mlir::getElementTypeOrSelf(value);
   }
   int64_t rankOf(mlir::Value value) const { return shapeOf(value).size(); }
-  /// f32 for narrower floats: what a derivative of several steps computes in.
+  /// Compute type of multi-step derivatives: f32 for smaller floats.
   mlir::Type wideType(mlir::Type element) const;
   mlir::Value wide(mlir::Value value) {
     return cast(value, wideType(elementOf(value)));
@@ -54,7 +52,7 @@ public:
 
   //===--- Arithmetic -----------------------------------------------------===//
 
-  /// A constant without dimensions, of `like`'s element type.
+  /// Rank-0 constant of `like`'s element type.
   mlir::Value scalar(double value, mlir::Value like) {
     return splat({}, elementOf(like), value);
   }
@@ -98,20 +96,20 @@ public:
                      mlir::Value onFalse) {
     return create<SelectOp>(condition, onTrue, onFalse);
   }
-  /// `value` where the condition holds, 0 elsewhere.
+  /// `value` if the condition holds, else 0.
   mlir::Value keepWhere(mlir::Value condition, mlir::Value value) {
     return select(condition, value, scalar(0.0, value));
   }
 
   //===--- Shapes ---------------------------------------------------------===//
 
-  /// The sum over axes, which stay with extent 1.
+  /// Sum over `axes`, kept as extents of 1.
   mlir::Value sum(mlir::Value value, llvm::ArrayRef<int64_t> axes);
   mlir::Value mean(mlir::Value value, llvm::ArrayRef<int64_t> axes);
-  /// The sum over the dimensions along which `shape` broadcasts to the value's.
+  /// Sum over the dimensions along which `shape` broadcasts to the value's.
   mlir::Value sumTo(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value broadcastTo(mlir::Value value, llvm::ArrayRef<int64_t> shape);
-  /// `[channels]` as a tensor that broadcasts along axis 1 of `like`.
+  /// Reshapes `[channels]` to broadcast along axis 1 of `like`.
   mlir::Value perChannel(mlir::Value value, mlir::Value like);
 
 private:
@@ -120,7 +118,7 @@ private:
   llvm::MutableArrayRef<mlir::Value> given;
 };
 
-/// The numbers `begin` to `end` - 1.
+/// Integers in [`begin`, `end`).
 llvm::SmallVector<int64_t> axesFrom(int64_t begin, int64_t end);
 
 //===----------------------------------------------------------------------===//
@@ -144,14 +142,14 @@ struct VjpModel : VjpOpInterface::ExternalModel<VjpModel<OpTy, Rule>, OpTy> {
   }
 };
 
-/// Makes `rule`, a lambda without captures that takes the op and a VjpBuilder
-/// and returns nothing or a LogicalResult, the derivative of OpTy.
+/// Registers `rule` as the derivative of OpTy: a captureless lambda of the op
+/// and a VjpBuilder that returns nothing or a LogicalResult.
 template <typename OpTy, typename Rule>
 void attachVjp(mlir::MLIRContext *context, Rule rule) {
   OpTy::template attachInterface<VjpModel<OpTy, Rule>>(*context);
 }
 
-// One per family.
+// One function per op family.
 void attachUnaryVjps(mlir::MLIRContext *context);
 void attachBinaryVjps(mlir::MLIRContext *context);
 void attachContractionVjps(mlir::MLIRContext *context);
