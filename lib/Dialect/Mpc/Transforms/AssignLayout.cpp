@@ -6,7 +6,6 @@
 // transposes, then sinks the transposes until they cancel
 // (AssignLayoutSink.cpp). Legal because only the order in memory changes. Runs
 // before mpc-pack-constants, which depends on the layout.
-// memory changes. Runs before mpc-pack-constants, which reads the layout.
 //
 //===----------------------------------------------------------------------===//
 

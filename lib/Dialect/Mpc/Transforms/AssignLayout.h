@@ -17,7 +17,6 @@ namespace mpc {
 /// adjacent ones: through elementwise ops and matmuls, through data movement
 /// and reductions, and for reshapes. Each pattern moves data movement towards
 /// the function's end or removes it, so the set terminates.
-/// or removes it, so the set terminates.
 void populateSinkPatterns(mlir::RewritePatternSet &patterns);
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
 void populateReshapePatterns(mlir::RewritePatternSet &patterns);

@@ -6,7 +6,6 @@
 // that weights are read once; attention is split per sequence, which avoids
 // concatenating the caches. Runs after mpc-recognize-attention and
 // canonicalization, which remove the ops that models insert between.
-// what models put between.
 //
 //===----------------------------------------------------------------------===//
 

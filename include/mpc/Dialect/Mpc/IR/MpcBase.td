@@ -30,7 +30,7 @@ def Mpc_Dialect : Dialect {
   let hasRegionResultAttrVerify = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
-    /// Discardable attribute on any op: why its types are what they are.
+    /// Discardable attribute on any op: the decision that determined its types.
     static constexpr ::llvm::StringLiteral kDecisionAttr = "mpc.decision";
     /// Function argument and result attributes.
     static constexpr ::llvm::StringLiteral kRoleAttr = "mpc.role";
@@ -39,15 +39,15 @@ def Mpc_Dialect : Dialect {
     /// Discardable string attribute on ops: the layer path (decisions: module
     /// scopes joined by slashes).
     static constexpr ::llvm::StringLiteral kLayerAttr = "mpc.layer";
-    /// Discardable attributes on ops: the framework op they were imported from,
-    /// what padding did to a contraction, what rounding did to a constant.
+    /// Discardable attributes on ops: the imported framework op, the padding of
+    /// a contraction, the rounding errors of a constant.
     static constexpr ::llvm::StringLiteral kSourceAttr = "mpc.source";
     static constexpr ::llvm::StringLiteral kPaddingAttr = "mpc.padding";
     static constexpr ::llvm::StringLiteral kNarrowingAttr = "mpc.narrowing";
-    /// On private functions: the family of the kernel that they are.
+    /// On private functions: the kernel family.
     static constexpr ::llvm::StringLiteral kKernelKindAttr = "mpc.kernel_kind";
-    /// On arguments of role parameter: an elements attribute, the value that
-    /// training begins with.
+    /// On arguments of role parameter: elements attribute with the initial
+    /// value.
     static constexpr ::llvm::StringLiteral kInitialAttr = "mpc.initial";
   }];
 }
@@ -166,12 +166,12 @@ def Mpc_RoleAttr : Mpc_Attr<"Role", "role"> {
 }
 
 def Mpc_DecisionAttr : Mpc_Attr<"Decision", "decision"> {
-  let summary = "why an op computes in the types it shows";
+  let summary = "reason for the types that an op computes in";
   let description = [{
-    `rule` is the class that decided (`low`, `high`, `follow`, `clear`,
-    `widest`, `high_result`, `override`, `pin`, `untouched`), `list` the policy,
-    `override` the override that applied, `reason` one sentence, `cost` the bytes
-    that weighed in a cut.
+    `rule` is the class that decided (`low`, `high`, `follow`, `clear`, `widest`,
+    `high_result`, `override`, `pin`, `untouched`), `list` the policy, `override`
+    the applied override, `reason` one sentence, `cost` the cost of the cut edge, in
+    bytes.
   }];
   let parameters = (ins "::mlir::StringAttr":$rule, "::mlir::StringAttr":$list,
                         OptionalParameter<"::mlir::StringAttr">:$override,
@@ -183,19 +183,18 @@ def Mpc_DecisionAttr : Mpc_Attr<"Decision", "decision"> {
 def Mpc_PackedAttr : Mpc_Attr<"Packed", "packed"> {
   let summary = "tile layout of a constant right-hand side or filter";
   let description = [{
-    The constant holds `[ceil(N / columns)][K][columns]` elements, N the number of
-    columns (output channels), K the contracted extent in row-major order,
-    missing columns zero. With `interleave = 2` (16-bit types) element
-    `[k][2 * j + h]` of a panel is column `j + h * columns / 2`, so that one
-    32-bit lane holds two columns half a panel apart and widening needs only a
+    Panel-packed (prepacked) GEMM weights: `[ceil(N / columns)][K][columns]`
+    elements, N the number of columns (output channels), K the contracted extent in
+    row-major order, missing columns zero. With `interleave = 2` (16-bit types)
+    element `[k][2 * j + h]` of a panel is column `j + h * columns / 2`, so that one
+    32-bit lane holds two columns half a panel apart and upconverting needs only a
     shift and a mask.
 
-    With `depth = D` the constant holds `[ceil(N / columns)][steps][D * columns]`
-    elements for units that multiply D positions of K at once: element
-    `[s][D * j + h]` of a panel is column `j` at position `D * s + h`. K is cut
-    into runs whose elements on the left side are neighbours (of a convolution
-    ConvOp's `getContractionRun`, else all of K); each run begins a step, and
-    positions behind its end are zero.
+    With `depth = D` the layout is `[ceil(N / columns)][steps][D * columns]`, for
+    dot-product units that multiply D k indices at once: element `[s][D * j + h]` of
+    a panel is column `j` at k index `D * s + h`. K is split into runs that are
+    contiguous in the left operand (for a convolution ConvOp's `getContractionRun`,
+    else all of K); each run starts a new step and is zero-padded to whole steps.
     - (C1) `columns` is positive, `interleave` 1 or 2, `depth` a power of two,
       and one of both is 1.
   }];
@@ -204,26 +203,26 @@ def Mpc_PackedAttr : Mpc_Attr<"Packed", "packed"> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Extents 1 and 2 of a constant for `size` positions of K in runs of `run`.
+    /// Extents 1 and 2 of a constant for K extent `size` in runs of `run`.
     int64_t getSteps(int64_t size, int64_t run) const;
     int64_t getStepElements() const { return getDepth() * getColumns(); }
   }];
 }
 
 def Mpc_SourceAttr : Mpc_Attr<"Source", "source"> {
-  let summary = "op of the framework that an op was imported from";
+  let summary = "framework op that an op was imported from";
   let description = [{
     `op` is the framework's name without namespace (`addcmul`, `BiasAdd`). Ops of
-    one function with the same `id` are one framework op that took several ops of
-    this dialect. Policies that imitate the framework type them as one. Passes
-    that rewrite such ops drop the attribute.
+    one function with the same `id` are one framework op that was imported as
+    several ops; policies that imitate the framework assign their types as one.
+    Passes that rewrite such ops drop the attribute.
   }];
   let parameters = (ins "::mlir::StringAttr":$op, "int64_t":$id);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
 def Mpc_PaddingAttr : Mpc_Attr<"Padding", "padding"> {
-  let summary = "what mpc-pad-contractions did to a contraction";
+  let summary = "padding applied to a contraction by mpc-pad-contractions";
   let description = [{
     `from` and `to` are the extents batch, M, N, K (of a convolution: images,
     output positions, output channels, input channels per group times the window)
@@ -235,12 +234,11 @@ def Mpc_PaddingAttr : Mpc_Attr<"Padding", "padding"> {
 }
 
 def Mpc_NarrowingAttr : Mpc_Attr<"Narrowing", "narrowing"> {
-  let summary = "what rounding a constant at compile time lost";
+  let summary = "rounding errors of a constant rounded at compile time";
   let description = [{
     Of `count` values `overflowed` became infinite and `flushed` became zero.
-    `max_error` is the largest and `rms_error` the root mean square rounding error
-    relative to the root mean square of the values, over the values that stayed
-    finite.
+    `max_error` and `rms_error` are the maximum and root mean square rounding error
+    relative to the root mean square of the values, over values that stayed finite.
   }];
   let parameters = (ins "int64_t":$count, "int64_t":$overflowed, "int64_t":$flushed,
                         "::mlir::FloatAttr":$max_error, "::mlir::FloatAttr":$rms_error);

@@ -1,4 +1,4 @@
-//===- MpcCommunicationEnums.td - how ranks reduce ----------*- tablegen -*-===//
+//===- MpcCommunicationEnums.td - rank reductions ----------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

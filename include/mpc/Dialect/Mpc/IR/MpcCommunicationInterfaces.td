@@ -1,4 +1,4 @@
-//===- MpcCommunicationInterfaces.td - what messages share --*- tablegen -*-===//
+//===- MpcCommunicationInterfaces.td - collectives ---------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@ include "mlir/IR/OpBase.td"
 def Mpc_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    One message of all ranks. Results belong to operands one by one; all operands
-    have one element type, which is what goes over the wire.
+    One collective message of all ranks. Results correspond to operands; all
+    operands have one element type, the type on the wire.
   }];
   let methods = [
     InterfaceMethod<"How many ranks take part.", "uint64_t", "getRanks">,

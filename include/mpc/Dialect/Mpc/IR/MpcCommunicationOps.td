@@ -1,11 +1,10 @@
-//===- MpcCommunicationOps.td - ops of several ranks --------*- tablegen -*-===//
+//===- MpcCommunicationOps.td - collectives ----------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the ranks of a training step exchange. Every rank runs the same function
-// on values of its own, so that an op's operand has one value on each; the
-// reference interpreter executes all ranks at once. The classes are generated
-// apart from the other ops (MpcCommunicationOps.h).
+// Collective communication in a training step (SPMD): every rank runs the same
+// function on its own values. The reference interpreter executes all ranks at
+// once. The op classes are generated separately (MpcCommunicationOps.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +40,7 @@ class Mpc_ReducingOp<string mnemonic> : Mpc_CollectiveOp<mnemonic> {
 }
 
 def Mpc_AllReduceOp : Mpc_ReducingOp<"all_reduce"> {
-  let summary = "Reduce values over all ranks, for all of them";
+  let summary = "Reduce values over all ranks; every rank gets the result";
   let description = [{
     ```mlir
     %0:2 = mpc.all_reduce %a, %b reduction(mean) ranks(4) accumulate(f32)
@@ -55,10 +54,10 @@ def Mpc_AllReduceOp : Mpc_ReducingOp<"all_reduce"> {
 }
 
 def Mpc_ReduceScatterOp : Mpc_ReducingOp<"reduce_scatter"> {
-  let summary = "Reduce values over all ranks, a piece for each";
+  let summary = "Reduce values over all ranks; each rank gets one shard";
   let description = [{
-    An input of n elements is read as one row, filled up with zeros to a multiple of
-    `ranks`; rank r has piece r of the reduction.
+    An input of n elements is flattened and zero-padded to a multiple of `ranks`;
+    rank r gets shard r of the reduction.
     }] # reducing # [{
     - (C1) there is an input, and all have one element type.
     - (C2) an output is one row of ceil(n / ranks) of its input's elements.
@@ -67,11 +66,11 @@ def Mpc_ReduceScatterOp : Mpc_ReducingOp<"reduce_scatter"> {
 }
 
 def Mpc_AllGatherOp : Mpc_CollectiveOp<"all_gather"> {
-  let summary = "The values of all ranks, for all of them";
+  let summary = "Gather the values of all ranks on every rank";
   let description = [{
     `output[r] = input of rank r`.
     - (C1) there is an input, and all have one element type.
-    - (C2) an output has its input's shape behind a dimension of `ranks`.
+    - (C2) an output has its input's shape with a leading dimension of `ranks`.
   }];
   let arguments = (ins Variadic<Mpc_Tensor>:$inputs, ConfinedAttr<I64Attr, [IntPositive]>:$ranks);
   let assemblyFormat = [{
@@ -80,7 +79,7 @@ def Mpc_AllGatherOp : Mpc_CollectiveOp<"all_gather"> {
 }
 
 def Mpc_CollectiveBroadcastOp : Mpc_CollectiveOp<"collective_broadcast"> {
-  let summary = "The values of one rank, for all of them";
+  let summary = "Send the values of one rank to all ranks";
   let description = [{
     - (C1) there is an input, and all have one element type.
     - (C2) outputs have their inputs' types.

@@ -15,18 +15,18 @@ def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
   let summary = "Batched matrix product";
   let description = [{
     `result[..., m, n] = sum over k of lhs[..., m, k] * rhs[..., k, n]`, with
-    `transpose_lhs` / `transpose_rhs` for operands stored the other way round.
-    With `packed` the right-hand side is a constant in that tile layout and the
-    number of columns is the result's. Products of 8-bit integers with an i32
-    result are integers modulo 2^32; zero points are arithmetic around them.
+    `transpose_lhs` / `transpose_rhs` for operands stored transposed. With `packed`
+    the right-hand side is a constant in that panel layout and the number of columns
+    is the result's. Products of 8-bit integers with an i32 result are exact modulo
+    2^32; zero points are separate ops.
     - (C1) operands have the same element type, or 8-bit integers signed or not,
       and rank at least 2.
     - (C2) the contracted extents agree.
     - (C3) the batch dimensions broadcast together as NumPy's do.
-    - (C4) the result's element type is the operands' or a wider float; of 8-bit
-      integers i32, or theirs where they agree.
-    - (C5) `accumulate`, where given, is at least as wide as the operands' type.
-    - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]`, of a depth D
+    - (C4) the result's element type is the operands' or a wider float; for 8-bit
+      integers i32, or theirs if they agree.
+    - (C5) `accumulate`, if given, is at least as wide as the operands' type.
+    - (C6) with `packed`: rhs is `[ceil(N/columns), K, columns]`, with depth D
       `[ceil(N/columns), ceil(K/D), D * columns]`, and not transposed.
   }];
   let arguments = (ins Mpc_Tensor:$lhs, Mpc_Tensor:$rhs, UnitAttr:$transpose_lhs,
@@ -62,9 +62,9 @@ def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
     `[groups, ceil(O/groups/columns), window..., C/groups, columns]` flattened to
     rank 3: `[groups * panels, window * C/groups, columns]`.
 
-    8-bit integers give i32, modulo 2^32. Their padding reads `pad_value`, the
-    input's zero point: then what a zero point adds to a sum is the same at the
-    edges as elsewhere, a number per output channel that is known with the filter.
+    8-bit integers give i32, modulo 2^32. Padding has the value `pad_value`, the
+    input's zero point, so that the zero-point correction is the same at the borders
+    as elsewhere: one constant per output channel.
   }] # Mpc_WindowConstraints # [{
     - (C5) `pad_value` is zero, or of the type of an integer input.
   }];
@@ -86,12 +86,12 @@ def Mpc_ConvOp : Mpc_WideningOp<"conv", "Convolution",
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = members # [{
-    /// Extents of the filter's window, also when the filter is packed.
+    /// Extents of the filter's window, packed or not.
     ::llvm::SmallVector<int64_t> getWindowShape();
-    /// Output channels.
+    /// Number of output channels.
     int64_t getOutputChannels();
-    /// Positions of the window and its channels that are neighbours in the input
-    /// with channels_last: those of a window's line, or the channels alone.
+    /// Number of filter elements that are contiguous in a channels_last input:
+    /// one row of the window times its channels, or the channels alone.
     int64_t getContractionRun();
   }];
 }
@@ -127,9 +127,9 @@ def Mpc_AttentionOp : Mpc_WideningOp<"attention", "Attention",
   let description = [{
     Query `[..., H, S, D]`, key `[..., G, T, D]`, value `[..., G, T, E]`, result
     `[..., H, S, E]`; G divides H and group h reads head `h * G / H`. `mask`
-    broadcasts to `[..., H, S, T]`: added where float, keep-where-true where i1.
-    `causal` keeps `t <= s + T - S`. The products accumulate and the softmax runs
-    in f32 (f64 for f64 operands). A row with no kept position gives zeros.
+    broadcasts to `[..., H, S, T]`: additive if float, keep-mask if i1. `causal`
+    keeps `t <= s + T - S`. Both matmuls accumulate and the softmax runs in f32 (f64
+    for f64 operands). A fully masked row gives zeros.
     - (C1) query, key and value have the same float element type and rank at least 3.
     - (C2) their extents agree as above.
     - (C3) the mask broadcasts to the scores and is i1 or float.

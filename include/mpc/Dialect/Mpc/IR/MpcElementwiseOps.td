@@ -27,7 +27,7 @@ class Mpc_UnaryOp<string mnemonic, string text, string flops = "1", Type tensor 
   }] # facts;
 }
 
-/// One that rises, or falls, wherever it is defined.
+/// Monotonically increasing or decreasing on the op's domain.
 class Mpc_RisingOp<string mnemonic, string text, string flops = "1", list<Trait> traits = [],
                    Type tensor = Mpc_FloatTensor>
     : Mpc_UnaryOp<mnemonic, text, flops, tensor, !listconcat([Mpc_MonotoneOpInterface], traits)>;
@@ -35,7 +35,7 @@ class Mpc_FallingOp<string mnemonic, string text, string flops = "1", list<Trait
                     Type tensor = Mpc_FloatTensor>
     : Mpc_UnaryOp<mnemonic, text, flops, tensor, !listconcat([Mpc_MonotoneOpInterface], traits),
                   "bool risesWith(unsigned) { return false; }">;
-/// One that never leaves two numbers.
+/// Bounded by two constants.
 class Mpc_BoundedOp<string mnemonic, string text, string flops, string low, string high,
                     list<Trait> traits = []>
     : Mpc_UnaryOp<mnemonic, text, flops, Mpc_FloatTensor,
@@ -121,11 +121,10 @@ def Mpc_CastOp : Mpc_Op<"cast", "Elementwise", "::mpc::elementCount(getResult())
                          Mpc_KeepsFinite, Mpc_KeepsIntegers]> {
   let summary = "Convert each element to another type";
   let description = [{
-    Float to float rounds once, to nearest, ties to even; what is too large
-    becomes infinity. Float to integer truncates towards zero; a value outside
-    the integer's range, or NaN, gives the nearest end of the range (NaN: 0).
-    To `i1`: true where the value is not zero. Integer to integer wraps.
-    `pinned` marks a cast that stands in the imported model: no pass may drop it.
+    Float to float rounds once, to nearest, ties to even; overflow gives infinity.
+    Float to integer truncates towards zero and saturates; NaN gives 0. To `i1`:
+    true if the value is not zero. Integer to integer wraps. `pinned` marks a cast
+    from the imported model, which no pass may drop.
   }];
   let arguments = (ins Mpc_Tensor:$input, UnitAttr:$pinned);
   let results = (outs Mpc_Tensor:$result);
@@ -196,7 +195,7 @@ def Mpc_CompareOp : Mpc_InferredOp<"compare", "Elementwise", "::mpc::elementCoun
                                     DeclareOpInterfaceMethods<Mpc_OrderOpInterface, ["decidesByOrder"]>]> {
   let summary = "Elementwise comparison";
   let description = [{
-    Every predicate but `ne` is false where an operand is NaN.
+    Every predicate but `ne` is false if an operand is NaN.
     - (C1) operands have the same element type.
     - (C2) operand shapes broadcast together.
     - (C3) the result has the broadcast shape and element type `i1`.

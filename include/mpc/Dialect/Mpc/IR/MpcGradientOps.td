@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Derivatives that the forward ops cannot express well, training forms of
+// Derivatives without an efficient expression in forward ops, training-mode
 // forward ops, and random numbers.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,7 @@ def Mpc_StopGradientOp : Mpc_Op<"stop_gradient", "Elementwise", "0",
 }
 
 def Mpc_GradientSeedOp : Mpc_Op<"gradient_seed", "Source", "0", [Mpc_KeepsBooks, Mpc_Composite]> {
-  let summary = "The cotangent of the loss: 1, until mpc-scale-loss puts the scale here";
+  let summary = "Cotangent of the loss: 1, or the loss scale after mpc-scale-loss";
   let results = (outs Mpc_FloatTensor:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
@@ -73,9 +73,8 @@ def Mpc_MaxPoolGradientOp : Mpc_Op<"max_pool_gradient", "Pool",
     [AllTypesMatch<["input", "result"]>]> {
   let summary = "Gradient of max_pool with respect to its input";
   let description = [{
-    Each window gives its gradient to the first of its largest elements in
-    row-major order (the first NaN, where there is one); an element that several
-    windows choose receives their sum.
+    Each window adds its gradient to the first of its largest elements in row-major
+    order (the first NaN, if any).
   }] # Mpc_PoolGradientConstraints;
   let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$gradient,
                        DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
@@ -94,8 +93,8 @@ def Mpc_AvgPoolGradientOp : Mpc_Op<"avg_pool_gradient", "Pool",
     "::mpc::productOf(getWindow()) * ::mpc::elementCount(getGradient())"> {
   let summary = "Gradient of avg_pool with respect to its input";
   let description = [{
-    Each window spreads its gradient evenly over the elements that its mean
-    counted.
+    Each window distributes its gradient evenly over the elements counted in its
+    mean.
   }] # Mpc_PoolGradientConstraints;
   let arguments = (ins Mpc_FloatTensor:$gradient, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,
@@ -119,13 +118,14 @@ def Mpc_NormGradientOp : Mpc_Op<"norm_gradient", "RowWise", "16 * ::mpc::element
      AllTypesMatch<["scale", "scale_gradient"]>, Mpc_Composite]> {
   let summary = "Gradients of layer_norm and rms_norm with respect to input and scale";
   let description = [{
-    With the input normalised anew over the axes from `axis` on, n = (x - mean) * f
-    and f = 1 / sqrt(variance + epsilon) (`root_mean_square`: no mean is
-    subtracted), and g = gradient * scale: `input_gradient = (g - mean(g) - n *
-    mean(g * n)) * f`, without `mean(g)` for `root_mean_square`; `scale_gradient` is
-    gradient * n, summed over the dimensions along which the scale was broadcast
-    (Ba et al., arXiv 1607.06450; Zhang and Sennrich, arXiv 1910.07467). Computed in
-    f32 (f64 for f64 operands). The gradient of layer_norm's bias is a plain sum.
+    Recomputes the normalized input over the axes from `axis` on, n = (x - mean) * f
+    with f = 1 / sqrt(variance + epsilon) (`root_mean_square`: without the mean).
+    With g = gradient * scale:
+    `input_gradient = (g - mean(g) - n * mean(g * n)) * f`, without `mean(g)` for
+    `root_mean_square`; `scale_gradient` is gradient * n, summed over the scale's
+    broadcast dimensions (Ba et al., arXiv 1607.06450; Zhang and Sennrich, arXiv
+    1910.07467). Computed in f32 (f64 for f64 operands). The gradient of
+    layer_norm's bias is a plain sum.
     - (C1) `axis` is inside the rank.
     - (C2) the scale broadcasts to the normalised extents.
     - (C3) all operands have the same element type; epsilon is finite and not
@@ -146,8 +146,8 @@ def Mpc_BatchNormGradientOp : Mpc_Op<"batch_norm_gradient", "Reduction", "14 * :
      AllTypesMatch<["scale", "scale_gradient", "bias_gradient"]>, Mpc_Composite]> {
   let summary = "Gradients of batch_norm_training with respect to input, scale and bias";
   let description = [{
-    With n = (x - m) * f, f = 1 / sqrt(v + epsilon), m and v the mean and biased
-    variance of a channel (axis 1) over its N elements, computed anew:
+    With n = (x - m) * f, f = 1 / sqrt(v + epsilon), m and v the recomputed mean and
+    biased variance of a channel (axis 1) over its N elements:
     `bias_gradient = sum(gradient)`, `scale_gradient = sum(gradient * n)`,
     `input_gradient = scale * f * (gradient - bias_gradient / N - n *
     scale_gradient / N)` (Ioffe and Szegedy, arXiv 1502.03167). Computed in f32
@@ -178,14 +178,13 @@ def Mpc_AttentionGradientOp : Mpc_Op<"attention_gradient", "Attention",
      Mpc_Composite]> {
   let summary = "Gradients of attention with respect to query, key and value";
   let description = [{
-    With P = softmax(scale * Q K^T + mask) recomputed, D = gradient * V^T and
-    S = P * (D - rowsum(P * D)): `dV = P^T gradient`, `dQ = scale * S K`,
-    `dK = scale * S^T Q`, summed over the heads that share a key (Dao et al.,
-    arXiv 2205.14135, appendix B). P, D and S are f32 (f64 for f64 operands); as
-    factors P and S are rounded to the operands' type. Operands, mask and
-    `causal` as in `attention`; `gradient` has the attention's result type.
-    - (C1) the operands are those of a valid attention, and `gradient` has its
-      result's type.
+    Recomputes P = softmax(scale * Q K^T + mask). With `D = gradient * V^T` and
+    `S = P * (D - rowsum(P * D))`: `dV = P^T gradient`, `dQ = scale * S K`,
+    `dK = scale * S^T Q`, summed over the heads that share a key (Dao et al., arXiv
+    2205.14135, appendix B). P, D and S are f32 (f64 for f64 operands); as matmul
+    operands P and S are rounded to the operands' type. Operands, mask and `causal`
+    as in `attention`; `gradient` has the attention's result type.
+    - (C1) the operands form a valid attention, and `gradient` has its result type.
   }];
   let arguments = (ins Mpc_FloatTensor:$query, Mpc_FloatTensor:$key, Mpc_FloatTensor:$value,
                        Mpc_FloatTensor:$gradient, Optional<Mpc_Tensor>:$mask, F64Attr:$scale,
@@ -210,16 +209,16 @@ def Mpc_BatchNormTrainingOp : Mpc_Op<"batch_norm_training", "Reduction",
     "8 * ::mpc::elementCount(getResult())",
     [AllTypesMatch<["input", "result"]>,
      AllTypesMatch<["mean", "variance", "new_mean", "new_variance"]>, Mpc_Normalizes, Mpc_Composite]> {
-  let summary = "Normalise each channel with the batch's own statistics";
+  let summary = "Normalize each channel with the batch's own statistics";
   let description = [{
     `(x - m) / sqrt(v + epsilon) * scale + bias` per channel (axis 1), m and v the
     mean and biased variance over all other axes (Ioffe and Szegedy, arXiv
     1502.03167). Running statistics: `new = (1 - momentum) * old + momentum *
-    batch`, with the unbiased variance (divided by count - 1; biased where count
-    is 1), as PyTorch. No gradient flows through the running statistics.
+    batch`, with the unbiased variance (divided by count - 1; biased if count is 1),
+    as in PyTorch. No gradient flows through the running statistics.
     - (C1) scale, bias, mean and variance are `[channels]`.
     - (C2) scale and bias have the input's element type; statistics are f32 or f64.
-    - (C3) `momentum` lies in [0, 1]; `epsilon` is not negative.
+    - (C3) `momentum` is in [0, 1]; `epsilon` is not negative.
   }];
   let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$scale, Mpc_FloatTensor:$bias,
                        Mpc_FloatTensor:$mean, Mpc_FloatTensor:$variance, F64Attr:$epsilon,
@@ -240,10 +239,10 @@ def Mpc_RngState : RankedTensorOf<[I64]>;
 def Mpc_RandomBitsOp : Mpc_Op<"random_bits", "IndexMap", "40 * ::mpc::elementCount(getResult())"> {
   let summary = "32 random bits per element from a counter";
   let description = [{
-    Element i in row-major order is word `i mod 4` of the block that Philox4x32-10
-    (Salmon et al., SC 2011) draws under the key `state[0]` (low word first) at the
-    counter (`i div 4` low, high, `stream`, `state[1]` low): the same for every
-    device, order and fusion.
+    Counter-based generator: element i in row-major order is word `i mod 4` of the
+    Philox4x32-10 block (Salmon et al., SC 2011) with key `state[0]` (low word
+    first) and counter (`i div 4` low, high, `stream`, `state[1]` low). Independent
+    of device, order and fusion.
     - (C1) `state` is `[2]`: a seed and a step.
   }];
   let arguments = (ins Mpc_RngState:$state, I64Attr:$stream);
@@ -256,12 +255,12 @@ def Mpc_DropoutOp : Mpc_Op<"dropout", "Opaque", "42 * ::mpc::elementCount(getRes
                            [AllTypesMatch<["input", "result"]>, Mpc_Composite]> {
   let summary = "Zero elements at random and scale the others up";
   let description = [{
-    `input * (1 / (1 - probability))` where `random_bits` (unsigned) is at least
+    `input * (1 / (1 - probability))` if `random_bits` (unsigned) is at least
     `probability * 2^32`, rounded to an integer and at most 2^32 - 1, else 0
     (Srivastava et al., JMLR 15, 2014). 16-bit inputs are multiplied in f32. The
-    gradient is the same op on the gradient: nothing is saved.
+    gradient is the same op on the gradient: no mask is saved.
     - (C1) `state` is `[2]`.
-    - (C2) `probability` lies in [0, 1).
+    - (C2) `probability` is in [0, 1).
   }];
   let arguments = (ins Mpc_FloatTensor:$input, Mpc_RngState:$state, F64Attr:$probability,
                        I64Attr:$stream);

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What passes ask an op instead of comparing its name.
+// Properties that passes query instead of op names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,9 +98,9 @@ def Mpc_FusionOpInterface : OpInterface<"FusionOpInterface"> {
 def Mpc_OrderOpInterface : OpInterface<"OrderOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    The order of values decides the result: it jumps where an operand's element
-    passes another one, or a fixed number. A rounding of the operand, however
-    small, may then change the result by any amount.
+    The result depends on the order of values (comparisons, argmax): it jumps where
+    an operand's element passes another one or a constant. Rounding the operand,
+    however slightly, may change the result by any amount.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -117,11 +117,10 @@ def Mpc_OrderOpInterface : OpInterface<"OrderOpInterface"> {
 def Mpc_MovementOpInterface : OpInterface<"MovementOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    Every element of the result is, unchanged, an element of an operand; which
-    one follows from places alone, or from indices that are operands too. What
-    chooses by values (select, one_hot) or writes over a copy (scatters) is none.
-    Asked by what follows values through a graph: ranges, integers, indices,
-    types of readers, initial values.
+    Data movement: every result element is an unchanged operand element, selected by
+    position or by index operands. Excludes selection by value (select, one_hot) and
+    writes over a copy (scatters). Used by analyses that follow values: ranges,
+    integers, indices, reader types, initial values.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -145,10 +144,9 @@ def Mpc_MovementOpInterface : OpInterface<"MovementOpInterface"> {
 def Mpc_MonotoneOpInterface : OpInterface<"MonotoneOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    An elementwise op whose result never falls, or never rises, while an element
-    of one operand grows and those of the others stay; with PoleOpInterface, on
-    either side of zero. Its range then follows from what the op makes of its
-    operands' ends: no number where that is outside of its domain.
+    Elementwise op that is monotone in each operand while the others are constant;
+    with PoleOpInterface, on either side of zero. Its result range follows from its
+    operands' bounds: NaN for bounds outside of its domain.
   }];
   let methods = [
     InterfaceMethod<"Whether the result never falls while operand `index` grows; it never rises else.",
@@ -159,8 +157,8 @@ def Mpc_MonotoneOpInterface : OpInterface<"MonotoneOpInterface"> {
 def Mpc_RangeOpInterface : OpInterface<"RangeOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    An op that knows more about the range of its results than movement or
-    monotonicity say. Extents are static.
+    Op with a tighter result range than movement or monotonicity imply. Extents are
+    static.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -175,8 +173,8 @@ def Mpc_RangeOpInterface : OpInterface<"RangeOpInterface"> {
 def Mpc_PoleOpInterface : OpInterface<"PoleOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    An op that divides, or does as a division does: the result is infinite or no
-    number where an operand is zero. Asked where a type may flush an operand.
+    Singular at zero, like a division: the result is infinite or NaN if an operand
+    is zero. Queried before a type may flush an operand to zero.
   }];
   let methods = [
     InterfaceMethod<"Whether that is so for operand `index`.",
@@ -185,56 +183,54 @@ def Mpc_PoleOpInterface : OpInterface<"PoleOpInterface"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Traits: facts that need no code
+// Traits: properties without code
 //===----------------------------------------------------------------------===//
 
 class Mpc_Trait<string name> : NativeOpTrait<name> { let cppNamespace = "::mpc"; }
 
-/// The result is the sum of the operands, up to their signs: an error of an
-/// operand reaches the result as it is. Asked by error estimates.
+/// The result is the sum of the operands up to sign: an operand's error
+/// propagates unchanged. Used by error estimates.
 def Mpc_Additive : Mpc_Trait<"Additive">;
 
-/// The result is a sum of elements of operand 0, or a mean, whose partial sums
-/// the accumulate type of ReductionOpInterface rounds. Asked by the lint.
+/// The result is a sum or mean over operand 0; partial sums are rounded to the
+/// accumulate type of ReductionOpInterface. Used by the lint.
 def Mpc_AddsUp : Mpc_Trait<"AddsUp">;
 
-/// mpc-decompose writes the op with others where the target's kernels do not
-/// know it.
+/// Decomposed by mpc-decompose on targets without a kernel for it.
 def Mpc_Composite : Mpc_Trait<"Composite">;
 
-/// The result is an operand's element, that with another sign, or an integer
-/// not beyond it: a number of the operands' type without rounding. Asked by code
+/// The result is an operand's element up to sign, or an integer bounded by it:
+/// representable in the operands' type without rounding. Used by code
 /// generation, which computes 16-bit elements in f32.
 def Mpc_Exact : Mpc_Trait<"Exact">;
 
-/// Each result element joins the elements of operand 0 along the reduction axes
-/// (a row) into one: a sum, mean, product or extremum. With
-/// ReductionOpInterface; asked by the kernels of rows.
+/// Row reduction: reduces operand 0 along the reduction axes (a row) to one
+/// element: a sum, mean, product or extremum. With ReductionOpInterface; used
+/// by row kernels.
 def Mpc_JoinsRows : Mpc_Trait<"JoinsRows">;
 
-/// The result has the shape of operand 0, and each of its elements is made of
-/// the row that it lies in; other operands hold a number per place in the row.
-/// With ReductionOpInterface; asked by the kernels of rows.
+/// Row map: the result has the shape of operand 0 and each element depends on
+/// its row; other operands hold one value per column. With
+/// ReductionOpInterface; used by row kernels.
 def Mpc_MapsRows : Mpc_Trait<"MapsRows">;
 
-/// Finite operands give a finite result, but for sums and products beyond the
-/// type's range. Asked by the analysis of padded places.
+/// Finite operands give a finite result, except for overflow of sums and
+/// products. Used by the analysis of padding elements.
 def Mpc_KeepsFinite : Mpc_Trait<"KeepsFinite">;
 
-/// Integers give integers. Asked by the analysis of integers in floats, which a
+/// Integers give integers. Used by the analysis of integers in floats, which a
 /// policy must not round.
 def Mpc_KeepsIntegers : Mpc_Trait<"KeepsIntegers">;
 
-/// The result is an integer next to the operand. Asked with KeepsIntegers.
+/// The result is an integer next to the operand. Used with KeepsIntegers.
 def Mpc_RoundsToInteger : Mpc_Trait<"RoundsToInteger">;
 
-/// A scalar that training makes small: a mean over operand 0, the predictions,
-/// against operand 1, the targets.
+/// A scalar to minimize: a mean over operand 0, the predictions, against
+/// operand 1, the targets.
 def Mpc_Loss : Mpc_Trait<"Loss">;
 
-/// Operand 0 gets mean zero, deviation one or the like along some axes, is then
-/// multiplied by operand 1 (the scale) and, where there is an operand 2, shifted
-/// by it (the bias).
+/// Normalizes operand 0 along some axes (zero mean, unit deviation or similar),
+/// multiplies by operand 1 (scale) and adds operand 2 (bias) if present.
 def Mpc_Normalizes : Mpc_Trait<"Normalizes">;
 
 #endif // MPC_DIALECT_MPC_IR_MPCINTERFACES

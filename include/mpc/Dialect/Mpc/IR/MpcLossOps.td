@@ -9,7 +9,8 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-/// A scalar in the predictions' element type: a mean, summed in that type.
+/// Scalar loss in the predictions' element type: a mean, accumulated in that
+/// type.
 class Mpc_LossOp<string mnemonic, string text, string flops>
     : Mpc_InferredOp<mnemonic, "Opaque", flops # " * ::mpc::elementCount(getPredictions())",
                      [Mpc_Loss, Mpc_Composite]> {
@@ -20,17 +21,16 @@ class Mpc_LossOp<string mnemonic, string text, string flops>
 def Mpc_SoftmaxCrossEntropyOp
     : Mpc_LossOp<"softmax_cross_entropy", "Mean cross entropy of logits and classes", "16"> {
   let description = [{
-    `mean over rows of -sum over c of p[c] * log_softmax(predictions)[c]` along
-    the last axis. Integer targets hold the class of each row: p is 1 there.
-    Float targets hold p itself. With `label_smoothing` s, p becomes
-    `(1 - s) * p + s / classes` (Szegedy et al., arXiv 1512.00567). A class that
-    does not exist has p = 0 everywhere. Rows whose
-    class is `ignore_index` do not count, in the sum nor in the mean; where all
-    are ignored the loss is 0/0, NaN, as in PyTorch.
+    `mean over rows of -sum over c of p[c] * log_softmax(predictions)[c]` along the
+    last axis. Integer targets hold the class of each row: p is one-hot, and 0 for a
+    nonexistent class. Float targets hold p itself. With `label_smoothing` s, p
+    becomes `(1 - s) * p + s / classes` (Szegedy et al., arXiv 1512.00567). Rows of
+    class `ignore_index` are excluded from sum and mean; if all are ignored the loss
+    is 0/0, NaN, as in PyTorch.
     - (C1) integer targets have the shape of the predictions without the last axis.
     - (C2) float targets have the predictions' type.
     - (C3) `ignore_index` goes with integer targets only.
-    - (C4) `label_smoothing` lies in [0, 1].
+    - (C4) `label_smoothing` is in [0, 1].
   }];
   let arguments = (ins Mpc_FloatTensor:$predictions, Mpc_Tensor:$targets,
                        DefaultValuedAttr<F64Attr, "0.0">:$label_smoothing,
@@ -59,8 +59,8 @@ def Mpc_MeanAbsoluteErrorOp
     : Mpc_RegressionLossOp<"mean_absolute_error", "mean of |predictions - targets|", "3">;
 def Mpc_HuberOp : Mpc_RegressionLossOp<"huber", "Quadratic near the target, linear far from it", "6"> {
   let description = [{
-    The mean of `d^2 / 2` where `|d| <= delta`, else `delta * (|d| - delta / 2)`,
-    d the difference (Huber 1964).
+    The mean of `d^2 / 2` if `|d| <= delta`, else `delta * (|d| - delta / 2)`, d the
+    difference (Huber 1964).
     - (C1) targets have the predictions' type.
     - (C2) `delta` is positive.
   }];

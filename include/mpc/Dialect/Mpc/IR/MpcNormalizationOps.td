@@ -43,7 +43,7 @@ def Mpc_LayerNormOp : Mpc_NormOp<"layer_norm", "Normalise over trailing axes", "
     `(x - mean) / sqrt(variance + epsilon) * scale + bias` over the axes from
     `axis` on (Ba et al., arXiv 1607.06450); the variance is the biased one.
     - (C1) `axis` is inside the rank.
-    - (C2) scale and bias broadcast to the normalised extents.
+    - (C2) scale and bias broadcast to the normalized extents.
     - (C3) all operands have the same element type.
   }];
   let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$scale,
@@ -60,7 +60,7 @@ def Mpc_RmsNormOp : Mpc_NormOp<"rms_norm", "Divide by the root mean square over 
     `x / sqrt(mean(x^2) + epsilon) * scale` over the axes from `axis` on
     (Zhang and Sennrich, arXiv 1910.07467).
     - (C1) `axis` is inside the rank.
-    - (C2) scale broadcasts to the normalised extents.
+    - (C2) scale broadcasts to the normalized extents.
     - (C3) all operands have the same element type.
   }];
   let arguments = (ins Mpc_FloatTensor:$input, Mpc_FloatTensor:$scale, I64Attr:$axis, F64Attr:$epsilon);
@@ -72,7 +72,7 @@ def Mpc_RmsNormOp : Mpc_NormOp<"rms_norm", "Divide by the root mean square over 
 
 def Mpc_BatchNormOp : Mpc_Op<"batch_norm", "Elementwise", "4 * ::mpc::elementCount(getResult())",
                              [AllTypesMatch<["input", "result"]>, Mpc_Normalizes, Mpc_Composite]> {
-  let summary = "Normalise each channel with given statistics";
+  let summary = "Normalize each channel with given statistics";
   let description = [{
     `(x - mean) / sqrt(variance + epsilon) * scale + bias` per channel, axis 1
     (Ioffe and Szegedy, arXiv 1502.03167).
@@ -92,8 +92,8 @@ def Mpc_BatchNormOp : Mpc_Op<"batch_norm", "Elementwise", "4 * ::mpc::elementCou
 def Mpc_GroupNormOp : Mpc_NormOp<"group_norm", "Normalise groups of channels per sample", "8",
                                  Mpc_Composite> {
   let description = [{
-    Channels (axis 1) in `groups` equal groups, each normalised over its channels
-    and all spatial axes of one sample, then scaled per channel (Wu and He,
+    Splits channels (axis 1) into `groups` equal groups, normalizes each over its
+    channels and all spatial axes of one sample, then scales per channel (Wu and He,
     arXiv 1803.08494).
     - (C1) `groups` divides the channels.
     - (C2) scale and bias are `[channels]`.

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Classes that the op families share. Every compute op implements the
-// precision, cost and fusion interfaces.
+// Base classes of the op families. Every compute op implements the precision,
+// cost and fusion interfaces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mpc/Dialect/Mpc/IR/MpcBase.td"
 include "mpc/Dialect/Mpc/IR/MpcInterfaces.td"
 
-/// How a contraction multiplies, and the order of an image's dimensions, where
-/// nothing is said.
+/// Default compute mode of contractions, and default image layout.
 defvar Mpc_ComputeDefault = DefaultValuedAttr<Mpc_ComputeModeAttr, "::mpc::ComputeMode::native">;
 defvar Mpc_ImageLayoutDefault = DefaultValuedAttr<Mpc_ImageLayoutAttr, "::mpc::ImageLayout::channels_first">;
 
@@ -33,8 +32,7 @@ class Mpc_Op<string mnemonic, string cls, string flops, list<Trait> traits = []>
   let extraClassDeclaration = members;
 }
 
-/// Members of an op with RangeOpInterface whose results lie between two numbers
-/// whatever its operands hold.
+/// Members of a RangeOpInterface op whose results are bounded by two constants.
 class Mpc_Between<string low, string high> {
   string members = [{
     ::mpc::KnownRange getResultRange(unsigned, ::llvm::ArrayRef<::mpc::KnownRange>) {
@@ -44,12 +42,12 @@ class Mpc_Between<string low, string high> {
 }
 defvar Mpc_Range = DeclareOpInterfaceMethods<Mpc_RangeOpInterface>;
 
-/// An op whose result type follows from operands and attributes.
+/// An op with inferred result types.
 class Mpc_InferredOp<string mnemonic, string cls, string flops, list<Trait> traits = []>
     : Mpc_Op<mnemonic, cls, flops, !listconcat([InferTypeOpAdaptor], traits)>;
 
-/// Like Mpc_InferredOp, but the result may have a wider float type than its
-/// operands: the accumulate type that the op yields.
+/// Like Mpc_InferredOp, but the result may have a wider float type than the
+/// operands: the accumulate type.
 class Mpc_WideningOp<string mnemonic, string cls, string flops, list<Trait> traits = []>
     : Mpc_Op<mnemonic, cls, flops, !listconcat([InferTypeOpAdaptorWithIsCompatible], traits)>;
 

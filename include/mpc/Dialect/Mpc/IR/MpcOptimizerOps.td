@@ -61,7 +61,8 @@ class Mpc_OptimizerOp<string mnemonic, string flops, dag options>
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = members # [{
-    /// Masters and states stay as they are: a policy types the gradient only.
+    /// Master weights and states keep their types; a policy types only the
+    /// gradient.
     bool isPrecisionOperand(unsigned index) { return index == 1; }
   }];
 }
@@ -72,14 +73,13 @@ def Mpc_OptimizerSgdOp : Mpc_OptimizerOp<"sgd", "4",
          OptionalAttr<StrAttr>:$fuse)> {
   let summary = "Stochastic gradient descent with momentum";
   let description = [{
-    Form `torch`: `b = momentum * b + (1 - dampening) * g`
-    (`b = g` at t = 1), `w -= lr * b`; nesterov: `w -= lr * (g + momentum * b)`.
-    Form `keras`: `m = momentum * m - lr * g`, `w += m`; nesterov:
-    `w += momentum * m - lr * g`. State `momentum` where momentum is not 0.
-    `fuse` says which product of the buffer's sum is fused: `first` the buffer's
-    (PyTorch's fused optimizer, Keras on JAX), `last` the gradient's (Keras on
-    PyTorch), `none`, the default.
-    - (C4) nesterov goes without dampening.
+    Form `torch`: `b = momentum * b + (1 - dampening) * g` (`b = g` at t = 1),
+    `w -= lr * b`; nesterov: `w -= lr * (g + momentum * b)`. Form `keras`:
+    `m = momentum * m - lr * g`, `w += m`; nesterov: `w += momentum * m - lr * g`.
+    State `momentum` if momentum is not 0. `fuse` selects the product that is fused
+    (fma) in the buffer's sum: `first` the buffer's (PyTorch's fused optimizer,
+    Keras on JAX), `last` the gradient's (Keras on PyTorch), `none` (default).
+    - (C4) nesterov requires dampening 0.
     - (C5) `fuse` is none, first or last.
   }] # common;
 }
@@ -91,19 +91,19 @@ def Mpc_OptimizerAdamOp : Mpc_OptimizerOp<"adam", "14",
   let summary = "Adam and AdamW";
   let description = [{
     m moves to g by `1 - beta1` (Kingma and Ba, arXiv 1412.6980). Form `torch`:
-    `v = beta2 * v + (1 - beta2) * g * g`, `w -= lr / (1 - beta1^t) * m /
-    (sqrt(v) / sqrt(1 - beta2^t) + epsilon)`. Form `keras`: v moves to `g * g` by
-    `1 - beta2`, `w -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) +
-    epsilon)`. With `amsgrad` (Reddi et al., arXiv 1904.09237) the running maximum
-    of v stands in its place. Decoupled decay makes it AdamW (Loshchilov and
-    Hutter, arXiv 1711.05101). States `exp_avg`, `exp_avg_sq`, and
-    `max_exp_avg_sq` with `amsgrad`. `fuse` says how m is rounded: `first`, the
-    default of form `torch`, fuses the product of the move (all of PyTorch's
-    Adams, Keras on JAX), and in form `keras` that of g and a multiplied
-    `unscale` with the difference `g - m` (which XLA contracts, too) where
-    neither `maximize` nor coupled decay comes between them; `none`, the default of form `keras`, does not (Keras on
-    TensorFlow); `last` is `beta1 * m + (1 - beta1) * g` with the last product
-    fused (Keras on PyTorch).
+    `v = beta2 * v + (1 - beta2) * g * g`,
+    `w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)`. Form
+    `keras`: v moves to `g * g` by `1 - beta2`,
+    `w -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)`. With
+    `amsgrad` (Reddi et al., arXiv 1904.09237) the running maximum of v replaces v.
+    Decoupled decay makes it AdamW (Loshchilov and Hutter, arXiv 1711.05101). States
+    `exp_avg`, `exp_avg_sq`, and `max_exp_avg_sq` with `amsgrad`. `fuse` selects the
+    rounding of m. `first`, the default of form `torch`, fuses the product of the
+    move (all of PyTorch's Adams, Keras on JAX); in form `keras` also that of g and
+    a multiplied `unscale` with the difference `g - m` (which XLA contracts, too),
+    unless `maximize` or coupled decay comes between. `none`, the default of form
+    `keras`, fuses nothing (Keras on TensorFlow). `last` is
+    `beta1 * m + (1 - beta1) * g` with the last product fused (Keras on PyTorch).
     - (C4) `fuse` is none, first or last.
   }] # common;
 }
@@ -114,9 +114,10 @@ def Mpc_OptimizerRmspropOp : Mpc_OptimizerOp<"rmsprop", "12",
   let summary = "RMSprop (Hinton, lecture 6e of Neural Networks for Machine Learning)";
   let description = [{
     `v = alpha * v + (1 - alpha) * g * g`; with `centered` a also moves to g by
-    `1 - alpha` (the product fused in form `torch`), and `v - a * a` stands in v's place below. Form `torch`: `d = g / (sqrt(v) +
-    epsilon)`, `w -= lr * d`; with momentum `b = momentum * b + d`, `w -= lr * b`.
-    Form `keras`: `d = lr * g / sqrt(v + epsilon)`, `w -= d`; with momentum
+    `1 - alpha` (the product fused in form `torch`), and `v - a * a` replaces v
+    below. Form `torch`: `d = g / (sqrt(v) + epsilon)`, `w -= lr * d`; with momentum
+    `b = momentum * b + d`, `w -= lr * b`. Form `keras`:
+    `d = lr * g / sqrt(v + epsilon)`, `w -= d`; with momentum
     `b = momentum * b + d`, `w -= b`. States `square_avg`, then `grad_avg` with
     `centered`, then `momentum_buffer` with momentum.
   }] # common;
@@ -138,14 +139,14 @@ def Mpc_OptimizerAdagradOp : Mpc_OptimizerOp<"adagrad", "6",
 
 def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20",
                                  [Mpc_KeepsBooks, Mpc_Composite]> {
-  let summary = "The learning rate of a step";
+  let summary = "Learning rate of a step";
   let description = [{
-    A function of the number of steps applied before, `s`, computed in float64
-    and rounded once. During the first `warmup` steps `base * (s + 1) / warmup`;
-    then, with u = s - warmup and n = `steps` - warmup: `constant`: base; `step`:
-    `base * gamma^floor(u / period)`; `cosine`: `final + (base - final) * (1 +
-    cos(pi * min(u, n) / n)) / 2` (Loshchilov and Hutter, arXiv 1608.03983);
-    `linear`: `base + (final - base) * min(u, n) / n`.
+    A function of the number `s` of steps applied so far, computed in float64 and
+    rounded once. During the first `warmup` steps `base * (s + 1) / warmup`; then,
+    with u = s - warmup and n = `steps` - warmup: `constant`: base; `step`:
+    `base * gamma^floor(u / period)`; `cosine`:
+    `final + (base - final) * (1 + cos(pi * min(u, n) / n)) / 2` (Loshchilov and
+    Hutter, arXiv 1608.03983); `linear`: `base + (final - base) * min(u, n) / n`.
     - (C1) `cosine` and `linear` need `steps` > `warmup`; `step` needs `period` > 0.
     - (C2) `warmup` is not negative.
   }];
@@ -164,12 +165,12 @@ def Mpc_LearningRateOp : Mpc_Op<"learning_rate", "Opaque", "20",
 
 def Mpc_AllFiniteOp : Mpc_Op<"all_finite", "Opaque", "0",
                                    [Mpc_KeepsBooks, AttrSizedOperandSegments]> {
-  let summary = "Whether every element of every gradient is finite, and where not";
+  let summary = "Check that all gradients are finite and locate the first that is not";
   let description = [{
-    `record` is (number of the first tensor that has an infinity or NaN, how many
-    tensors have one), or (-1, 0). With `unscale` the elements are first
-    multiplied by it (divided under `unscale_mode = divide`) in f32.
-    - (C1) there are as many `names` as tensors, at least one.
+    `record` is (index of the first tensor with an infinity or NaN, number of such
+    tensors), or (-1, 0). With `unscale` the elements are first multiplied by it
+    (divided under `unscale_mode = divide`) in f32.
+    - (C1) `names` has one entry per tensor, at least one.
     - (C2) `record` is `[2]`.
   }];
   let arguments = (ins Variadic<Mpc_FloatTensor>:$gradients, Optional<Mpc_FloatScalar>:$unscale,
@@ -184,15 +185,15 @@ def Mpc_AllFiniteOp : Mpc_Op<"all_finite", "Opaque", "0",
 
 def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0",
                                    [Mpc_KeepsBooks, AttrSizedOperandSegments]> {
-  let summary = "The Euclidean norm of all gradients together";
+  let summary = "Euclidean norm of all gradients together";
   let description = [{
     `sqrt(sum over all tensors and elements of (unscaled gradient)^2)` in the
-    result's type; `unscale` as in all_finite. Each tensor has a sum of its own,
-    of fused multiply-adds, and these are added in the order of tensors (Keras,
-    tf.clip_by_global_norm); with `of_norms` their roots are taken and the
-    squares of those added by fused multiply-adds, in the same order
-    (torch.nn.utils.clip_grad_norm_). Elements are added in order by the
-    reference interpreter, and in short tensors by code for the CPU.
+    result's type; `unscale` as in all_finite. Each tensor is summed by fused
+    multiply-adds, and the sums are added in tensor order (Keras,
+    tf.clip_by_global_norm). With `of_norms` the squares of the tensors' norms are
+    added by fused multiply-adds in the same order (torch.nn.utils.clip_grad_norm_).
+    The reference interpreter, and CPU code for short tensors, add elements in
+    order.
     - (C1) there is at least one tensor.
   }];
   let arguments = (ins Variadic<Mpc_FloatTensor>:$gradients, Optional<Mpc_FloatScalar>:$unscale,
@@ -207,20 +208,19 @@ def Mpc_GlobalNormOp : Mpc_Op<"global_norm", "Opaque", "0",
 def Mpc_LossScaleUpdateOp : Mpc_Op<"loss_scale.update", "Opaque", "0",
     [Mpc_KeepsBooks, Mpc_Composite, AllTypesMatch<["scale", "new_scale"]>,
      AllTypesMatch<["good_steps", "new_good_steps"]>]> {
-  let summary = "The loss scale after a step";
+  let summary = "Update the loss scale after a step";
   let description = [{
-    Not finite: `good_steps` becomes 0; where `hysteresis_left` (1 where absent)
-    is above 1 it falls by one, else the scale is multiplied by `backoff`, but
-    not below `min`. Finite: `good_steps` grows by one, and where it reaches
-    `interval` it becomes 0 and the scale is multiplied by `growth`, but not above
-    `max`; with `keep_finite` a scale that would not be finite stays as it was.
-    Products and bounds are float64, rounded once to f32. `hysteresis_left`
-    becomes `hysteresis` on growth, and on every finite step with
-    `refill_hysteresis`.
-    - (C1) `growth` >= 1, 0 < `backoff` <= 1; `interval` and `hysteresis` lie in
-      [1, 2^31 - 1].
-    - (C2) `hysteresis_left` is there where `hysteresis` is above 1.
-    - (C3) `new_hysteresis_left` is there exactly where `hysteresis_left` is.
+    Non-finite step: `good_steps` becomes 0; if `hysteresis_left` (default 1) is
+    above 1 it is decremented, else the scale is multiplied by `backoff`, at least
+    `min`. Finite step: `good_steps` is incremented; at `interval` it becomes 0 and
+    the scale is multiplied by `growth`, at most `max`; with `keep_finite` the scale
+    is unchanged if the new one is not finite. Products and bounds are float64,
+    rounded once to f32. `hysteresis_left` becomes `hysteresis` on growth, and on
+    every finite step with `refill_hysteresis`.
+    - (C1) `growth` >= 1, 0 < `backoff` <= 1; `interval` and `hysteresis` are in [1,
+      2^31 - 1].
+    - (C2) `hysteresis_left` is present if `hysteresis` is above 1.
+    - (C3) `new_hysteresis_left` is present exactly if `hysteresis_left` is.
   }];
   let arguments = (ins 0DTensorOf<[F32]>:$scale, 0DTensorOf<[I32]>:$good_steps,
                        Optional<0DTensorOf<[I32]>>:$hysteresis_left, Mpc_Flag:$finite,

@@ -1,9 +1,9 @@
-//===- MpcPackOps.td - ops that targets put in --------------*- tablegen -*-===//
+//===- MpcPackOps.td - packing and quantization ------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No model has them, but what stores weights and caches; their classes are
-// generated apart from the other ops (MpcPackOps.h).
+// Created by passes that store weights and KV caches, never by import; the op
+// classes are generated separately (MpcPackOps.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,10 @@
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
 def Mpc_PackOp : Mpc_InferredOp<"pack", "Opaque", "0"> {
-  let summary = "Write a matrix in the panels that a matmul reads";
+  let summary = "Pack a matrix into GEMM panels at run time";
   let description = [{
-    The matrix `[K, N]`, with `transpose` `[N, K]`, in the layout `packed`, as the
-    right-hand side of a matmul has it: values only move, and panels are filled up
-    with zeros.
+    Packs the matrix `[K, N]` (`[N, K]` with `transpose`) into the layout `packed`
+    of a matmul's right-hand side, zero-padded to whole panels.
     - (C1) the input has rank 2.
   }];
   let arguments = (ins Mpc_Tensor:$input, UnitAttr:$transpose, Mpc_PackedAttr:$packed);
@@ -26,7 +25,7 @@ def Mpc_PackOp : Mpc_InferredOp<"pack", "Opaque", "0"> {
     $input (`transpose` $transpose^)? `packed` `` $packed attr-dict `:` type($input) `to` type($result)
   }];
   let extraClassDeclaration = members # [{
-    /// Extents of the matrix: what a product contracts, and its columns.
+    /// Extents of the matrix: K and N.
     int64_t getDepth() { return getInput().getType().getDimSize(getTranspose()); }
     int64_t getWidth() { return getInput().getType().getDimSize(!getTranspose()); }
   }];
@@ -43,42 +42,42 @@ class Mpc_CodeOp<string mnemonic, string text, Type from, Type to, list<Trait> t
 def Mpc_EncodeFloat8Op : Mpc_CodeOp<"encode_float8", "Code of the nearest 8-bit float", Mpc_FloatTensor,
                                     RankedTensorOf<[UI8]>, [Mpc_OrderOpInterface]> {
   let description = [{
-    The 8-bit float is f8E4M3FN: a sign, four bits of the exponent with a bias of 7
-    and three of the fraction, no infinity (Micikevicius et al., arXiv 2209.05433).
-    Rounds once, to nearest, ties to even; what is larger than 448 becomes 448, NaN
-    the code 127 or 255.
+    The 8-bit float is f8E4M3FN: a sign, four exponent bits with bias 7 and three
+    fraction bits, no infinity (Micikevicius et al., arXiv 2209.05433). Rounds once,
+    to nearest, ties to even; values above 448 saturate to 448, NaN becomes code 127
+    or 255.
   }];
 }
 def Mpc_DecodeFloat8Op : Mpc_CodeOp<"decode_float8", "Number that the code of an 8-bit float stands for",
                                     RankedTensorOf<[UI8]>, Mpc_FloatTensor, [Mpc_Exact]> {
   let description = [{
-    The inverse of `mpc.encode_float8`, exact in every float type; the codes 127 and
-    255 give NaN.
+    The inverse of `mpc.encode_float8`, exact in every float type; codes 127 and 255
+    give NaN.
   }];
 }
 
 def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegments]> {
-  let summary = "Widen panels of a narrow constant";
+  let summary = "Dequantize panels of a weight-only quantized constant";
   let description = [{
-    `result[p, k, c] = scale[p, k / G, c] * (values[p, k, c] - zero[p, k / G, c])` of
-    panels `[P, K, C]`, computed in f32 and rounded to the result's type. Of rank 2,
-    `[P, K]`, panels have one column, and scales and zero points rank 2, too. Without
-    `scale` it is 1. `zero` is an
-    operand or one number for all. With `float8` bytes are codes of
-    `mpc.decode_float8`. With `nibbles` byte `[p, i, c]` holds positions
-    `2 * i`, in its low four bits, and `2 * i + 1`, both without a sign. With a
-    `depth` D for units that multiply D positions at once, element
-    `[p, i, D * c + h]` is position `D * i + h` of column c; of nibbles its low bits
-    are `2 * D * i + h` and its high ones `2 * D * i + D + h`. The product that reads
-    the result unpacks it in registers.
+    `result[p, k, c] = scale[p, k / G, c] * (values[p, k, c] - zero[p, k / G, c])`
+    for panels `[P, K, C]`, computed in f32 and rounded to the result's type. With
+    rank 2, `[P, K]`, panels have one column, and scales and zero points have rank
+    2, too. `scale` defaults to 1. `zero` is an operand or one common value. With
+    `float8` bytes are codes of `mpc.decode_float8`. With `nibbles` (unsigned 4-bit
+    values) byte `[p, i, c]` holds k index `2 * i` in its low four bits and
+    `2 * i + 1` in its high ones. With `depth` D, for dot-product units that
+    multiply D k indices at once, element `[p, i, D * c + h]` is k index `D * i + h`
+    of column c; of nibbles the low bits are `2 * D * i + h` and the high ones
+    `2 * D * i + D + h`. Fuses into the matmul that reads the result, which
+    dequantizes in registers.
     - (C1) values are bf16 or f16, without scale and zero points, or 8-bit integers
-      or i16 with a scale; nibbles and codes of floats are ui8, and only 8-bit
-      integers have zero points.
-    - (C2) scale and `zero` are `[P, K / G, C]`, floats and ui8; G divides K and is a
-      multiple of the depth, of nibbles of twice that.
+      or i16 with a scale; nibbles and float codes are ui8, and only 8-bit integers
+      have zero points.
+    - (C2) scale and `zero` are `[P, K / G, C]`, floats and ui8; G divides K and is
+      a multiple of the depth, for nibbles of twice the depth.
     - (C3) there is one kind of zero point.
-    - (C4) the depth is 1 or 4, and 1 of all but 8-bit integers.
-    - (C5) the result is f32, or, of bytes or with rank 2, bf16 or f16.
+    - (C4) the depth is 1 or 4, and 1 unless values are 8-bit integers.
+    - (C5) the result is f32; for bytes or rank 2 also bf16 or f16.
   }];
   let arguments = (ins Mpc_Tensor:$values, Optional<Mpc_FloatTensor>:$scale,
                        Optional<Mpc_Tensor>:$zero, UnitAttr:$nibbles, UnitAttr:$float8,
@@ -97,9 +96,9 @@ def Mpc_DequantizeOp : Mpc_Op<"dequantize", "Opaque", "0", [AttrSizedOperandSegm
   let hasVerifier = 1;
   let extraClassDeclaration = members # [{
     bool isPrecisionOperand(unsigned) { return false; }
-    /// Positions that share a scale; those of all K where there is none.
+    /// Group size: k indices that share a scale; K without a scale.
     int64_t getGroup();
-    /// Whether panels have one column, each a line in memory.
+    /// Returns true if panels have one column, stored as a contiguous row.
     bool isMatrix() { return getResult().getType().getRank() == 2; }
   }];
 }

@@ -1,9 +1,9 @@
-//===- MpcRecurrenceOps.td - recurrences that learn ---------*- tablegen -*-===//
+//===- MpcRecurrenceOps.td - differentiable recurrences ----*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What differentiation makes of recurrent layers; no model has these. Their
-// classes are generated apart from the other ops (MpcRecurrenceOps.h).
+// Created by differentiating recurrent layers, never by import. The op classes
+// are generated separately (MpcRecurrenceOps.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ class Mpc_StepsOp<string mnemonic, string steps, string text>
         [AttrSizedOperandSegments]> {
   let summary = text;
   string extents = members # [{
-    /// Rows of the weights per hidden unit; what a step keeps of each unit.
+    /// Rows of the weights, and saved activations per step, per hidden unit.
     int64_t getGates() { return gatesOf(getCell()); }
     int64_t getKeptValues() { return keptValuesOf(getCell()); }
     int64_t getSteps() { return get}] # steps # [{().getType().getShape()[0]; }
@@ -32,14 +32,13 @@ class Mpc_StepsOp<string mnemonic, string steps, string text>
 def Mpc_RecurrenceTrainingOp : Mpc_StepsOp<"recurrence_training", "Projected",
     "A recurrence that keeps what its gradient reads"> {
   let description = [{
-    Like `recurrence`, with one more result at the end, `kept`, `[T, B, D*K*H]`, whose
-    cotangent is taken to be 0: of each step
-    the gates behind their activations and, last, the state at its end. That is i,
-    o, f, c and the cell state of `lstm`; z, r, h and the state of `gru`; of
-    `linear_gru` the recurrent share of h, before its reset, ahead of the state; the
-    state of `rnn`.
-    - (C1) all but `recurrence` have one float element type, as wide as that of
-      `recurrence` or wider.
+    Like `recurrence`, with one more result, `kept`, `[T, B, D*K*H]`, whose
+    cotangent is 0: the activations saved for the gradient, per step the activated
+    gates and, last, the new state. For `lstm` i, o, f, c and the cell state; for
+    `gru` z, r, h and the state; for `linear_gru` also the recurrent part of h
+    before its reset, before the state; for `rnn` the state.
+    - (C1) all but `recurrence` have one float element type, at least as wide as
+      `recurrence`'s.
     - (C2) extents agree as above; D is 2 for `bidirectional`, else 1.
     - (C3) `lstm` alone has `initial_c`, `peephole` and `final_c`, the last always.
   }];
@@ -56,7 +55,7 @@ def Mpc_RecurrenceTrainingOp : Mpc_StepsOp<"recurrence_training", "Projected",
     (`direction` `(` custom<EnumKeyword>($direction)^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = extents # [{
-    /// The state is contracted with operand 1; the others keep their type.
+    /// The state is contracted with operand 1; other operands keep their type.
     bool isPrecisionOperand(unsigned index) { return index == 1; }
   }];
 }
@@ -64,19 +63,20 @@ def Mpc_RecurrenceTrainingOp : Mpc_StepsOp<"recurrence_training", "Projected",
 def Mpc_RecurrenceGradientOp : Mpc_StepsOp<"recurrence_gradient", "Kept",
     "The gradient of a recurrence, walked against its steps"> {
   let description = [{
-    Of what a `recurrence_training` of the same `cell` and `direction` has `kept`,
-    and the cotangents of its sequence `result`, of `final_h` and of `final_c` (0
-    where they are absent), the cotangents of `projected` and `initial_h`, and for
-    two cells a third: that of `initial_c` for `lstm`, and for `linear_gru` that of
-    the gates' recurrent share, `[T, B, D*G*H]`, which differs in gate h; of the
-    other cells that is `projected`'s. `initial` is the state before the first step,
-    `initial_c` for `lstm` and `initial_h` else. Cotangents stay in the state's type
-    and are rounded to that of `recurrence` where a product reads them.
-    - (C1) all but `recurrence` have one float element type, as wide as that of
-      `recurrence` or wider.
+    Backpropagation through time. From the `kept` activations of a
+    `recurrence_training` of the same `cell` and `direction`, and the cotangents of
+    its `result`, `final_h` and `final_c` (0 if absent), computes the cotangents of
+    `projected` and `initial_h`, and for two cells a third: for `lstm` that of
+    `initial_c`, for `linear_gru` that of the gates' recurrent part,
+    `[T, B, D*G*H]`, which differs in gate h; for other cells it equals
+    `projected`'s. `initial` is the state before the first step, `initial_c` for
+    `lstm`, else `initial_h`. Cotangents have the state's type and are rounded to
+    that of `recurrence` for matmuls.
+    - (C1) all but `recurrence` have one float element type, at least as wide as
+      `recurrence`'s.
     - (C2) extents agree as above; D is 2 for `bidirectional`, else 1.
-    - (C3) `lstm` alone has `final_c` and `peephole`; it and `linear_gru` have a
-      third result.
+    - (C3) only `lstm` has `final_c` and `peephole`; only `lstm` and `linear_gru`
+      have a third result.
   }];
   let arguments = (ins Mpc_FloatTensor:$recurrence, Mpc_FloatTensor:$kept,
                        Optional<Mpc_FloatTensor>:$result_gradient,
@@ -94,9 +94,10 @@ def Mpc_RecurrenceGradientOp : Mpc_StepsOp<"recurrence_gradient", "Kept",
     (`direction` `(` custom<EnumKeyword>($direction)^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = extents # [{
-    /// Cotangents of gates are contracted with operand 0; the others keep their type.
+    /// Gate cotangents are contracted with operand 0; other operands keep their
+    /// type.
     bool isPrecisionOperand(unsigned index) { return index == 0; }
-    /// The cotangent of the gates' recurrent share.
+    /// Cotangent of the gates' recurrent part.
     ::mlir::Value getRecurrentGradient() {
       return getCell() == RecurrentCell::linear_gru ? getOtherGradient() : getProjectedGradient();
     }

@@ -81,17 +81,18 @@ def Mpc_RnnOp : Mpc_RecurrentOp<"rnn", "1", "Elman recurrent network with tanh (
 def Mpc_RecurrenceOp : Mpc_Op<"recurrence", "Recurrent",
     "2 * getGates() * ::mpc::productOf({getDirections(), getSteps(), getBatch(), getHidden(), getHidden()})",
     [AttrSizedOperandSegments]> {
-  let summary = "The steps of a recurrent layer whose input has been multiplied";
+  let summary = "Time steps of a recurrent layer with projected input";
   let description = [{
-    What is left of `lstm`, `gru` and `rnn` where a product has made the input's
-    share of the gates, `projected` `[T, B, D*G*H]`, its bias included. `cell` says
-    which; `linear_gru` is `gru` with `linear_before_reset`. `recurrence` is `[D, G*H, H]`, `bias` the recurrent half `[D, G*H]`; states, `peephole` and
-    results are as there, in the same order of gates. States stay in the result's
-    type and are rounded to that of `recurrence` where a product reads them.
-    - (C1) all but `recurrence` have one float element type, as wide as that of
-      `recurrence` or wider.
+    The sequential part of `lstm`, `gru` and `rnn` after a GEMM has computed the
+    input's contribution to the gates, `projected` `[T, B, D*G*H]`, including its
+    bias. `cell` selects the layer; `linear_gru` is `gru` with
+    `linear_before_reset`. `recurrence` is `[D, G*H, H]`, `bias` the recurrent half
+    `[D, G*H]`; states, `peephole`, results and gate order as in the layers. States
+    have the result's type and are rounded to that of `recurrence` for matmuls.
+    - (C1) all but `recurrence` have one float element type, at least as wide as
+      `recurrence`'s.
     - (C2) extents agree as above; D is 2 for `bidirectional`, else 1.
-    - (C3) `lstm` alone has `initial_c`, `peephole` and `final_c`, the last always.
+    - (C3) only `lstm` has `initial_c`, `peephole` and `final_c`, the last always.
   }];
   let arguments = (ins Mpc_FloatTensor:$projected, Mpc_FloatTensor:$recurrence,
                        Optional<Mpc_FloatTensor>:$bias, Optional<Mpc_FloatTensor>:$initial_h,
@@ -105,7 +106,7 @@ def Mpc_RecurrenceOp : Mpc_Op<"recurrence", "Recurrent",
     (`direction` `(` custom<EnumKeyword>($direction)^ `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = members # [{
-    /// The state is contracted with operand 1; the others keep their type.
+    /// The state is contracted with operand 1; other operands keep their type.
     bool isPrecisionOperand(unsigned index) { return index == 1; }
     /// Rows of the weights per hidden unit.
     int64_t getGates();

@@ -16,11 +16,11 @@ class Mpc_ReduceOp<string mnemonic, string text, list<Trait> traits = []>
                                   Mpc_JoinsRows, Mpc_Range], traits)> {
   let summary = text;
   let description = [{
-    Reduces `axes`; they stay as extent 1 with `keep_dims`. Sums run in the
+    Reduces `axes`; with `keep_dims` they stay as extent 1. Accumulates in the
     `accumulate` type (default: the result's element type).
     - (C1) axes are ascending, unique and inside the rank.
     - (C2) the result's element type is the input's or a wider float.
-    - (C3) `accumulate`, where given, is at least as wide as the input's type.
+    - (C3) `accumulate`, if given, is at least as wide as the input's type.
   }];
   let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$axes, UnitAttr:$keep_dims,
                        OptionalAttr<TypeAttr>:$accumulate);
@@ -45,7 +45,7 @@ class Mpc_ArgReduceOp<string mnemonic, string text>
                       Mpc_OrderOpInterface]> {
   let summary = text;
   let description = [{
-    The first position, or the last with `select_last`.
+    Ties give the first index, or the last with `select_last`.
     - (C1) `axis` is inside the rank and its extent is not 0.
   }];
   let arguments = (ins Mpc_Tensor:$input, I64Attr:$axis, UnitAttr:$keep_dims, UnitAttr:$select_last);
@@ -78,7 +78,7 @@ def Mpc_TopKOp : Mpc_InferredOp<"top_k", "Opaque", "::mpc::elementCount(getInput
                                 [Mpc_Range, Mpc_OrderOpInterface]> {
   let summary = "The k largest (or smallest) elements along an axis, in order";
   let description = [{
-    Equal elements keep their order of position.
+    Ties are in index order.
     - (C1) `axis` is inside the rank, `0 <= k <= extent`.
   }];
   let arguments = (ins Mpc_Tensor:$input, I64Attr:$k, I64Attr:$axis,

@@ -9,7 +9,7 @@
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 
-/// Movement that reads in strides.
+/// Movement with strided access.
 defvar Mpc_StridedMovement = DeclareOpInterfaceMethods<Mpc_MovementOpInterface, ["getAccess"]>;
 
 def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0",
@@ -52,7 +52,7 @@ def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0",
 }
 
 def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0", [Mpc_MovementOpInterface]> {
-  let summary = "Join tensors along an axis";
+  let summary = "Concatenate tensors along an axis";
   let description = [{
     - (C1) at least one operand; all have the same element type and rank.
     - (C2) all other extents agree; `axis` is inside the rank.
@@ -68,11 +68,11 @@ def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0", [Mpc_MovementOpInte
 }
 
 def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_StridedMovement]> {
-  let summary = "A regular part: offsets, sizes, strides";
+  let summary = "Strided slice: offsets, sizes, strides";
   let description = [{
     `result[i] = input[offsets + i * strides]`.
     - (C1) the arrays have one entry per dimension; strides are positive.
-    - (C2) every element read lies inside the input.
+    - (C2) every element read is inside the input.
   }];
   let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$sizes,
                        OptionalAttr<DenseI64ArrayAttr>:$strides);
@@ -82,7 +82,7 @@ def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_StridedMovement]
   }];
   let hasFolder = 1;
   let extraClassDeclaration = members # [{
-    /// The stride of each dimension, 1 where the attribute is absent.
+    /// Stride of each dimension, 1 if the attribute is absent.
     ::llvm::SmallVector<int64_t> getStrideValues();
   }];
 }
@@ -90,7 +90,7 @@ def Mpc_SliceOp : Mpc_InferredOp<"slice", "IndexMap", "0", [Mpc_StridedMovement]
 def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0", [Mpc_MovementOpInterface]> {
   let summary = "Surround with a value or with reflected, repeated or wrapped elements";
   let description = [{
-    `interior` puts that many padded places between neighbours (mode `constant`
+    `interior` inserts that many padding elements between neighbors (mode `constant`
     only). Negative `low` / `high` crop.
     - (C1) the arrays have one entry per dimension; `interior` is not negative.
     - (C2) `value` is a scalar tensor of the input's element type.
@@ -106,7 +106,7 @@ def Mpc_PadOp : Mpc_InferredOp<"pad", "IndexMap", "0", [Mpc_MovementOpInterface]
   }];
   let hasFolder = 1;
   let extraClassDeclaration = members # [{
-    /// Modes but `constant` read no value.
+    /// Only mode `constant` reads the value.
     bool givesElements(unsigned index) {
       return index == 0 || getMode() == ::mpc::PadMode::constant;
     }
@@ -130,7 +130,7 @@ def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0", [Mpc_MovementOpInterf
   let summary = "Take slices along an axis by index (ONNX Gather)";
   let description = [{
     The indices' shape replaces dimension `axis`. Negative indices count from the
-    end; what is still outside is clamped.
+    end; out-of-range indices are clamped.
     - (C1) `axis` is inside the rank.
   }];
   let arguments = (ins Mpc_Tensor:$input, Mpc_IndexTensor:$indices, I64Attr:$axis);
@@ -141,7 +141,7 @@ def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0", [Mpc_MovementOpInterf
 def Mpc_GatherElementsOp : Mpc_InferredOp<"gather_elements", "Gather", "0", [Mpc_MovementOpInterface]> {
   let summary = "result[i..] = input[i.. with dimension axis replaced by indices[i..]]";
   let description = [{
-    Indices count and clamp as in gather; the result has their shape.
+    Indexing as in gather; the result has the indices' shape.
     - (C1) `axis` is inside the rank, and ranks agree.
     - (C2) off the axis, no extent of the indices exceeds the input's.
   }];
@@ -154,7 +154,7 @@ def Mpc_GatherNdOp : Mpc_InferredOp<"gather_nd", "Gather", "0", [Mpc_MovementOpI
   let summary = "Take slices by index tuples (ONNX GatherND)";
   let description = [{
     The last dimension of `indices` holds tuples that index the input's
-    dimensions after `batch_dims`; indices count and clamp as in gather.
+    dimensions after `batch_dims`; indexing as in gather.
     - (C1) the tuples are no longer than the input's rank minus `batch_dims`.
     - (C2) the first `batch_dims` extents agree.
   }];
@@ -168,8 +168,8 @@ def Mpc_ScatterElementsOp : Mpc_Op<"scatter_elements", "Opaque", "::mpc::element
                                    [AllTypesMatch<["input", "result"]>]> {
   let summary = "Write updates at indices along an axis (ONNX ScatterElements)";
   let description = [{
-    Updates are applied in row-major order; a negative index counts from the end,
-    an index that is still outside is dropped.
+    Updates are applied in row-major order; negative indices count from the end,
+    out-of-range indices are dropped.
     - (C1) `axis` is inside the rank; indices and updates have the same shape.
     - (C2) updates have the input's element type and rank.
   }];
@@ -204,7 +204,7 @@ def Mpc_ScatterNdOp : Mpc_Op<"scatter_nd", "Opaque", "::mpc::elementCount(getUpd
 def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0", [Mpc_Range]> {
   let summary = "on where the index equals the position along a new axis, off elsewhere";
   let description = [{
-    Negative indices count from the end; an index outside gives only `off`.
+    Negative indices count from the end; an out-of-range index gives only `off`.
     - (C1) `axis` is inside the result's rank; `depth` is not negative.
     - (C2) `on` and `off` are scalar tensors of one element type, the result's.
   }];
@@ -218,7 +218,7 @@ def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0", [Mpc_Range]> {
 }
 
 def Mpc_IotaOp : Mpc_Op<"iota", "Source", "0", [Mpc_Range]> {
-  let summary = "The position along an axis";
+  let summary = "Index along an axis";
   let description = [{
     - (C1) `axis` is inside the rank.
   }];

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How ops are differentiated, and what all optimizers have in common.
+// Differentiation of ops, and the common interface of optimizers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 
 include "mlir/IR/OpBase.td"
 
-/// What it computes is a step's and not the model's; see MpcTrainingOps.h.
+/// Computes training bookkeeping, not model values; see MpcTrainingOps.h.
 def Mpc_KeepsBooks : NativeOpTrait<"KeepsBooks"> {
   let cppNamespace = "::mpc";
 }
@@ -19,9 +19,9 @@ def Mpc_KeepsBooks : NativeOpTrait<"KeepsBooks"> {
 def Mpc_VjpOpInterface : OpInterface<"VjpOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    The vector-Jacobian product of an op: from the cotangents of its results to
-    those of its operands. Attached from outside (registerVjpModels), so that
-    the ops do not depend on their derivatives.
+    Vector-Jacobian product of an op: maps the cotangents of its results to those of
+    its operands. Attached externally (registerVjpModels), so that ops do not depend
+    on their derivatives.
   }];
   let methods = [
     InterfaceMethod<[{

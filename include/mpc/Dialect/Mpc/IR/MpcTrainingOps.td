@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All ops that only training needs; their classes are generated apart from the
-// other ops (MpcTrainingOps.h).
+// Ops that only training needs; the op classes are generated separately
+// (MpcTrainingOps.h).
 //
 //===----------------------------------------------------------------------===//
 
