@@ -1,9 +1,9 @@
-//===- AttachLoss.cpp - a label and a loss --------------------------------===//
+//===- AttachLoss.cpp - append a label and a loss -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Contract in: Simplify's, where a softmax is one op. Contract out: one result
-// of role loss. Runs before Differentiate, which starts at that result.
+// of role loss. Runs before mpc-differentiate, which starts at that result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ enum class LossKind {
   MeanSquaredError,
   MeanAbsoluteError,
   Huber,
-  /// The model's own.
+  /// The model's own loss output.
   Output,
 };
 
@@ -66,14 +66,13 @@ int64_t rankOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank();
 }
 
-/// The axis of the classes: the last, in images [N, C, H, W] the channels.
+/// Returns the class axis: the last one, for images [N, C, H, W] the channels.
 int64_t classAxis(Value predictions) {
   int64_t rank = rankOf(predictions);
   return rank == 4 ? 1 : rank - 1;
 }
 
-/// `name`, with as many underscores behind it as tell it from every argument's
-/// and result's.
+/// Appends underscores to `name` until no argument or result has it.
 std::string unusedName(const StepFunction &step, StringRef name) {
   func::FuncOp func = step.getFunction();
   llvm::StringSet<> used;
@@ -87,7 +86,7 @@ std::string unusedName(const StepFunction &step, StringRef name) {
   return unused;
 }
 
-/// The op behind `value` whose work the loss does itself, or null.
+/// Returns the final softmax or sigmoid that the loss op includes, or null.
 Operation *terminalActivation(Value value, LossKind kind) {
   while (auto cast = value.getDefiningOp<CastOp>())
     value = cast.getInput();
@@ -246,7 +245,7 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     return returnLoss(step, value, name);
   }
 
-  /// The number of the result that is judged.
+  /// Returns the index of the result that the loss reads.
   FailureOr<unsigned> judgedOutput(const StepFunction &step) {
     SmallVector<unsigned> outputs = step.results(RoleKind::output);
     SmallVector<StringRef> known;
@@ -267,7 +266,7 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     return failure();
   }
 
-  /// The predictions in the loss's type, classes last.
+  /// Returns the predictions in the loss's type with classes last.
   Value prepare(OpBuilder &builder, Location loc, Value predictions) {
     auto type = cast<RankedTensorType>(predictions.getType());
     if (type.getElementTypeBitWidth() < 32)

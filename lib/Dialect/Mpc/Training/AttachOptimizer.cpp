@@ -1,10 +1,10 @@
-//===- AttachOptimizer.cpp - gradients become updates ---------------------===//
+//===- AttachOptimizer.cpp - gradients to parameter updates ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contract in: results "NAME.gradient" of role output, Differentiate's.
-// Contract out: every state is an argument and the result that replaces it; a
-// forward and backward pass alone keeps its gradients as results.
+// Contract in: results "NAME.gradient" of role output from mpc-differentiate.
+// Contract out: every state is an argument and the result that updates it; a
+// forward-backward function keeps its gradients as results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,11 +32,11 @@ struct OptimizerKind {
   StringRef name;
   StringRef opName;
   bool decoupled = false;
-  /// Weight decay where none is given, in torch's and in keras's form.
+  /// Default weight decay of torch's and keras's form.
   double torchDecay = 0, kerasDecay = 0;
-  /// Numbers of keras's form that differ from the op's defaults.
+  /// Keras defaults that differ from the op's.
   SmallVector<std::pair<StringRef, double>, 2> kerasNumbers;
-  /// What states begin with in keras's form.
+  /// Initial value of optimizer states in keras's form.
   double kerasState = 0;
 };
 
@@ -84,7 +84,7 @@ constexpr StringLiteral kShare = "at least 0 and less than 1",
                         kNotNegative = "finite and not negative",
                         kFinite = "finite";
 
-/// Where a number of an optimizer makes sense, in words.
+/// Describes the valid range of a hyperparameter.
 StringRef rangeOf(StringRef name) {
   if (name == "beta1" || name == "beta2" || name == "alpha")
     return kShare;
@@ -96,7 +96,7 @@ bool isIn(double value, StringRef range) {
          (range != kShare || value < 1);
 }
 
-/// The op's attributes that are numbers of the optimizer.
+/// Attributes of the op that are hyperparameters.
 SmallVector<StringRef> numbersOf(OperationName op) {
   SmallVector<StringRef> names;
   for (StringAttr name : op.getAttributeNames())
@@ -189,7 +189,7 @@ struct AttachOptimizerPass
     func::FuncOp func = getOperation();
     if (func.isDeclaration() || !func.isPublic())
       return;
-    // Gradients of a forward and backward pass alone are results already.
+    // A forward-backward function returns its gradients already.
     StepFunction step(func);
     if (chosen == Part::Apply)
       keepParameters(step);
@@ -197,7 +197,8 @@ struct AttachOptimizerPass
       signalPassFailure();
   }
 
-  /// Leaves nothing but the parameters, and adds their gradients.
+  /// Erases everything but the parameters, and adds arguments for their
+  /// gradients.
   void keepParameters(const StepFunction &step) {
     func::FuncOp func = step.getFunction();
     step.terminator().getOperandsMutable().clear();
@@ -223,8 +224,8 @@ struct AttachOptimizerPass
         .str();
   }
 
-  /// The gradient of a parameter, taken from the results of the function (and
-  /// with it the result) or from its arguments.
+  /// Returns the gradient of a parameter, removed from the function's results
+  /// or taken from its arguments.
   FailureOr<Value> takeGradient(const StepFunction &step,
                                 BlockArgument parameter) {
     std::string name = gradientName(step, parameter);
@@ -274,8 +275,8 @@ struct AttachOptimizerPass
     return success();
   }
 
-  /// The learning rate of the step as a scalar of the parameter's type, one op
-  /// for all parameters.
+  /// Returns the learning rate of the step as a scalar of the parameter's type,
+  /// one op for all parameters.
   Value learningRateOf(const StepFunction &step, BlockArgument count,
                        Type element) {
     for (Operation *user : count.getUsers())
@@ -306,7 +307,7 @@ struct AttachOptimizerPass
     Value rate = learningRateOf(step, count, getElementTypeOrSelf(type));
     if (!rate)
       return failure();
-    // Which states there are depends on the numbers.
+    // The states depend on the hyperparameters.
     OpBuilder builder = step.atEnd();
     Operation *sample =
         builder.create(stateFor(loc, parameter, gradient, {}, count, rate));
@@ -332,7 +333,7 @@ struct AttachOptimizerPass
     return success();
   }
 
-  /// Null where a state begins with zero, as states do.
+  /// Returns null if a state starts at zero, the default.
   ElementsAttr initialState(Type type) {
     if (form != "keras" || kind->kerasState == 0)
       return {};

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Contract in: Precision's, where a parameter that is read in 16 bits is cast.
-// Contract out: such a cast of an updated parameter is an argument that the
-// update renews.
+// Contract out: such a cast of an updated parameter becomes an argument that
+// the optimizer op updates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace mpc {
 
 namespace {
 
-/// The casts of `parameter` to the 16-bit type that most of them are to.
+/// Returns the casts of `parameter` to its most frequent 16-bit type.
 SmallVector<CastOp> castsToNarrow(BlockArgument parameter) {
   llvm::MapVector<Type, SmallVector<CastOp>> byType;
   for (Operation *user : parameter.getUsers())
@@ -37,7 +37,7 @@ SmallVector<CastOp> castsToNarrow(BlockArgument parameter) {
   return most;
 }
 
-/// Narrows parameters before they are put side by side: each has its own copy.
+/// Hoists casts above concats of parameters, so that each has its own copy.
 void narrowBeforeConcat(Block &block) {
   for (auto cast : llvm::make_early_inc_range(block.getOps<CastOp>())) {
     auto concat = cast.getInput().getDefiningOp<ConcatOp>();
@@ -64,7 +64,7 @@ void narrowBeforeConcat(Block &block) {
   }
 }
 
-/// The op that updates `parameter`, where its result replaces the parameter.
+/// Returns the optimizer op that updates `parameter`, or null.
 OptimizerOpInterface updateOf(const StepFunction &step,
                               BlockArgument parameter) {
   std::optional<unsigned> index = step.updateOf(parameter);
@@ -77,7 +77,8 @@ OptimizerOpInterface updateOf(const StepFunction &step,
              : OptimizerOpInterface();
 }
 
-/// The same op with one more result of `type`, a copy of the new parameter.
+/// Adds a result of `type` to the op: a low-precision copy of the new
+/// parameter.
 Value addCopy(OptimizerOpInterface update, Type type) {
   Operation *op = update;
   OpBuilder builder(op);

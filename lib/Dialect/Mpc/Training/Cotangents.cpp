@@ -1,4 +1,4 @@
-//===- Cotangents.cpp - what flows back into values -----------------------===//
+//===- Cotangents.cpp - accumulation of cotangents ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Of what a forward op carries, the layer holds for its derivative too.
+/// Copies only the layer attribute of a forward op to its derivative.
 static void keepLayer(Value value, Operation *origin) {
   Operation *made = value.getDefiningOp();
   if (!made || isa<mpc::ConstantOp>(made))
@@ -22,7 +22,7 @@ static void keepLayer(Value value, Operation *origin) {
     made->setDiscardableAttr(MpcDialect::kLayerAttr, layer);
 }
 
-/// The axis that a slice of unit strides cuts, where it is one.
+/// Returns the axis that a unit-stride slice restricts, if there is only one.
 static std::optional<int64_t> cutAxis(SliceOp slice) {
   ArrayRef<int64_t> whole = shapeOf(slice.getInput()), sizes = slice.getSizes();
   std::optional<int64_t> axis;
@@ -35,7 +35,7 @@ static std::optional<int64_t> cutAxis(SliceOp slice) {
   return axis;
 }
 
-/// The position along its axis that a gather takes, where it is one and known.
+/// Returns the constant index of a gather of one element, or nullopt.
 static std::optional<int64_t> onlyPosition(GatherOp gather) {
   ElementsAttr constant = constantOf(gather.getIndices());
   if (!constant || constant.getNumElements() != 1)
@@ -102,14 +102,13 @@ Value Cotangents::join(Value value, ArrayRef<Part> parts) {
 }
 
 //===----------------------------------------------------------------------===//
-// Sums of products
+// Sums of GEMMs
 //===----------------------------------------------------------------------===//
 
-/// Fewer terms are not worth the copies.
+/// Minimum number of terms for which merging pays off.
 static constexpr size_t kFewestTerms = 3;
 
-/// Whether a term is a product over rows, lhs^T * rhs: the gradient of a
-/// weight.
+/// Returns true for lhs^T * rhs, a GEMM over rows: a weight gradient.
 static bool isRowProduct(Operation *op) {
   auto product = dyn_cast<MatmulOp>(op);
   return product && product.getTransposeLhs() && !product.getTransposeRhs() &&
@@ -117,13 +116,13 @@ static bool isRowProduct(Operation *op) {
          shapeOf(product.getRhs()).size() == 2;
 }
 
-/// Whether a term is a sum over rows: the gradient of a bias.
+/// Returns true for a sum over rows: a bias gradient.
 static bool isRowSum(Operation *op) {
   auto sum = dyn_cast<ReduceSumOp>(op);
   return sum && sum.getAxes() == ArrayRef<int64_t>({0}) && !sum.getKeepDims();
 }
 
-/// Whether two such terms differ in their operands and rows only.
+/// Returns true if two such terms differ only in operands and row count.
 static bool isAlike(Operation *a, Operation *b) {
   if (a->getName() != b->getName() ||
       a->getAttrDictionary() != b->getAttrDictionary() ||
@@ -137,9 +136,9 @@ static bool isAlike(Operation *a, Operation *b) {
       });
 }
 
-/// A weight that every step of an unrolled recurrence uses gets one product (or
-/// sum) over the rows of all steps in place of one per step and their sum. The
-/// terms may wait elsewhere too and stay; what is dead goes at the end.
+/// Merges the gradients of a weight over the steps of an unrolled recurrence:
+/// one GEMM (or sum) over the rows of all steps instead of one per step and
+/// their sum. Terms may have other uses; dead ones are erased at the end.
 static void joinRows(OpBuilder &builder, SmallVectorImpl<Value> &terms) {
   SmallVector<Value> left;
   SmallVector<SmallVector<Operation *>> groups;
@@ -185,7 +184,7 @@ Value Cotangents::take(Value value) {
   Pending all = std::move(found->second);
   pending.erase(found);
 
-  // Runs of one axis whose parts do not overlap.
+  // Groups non-overlapping parts along one axis.
   llvm::sort(all.parts, [](const Part &a, const Part &b) {
     return std::tie(a.axis, a.begin, a.number) <
            std::tie(b.axis, b.begin, b.number);

@@ -1,4 +1,4 @@
-//===- Cotangents.h - what flows back into values ---------------*- C++ -*-===//
+//===- Cotangents.h - accumulation of cotangents ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,12 +13,12 @@
 
 namespace mpc {
 
-/// The cotangents that the users of each value gave so far. Parts that slices
-/// of a value give are kept apart until the value is taken: parts that tile one
-/// axis join in one concat instead of padded sums.
+/// Accumulates the cotangents that the users of each value contribute.
+/// Contributions from slices are collected separately: slices that tile one
+/// axis become one concat instead of a sum of padded tensors.
 class Cotangents {
 public:
-  /// Writes at the builder's place.
+  /// Inserts ops at the builder's insertion point.
   explicit Cotangents(mlir::OpBuilder &builder) : builder(builder) {}
 
   /// Adds a cotangent of the value's type.
@@ -26,17 +26,17 @@ public:
     pending[value].whole.push_back(cotangent);
   }
 
-  /// Keeps what flows back through a slice of unit strides that cuts one axis,
-  /// or a gather of one known position; false for any other op.
+  /// Collects the cotangent of a unit-stride slice along one axis, or of a
+  /// gather at one constant index; returns false for any other op.
   bool addSlice(mlir::Operation *op, llvm::ArrayRef<mlir::Value> results);
 
-  /// The sum of all cotangents of `value`, null where there is none. Forgets
-  /// them.
+  /// Returns the sum of all cotangents of `value` and forgets them; null if
+  /// there are none.
   mlir::Value take(mlir::Value value);
 
 private:
-  /// The cotangent of elements from `begin` on along `axis`; `number` counts
-  /// the parts of a value.
+  /// Cotangent of the elements from `begin` on along `axis`; `number` is the
+  /// order of arrival.
   struct Part {
     int64_t axis, begin, number;
     mlir::Value cotangent;
@@ -46,7 +46,7 @@ private:
     llvm::SmallVector<mlir::Value> whole;
     llvm::SmallVector<Part> parts;
   };
-  /// The parts of one axis, none overlapping the other, as a whole.
+  /// Assembles non-overlapping parts along one axis.
   mlir::Value join(mlir::Value value, llvm::ArrayRef<Part> parts);
 
   mlir::OpBuilder &builder;

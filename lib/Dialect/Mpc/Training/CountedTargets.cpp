@@ -1,4 +1,4 @@
-//===- CountedTargets.cpp - means over targets that count -----------------===//
+//===- CountedTargets.cpp - means over valid targets ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// `value` without the casts that made it.
+/// Strips casts from `value`.
 static Value withoutCasts(Value value) {
   while (auto cast = value.getDefiningOp<CastOp>())
     value = cast.getInput();
@@ -81,7 +81,7 @@ Value CountedTargets::partOf(Value loss, Value own, Value all) const {
   Value weight = DivOp::create(
       builder, loc, MulOp::create(builder, loc, own, number(double(ranks))),
       all);
-  // The mean of no targets is no number, but counts for nothing.
+  // The mean over no targets is NaN, but has weight zero.
   Value counts =
       CompareOp::create(builder, loc, ComparePredicate::gt, own, number(0.0));
   return SelectOp::create(builder, loc, counts,
@@ -107,7 +107,7 @@ LogicalResult CountedTargets::join(GradientSeedOp seed, Value share) {
   for (DivOp mean : means) {
     Value own = mean.getRhs();
     OpBuilder builder(mean);
-    // Not the share of a batch: the divisor is the whole batch's.
+    // Not the rank's share: the divisor counts the global batch.
     Value begin = seed.getResult();
     if (begin.getType() != mean.getLhs().getType())
       begin = CastOp::create(builder, mean.getLoc(), mean.getLhs().getType(),

@@ -1,4 +1,4 @@
-//===- CountedTargets.h - means over targets that count ---------*- C++ -*-===//
+//===- CountedTargets.h - means over valid targets --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,33 +12,31 @@
 
 namespace mpc {
 
-/// Losses that leave out targets (`ignore_index`) in a step of several ranks.
-/// Each rank leaves out another number: what ranks divide by is how many
-/// targets count on all of them together, so that gradients add up to those of
-/// one device with the whole batch, and begin with the same numbers.
+/// Data-parallel losses with `ignore_index`. Ranks ignore different numbers of
+/// targets, so the mean is over the valid targets of all ranks: gradients then
+/// sum to those of one device with the global batch.
 class CountedTargets {
 public:
   CountedTargets(const StepFunction &step, int64_t ranks)
       : step(step), ranks(ranks) {}
 
-  /// Makes divisors of gradients that begin at `seed` the sums over all ranks,
-  /// by one message in front of the step, and a returned loss a rank's part of
-  /// the whole batch's, `ranks` times: the mean over ranks is that of one
-  /// device. What else begins at `seed` begins at `share` instead. Fails with a
-  /// diagnostic at a loss whose divisor is not found.
+  /// All-reduces the divisors of gradients that start at `seed`, in one message
+  /// before the step, and rescales a returned loss so that its mean over ranks
+  /// is the loss of the global batch. Other gradients from `seed` start at
+  /// `share` instead. Emits an error at a loss without a recognized divisor.
   llvm::LogicalResult join(GradientSeedOp seed, mlir::Value share);
 
 private:
-  /// Divisions of `seed` by a number that follows from labels alone.
+  /// Divisions of `seed` by a value computed from labels only.
   llvm::SmallVector<DivOp> meansOf(GradientSeedOp seed) const;
-  /// Whether `value` depends on labels, and on no other argument.
+  /// Returns true if `value` depends on labels and no other argument.
   bool followsFromLabels(mlir::Value value) const;
-  /// Moves what `value` follows from, and then the op that makes it, behind
-  /// `last`, the last op that has been moved to the beginning, null for none:
-  /// the message runs beside the forward pass.
+  /// Moves the producers of `value` after `last`, the last op moved to the
+  /// start of the block so far (null for none): the message then overlaps with
+  /// the forward pass.
   void moveToFront(mlir::Value value, mlir::Operation *&last) const;
-  /// A rank's part of the loss, which it computed as a mean over `own` targets
-  /// of `all`.
+  /// Returns the rank's contribution to the loss, computed as a mean over `own`
+  /// of `all` targets.
   mlir::Value partOf(mlir::Value loss, mlir::Value own, mlir::Value all) const;
 
   const StepFunction &step;

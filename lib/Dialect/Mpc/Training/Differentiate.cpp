@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The algorithm: Differentiator.cpp. Runs after mpc-attach-loss, which makes
-// the loss, and before mpc-attach-optimizer, which consumes the gradients.
+// Algorithm: Differentiator.cpp. Runs after mpc-attach-loss, which adds the
+// loss, and before mpc-attach-optimizer, which consumes the gradients.
 //
 //===----------------------------------------------------------------------===//
 

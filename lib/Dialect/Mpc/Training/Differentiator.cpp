@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks the ops from the losses back, each with the sum of what its users gave
-// its results, and appends the parameters' gradients.
+// Reverse-mode automatic differentiation: visits the ops from the losses
+// backwards, each with the accumulated cotangents of its results, and appends
+// the parameters' gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +48,7 @@ private:
   LogicalResult nameGradients(const SeedPowers &powers);
   LogicalResult hasNoDerivative(Operation *op);
 
-  /// Whether a value is a float that depends on a parameter.
+  /// Returns true if a value is a float that depends on a parameter.
   bool isActive(Value value) const { return active.contains(value); }
 
   func::FuncOp function;
@@ -57,10 +58,10 @@ private:
   OpBuilder builder;
   Cotangents cotangents;
   DenseSet<Value> active;
-  /// Of a function that has gradients, the result whose cotangent they are
-  /// computed from; else null.
+  /// For a function with its own backward pass, the result whose cotangent the
+  /// gradients are computed from; else null.
   Value output;
-  /// The last loss's.
+  /// Seed of the last loss.
   Value seed;
   DifferentiationCounts counts;
 };
@@ -163,7 +164,7 @@ LogicalResult Differentiator::writeVjp(Operation *op, ArrayRef<Value> results) {
   Operation *before = block.getTerminator()->getPrevNode();
   if (failed(model.buildVjp(builder, results, needed, given)))
     return failure();
-  // Of what the forward op carries, the layer holds for its derivative too.
+  // Derivatives inherit only the layer attribute of the forward op.
   Attribute layer = op->getDiscardableAttr(MpcDialect::kLayerAttr);
   for (Operation *made = before->getNextNode(); made != block.getTerminator();
        made = made->getNextNode()) {
@@ -185,7 +186,7 @@ void Differentiator::appendGradients() {
       appendGradient(parameter, cotangents.take(parameter));
 }
 
-/// Appends the result that is a parameter's gradient; null is zero.
+/// Appends the gradient of a parameter as a result; null means zero.
 void Differentiator::appendGradient(BlockArgument parameter, Value gradient) {
   StringRef name = step.argumentName(parameter.getArgNumber());
   auto type = cast<RankedTensorType>(parameter.getType());
@@ -202,7 +203,7 @@ void Differentiator::appendGradient(BlockArgument parameter, Value gradient) {
 }
 
 //===----------------------------------------------------------------------===//
-// Functions that have gradients
+// Functions with their own backward pass
 //===----------------------------------------------------------------------===//
 
 FailureOr<Value>
@@ -230,7 +231,7 @@ FailureOr<SeedPowers> Differentiator::takeCotangent() {
   Value cotangent = cotangents.take(output);
   taken.replaceAllUsesWith(cotangent);
   eraseArgument(function, taken.getArgNumber());
-  // The loss stands behind the backward pass that now begins at it.
+  // The loss comes after the backward pass, which now starts at the loss.
   sortTopologically(&block);
   builder = step.atEnd();
   SeedPowers powers(seed, cotangent);
@@ -282,7 +283,7 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
   if (failed(takeRecurrentOpsApart()) || failed(seedLosses(losses)))
     return failure();
 
-  // The ops as they stand: what is appended meanwhile is not differentiated.
+  // Snapshot: ops appended meanwhile are not differentiated.
   SmallVector<Operation *> forward;
   for (Operation &op : block.without_terminator())
     forward.push_back(&op);
@@ -306,7 +307,7 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
     return counts;
   }
   appendGradients();
-  // What was written for nothing: terms that were joined, unread scalars.
+  // Erases dead ops: merged terms and unused scalars.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (&op == forward.back())
       break;

@@ -1,11 +1,10 @@
-//===- Distribute.cpp - steps of several ranks ----------------------------===//
+//===- Distribute.cpp - data-parallel training steps ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contract in: Precision's, so that gradients have the types in which they go
-// over the wire. Contract out: what optimizers read is the sum over ranks, and
-// losses begin with a rank's share of the batch.
-// Which gradients share a message: Analysis/BucketPlan.h.
+// Contract in: Precision's, so that gradients have their wire types. Contract
+// out: optimizers read sums over ranks, and loss gradients start with the
+// rank's share of the batch. Bucketing of messages: Analysis/BucketPlan.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ namespace mpc {
 
 namespace {
 
-/// Values of one type in the order in which the step makes them.
+/// Values of one type in program order.
 using Values = SmallVector<Value>;
 
 struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
@@ -53,7 +52,7 @@ struct DistributePass : mpc::impl::DistributePassBase<DistributePass> {
     narrowGradients(step.body());
     addGradients(step.body());
     averageStatistics(step);
-    // Optimizers stand behind the messages that they wait for.
+    // Optimizers come after the messages that they depend on.
     sortTopologically(&step.body());
   }
 
@@ -75,10 +74,10 @@ private:
     return success();
   }
 
-  /// A rank's loss is a mean over its own examples, which are one part in
-  /// `ranks` of the batch: gradients that begin with as much add up to the
-  /// batch's, and on the way are as large as one device's. Where targets do not
-  /// count, their share is what does (CountedTargets).
+  /// Scales loss gradients by 1 / `ranks`: a rank's loss is a mean over its own
+  /// examples, so the gradients sum to those of the global batch and have the
+  /// magnitude of one device's. With ignored targets, by the share of valid
+  /// ones (CountedTargets).
   LogicalResult shareSeeds(const StepFunction &step) {
     CountedTargets counted(step, ranks);
     for (auto seed :
@@ -98,8 +97,8 @@ private:
     return success();
   }
 
-  /// When each op has ended, in the order of the block, by the ceilings of the
-  /// target.
+  /// Estimated completion time of each op in block order, from the target's
+  /// roofline.
   void readyTimes(Block &block) {
     TargetInfo target = exe::targetOf(getOperation());
     double now = 0;
@@ -113,7 +112,7 @@ private:
     }
   }
 
-  /// What the op multiplies in.
+  /// Returns the type in which the op multiplies.
   static PolicyType typeOf(Operation *op) {
     for (Type type : op->getOperandTypes()) {
       Type element = getElementTypeOrSelf(type);
@@ -125,7 +124,7 @@ private:
     return PolicyType::Float32;
   }
 
-  /// Arguments first, then results in the order of the block.
+  /// Orders arguments first, then results in block order.
   static bool comesBefore(Value a, Value b) {
     Operation *left = a.getDefiningOp(), *right = b.getDefiningOp();
     auto number = [](Value value) {
@@ -143,7 +142,7 @@ private:
     return op ? ready.lookup(op) : 0;
   }
 
-  /// The type of gradients in messages; null where each has its own.
+  /// Returns the wire type of gradients; null to use each gradient's own.
   FloatType wireType() {
     Builder builder(&getContext());
     return llvm::StringSwitch<FloatType>(wire)
@@ -153,7 +152,7 @@ private:
         .Default(nullptr);
   }
 
-  /// Gives gradients the type in which they are sent, each once.
+  /// Casts gradients to the wire type, each once.
   void narrowGradients(Block &block) {
     FloatType type = wireType();
     if (!type)
@@ -220,7 +219,7 @@ private:
     for (BlockArgument argument : step.arguments(RoleKind::statistics)) {
       std::optional<unsigned> update = step.updateOf(argument);
       Type element = getElementTypeOrSelf(argument.getType());
-      // Counts are alike on all ranks.
+      // Counters are equal on all ranks.
       if (!update || !isa<FloatType>(element) ||
           isShared(step.result(*update), step))
         continue;
@@ -236,7 +235,7 @@ private:
       step.setResult(result, means.lookup(step.result(result)));
   }
 
-  /// Whether all ranks have the same value: what depends on no examples but
+  /// Returns true if all ranks have the same value: it depends on examples only
   /// through messages.
   bool isShared(Value value, const StepFunction &step) {
     auto [known, inserted] = shared.try_emplace(value, false);
@@ -258,7 +257,7 @@ private:
     return shared[value] = isSame;
   }
 
-  /// One message: `reduced` receives what becomes of each value.
+  /// Emits one message; `reduced` maps each value to its reduction.
   void reduce(Block &block, ArrayRef<Value> values, RankReduction how,
               DenseMap<Value, Value> &reduced, StringRef name) {
     Operation *last = nullptr;

@@ -11,8 +11,8 @@
 
 namespace mpc {
 
-/// Removes an argument without uses, and renumbers in `mpc.alias` the
-/// arguments behind it.
+/// Erases an unused argument, and updates the indices of later arguments in
+/// `mpc.alias`.
 void eraseArgument(mlir::func::FuncOp function, unsigned number);
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- FindGradients.cpp - the backward pass of a whole step --------------===//
+//===- FindGradients.cpp - detect a model's backward pass -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contract in: Import's; before Simplify, which multiplies the constants at
-// which the cotangents begin into others. Contract out: a seed that multiplies
-// where they begin, and divides where what is linear in it ends.
+// Contract in: Import's; must run before Simplify, which folds the constants
+// from which the cotangents start. Contract out: a loss-scale seed multiplied
+// into these constants and divided out of the gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,36 +31,36 @@ namespace mpc {
 
 namespace {
 
-/// Finds what of a function is linear in the constants at which the cotangents
-/// of a loss begin.
+/// Finds the values that are linear in the constants from which the cotangents
+/// of a loss start.
 class GradientFinder {
 public:
   explicit GradientFinder(func::FuncOp function) : step(function) {}
 
-  /// Whether the function is a training step with state that it replaces.
+  /// Returns true if the function is a training step that updates its state.
   bool isStep();
-  /// Marks the backward pass; false with a remark where none is found.
+  /// Detects the backward pass; returns false with a remark if there is none.
   bool find();
-  /// Writes the seeds and the ends.
+  /// Inserts the seeds and the divisions.
   void rewrite();
 
   int64_t seeds = 0, gradients = 0;
 
 private:
-  /// What a value is with respect to the seeds.
+  /// Dependence of a value on the seeds.
   enum class Kind {
-    /// Not linear in any.
+    /// Not linear in any seed.
     Other,
     Zero,
-    /// A number that the step multiplies by: a seed, if it is taken as one.
+    /// A constant factor: a seed if chosen as one.
     Number,
-    /// Linear in a seed, by way of `depth` ops that add up.
+    /// Linear in a seed, through `depth` accumulating ops.
     Linear,
   };
   struct State {
     Kind kind = Kind::Other;
     int64_t depth = 0;
-    /// The operands by which it is linear.
+    /// Operands in which the op is linear.
     Linearity::Operands by;
   };
 
@@ -70,14 +70,14 @@ private:
   State followTogether(const Linearity &linearity, Operation *op) const;
   State followAlone(const Linearity &linearity, Operation *op) const;
   bool isBackward(Operation *op) const { return backward.contains(op); }
-  /// The operand is one by which an op of the backward pass is linear.
+  /// Returns true if an op of the backward pass is linear in this operand.
   bool carriesSeed(OpOperand &use) const;
   Value seeded(OpBuilder &builder, Value number);
-  /// The seed in the element type of a value.
+  /// Returns the seed in the given element type.
   Value seedOf(OpBuilder &builder, Location loc, Type element);
 
   StepFunction step;
-  /// What the loss, and what is returned beside it, is computed from.
+  /// Ops that the loss, and other outputs, depend on.
   llvm::DenseSet<Operation *> forward, backward;
   llvm::DenseMap<Value, State> states;
   llvm::DenseMap<Value, Value> seededNumbers;
@@ -116,8 +116,8 @@ bool GradientFinder::isStep() {
       continue;
     }
     collectAncestors(value, others.emplace_back());
-    // Of scalars the loss needs the fewest products: a norm of gradients needs
-    // those of the backward pass as well.
+    // The loss is the scalar with the fewest contractions: a gradient norm also
+    // needs those of the backward pass.
     auto type = cast<RankedTensorType>(value.getType());
     int64_t products = countContractions(others.back());
     if (elementCount(type) != 1 || !isa<FloatType>(type.getElementType()) ||
@@ -128,7 +128,7 @@ bool GradientFinder::isStep() {
   }
   if (!replaces || fewest == 0)
     return false;
-  // Outputs and measures beside the loss need no products of their own.
+  // Outputs and metrics besides the loss need no further contractions.
   llvm::DenseSet<Operation *> loss = forward;
   for (const llvm::DenseSet<Operation *> &ops : others)
     if (llvm::all_of(ops, [&](Operation *op) {
@@ -174,8 +174,8 @@ GradientFinder::State GradientFinder::followAlone(const Linearity &linearity,
     if (operand.kind == Kind::Other || operand.kind < state.kind)
       continue;
     if (operand.kind == state.kind && operand.kind == Kind::Linear) {
-      // The square of a gradient is linear in no seed. Of what a backward pass
-      // computes again, few ops lie behind a number.
+      // The square of a gradient is not linear in a seed. Recomputed forward
+      // values are few ops away from a constant.
       if (operand.depth == state.depth)
         return {};
       if (operand.depth < state.depth)
@@ -220,8 +220,8 @@ bool GradientFinder::find() {
     if (op.getNumResults() != 1)
       continue;
     State state = follow(&op);
-    // What the loss needs is linear in no seed, but what it broadcasts may be
-    // a number.
+    // The forward pass is linear in no seed, but broadcasts in it may be
+    // constants.
     if (forward.contains(&op) && state.kind == Kind::Linear)
       state = {};
     if (state.kind != Kind::Other)
@@ -241,8 +241,8 @@ bool GradientFinder::find() {
     backward.insert(&op);
     hasProduct |= isa<ContractionOpInterface>(op);
   }
-  // A gradient that is only turned or reshaped is still one: in 16 bits it may
-  // be moved with the scale, but not without.
+  // A transposed or reshaped gradient is still a gradient: in 16 bits it may be
+  // moved with the scale, but not without.
   for (Operation &op : step.body())
     if (auto movement = dyn_cast<MovementOpInterface>(op);
         movement && stateOf(op.getResult(0)).kind == Kind::Linear &&
@@ -259,8 +259,8 @@ bool GradientFinder::find() {
            "loss in the model, or train its loss with mpc train";
     return false;
   }
-  // A step that is skipped must leave all that depends on the gradients as it
-  // was.
+  // A skipped step must leave everything that depends on the gradients
+  // unchanged.
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     Value value = step.result(i);
     llvm::DenseSet<Operation *> ancestors;
@@ -302,7 +302,7 @@ Value GradientFinder::seeded(OpBuilder &builder, Value number) {
   Operation *op = number.getDefiningOp();
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(op);
-  // The number itself, not its copies.
+  // Seeds the scalar itself, not its broadcasts.
   if (isa<BroadcastOp, ReshapeOp>(op)) {
     Value inner = seeded(builder, op->getOperand(0));
     Operation *copy = builder.clone(*op);

@@ -1,4 +1,4 @@
-//===- InitialValues.cpp - drawn values of parameters ---------------------===//
+//===- InitialValues.cpp - random initialization of parameters ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,15 +23,15 @@ using namespace mpc;
 // Distributions
 //===----------------------------------------------------------------------===//
 
-/// Products that make up one element of a contraction's result, or nullopt
-/// where `op` is none.
+/// Returns the fan-in of a contraction: products per result element; nullopt if
+/// `op` is none.
 static std::optional<int64_t> fanInOf(Operation *op) {
   if (auto contraction = dyn_cast_if_present<ContractionOpInterface>(op))
     return contraction.getContractionSize();
   return std::nullopt;
 }
 
-/// The op whose result `value` is, under movement and casts.
+/// Returns the producer of `value` below movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || movesOneOperand(op)))
@@ -51,7 +51,7 @@ InitialDistribution mpc::initialDistribution(Value weight) {
     unsigned index = use.getOperandNumber();
     if (std::optional<int64_t> fanIn = fanInOf(user))
       return uniform(*fanIn);
-    // An LSTM's weights, of all gates alike, go by the size of its state.
+    // LSTM weights of all gates use the hidden size.
     if (fusionClassOf(user) == FusionClass::Recurrent && index > 0)
       return uniform(
           shapeOf(user->getOperand(isa<RecurrenceOp>(user) ? 1 : 2)).back());
@@ -59,7 +59,7 @@ InitialDistribution mpc::initialDistribution(Value weight) {
       return {Kind::Normal, 1.0};
     if (user->hasTrait<Normalizes>())
       return {Kind::Constant, index == 1 ? 1.0 : 0.0};
-    // A part or a join of weights, turned or not, is weights.
+    // Slices and concats of weights, transposed or not, are weights.
     auto movement = dyn_cast<MovementOpInterface>(user);
     if (isa<CastOp>(user) || (movement && movement.givesElements(index)))
       return initialDistribution(user->getResult(0));
@@ -72,11 +72,10 @@ InitialDistribution mpc::initialDistribution(Value weight) {
 }
 
 //===----------------------------------------------------------------------===//
-// Drawing
+// Sampling
 //===----------------------------------------------------------------------===//
 
-/// Uniform in [0, 1) with 53 bits: the standard's distributions differ from one
-/// library to the next.
+/// Uniform in [0, 1) with 53 bits. std distributions are not portable.
 static double unit(std::mt19937_64 &engine) {
   return double(engine() >> 11) * 0x1p-53;
 }

@@ -1,4 +1,4 @@
-//===- InitialValues.h - drawn values of parameters -------------*- C++ -*-===//
+//===- InitialValues.h - random initialization of parameters ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,26 +14,23 @@
 
 namespace mpc {
 
-/// How a parameter's first value is drawn.
+/// Distribution of a parameter's initial value.
 struct InitialDistribution {
-  /// `Kept`: not drawn, the model's own value.
+  /// `Kept`: the model's own value.
   enum class Kind { Constant, Uniform, Normal, Kept };
   Kind kind = Kind::Constant;
-  /// The constant, the largest magnitude, or the standard deviation.
+  /// The constant, the maximum magnitude, or the standard deviation.
   double size = 0;
 };
 
-/// The distribution that PyTorch's layers use for a weight that is read as
-/// `weight` is: by the ops that read it. Weights of contractions and the biases
-/// added to their results are uniform in +-1 / sqrt(fan-in) (He et al., arXiv
-/// 1502.01852, with a = sqrt 5), tables that are gathered from standard normal,
-/// scales of norms 1. A single number keeps its value: PyTorch's modules with
-/// one (slopes, scales of logits) begin with a number of their own. All else
-/// is 0.
+/// Returns PyTorch's default initialization for a weight, by the ops that read
+/// it. Weights of contractions and their biases are uniform in +-1 /
+/// sqrt(fan-in) (He et al., arXiv 1502.01852, with a = sqrt 5), embedding
+/// tables standard normal, scales of norms 1. Scalars are kept, as PyTorch
+/// initializes them (slopes, logit scales) with special values. Others are 0.
 InitialDistribution initialDistribution(mlir::Value weight);
 
-/// A value of `type` (f32 or f64) drawn from `distribution`. Depends on seed,
-/// name and type only.
+/// Samples a value of `type` (f32 or f64). Depends only on seed, name and type.
 mlir::ElementsAttr drawInitial(mlir::RankedTensorType type,
                                InitialDistribution distribution, uint64_t seed,
                                llvm::StringRef name);

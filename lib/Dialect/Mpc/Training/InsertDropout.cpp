@@ -1,10 +1,10 @@
-//===- InsertDropout.cpp - dropouts that an export has lost ---------------===//
+//===- InsertDropout.cpp - restore dropout lost in export -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contract in: a forward function. Contract out: dropouts behind the named
-// ops, each with a stream of its own, and a counted random state. Runs before
-// Simplify, which joins ops.
+// Contract in: a forward function. Contract out: dropout after the named ops,
+// each with its own random stream, and a counter-based random state. Runs
+// before Simplify, which merges ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ struct Place {
   double probability = 0;
 };
 
-/// The last op that carries `name` as a node or as its layer, or null.
+/// Returns the last op with node name or layer path `name`, or null.
 Operation *lastNamed(Block &body, StringRef name) {
   for (Operation &op : llvm::reverse(body.without_terminator()))
     if (!isa<ConstantOp>(op) && op.getNumResults() == 1 &&
@@ -36,7 +36,8 @@ Operation *lastNamed(Block &body, StringRef name) {
   return nullptr;
 }
 
-/// The random state of the function: its own, or a new one that counts steps.
+/// Returns the function's random state, appending one that counts steps if
+/// needed.
 BlockArgument randomState(const StepFunction &step) {
   SmallVector<BlockArgument> states = step.arguments(RoleKind::rng_state);
   if (!states.empty())

@@ -1,10 +1,10 @@
-//===- LiftParameters.cpp - weights become arguments ----------------------===//
+//===- LiftParameters.cpp - weights to function arguments -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Contract in: Import's. Contract out: weights are arguments with names and
-// initial values. Runs before Simplify, which would fold the weights into
-// constants that training cannot reach.
+// initial values. Runs before Simplify, which would fold weights into constants
+// out of reach of training.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@ namespace mpc {
 } // namespace mpc
 
 //===----------------------------------------------------------------------===//
-// What is a weight
+// Weights
 //===----------------------------------------------------------------------===//
 
 static FloatType floatElement(ConstantOp op) {
   return dyn_cast<FloatType>(getElementTypeOrSelf(op.getType()));
 }
 
-/// The use of running statistics, or null: mean or variance of a batch norm.
+/// Returns the use as mean or variance of a batch norm, or null.
 static OpOperand *statisticsUse(ConstantOp op) {
   for (OpOperand &use : op->getUses())
     if (isa<BatchNormOp>(use.getOwner()) && use.getOperandNumber() >= 3)
@@ -78,7 +78,7 @@ struct LiftParametersPass
     StepFunction step(func);
     if (failed(liftAll(step)))
       return signalPassFailure();
-    // A model that holds no weights has its batch norms in the form it wants.
+    // A model without stored weights defines its batch norms itself.
     if (statistics && constants)
       trainBatchNorms(step);
   }
@@ -96,7 +96,7 @@ struct LiftParametersPass
       names.reserve(name);
     for (auto &[op, verdict] : judge(step)) {
       StringRef known = mpc::opName(op);
-      // An expression that means weights does not mean literals.
+      // A regular expression for weights must not match literals.
       if (!verdict.isNamed && verdict.use == Use::Frozen &&
           !chosen.isListed(known))
         continue;
@@ -123,8 +123,8 @@ struct LiftParametersPass
   using Use = WeightChoice::Use;
   using Verdict = WeightEvidence::Verdict;
 
-  /// What the model itself says of each constant. One that takes its parameters
-  /// as inputs has no others.
+  /// Classifies each constant by the model's own evidence. A model with
+  /// parameters as inputs has no others.
   SmallVector<std::pair<ConstantOp, Verdict>> judge(const StepFunction &step) {
     WeightEvidence evidence(step);
     SmallVector<std::pair<ConstantOp, Verdict>> verdicts;
@@ -142,7 +142,7 @@ struct LiftParametersPass
       trains |= verdict.use == Use::Trained;
       verdicts.emplace_back(op, std::move(verdict));
     }
-    // A model of nothing but a scale and a shift of its inputs trains these.
+    // A model that only scales and shifts its inputs trains these constants.
     for (auto &[op, verdict] : verdicts)
       if (!trains && verdict.onlyNormalizes) {
         verdict.use = Use::Trained;
@@ -151,7 +151,7 @@ struct LiftParametersPass
     return verdicts;
   }
 
-  /// Lets the options decide where they name the constant.
+  /// Applies the options that name the constant.
   LogicalResult choose(ConstantOp op, NameFilter &frozen, NameFilter &chosen,
                        Verdict &verdict) {
     StringRef known = mpc::opName(op);
@@ -182,7 +182,7 @@ struct LiftParametersPass
     return success();
   }
 
-  /// Says what becomes of the weight `name`.
+  /// Reports the choice for weight `name`.
   void report(StringRef name, Type type, Use use, StringRef reason) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
@@ -191,10 +191,10 @@ struct LiftParametersPass
         << WeightChoice{name.str(), text, use, reason.str()}.toText();
   }
 
-  /// What inputs that stay as they are became; weights are sought elsewhere.
+  /// Constants of frozen inputs, which are not candidates for weights.
   llvm::SmallPtrSet<Operation *, 8> inputsFrozen;
 
-  /// Turns the inputs that are parameters into such, each where it stands.
+  /// Converts the inputs that are parameters in place.
   LogicalResult liftInputs(const StepFunction &step, NameFilter &frozen,
                            NameFilter &chosen,
                            SmallVectorImpl<std::string> &weights) {
@@ -208,7 +208,7 @@ struct LiftParametersPass
           func.getArgAttrOfType<ElementsAttr>(number, MpcDialect::kInitialAttr);
       inputs.push_back(name);
       if (!filter.matches(name)) {
-        // It comes with every batch.
+        // An input that changes with every batch.
         func.removeArgAttr(number, MpcDialect::kInitialAttr);
         continue;
       }
@@ -275,7 +275,7 @@ struct LiftParametersPass
               "type, or a seed to draw it from";
   }
 
-  /// Gives an input the role of a parameter and the type of `initial`.
+  /// Gives an input role parameter and the type of `initial`.
   void makeParameter(func::FuncOp func, BlockArgument argument,
                      ElementsAttr initial) {
     unsigned number = argument.getArgNumber();
@@ -296,7 +296,7 @@ struct LiftParametersPass
     argument.replaceAllUsesExcept(cast, cast);
   }
 
-  /// Puts a constant in the place of an input.
+  /// Replaces an input by a constant.
   void freezeInput(func::FuncOp func, BlockArgument argument, StringRef name,
                    ElementsAttr initial) {
     unsigned number = argument.getArgNumber();
@@ -320,7 +320,7 @@ struct LiftParametersPass
     InitialDistribution distribution = initialDistribution(op.getResult());
     if (seed >= 0 && (isStatistics ||
                       distribution.kind != InitialDistribution::Kind::Kept)) {
-      // Running variances begin with 1, means with 0.
+      // Running variances start at 1, means at 0.
       if (isStatistics)
         distribution = {InitialDistribution::Kind::Constant,
                         statisticsUse(op)->getOperandNumber() == 4 ? 1.0 : 0.0};
@@ -344,8 +344,8 @@ struct LiftParametersPass
     ++numParameters;
   }
 
-  /// Batch norms whose statistics became arguments use the batch's own and
-  /// renew the running ones. One that runs twice renews them twice.
+  /// Converts batch norms with lifted statistics to batch statistics, and
+  /// updates the running ones. A batch norm that runs twice updates them twice.
   void trainBatchNorms(const StepFunction &step) {
     llvm::DenseMap<Value, Value> newest;
     for (BatchNormOp op :

@@ -11,19 +11,19 @@
 
 namespace mpc {
 
-/// The operands in which an op with one float result is linear.
+/// Operands in which an op with one float result is linear.
 struct Linearity {
   using Operands = llvm::SmallVector<unsigned, 2>;
-  /// Those in which it is linear together: terms of a sum, parts of a whole.
+  /// Operands in which the op is jointly linear: terms of a sum, parts of a
+  /// concat.
   Operands together;
-  /// Those in each of which it is linear while the others stay.
+  /// Operands in each of which the op is linear with the others fixed.
   Operands alone;
-  /// Whether it adds elements up: a backward pass is made of such ops.
+  /// Whether the op sums elements, as ops of a backward pass do.
   bool adds = false;
 };
 
-/// Without operands for an op that is linear in none, and for one of several
-/// results.
+/// Returns no operands if the op is not linear or has several results.
 Linearity linearityOf(mlir::Operation *op);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- LossScalePreset.cpp - the presets and their text -------------------===//
+//===- LossScalePreset.cpp - loss-scale presets and parsing ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ using llvm::StringRef;
 // Presets
 //===----------------------------------------------------------------------===//
 
-/// The preset called `name`; nothing where there is none.
+/// Returns the preset called `name`, or nullopt.
 static std::optional<LossScalePreset> findPreset(StringRef name) {
   using P = LossScalePreset;
   P dynamic;
@@ -70,13 +70,13 @@ static std::optional<LossScalePreset> findPreset(StringRef name) {
 
 namespace {
 
-/// Reads fields of a preset, one at a time.
+/// Parses fields of a preset one by one.
 class FieldParser {
 public:
   FieldParser(LossScalePreset &preset, std::string &error)
       : preset(preset), error(error) {}
 
-  /// False, with `error` set, where name or value are wrong.
+  /// Returns false and sets `error` if name or value are invalid.
   bool parse(StringRef name, StringRef value) {
     using P = LossScalePreset;
     if (name == "init")
@@ -139,7 +139,7 @@ public:
   bool number(StringRef name, StringRef text, double &value,
               bool (*fits)(double), const char *wanted) {
     double parsed = 0;
-    // Scales and their factors take part in f32 arithmetic.
+    // Scales and their factors are used in f32 arithmetic.
     if (text.getAsDouble(parsed) || !std::isfinite(float(parsed)) ||
         !fits(parsed))
       return fail(name, wanted, text);

@@ -2,10 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All new ops are made at the end of the block, in front of the return; a
-// topological sort then puts optimizers behind the flags that they read. The
-// numbers that a preset forms: LossScalingValues.cpp; what happens to the
-// state: LossScalingState.cpp.
+// New ops are appended before the return; a topological sort then moves
+// optimizers after the flags that they read. Arithmetic of the presets:
+// LossScalingValues.cpp; state updates: LossScalingState.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +90,7 @@ void LossScaling::collectGroups() {
     }
     group->optimizers.push_back(optimizer);
   }
-  // Arguments come first, in their order; then results of ops, in theirs.
+  // Arguments in order, then op results in block order.
   auto comesBefore = [](Value lhs, Value rhs) {
     auto left = dyn_cast<BlockArgument>(lhs),
          right = dyn_cast<BlockArgument>(rhs);
@@ -172,7 +171,7 @@ void LossScaling::scaleSeeds() {
     builder.setInsertionPoint(seed);
     auto type = cast<RankedTensorType>(seed.getResult().getType());
     Type element = type.getElementType();
-    // A scale that is constant was made at the end of the block.
+    // A constant scale was created at the end of the block.
     Value value = isa_and_nonnull<BlockArgument>(scale)
                       ? castTo(scale, element)
                       : constant(element, preset.init);
@@ -320,7 +319,7 @@ void LossScaling::accumulateMicroSteps(Group &group) {
     if (group.finite) {
       Value holds = isFinite(norm);
       group.when = create<AndOp>(group.when, holds);
-      // The norm of a window that is not full decides about nothing yet.
+      // The norm of an incomplete accumulation window is not decisive.
       allFinite = create<AndOp>(group.finite,
                                 create<SelectOp>(full, holds, group.finite));
     }
@@ -358,7 +357,7 @@ void LossScaling::countSteps(Group &group) {
   Value next = update
                    ? step.result(*update)
                    : create<AddOp>(argument, constant(builder.getI64Type(), 1));
-  // Where a window is not full, no step was attempted.
+  // An incomplete window is not an attempted step.
   bool holds = preset.countOnSkip == LossScalePreset::CountOnSkip::Hold ||
                accumulatesMicroSteps();
   if (group.when && holds)

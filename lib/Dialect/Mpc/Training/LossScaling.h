@@ -15,42 +15,40 @@
 
 namespace mpc {
 
-/// What is done to gradients beside scaling.
+/// Gradient processing besides loss scaling.
 struct GradientOptions {
-  /// Largest norm and largest magnitude of unscaled gradients.
+  /// Maximum norm and maximum magnitude of unscaled gradients.
   std::optional<double> clipNorm, clipValue;
-  /// Micro steps of a window.
+  /// Accumulation window, in micro steps.
   int64_t accumulate = 1;
 };
 
-/// Rewrites one function; see the description of mpc-scale-loss.
+/// Rewrites one function as described for mpc-scale-loss.
 class LossScaling {
 public:
   LossScaling(mlir::func::FuncOp function, const LossScalePreset &preset,
               const GradientOptions &options);
 
-  /// Whether there is something to do: a seed, or an optimizer without flag
-  /// and unscale.
+  /// Returns true if there is a seed, or an optimizer without flag and unscale.
   bool applies() const;
-  /// Fails with a diagnostic, before anything is changed, where the options do
-  /// not fit the function.
+  /// Rewrites the function. Emits an error, before any change, if the options
+  /// do not fit the function.
   mlir::LogicalResult run();
 
   int64_t seedCount() const { return seeds.size(); }
   int64_t updateCount() const { return optimizers.size(); }
 
 private:
-  /// The optimizers of one step counter.
+  /// Optimizers that share a step counter.
   struct Group {
     mlir::Value step;
     llvm::SmallVector<OptimizerOpInterface> optimizers;
-    /// Their gradients in the order in which the step makes them, and the
-    /// names of the parameters they belong to.
+    /// Gradients in program order, and the names of their parameters.
     llvm::SmallVector<mlir::Value> gradients;
     llvm::SmallVector<std::string> names;
-    /// What all_finite says; null without a check.
+    /// Results of all_finite; null without a check.
     mlir::Value finite, record;
-    /// Whether the update happens; null where it always does.
+    /// Update predicate; null if unconditional.
     mlir::Value when;
   };
 
@@ -59,36 +57,36 @@ private:
   bool accumulatesMicroSteps() const;
 
   //===--------------------------------------------------------------------===//
-  // Parts of the rewrite, in order
+  // Stages of the rewrite, in order
   //===--------------------------------------------------------------------===//
   void findScale();
   void scaleSeeds();
   void accumulateReturned();
   void checkGradients(Group &group);
-  /// Lets the record of `finite`, the check of sums over ranks, tell what each
-  /// rank found in its own gradients too; where a rank has pieces of the sums,
-  /// all decide by all pieces (LossScalingRanks.cpp).
+  /// Adds per-rank results to the overflow record of `finite`, which checks the
+  /// reduced gradients; with sharded gradients, all ranks decide by all shards
+  /// (LossScalingRanks.cpp).
   void gatherRecords(Group &group, AllFiniteOp finite);
-  /// The value that a rank had before the sum; the gradient itself of one.
+  /// Returns the rank's gradient before the reduction, or the gradient itself.
   static mlir::Value ownOf(mlir::Value gradient);
   static int64_t ranksOf(const Group &group);
-  /// Whether each rank updates a piece of every parameter.
+  /// Returns true if each rank updates a shard of every parameter.
   static bool isSharded(const Group &group);
   void unscaleGradients(Group &group);
   void accumulateMicroSteps(Group &group);
   void resetAccumulators();
   void countSteps(Group &group);
   void updateScale();
-  /// How many steps were attempted before this one.
+  /// Returns the number of steps attempted before this one.
   mlir::Value attemptedSteps(mlir::BlockArgument skipped);
   void recordOverflow();
   void holdStatistics();
-  /// The gradients of a backward pass that was found in the model: what is
-  /// divided by a seed.
+  /// Collects the gradients of a detected backward pass: the values divided by
+  /// a seed.
   void collectMarked();
-  /// Holds all state where one of them is not finite.
+  /// Preserves all state if one of these gradients is not finite.
   void holdMarkedStep();
-  /// The name of an argument whose new value depends on `gradient`.
+  /// Returns the name of an argument whose update depends on `gradient`.
   std::string dependentOf(mlir::Value gradient) const;
 
   //===--------------------------------------------------------------------===//
@@ -102,22 +100,21 @@ private:
   mlir::Value constant(mlir::Type element, double value);
   mlir::Value zerosOf(mlir::Value tensor);
   mlir::Value castTo(mlir::Value value, mlir::Type element);
-  /// The gradient in its parameter's type, without the scale.
+  /// Gradient in its parameter's type, unscaled.
   mlir::Value unscaled(OptimizerOpInterface optimizer);
-  /// The reciprocal of the scale in the preset's way, in f32.
+  /// Reciprocal of the scale, computed as the preset does, in f32.
   mlir::Value inverseScale();
-  /// The norm of all gradients of a group in the preset's way, in f32.
+  /// Norm of all gradients of a group, computed as the preset does, in f32.
   mlir::Value globalNorm(const Group &group, mlir::ValueRange gradients,
                          mlir::Value unscale, UnscaleMode mode);
-  /// The same of gradients of which each rank has a piece.
+  /// Norm of gradients sharded over ranks.
   mlir::Value normOfPieces(const Group &group, mlir::ValueRange pieces,
                            mlir::Value unscale, UnscaleMode mode);
-  /// The factor that clips gradients of this norm, in f32.
+  /// Clipping factor for this norm, in f32.
   mlir::Value clipFactor(mlir::Value norm);
-  /// True where an f32 is finite.
+  /// Returns true if an f32 is finite.
   mlir::Value isFinite(mlir::Value value);
-  /// The argument of a field of the loss scale's state, appended where there
-  /// is none.
+  /// Returns the argument of a loss-scale state field, appended if missing.
   mlir::BlockArgument field(llvm::StringRef name, mlir::Type type,
                             mlir::ElementsAttr initial);
   mlir::BlockArgument counter(llvm::StringRef name, unsigned width,
@@ -129,11 +126,11 @@ private:
   mlir::OpBuilder builder;
   mlir::Location loc;
   llvm::SmallVector<GradientSeedOp> seeds;
-  /// Those that collectMarked() found, in the order of the step.
+  /// Gradients found by collectMarked(), in program order.
   llvm::SmallVector<mlir::Value> marked;
   llvm::SmallVector<OptimizerOpInterface> optimizers;
   llvm::SmallVector<Group> groups;
-  /// The f32 scale; null without one.
+  /// Loss scale in f32; null without one.
   mlir::Value scale;
   mlir::Value inverse;
   /// Whether all gradients of all groups are finite; null without a check.

@@ -1,12 +1,12 @@
-//===- LossScalingRanks.cpp - checks that ranks make together -------------===//
+//===- LossScalingRanks.cpp - overflow checks over ranks ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ranks that train together check the sum of their gradients, which is not
-// finite where one rank's is not: all decide alike without a message. The
-// record of an overflow names the rank as well, so that each tells the others
-// what it found in its own. Ranks that have pieces of the sum tell each other
-// about these in the same message, and add up their parts of a norm.
+// Data-parallel ranks check the reduced gradients, which are not finite if any
+// rank's are not: all ranks decide alike without a message. To record the
+// overflowing rank too, ranks exchange the records of their own gradients. With
+// sharded gradients the same message carries the records of all shards and
+// their partial norms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The message that made `gradient`, or null.
+/// Returns the collective that produced `gradient`, or null.
 static CollectiveOpInterface messageOf(Value gradient) {
   Operation *op = gradient.getDefiningOp();
   return isa_and_nonnull<AllReduceOp, ReduceScatterOp>(op)
@@ -78,8 +78,8 @@ void LossScaling::gatherRecords(Group &group, AllFiniteOp finite) {
   Value sumRecords = sharded ? Value(gather.getOutputs()[1])
                              : create<ReshapeOp>(tableOf(1), group.record);
 
-  // Each tensor has a number per rank and one for the sum of all: the least is
-  // the tensor that overflowed first, on the first rank where it did.
+  // Numbers each tensor per rank, plus one for the sum: the minimum is the
+  // first tensor that overflowed, on the first such rank.
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   Value zero = constantOf(record, {0, 0});
   auto numbered = [&](Value records, llvm::function_ref<int64_t(int64_t)> at) {
@@ -106,7 +106,7 @@ void LossScaling::gatherRecords(Group &group, AllFiniteOp finite) {
     return reduce(ReduceSumOp(), create<MaxOp>(records, zero));
   };
   Value ownCounts = countsOf(ownRecords), sumCounts = countsOf(sumRecords);
-  // Sums of finite gradients may overflow: no rank's did.
+  // A sum of finite gradients may overflow without an overflow on any rank.
   Value counts =
       create<SelectOp>(create<CompareOp>(ComparePredicate::gt, ownCounts, zero),
                        ownCounts, sumCounts);

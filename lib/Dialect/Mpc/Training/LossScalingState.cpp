@@ -1,9 +1,9 @@
-//===- LossScalingState.cpp - scale, record and statistics of a step ------===//
+//===- LossScalingState.cpp - state of a scaled step ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a step leaves behind: the new scale, which gradient overflowed, and
-// statistics that a skipped step must not change.
+// Updates of a step: the new scale, the overflow record, and statistics that a
+// skipped step must preserve.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ void LossScaling::updateScale() {
     step.setUpdate(left, update.getNewHysteresisLeft());
 }
 
-/// What a record's number of this gradient means: "fc1.weight (op fc1/MatMul,
-/// layer fc1)".
+/// Label of a gradient in an overflow record: "fc1.weight (op fc1/MatMul, layer
+/// fc1)".
 static std::string labelOf(StringRef name, Value gradient) {
   while (auto cast = gradient.getDefiningOp<CastOp>())
     gradient = cast.getInput();
@@ -62,9 +62,9 @@ static std::string labelOf(StringRef name, Value gradient) {
 }
 
 Value LossScaling::attemptedSteps(BlockArgument skipped) {
-  // One counter counts the applied steps and, by preset, the skipped ones. Two
-  // need not agree, since one group may overflow alone, and with windows of
-  // micro steps the counter counts windows.
+  // One counter counts applied steps and, by preset, skipped ones. Two counters
+  // need not agree, since one group may overflow alone; with accumulation the
+  // counter counts windows.
   if (groups.size() == 1 && groups.front().step && !accumulatesMicroSteps()) {
     Value applied = groups.front().step;
     return preset.countOnSkip == LossScalePreset::CountOnSkip::Hold
@@ -90,14 +90,14 @@ void LossScaling::recordOverflow() {
             DenseElementsAttr::get(recordType, ArrayRef<int64_t>{-1, 0}));
   BlockArgument overflowStep = counter("overflow_step", 64, -1);
 
-  // Numbers run on from group to group; the first group that has one gives the
-  // number, the counts are added.
+  // Indices continue from group to group; the first group with an overflow
+  // gives the index, and counts are added.
   Value record;
   SmallVector<Attribute> labels;
   for (Group &group : groups) {
     Value numbered = group.record;
     if (!labels.empty()) {
-      // A record without a tensor keeps its -1.
+      // A record without a tensor stays -1.
       Value offset = create<SelectOp>(
           create<CompareOp>(ComparePredicate::ge, numbered, pair(0, 0)),
           pair(int64_t(labels.size()), 0), pair(0, 0));
@@ -105,7 +105,7 @@ void LossScaling::recordOverflow() {
       Value isFirst =
           create<CompareOp>(ComparePredicate::ge, record, pair(0, 1));
       Value either = create<SelectOp>(isFirst, record, numbered);
-      // (number, count): the number of either, the counts' sum.
+      // (index, count): the index of either, the sum of counts.
       Value sum = create<AddOp>(create<MaxOp>(record, pair(0, 0)),
                                 create<MaxOp>(numbered, pair(0, 0)));
       Value isCount = create<mpc::ConstantOp>(cast<ElementsAttr>(
@@ -149,7 +149,7 @@ void LossScaling::holdStatistics() {
 }
 
 //===----------------------------------------------------------------------===//
-// Steps that came whole
+// Imported training steps
 //===----------------------------------------------------------------------===//
 
 void LossScaling::collectMarked() {
@@ -186,7 +186,7 @@ void LossScaling::holdMarkedStep() {
   checkGradients(group);
   allFinite = group.finite;
   if (allFinite) {
-    // Before the state of the scale is appended, which holds itself.
+    // Before the state of the scale is appended, which preserves itself.
     for (BlockArgument argument : step.body().getArguments())
       if (std::optional<unsigned> update = step.updateOf(argument))
         step.setUpdate(

@@ -1,9 +1,8 @@
-//===- LossScalingValues.cpp - numbers of a scaled step -------------------===//
+//===- LossScalingValues.cpp - arithmetic of loss scaling -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The inverse scale, norm and clipping factor as each preset forms them, and
-// the short names that the parts of the rewrite share.
+// Inverse scale, norm and clipping factor of each preset, and shared helpers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,20 +22,20 @@ class RE2;
 
 namespace mpc {
 
-/// A list of names and regular expressions (RE2's) that match a whole name.
-/// Remembers which of them never matched.
+/// A list of names and full-match regular expressions (RE2). Records which of
+/// them never matched.
 class NameFilter {
 public:
-  /// Fails where a pattern is neither a name nor a regular expression.
+  /// Fails if a pattern is neither a name nor a regular expression.
   static llvm::Expected<NameFilter> create(llvm::ArrayRef<std::string> texts);
 
   bool empty() const { return patterns.empty(); }
   bool matches(llvm::StringRef name) { return match(name).has_value(); }
-  /// The text of the first pattern that matches.
+  /// Returns the text of the first matching pattern.
   std::optional<llvm::StringRef> match(llvm::StringRef name);
-  /// Whether the name itself, not a pattern, is in the list.
+  /// Returns true if the list contains the name itself, not a pattern.
   bool isListed(llvm::StringRef name) const;
-  /// The first pattern that no name has matched so far; empty where all have.
+  /// Returns the first pattern without a match so far, or an empty string.
   llvm::StringRef unmatched() const;
 
 private:

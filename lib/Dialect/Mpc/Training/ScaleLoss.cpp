@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chooses one preset for a module and rewrites every function that holds a part
-// of a training step. Runs after precision: gradients are checked as the
-// optimizers see them, rounded to the compute type.
+// Chooses one preset per module and rewrites every function that is part of a
+// training step. Runs after precision: gradients are checked in the compute
+// type that optimizers read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace mpc {
 
 namespace {
 
-/// Whether an op's result has the float type.
+/// Returns true if an op result has the float type.
 template <typename FloatTy> bool hasValueOf(func::FuncOp function) {
   return function
       .walk([](Operation *op) {
@@ -36,7 +36,7 @@ template <typename FloatTy> bool hasValueOf(func::FuncOp function) {
       .wasInterrupted();
 }
 
-/// Scales that do not fit the types are allowed, but said.
+/// Warns about scales that do not fit the types.
 void warnOfTypes(func::FuncOp function, const LossScalePreset &preset) {
   if (!preset.scales() && hasValueOf<Float16Type>(function))
     function.emitWarning()
@@ -81,9 +81,9 @@ struct ScaleLossPass : mpc::impl::ScaleLossPassBase<ScaleLossPass> {
   }
 
 private:
-  /// The preset of the whole step. The function that scales a loss and the one
-  /// that takes the scale out again must agree, and only the former need hold
-  /// an f16 value.
+  /// Chooses the preset of the whole step: the function that scales the loss
+  /// and the one that unscales must agree, and only the former need have f16
+  /// values.
   std::optional<LossScalePreset> choosePreset(ArrayRef<func::FuncOp> parts) {
     std::string text = lossScale;
     if (text.empty())

@@ -1,4 +1,4 @@
-//===- SeedPowers.cpp - backward passes that are not linear ---------------===//
+//===- SeedPowers.cpp - nonlinear backward passes -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ static bool isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value));
 }
 
-/// Whether `value` stays what it is under any factor.
+/// Returns true if scaling does not change `value`.
 static bool isInvariant(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   std::optional<double> splat =
@@ -31,8 +31,8 @@ static bool isInvariant(Value value) {
   return splat && (*splat == 0 || !std::isfinite(*splat));
 }
 
-/// The operand in which an op of several results, or one that draws its numbers
-/// again, is linear.
+/// Returns the operand in which an op with several results, or dropout, is
+/// linear.
 static std::optional<unsigned> linearOperand(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<unsigned>>(op)
       .Case<NormGradientOp, BatchNormGradientOp>([](auto) { return 2; })
@@ -51,7 +51,7 @@ Value SeedPowers::raised(OpBuilder &builder, Value value, int power) const {
   Value factor = seed, result = value;
   if (missing < 0)
     factor = ReciprocalOp::create(builder, loc, seed.getType(), seed);
-  // A scale of 65,536 is no f16.
+  // A scale of 65,536 overflows f16.
   if (type.getElementType() != wide)
     result = CastOp::create(builder, loc, type.clone(wide), result);
   for (int i = 0; i < std::abs(missing); ++i)
@@ -64,7 +64,7 @@ Value SeedPowers::raised(OpBuilder &builder, Value value, int power) const {
 void SeedPowers::visit(Operation *op) {
   if (llvm::none_of(op->getOperands(), [&](Value v) { return powerOf(v); }))
     return;
-  // Of an op that is no power of its operands the result has none.
+  // The result of a non-homogeneous op has power zero.
   SmallVector<int> wanted(op->getNumOperands(), 0);
   int power = 0;
   auto equalise = [&](ArrayRef<unsigned> operands) {

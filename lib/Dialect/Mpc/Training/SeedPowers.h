@@ -1,4 +1,4 @@
-//===- SeedPowers.h - backward passes that are not linear -------*- C++ -*-===//
+//===- SeedPowers.h - nonlinear backward passes -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,29 +13,27 @@
 
 namespace mpc {
 
-/// Makes a backward pass that a user may have written linear in the seed of
-/// its cotangents, whatever it does to them: a gradient that is clipped at 0.01
-/// is clipped at 0.01 times the loss scale, one that is replaced by its sign is
-/// multiplied by the scale. Values are followed from a cotangent through the
-/// ops, each with the power of the seed that it carries; where an op takes
-/// values of two powers, or is no power of what it takes, factors of the seed
-/// go in front of it. A pass of linear ops stays as it is.
+/// Makes a user-written backward pass linear in the loss-scale seed: a gradient
+/// clipped at 0.01 is clipped at 0.01 times the scale, a sign is multiplied by
+/// the scale. Propagates the power of the seed from a cotangent through the
+/// ops; inserts factors of the seed before ops that combine different powers or
+/// are not homogeneous. Linear passes are unchanged.
 class SeedPowers {
 public:
-  /// `seed`, of one float, is defined in front of what `cotangent` reaches.
+  /// `seed`, a float scalar, is defined before all users of `cotangent`.
   SeedPowers(mlir::Value seed, mlir::Value cotangent)
       : seed(seed), powers{{cotangent, 1}} {}
 
-  /// Visits an op behind those that make its operands.
+  /// Visits an op after its producers.
   void visit(mlir::Operation *op);
-  /// `value` with the power 1 that a gradient has; new ops at `builder`.
+  /// Returns `value` with power 1, as a gradient; new ops at `builder`.
   mlir::Value gradient(mlir::OpBuilder &builder, mlir::Value value) const {
     return raised(builder, value, 1);
   }
 
 private:
   int powerOf(mlir::Value value) const { return powers.lookup(value); }
-  /// `value` times what it lacks of the seed's `power`.
+  /// Multiplies `value` by powers of the seed up to `power`.
   mlir::Value raised(mlir::OpBuilder &builder, mlir::Value value,
                      int power) const;
 

@@ -1,10 +1,10 @@
-//===- ShardOptimizer.cpp - each rank updates a piece ---------------------===//
+//===- ShardOptimizer.cpp - ZeRO-1 optimizer sharding ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contract in: gradients that optimizers read are sums over ranks. Contract
-// out: each rank has a piece of them, of masters and of states; what the model
-// reads of a parameter is gathered.
+// Contract in: optimizers read gradients summed over ranks. Contract out:
+// gradients, master weights and optimizer states are sharded over ranks;
+// parameters that the model reads are all-gathered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,11 +65,11 @@ struct ShardOptimizerPass
   }
 
 private:
-  /// What is gathered for one argument: a piece of the new values.
+  /// A shard of an argument's new value, to be all-gathered.
   struct Gathered {
     BlockArgument argument;
     Value piece;
-    /// The narrower copy that follows from the gathered values; may be null.
+    /// Low-precision copy derived from the gathered value; may be null.
     BlockArgument copy;
   };
 
@@ -123,8 +123,8 @@ private:
     }
   }
 
-  /// Turns masters and states of an update into pieces, and notes what has to
-  /// be gathered of it.
+  /// Shards the master weights and states of an update, and records the values
+  /// to gather.
   void cut(const StepFunction &step, OptimizerOpInterface optimizer) {
     auto master = cast<BlockArgument>(optimizer.getParameter());
     auto whole = cast<RankedTensorType>(master.getType());
@@ -168,8 +168,8 @@ private:
     return nullptr;
   }
 
-  /// One message for each type, behind all updates: there are few, and none
-  /// waits for gradients that are not checked yet.
+  /// One message per type after all updates: few messages, and none depends on
+  /// unchecked gradients.
   void gather(const StepFunction &step) {
     llvm::MapVector<Type, SmallVector<Gathered>> byElement;
     for (auto &[type, list] : gathered)
@@ -200,7 +200,7 @@ private:
     }
   }
 
-  /// The tensor whose pieces are the rows; behind its elements stand zeros.
+  /// Reassembles the tensor from its shards, the rows; drops zero padding.
   static Value wholeOf(OpBuilder &builder, Location loc, Value rows,
                        Type type) {
     auto table = cast<RankedTensorType>(rows.getType()),
@@ -219,7 +219,7 @@ private:
     return ReshapeOp::create(builder, loc, whole, rows);
   }
 
-  /// A part without updates has no masters.
+  /// A function without updates has no master weights.
   void readWholes(const StepFunction &step) {
     func::FuncOp function = step.getFunction();
     for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
@@ -235,7 +235,7 @@ private:
   }
 
   llvm::MapVector<unsigned, DenseI64ArrayAttr> pieces;
-  /// By the type that is gathered.
+  /// Values to gather, by type.
   llvm::MapVector<Type, SmallVector<Gathered>> gathered;
 };
 

@@ -1,8 +1,8 @@
-//===- ShareRepeatedOps.cpp - one op for forward and backward pass --------===//
+//===- ShareRepeatedOps.cpp - CSE of forward and backward pass ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Contract in: Differentiate's. Contract out: no two pure ops with the same
+// Contract in: mpc-differentiate's. Contract out: no two pure ops with equal
 // operands and properties. Runs before precision, whose decisions are
 // attributes.
 //
@@ -25,7 +25,7 @@ namespace mpc {
 
 namespace {
 
-/// Ops are equal where they compute the same.
+/// Equality of computations, ignoring locations and discardable attributes.
 struct SameComputation : llvm::DenseMapInfo<Operation *> {
   static constexpr auto kFlags =
       OperationEquivalence::Flags(OperationEquivalence::IgnoreLocations |

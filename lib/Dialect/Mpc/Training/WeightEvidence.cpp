@@ -1,4 +1,4 @@
-//===- WeightEvidence.cpp - parameters and buffers told apart -------------===//
+//===- WeightEvidence.cpp - parameters or buffers -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ using namespace mpc;
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Finite values of large magnitude that stand for -inf in masks begin here.
+/// Minimum magnitude of finite mask values that represent -inf.
 static constexpr double kMaskMagnitude = 50;
 
 static bool isFinite(ElementsAttr value) {
@@ -34,13 +34,13 @@ static bool isFinite(ElementsAttr value) {
                       [](double element) { return std::isfinite(element); });
 }
 
-/// Dimensions of more than one element.
+/// Number of dimensions with more than one element.
 static int64_t wideDims(ArrayRef<int64_t> shape) {
   return llvm::count_if(shape, [](int64_t extent) { return extent > 1; });
 }
 
-/// Whether elements are those of a mask: 0 and large negative numbers, or, of a
-/// matrix, both 0 and 1.
+/// Returns true if the elements form a mask: 0 and large negative values, or,
+/// in a matrix, both 0 and 1.
 static bool holdsMask(const reference::Tensor &tensor) {
   if (tensor.size() < 2)
     return false;
@@ -58,9 +58,9 @@ static bool holdsMask(const reference::Tensor &tensor) {
                                       });
 }
 
-/// Whether every line of a table along `axis` holds samples of one wave, v(p +
-/// 1) + v(p - 1) = c v(p) with |c| <= 2: a sine or a cosine, or, where c is 2,
-/// a ramp. Not all lines are constant.
+/// Returns true if every row of a table along `axis` is a sampled wave, v(p +
+/// 1) + v(p - 1) = c v(p) with |c| <= 2: a sine or cosine, or a ramp for c = 2.
+/// Not all rows may be constant.
 static bool followsWaves(const reference::Tensor &tensor, int64_t axis,
                          double tolerance, bool ramps) {
   ArrayRef<int64_t> shape = tensor.getShape();
@@ -90,13 +90,13 @@ static bool followsWaves(const reference::Tensor &tensor, int64_t axis,
   return varies;
 }
 
-/// Whether a table of at least two dimensions is one of positions: samples of
-/// waves or, with `ramps`, coordinates.
+/// Returns true for a position table of at least two dimensions: sampled waves
+/// or, with `ramps`, coordinates.
 static bool holdsWaves(const reference::Tensor &tensor, bool ramps) {
   ArrayRef<int64_t> shape = tensor.getShape();
   if (wideDims(shape) < 2)
     return false;
-  // Angles of float32 err by their own size.
+  // The rounding error of float32 angles is proportional to the angle.
   double tolerance =
       tensor.getType().getElementTypeBitWidth() < 32 ? 0.03 : 2e-3;
   for (int64_t axis = 0; axis < tensor.getRank(); ++axis)
@@ -105,8 +105,8 @@ static bool holdsWaves(const reference::Tensor &tensor, bool ramps) {
   return false;
 }
 
-/// Whether a table of at least two dimensions holds a grid of points: few
-/// numbers, again and again, that are multiples of a step apart.
+/// Returns true for a grid of points of at least two dimensions: few repeated
+/// values at multiples of a step.
 static bool holdsGrid(const reference::Tensor &tensor) {
   if (wideDims(tensor.getShape()) < 2)
     return false;
@@ -124,8 +124,8 @@ static bool holdsGrid(const reference::Tensor &tensor) {
   });
 }
 
-/// Whether a filter is one of signal processing: applied to single channels,
-/// alike in all of them, and symmetric or antisymmetric about its centre.
+/// Returns true for a fixed signal-processing filter: depthwise, equal in all
+/// channels, and symmetric or antisymmetric about its center.
 static bool holdsFixedFilter(const reference::Tensor &tensor) {
   ArrayRef<int64_t> shape = tensor.getShape();
   if (shape.size() < 3 || shape[1] != 1)
@@ -151,8 +151,8 @@ static bool holdsFixedFilter(const reference::Tensor &tensor) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// The last component of a name, in lower case: "weight" of "h.0.fc.weight", of
-/// "dense/weight:0" and of "dense/weight/ReadVariableOp:0".
+/// Returns the last component of a name in lower case: "weight" of
+/// "h.0.fc.weight", "dense/weight:0" and "dense/weight/ReadVariableOp:0".
 static std::string lastComponent(StringRef name) {
   name.consume_back(":0");
   name.consume_back("/ReadVariableOp");
@@ -160,7 +160,7 @@ static std::string lastComponent(StringRef name) {
   return name.drop_front(at == StringRef::npos ? 0 : at + 1).lower();
 }
 
-/// Whether frameworks call parameters so.
+/// Returns true for names that frameworks give to parameters.
 static bool isParameterName(StringRef name) {
   std::string last = lastComponent(name);
   StringRef text = last;
@@ -172,7 +172,7 @@ static bool isParameterName(StringRef name) {
   return text.ends_with("_bias") && !text.contains("mask");
 }
 
-/// Whether models call buffers so.
+/// Returns true for names that models give to buffers.
 static bool isBufferName(StringRef name) {
   std::string last = lastComponent(name);
   StringRef text = last;
@@ -189,8 +189,8 @@ static bool isBufferName(StringRef name) {
   return false;
 }
 
-/// Whether a tool made the name up ("onnx::Mul_12", "val_3", "const_fold__7",
-/// "123") or it says a number: what has it is no module's.
+/// Returns true if a tool generated the name ("onnx::Mul_12", "val_3",
+/// "const_fold__7", "123") or it names a number.
 static bool isNumberName(StringRef name) {
   if (name.contains("::") || name.contains_insensitive("const") ||
       name.ends_with("/x:0") || name.ends_with("/y:0") ||
@@ -211,26 +211,26 @@ static bool isNumberName(StringRef name) {
 // Uses
 //===----------------------------------------------------------------------===//
 
-/// How a constant meets data.
+/// How a constant is combined with data.
 struct WeightEvidence::Use {
   enum class Kind {
-    /// As layers' weights do.
+    /// As a layer's weight.
     Weight,
-    /// The same as a filter, and as a table whose rows data choose.
+    /// Weight used as a filter, or as an embedding table.
     Filter,
     Table,
-    /// As a table of positions or numbers of a formula do.
+    /// As a position table or a constant of a formula.
     Formula,
-    /// It shifts or scales an input that has met nothing else.
+    /// Shift or scale of a raw input.
     Normalization,
-    /// In a way that tells nothing.
+    /// No evidence.
     Unknown,
   };
   Kind kind = Kind::Unknown;
   std::string text;
 };
 
-/// The op whose result `value` is, under movement and casts.
+/// Returns the producer of `value` below movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || movesOneOperand(op)))
@@ -271,8 +271,8 @@ WeightEvidence::WeightEvidence(const StepFunction &step) {
   }
 }
 
-/// Whether both sine and cosine are taken of `value`, under movement and
-/// arithmetic: it holds angles.
+/// Returns true if both sine and cosine are taken of `value`, below movement
+/// and arithmetic: it holds angles.
 static bool feedsSineAndCosine(Value value) {
   bool sine = false, cosine = false;
   SmallVector<Value> open = {value};
@@ -292,7 +292,7 @@ static bool feedsSineAndCosine(Value value) {
   return sine && cosine;
 }
 
-/// Whether `value` is an initial state of the recurrent layer `op`.
+/// Returns true if `value` is an initial state of the recurrent layer `op`.
 static bool isInitialState(Operation *op, Value value) {
   auto is = [&](auto layer) { return layer && layer.getInitialH() == value; };
   if (auto lstm = dyn_cast<LstmOp>(op))
@@ -302,7 +302,8 @@ static bool isInitialState(Operation *op, Value value) {
   return is(dyn_cast<GruOp>(op)) || is(dyn_cast<RnnOp>(op));
 }
 
-/// Whether the sum `op` only keeps a root, a logarithm or a division from zero.
+/// Returns true if the sum `op` is an epsilon before a root, logarithm or
+/// division.
 static bool guardsFromZero(Operation *op) {
   return isa<AddOp>(op) && !op->use_empty() &&
          llvm::all_of(op->getUses(), [](OpOperand &use) {
@@ -311,7 +312,7 @@ static bool guardsFromZero(Operation *op) {
          });
 }
 
-/// Whether `product` = x * slope is chosen where x is negative.
+/// Returns true if `product` = x * slope is selected for negative x (PReLU).
 static bool isRectifierSlope(Operation *product, unsigned index) {
   if (!isa<MulOp>(product) || !product->hasOneUse())
     return false;
@@ -393,7 +394,7 @@ void WeightEvidence::collectUses(Value value, SmallVectorImpl<Use> &uses,
       bool gives = llvm::any_of(op->getResultTypes(), [](Type type) {
         return isa<FloatType>(getElementTypeOrSelf(type));
       });
-      // Gradients pass through neither comparisons nor indices.
+      // Gradients do not flow through comparisons or indices.
       auto movement = dyn_cast<MovementOpInterface>(op);
       if (!gives || !isa<FloatType>(getElementTypeOrSelf(next.getType())) ||
           (movement && !movement.givesElements(use.getOperandNumber())))

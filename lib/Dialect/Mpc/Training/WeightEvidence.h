@@ -1,4 +1,4 @@
-//===- WeightEvidence.h - parameters and buffers told apart -----*- C++ -*-===//
+//===- WeightEvidence.h - parameters or buffers -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,24 +12,23 @@
 
 namespace mpc {
 
-/// Decides which constants of a model are parameters, which training updates,
-/// and which are buffers or numbers of a formula, which it keeps. In this
-/// order: what the exporter recorded; what can be trained at all; what the
-/// constant feeds; its name; its values.
+/// Classifies a model's constants as parameters, which training updates, or
+/// buffers and literals, which it keeps. Evidence in order: what the exporter
+/// recorded, trainability, uses, name, values.
 class WeightEvidence {
 public:
   struct Verdict {
     WeightChoice::Use use = WeightChoice::Use::Frozen;
     /// As in WeightChoice.
     std::string reason;
-    /// Whether the constant is one that a user of the model knows: stored as a
-    /// weight, or of more than one element where the file stores none so.
+    /// Whether the user knows the constant: stored as a weight, or larger than
+    /// one element if the file stores no weights.
     bool isNamed = true;
-    /// Whether no choice of the user can make it a parameter: an integer, or
-    /// not finite.
+    /// Whether the constant can never be a parameter: an integer, or not
+    /// finite.
     bool isFixed = false;
-    /// Kept only because it is the first to meet an input: a parameter after
-    /// all in a model that has no other.
+    /// Frozen only as normalization of an input: a parameter after all in a
+    /// model without others.
     bool onlyNormalizes = false;
   };
 
@@ -38,19 +37,18 @@ public:
 
 private:
   struct Use;
-  /// Fills `uses` with how `value`, which follows from constants alone, meets
-  /// what follows from inputs.
+  /// Fills `uses` with the uses of `value`, a constant expression, in ops on
+  /// data.
   void collectUses(mlir::Value value, llvm::SmallVectorImpl<Use> &uses,
                    llvm::DenseSet<mlir::Value> &seen) const;
-  /// What `operand`, which follows from constants alone, does to data.
+  /// Describes how `operand`, a constant expression, is applied to data.
   Use describeUse(mlir::OpOperand &operand) const;
   bool followsFromData(mlir::Value value) const { return data.contains(value); }
 
-  /// Values that follow from an argument; those of them that have met nothing
-  /// but constants, elementwise.
+  /// Values that depend on an argument; the raw ones have met only constants,
+  /// elementwise.
   llvm::DenseSet<mlir::Value> data, raw;
-  /// Whether constants say that the file stores them as weights: those that
-  /// do not are literals of its nodes.
+  /// Whether constants record an origin: those without are literals of nodes.
   bool hasOrigins = false;
 };
 
