@@ -1,4 +1,4 @@
-//===- DifferentiatePasses.td - derivatives -----------------*- tablegen -*-===//
+//===- DifferentiatePasses.td - automatic differentiation --*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ include "mlir/Pass/PassBase.td"
 def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
   let summary = "Append the gradients of the loss";
   let description = [{
-    Reverse-mode differentiation by the ops' VjpOpInterface:
+    Reverse-mode automatic differentiation by the ops' VjpOpInterface:
 
     ```mlir
     %loss = mpc.mean_squared_error %y, %label      // y = x * w
@@ -22,33 +22,33 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
     %dw = mpc.matmul %x, %dy transpose_lhs         // result "w.gradient"
     ```
 
-    Contract in: after Simplify, before precision; one block; results of role
-    `loss`, scalars, whose sum is differentiated; arguments of role `parameter`.
-    Contract out: one more result of role `output` per float parameter, named
-    `PARAMETER.gradient`, of its type. Backward ops stand behind the forward
-    ones, each with the location and `mpc.layer` of the op that it
-    differentiates. Recurrent ops on the way are unrolled, or, under
-    `split-recurrent`, become the product of their input and a `recurrence` that
-    keeps what its gradient, a `recurrence_gradient`, reads.
+    Contract in: after Simplify, before precision; one block; scalar results of role
+    `loss`, whose sum is differentiated; arguments of role `parameter`. Contract
+    out: one more result of role `output` per float parameter, named
+    `PARAMETER.gradient`, of its type. Backward ops follow the forward ops, each
+    with the location and `mpc.layer` of the op that it differentiates. Recurrent
+    ops are unrolled or, under `split-recurrent`, split into an input GEMM and a
+    `recurrence` that saves the activations for its gradient op,
+    `recurrence_gradient`.
 
-    A function may compute the gradients itself, from the cotangent of a result:
-    what a framework traced of its forward and backward pass. `cotangent` is the
-    input that takes it, `output` the result, which a loss reads or which is the
-    loss, `gradients` names the result that is each parameter's gradient.
+    A function may contain its own backward pass (a framework's traced autograd
+    graph) that starts at the cotangent of a result. `cotangent` is the input for
+    that cotangent, `output` the result, which is the loss or read by it,
+    `gradients` maps each parameter to the result that is its gradient.
     ```mlir
     func.func @main(%w, %x, %dy) -> (%y {mpc.name = "y"}, %dw {mpc.name = "g0"})
     // with gradients=w=g0 cotangent=dy output=y:
     func.func @main(%w, %x, %label) -> (%loss, %y, %dw {mpc.name = "w.gradient"})
     ```
-    Only the loss is differentiated then, and its derivative by the result stands
-    in for the input; gradients of what is no parameter are dropped.
+    Only the loss is differentiated then, and its derivative with respect to
+    `output` replaces the input; gradients of non-parameters are dropped.
 
-    Numerics: the forward ops stay as they are. Derivatives of several steps
-    compute in f32 at least and round once to the operand's type.
+    Numerics: forward ops are unchanged. Multi-step derivatives compute in at least
+    f32 and round once to the operand's type.
 
-    Derivatives read what the forward pass keeps anyway: relu, tanh, sigmoid,
-    softmax their result, norms their input (the normalised value is computed
-    again), dropout only its counter. A function without a loss is left alone.
+    Derivatives read values that the forward pass saves anyway: relu, tanh, sigmoid
+    and softmax their result, norms their input (the normalized value is
+    recomputed), dropout only its counter. A function without a loss is unchanged.
     Executed example: test/Dialect/Mpc/Training/differentiate.mlir.
   }];
   let options = [
@@ -70,12 +70,11 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
 }
 
 def ShareRepeatedOpsPass : Pass<"mpc-share-repeated-ops", "::mlir::func::FuncOp"> {
-  let summary = "Compute once what forward and backward pass both compute";
+  let summary = "Merge ops computed by both forward and backward pass";
   let description = [{
-    Derivatives write down what they need, such as the softmax of the logits.
-    Where an earlier op has the same name, operands and properties it stands in
-    for the later one, even where layers, sources and locations differ, which
-    common subexpression elimination keeps apart:
+    CSE that ignores layer, source and location: derivatives recompute values such
+    as the softmax of the logits. An earlier op with the same name, operands and
+    properties replaces the later one:
 
     ```mlir
     %p = mpc.softmax %x axis(1) {mpc.layer = "head"} : tensor<32x10xf32>
@@ -83,8 +82,8 @@ def ShareRepeatedOpsPass : Pass<"mpc-share-repeated-ops", "::mlir::func::FuncOp"
     ```
     becomes one softmax, that of layer `head`.
 
-    Contract in: one block; runs behind mpc-differentiate and before precision,
-    whose decisions may tell equal ops apart.
+    Contract in: one block; runs after mpc-differentiate and before precision, whose
+    decisions may distinguish equal ops.
     Left alone: constants, ops with regions or effects.
 
     Numerics: none.

@@ -1,4 +1,4 @@
-//===- DistributePasses.td - steps of several ranks ---------*- tablegen -*-===//
+//===- DistributePasses.td - data-parallel training --------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,13 +10,13 @@
 include "mlir/Pass/PassBase.td"
 
 def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
-  let summary = "Add up gradients of the ranks that train together";
+  let summary = "All-reduce the gradients of data-parallel ranks";
   let description = [{
-    Every rank runs the step on its own examples, as many as any other; what the
-    optimizers read becomes the sum over all ranks, so that all have the same
-    parameters, bit for bit. Losses are means over a rank's examples: their
-    gradients begin with one part in `ranks`, so that they add up to the whole
-    batch's and are as large on the way, and overflow, as one device's.
+    Data parallelism: every rank runs the step on the same number of its own
+    examples; optimizers read gradients summed over all ranks, so that all ranks
+    have bit-identical parameters. Losses are means over a rank's examples: loss
+    gradients start with 1 / `ranks`, so that they sum to those of the global batch
+    and have the magnitude, and overflow behavior, of one device's.
 
     ```mlir
     %new, %m = mpc.optimizer.sgd %w, %g states(%b) step(%t) learning_rate(%lr) ...
@@ -28,23 +28,22 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
     %new, %m = mpc.optimizer.sgd %w, %sum#0 states(%b) step(%t) learning_rate(%lr) ...
     ```
 
-    - A gradient goes over the wire in the type in which the policy stores it, or in
-      `wire`, to which each rank rounds its own, and is summed in f32 or wider; the sum
-      has the type of the wire.
-    - Gradients of one type are joined to messages (BucketPlan) in the order in which
-      the step makes them; a message stands behind the last op that it waits for, so
-      that what follows runs beside it. `network-latency` and `network-bandwidth` say
-      what a message costs; an op takes the target's time for its flops or bytes.
-    - Where a loss leaves out targets (`ignore_index`), ranks divide by how many count on
-      all of them; the message that adds these up stands in front of the forward pass,
-      and a rank's loss becomes its part of the whole batch's, `ranks` times.
-    - Running statistics become the mean over ranks too, in a message of their own.
-    - mpc-scale-loss, which runs later, checks, clips and unscales these sums: all
-      ranks skip, scale and clip alike without a message for it.
+    - A gradient is sent in the policy's storage type, or in `wire`, to which each
+      rank rounds its own, and summed in f32 or wider; the sum has the wire type.
+    - Gradients of one type are bucketed into messages (BucketPlan) in program
+      order; a message follows the last op that it depends on, so that it overlaps
+      with later ops. `network-latency` and `network-bandwidth` give the cost of a
+      message; the cost of an op is the target's time for its flops or bytes.
+    - If a loss ignores targets (`ignore_index`), ranks divide by the number of
+      valid targets on all ranks; one message before the forward pass sums them, and
+      a rank's loss becomes its part of the global batch's times `ranks`.
+    - Running statistics are averaged over ranks in a separate message.
+    - mpc-scale-loss, which runs later, checks, clips and unscales the sums: all
+      ranks skip, scale and clip alike without further messages.
 
-    Contract in: Precision's; a batch of each rank is its part of the whole.
-    Contract out: every gradient that an optimizer reads comes from mpc.all_reduce.
-    Functions without optimizers stay as they are.
+    Contract in: Precision's; each rank has a batch of its own. Contract out: every
+    gradient that an optimizer reads comes from mpc.all_reduce. Functions without
+    optimizers are unchanged.
 
     Numerics: as mpc.all_reduce.
     Example: test/Dialect/Mpc/Training/distribute.mlir
@@ -65,12 +64,11 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
 }
 
 def ShardOptimizerPass : Pass<"mpc-shard-optimizer", "::mlir::func::FuncOp"> {
-  let summary = "Give each rank a piece of every parameter to update";
+  let summary = "Shard optimizer states and master weights over ranks (ZeRO-1)";
   let description = [{
-    Each rank keeps one part in `ranks` of every parameter's master values and of the
-    optimizer's states. A tensor of n elements is read as one row and cut into pieces
-    of ceil(n / ranks): the pieces are equal, whatever sizes the tensors have, and
-    gradients that shared a message still do.
+    Each rank stores 1 / `ranks` of every parameter's master weights and optimizer
+    states. A tensor of n elements is flattened and cut into equal shards of ceil(n
+    / ranks), whatever the tensors' sizes; gradients that shared a message still do.
 
     ```mlir
     %sum:2 = mpc.all_reduce %g, %h reduction(sum) ranks(4) ...
@@ -84,17 +82,17 @@ def ShardOptimizerPass : Pass<"mpc-shard-optimizer", "::mlir::func::FuncOp"> {
     %whole = mpc.reshape %all : tensor<4x8xf32> to tensor<8x4xf32>
     ```
 
-    - The arguments of masters and states become pieces, with `mpc.shard` to say of
-      which shape; their initial values stay whole.
-    - What the step reads of a parameter is its 16-bit copy, or a copy in the
-      parameter's own type, an argument "NAME.whole" of role `parameter_copy`; both are
-      gathered behind the updates, one message for each type.
-    - A function without optimizers reads "NAME.whole" in place of the parameter.
+    - Arguments for master weights and states become shards, with the whole shape in
+      `mpc.shard`; initial values stay whole.
+    - The model reads a parameter's 16-bit copy, or a copy in its own type, an
+      argument "NAME.whole" of role `parameter_copy`; both are all-gathered after
+      the updates, one message per type.
+    - A function without optimizers reads "NAME.whole" instead of the parameter.
 
-    Contract in: mpc-distribute's. Contract out: every gradient that an optimizer reads
-    comes from mpc.reduce_scatter, and no other op reads a master.
+    Contract in: mpc-distribute's. Contract out: every gradient that an optimizer
+    reads comes from mpc.reduce_scatter, and no other op reads a master weight.
 
-    Numerics: none; each element's sum and update are what they were.
+    Numerics: unchanged.
     Example: test/Dialect/Mpc/Training/shard-optimizer.mlir
   }];
   let options = [

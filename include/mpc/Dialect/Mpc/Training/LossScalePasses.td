@@ -12,11 +12,10 @@ include "mlir/Pass/PassBase.td"
 def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
   let summary = "Scale the loss, check gradients and skip steps that overflow";
   let description = [{
-    Rewrites a training step: every function of the module that holds a part of one,
-    all under one preset. The
-    cotangent of the loss begins at the scale, so that no multiply is added and the
-    loss that the step returns stays unscaled; optimizers receive the flag that all
-    gradients are finite, and what takes the scale out again.
+    Loss scaling: rewrites all functions of a training step under one preset. The
+    cotangent of the loss starts at the scale, so that no multiply is added and the
+    returned loss is unscaled; optimizers receive the flag that all gradients are
+    finite, and the factor that unscales them.
 
     ```mlir
     %seed = mpc.gradient_seed : tensor<f32>
@@ -32,43 +31,44 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
     %new, %m = mpc.optimizer.sgd %w, %g states(%b) step(%t) learning_rate(%lr) when(%finite) unscale(%inverse) ...
     %scale2, %good2 = mpc.loss_scale.update %scale, %good when(%finite) ...
     ```
-    where `%scale` and `%good` are new arguments of role `loss_scale_state`, and
-    `%scale2` and `%good2` results that replace them in place. Presets, fields and
-    their meaning: include/mpc/Training/LossScale.h; an empty text takes `torch`
-    where one of these functions has an f16 value, `none` elsewhere.
+    where `%scale` and `%good` are new arguments of role `loss_scale_state`, updated
+    by the results `%scale2` and `%good2`. Presets and fields:
+    include/mpc/Training/LossScale.h; an empty text selects `torch` if one of these
+    functions has an f16 value, else `none`.
 
     State, all of role `loss_scale_state`: `scale` f32, `good_steps` i32,
     `hysteresis_left` i32 (hysteresis above 1), `micro_steps` i32 (accumulation by
-    micro step), `skipped_steps` i64, and of the last skipped step `overflow` 2xi64,
-    the record of mpc.all_finite, and `overflow_step` i64, how many steps were
-    attempted before it. Where the step counter does not say how many that were
-    (several counters, or windows of micro steps), `attempted_steps` i64 does. `mpc.labels` on `overflow` lists the tensors that the
-    record counts, each with the op and the layer that made it, in the order in
-    which the step makes them: the first is where the overflow began.
+    micro step), `skipped_steps` i64, and for the last skipped step `overflow`
+    2xi64, the record of mpc.all_finite, and `overflow_step` i64, the number of
+    steps attempted before it. If the step counter does not determine that number
+    (several counters, or accumulation windows), `attempted_steps` i64 counts it.
+    `mpc.labels` on `overflow` lists the tensors in the record, each with the op and
+    layer that computed it, in program order: the first one is the origin of the
+    overflow.
 
-    - Optimizers with one step counter share a flag; the scale backs off for any.
-    - Clipping to a norm comes after unscaling: one multiplier, the inverse scale
-      times the factor; a norm that is not finite skips the step. Clipping to a value
-      comes last. Each flag's gradients have a norm of their own.
-    - A skipped step leaves parameters, optimizer state and running statistics as
-      they were, bit for bit, and, by preset, the step counter.
-    - Accumulation over a window: the seed is divided by `accumulate`; gradients
-      that a function without optimizers returns are added to accumulators, which
-      the function with the optimizers sets to zero. By micro step: one function
+    - Optimizers with one step counter share a flag; any overflow reduces the scale.
+    - Clipping to a norm follows unscaling: one multiplier, the inverse scale times
+      the clipping factor; a norm that is not finite skips the step. Clipping to a
+      value comes last. Gradients of each flag have their own norm.
+    - A skipped step leaves parameters, optimizer state and running statistics
+      bit-identical, and, by preset, the step counter.
+    - Gradient accumulation over a window: the seed is divided by `accumulate`;
+      gradients returned by a function without optimizers are added to accumulators,
+      which the function with the optimizers resets. By micro step: one function
       does both, and its optimizers run when the window is full of finite steps. A
-      window whose norm is not finite is dropped, as an overflow: the scale backs
-      off, the step counts as skipped, and the next window begins.
+      window whose norm is not finite is dropped as an overflow: the scale backs
+      off, the step counts as skipped, and a new window starts.
 
-    - In a step that mpc-find-gradients marked, without optimizers, what is divided
-      by the seed are the gradients; every result that replaces an argument keeps it
-      where one is not finite.
+    - In a step marked by mpc-find-gradients, without optimizers, values divided by
+      the seed are the gradients; if one is not finite, every result that updates an
+      argument keeps the old value.
 
     Contract in: one block; roles on arguments and results; precision assigned.
     Contract out: no `mpc.gradient_seed` is left. Functions without seeds and
-    optimizers are left alone.
+    optimizers are unchanged.
 
-    Numerics: exact where the scale is a power of two and nothing underflows; else
-    as the preset unscales. Example: test/Dialect/Mpc/Training/scale-loss.mlir
+    Numerics: exact if the scale is a power of two and nothing underflows; else as
+    the preset unscales. Example: test/Dialect/Mpc/Training/scale-loss.mlir
   }];
   let options = [
     Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"\"",
@@ -88,13 +88,13 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
 }
 
 def FindGradientsPass : Pass<"mpc-find-gradients", "::mlir::func::FuncOp"> {
-  let summary = "Mark the backward pass of a model that is a whole training step";
+  let summary = "Detect the backward pass in an imported training step";
   let description = [{
-    A step that came as one function (loss, backward pass and update, as JAX
-    traces it) has neither seed nor optimizer ops. Its backward pass is linear in
-    the constants at which the cotangents of the loss begin; this pass multiplies
-    these by `mpc.gradient_seed` and divides by it where a value that is linear in
-    them is read by anything else:
+    A step imported as one function (loss, backward pass and update, as traced by
+    JAX) has neither seed nor optimizer ops. Its backward pass is linear in the
+    constants from which the cotangents of the loss start; this pass multiplies
+    these by `mpc.gradient_seed` and divides by it before any use that is not linear
+    in them:
 
     ```mlir
     %c = mpc.constant dense<-0.03125> : tensor<f32>
@@ -112,20 +112,19 @@ def FindGradientsPass : Pass<"mpc-find-gradients", "::mlir::func::FuncOp"> {
     %1 = mpc.mul %g, %rate
     ```
 
-    The loss is the scalar float result that replaces no argument and needs the
-    fewest contractions. What no such result needs and adds up products or
-    elements, linear in a constant, is the backward pass. Of a product of two
-    values that are linear the one that more sums lie behind counts; a square is
-    linear in neither.
+    The loss is the scalar float result that updates no argument and needs the
+    fewest contractions. The backward pass consists of contractions and reductions,
+    linear in a constant, that no such result needs. In a product of two linear
+    values the one with more accumulations counts; a square is linear in neither.
 
-    Contract in: Import's; results of state have `mpc.alias`.
-    Left alone, with a remark: a step whose gradients begin at no constant, and one
-    that returns something that depends on gradients, is no scalar and replaces no
-    argument: a step that overflows could not be skipped. Without a remark:
-    functions that are no step, or have a seed or optimizers already.
+    Contract in: Import's; state results have `mpc.alias`. Left alone, with a
+    remark: a step whose gradients start at no constant, and one that returns a
+    non-scalar that depends on gradients and updates no argument, because a step
+    that overflows could not be skipped. Without a remark: functions that are no
+    training step, or have a seed or optimizers already.
 
-    Numerics: none; a factor goes in and comes out where the function is linear in
-    it, whichever constants were taken for the beginnings.
+    Numerics: unchanged; the factor is applied and removed where the function is
+    linear in it, whichever constants were chosen.
 
     Example: test/Dialect/Mpc/Training/find-gradients.mlir
   }];

@@ -10,11 +10,11 @@
 include "mlir/Pass/PassBase.td"
 
 def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
-  let summary = "Turn the model's weights into arguments that training replaces";
+  let summary = "Turn the model's weights into trainable arguments";
   let description = [{
-    Turns float constants that hold weights into arguments of role `parameter`,
-    and the running statistics of batch norms into arguments of role
-    `statistics`. The constant is the argument's `mpc.initial`.
+    Turns float constants that hold weights into arguments of role `parameter`, and
+    running statistics of batch norms into arguments of role `statistics`. The
+    constant becomes the argument's `mpc.initial`.
 
     ```mlir
     %w = mpc.constant dense_resource<fc.weight> : tensor<10x784xf32>
@@ -26,35 +26,34 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
                                                      mpc.name = "fc.weight", mpc.role = #mpc.role<parameter>})
     %y = mpc.matmul %x, %w transpose_rhs : ...
     ```
-    Constants are told apart by, in this order: what the exporter recorded
-    (parameter or buffer), whether they can be trained (finite floats of 16 bits or
-    more), what they feed (a layer's product, bias or table; the normalization of an
-    input, an angle, a filler of masks), their names, and their values (masks,
-    samples of sines, grids). A remark at each weight, buffer or statistic says what
-    becomes of it and why (include/mpc/Training/WeightChoice.h). A 16-bit weight
-    gets an f32 argument, which the model's own ops read through a cast.
-    `freeze` and `trainable` are names or regular expressions that match a whole
-    name, and decide before all evidence; with `trainable` nothing else is lifted.
-    One that matches no weight, and a weight that both match, are errors. A literal
-    of a formula is lifted by its own name only.
+    Classifies constants by, in this order: what the exporter recorded (parameter or
+    buffer), trainability (finite floats of at least 16 bits), uses (a layer's
+    weight, bias or table; input normalization, angles, mask fill values), names,
+    and values (masks, sampled sines, grids). A remark at each weight, buffer or
+    statistic reports the choice and its reason
+    (include/mpc/Training/WeightChoice.h). A 16-bit weight gets an f32 argument,
+    which the model's own ops read through a cast. `freeze` and `trainable` are
+    names or full-match regular expressions that take precedence; with `trainable`
+    nothing else is lifted. A pattern without a match, and a weight that both match,
+    are errors. A literal of a formula is lifted only by its exact name.
 
-    `parameters` are names or expressions of float arguments that are weights: a
-    model traced from a function of its weights has no constants for them. Such an
-    argument becomes one of role `parameter` where it stands, with the value that
-    its `mpc.initial` has or that is drawn; a frozen one, of any type, becomes a
-    constant of the value that it has. Without `constants` these are all weights.
+    `parameters` are names or expressions of float arguments that are weights, for
+    models traced from a function of their weights. Such an argument becomes one of
+    role `parameter` in place, with the value of its `mpc.initial` or a random one;
+    a frozen one, of any type, becomes a constant. Without `constants` these are the
+    only weights.
 
-    With `statistics`, batch norms whose statistics are not frozen become
+    With `statistics`, batch norms with lifted statistics become
     `batch_norm_training`, whose new statistics are results.
 
-    With `seed` (0 or more) the parameters begin with drawn values instead:
-    weights of contractions and their biases uniform in +-1 / sqrt(fan-in),
-    scales of norms 1, their biases 0, tables of gathers standard normal, as
-    PyTorch's layers do; other parameters of one element keep their values. Every draw depends on the seed and the parameter's name
-    only.
+    With `seed` (0 or more) parameters have random initial values, as in PyTorch's
+    layers: weights of contractions and their biases uniform in +-1 / sqrt(fan-in),
+    scales of norms 1, their biases 0, embedding tables standard normal; other
+    one-element parameters keep their values. Values depend only on the seed and the
+    parameter's name.
 
-    Contract in: Import's; runs before Simplify, which folds constants.
-    Contract out: every parameter has a name of its own and an initial value.
+    Contract in: Import's; runs before Simplify, which folds constants. Contract
+    out: every parameter has a unique name and an initial value.
 
     Numerics: none; a 16-bit weight widens exactly.
 
@@ -84,12 +83,12 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
 }
 
 def InsertDropoutPass : Pass<"mpc-insert-dropout", "::mlir::func::FuncOp"> {
-  let summary = "Put back the dropouts that an exported model has lost";
+  let summary = "Insert dropout that an exported model has lost";
   let description = [{
-    `at=NAME=p` inserts `mpc.dropout` of probability p behind the last op that
-    carries the node name, or the layer path, NAME: every reader behind it reads
-    the dropout. The function gets an argument of role `rng_state`, a seed and a
-    step, and the result that counts the step up.
+    `at=NAME=p` inserts `mpc.dropout` of probability p after the last op with node
+    name or layer path NAME: all later readers use the dropout. The function gets an
+    argument of role `rng_state`, a seed and a step, and a result that increments
+    the step.
 
     Contract in: Import's, or any function before Differentiate.
 
@@ -124,14 +123,15 @@ def AttachLossPass : Pass<"mpc-attach-loss", "::mlir::func::FuncOp"> {
       %loss = mpc.softmax_cross_entropy %logits, %label : ...
       return %loss, %p
     ```
-    Cross entropy takes logits: where the output ends in the softmax (log_softmax,
-    sigmoid) that the loss computes itself, the loss reads what stands before it,
-    and a remark says so; without `bypass` both are applied. Classes stand on the last axis, in images `[N, C, H, W]`
-    on axis 1. The loss is computed in f32 (f64 for f64 outputs).
+    Cross entropy takes logits: if the output ends in the softmax (log_softmax,
+    sigmoid) that the loss includes, the loss reads its input instead, with a
+    remark; without `bypass` both are applied. Classes are on the last axis, for
+    images `[N, C, H, W]` on axis 1. The loss is computed in f32 (f64 for f64
+    outputs).
 
-    Loss `output` takes the model's own: the output, a scalar, becomes the first
-    result, of role `loss`, and the input called `labels` (the last one, where none
-    is named) the argument of role `label`.
+    Loss `output` selects the model's own: the scalar output becomes the first
+    result, of role `loss`, and the input called `labels` (by default the last one)
+    the argument of role `label`.
 
     Contract in: Simplify's, so that a softmax is one op.
     Contract out: exactly one result of role `loss`, a scalar.
@@ -160,25 +160,25 @@ def AttachLossPass : Pass<"mpc-attach-loss", "::mlir::func::FuncOp"> {
 }
 
 def AttachOptimizerPass : Pass<"mpc-attach-optimizer", "::mlir::func::FuncOp"> {
-  let summary = "Turn gradients into updates of parameters";
+  let summary = "Turn gradients into parameter updates";
   let description = [{
-    Takes the results "NAME.gradient" of role `output` that mpc-differentiate
-    appended, one for each parameter.
+    Consumes the results "NAME.gradient" of role `output` that mpc-differentiate
+    appended, one per parameter.
 
     `part=step`: each becomes an `mpc.optimizer.*` op; its states are arguments
-    "NAME.STATE" of role `optimizer_state`, which begin with zero; the argument
-    "step" counts the applied steps and gives the learning rate by its schedule.
-    New parameter, states and step are results that alias their arguments.
+    "NAME.STATE" of role `optimizer_state`, initially zero; the argument "step"
+    counts the applied steps and determines the scheduled learning rate. New
+    parameter, states and step are results that alias their arguments.
 
-    `part=forward-backward`: they stay results; what a window of micro steps adds
-    up is mpc-scale-loss's to say.
+    `part=forward-backward`: they stay results; mpc-scale-loss accumulates them over
+    a window of micro steps.
 
     `part=apply`: everything but parameters is removed; the gradients are
     arguments "NAME.gradient" of role `optimizer_state`, of the parameters' types,
     and the updates are those of `part=step`.
 
-    Contract in: Differentiate's results; for `part=apply` parameters suffice.
-    Contract out: every state is an argument and the result that replaces it.
+    Contract in: mpc-differentiate's results; for `part=apply` parameters suffice.
+    Contract out: every state is an argument and the result that updates it.
 
     Numerics: the optimizer ops' own.
 
@@ -213,11 +213,11 @@ def AttachOptimizerPass : Pass<"mpc-attach-optimizer", "::mlir::func::FuncOp"> {
 }
 
 def CopyParametersPass : Pass<"mpc-copy-parameters", "::mlir::func::FuncOp"> {
-  let summary = "Keep 16-bit copies of parameters between steps";
+  let summary = "Store 16-bit copies of parameters between steps";
   let description = [{
-    A cast of a parameter to 16 bits in a function that updates the parameter
-    becomes an argument "NAME.copy" of role `parameter_copy`: the optimizer op,
-    which has the new value at hand, writes the copy that the next step reads.
+    A cast of an updated parameter to 16 bits becomes an argument "NAME.copy" of
+    role `parameter_copy`: the optimizer op writes the copy that the next step
+    reads.
 
     ```mlir
     %wh = mpc.cast %w : tensor<784x10xf32> to tensor<784x10xf16>
@@ -229,9 +229,9 @@ def CopyParametersPass : Pass<"mpc-copy-parameters", "::mlir::func::FuncOp"> {
     func.func @main(..., %wh: tensor<784x10xf16> {mpc.role = #mpc.role<parameter_copy>, mpc.name = "fc.weight.copy"})
     %w1, %wh1 = mpc.optimizer.sgd %w, %g step(%t) learning_rate(%lr) : ...
     ```
-    The copy is the parameter rounded to nearest even, before the first step as
-    well: whoever runs the step fills it so. A parameter that is cast to two types
-    keeps the second cast.
+    The copy is the parameter rounded to nearest even; the caller initializes it
+    likewise before the first step. A parameter that is cast to two types keeps the
+    second cast.
 
     Contract in: Precision's types.
 

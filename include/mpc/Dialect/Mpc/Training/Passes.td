@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One file per theme.
+// One file per topic.
 //
 //===----------------------------------------------------------------------===//
 

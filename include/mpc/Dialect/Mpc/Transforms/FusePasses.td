@@ -10,11 +10,11 @@
 include "mlir/Pass/PassBase.td"
 
 def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
-  let summary = "Move each group of ops into a region that becomes a kernel";
+  let summary = "Outline each fusion group into a region that becomes a kernel";
   let description = [{
-    What mpc-group-ops and mpc-join-kernels marked as one group becomes one
-    `mpc.fusion`, named after the op that leads it. Fusions that compute the same of
-    the same values become one.
+    Each group marked by mpc-group-ops and mpc-join-kernels becomes one
+    `mpc.fusion`, named after its leading op. Identical fusions of the same values
+    are merged (CSE).
 
     ```mlir
     %0 = mpc.matmul %x, %w {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = 0 : i64} ...
@@ -25,9 +25,9 @@ def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
 
     Contract in: every op but constants and views is marked. Contract out: a
     function's body holds fusions, constants, views and the return. Views are
-    reshapes, and slices and concats whose parts lie in one buffer one after the
-    other. Constants of one value are copied into the region, others are operands.
-    Numerics: unchanged.
+    reshapes, and slices and concats whose inputs are contiguous in one buffer.
+    Scalar constants are copied into the region, others are operands. Numerics:
+    unchanged.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/form-fusions.mlir.
   }];
@@ -39,18 +39,18 @@ def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
 }
 
 def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
-  let summary = "Mark the ops that share a kernel";
+  let summary = "Select the ops that fuse into one kernel";
   let description = [{
-    A priority queue holds every pair of neighbours that may share a kernel, by the
-    time that the target's model says is saved: the bytes that stay out of memory,
-    the launch, less what is read or computed more often. Kernels around a
-    contraction, convolution, attention, pool, norm, softmax or reduction take what
-    stands before and behind them first, then what is left joins in loops of one
-    shape. Index maps and gathers ride with their only reader where they keep the
-    last dimension. Loops and norms before products join these last. A group may
-    have several results, all of one shape but for rows that a product makes; but the
-    updates of a training step are one group, as are the checks of its gradients.
-    The precision stage asks for the same groups before casts are placed.
+    Greedy producer-consumer fusion by benefit. A priority queue holds every fusible
+    pair of neighbors by the time saved in the target's cost model: memory traffic
+    and launches avoided, minus recomputation and repeated reads. Kernels anchored
+    at a contraction, convolution, attention, pool, norm, softmax or reduction first
+    fuse their prologue and epilogue; the remaining ops fuse into loops of one
+    shape. Index maps and gathers that preserve the last dimension fuse into their
+    only reader. Loops and norms before GEMMs fuse last. A group may have several
+    results of one shape, except for rows computed by a GEMM; the updates of a
+    training step are one group, as are its gradient checks. The precision stage
+    computes the same groups before it places casts.
 
     ```mlir
     %0 = mpc.matmul %x, %w ...
@@ -61,8 +61,8 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
     ```
 
     Contract in: after mpc-prepare-fusion. Contract out: every op but constants and
-    views carries the number of its group, one of each group its kind.
-    Numerics: unchanged.
+    views carries its group number; one op of each group carries its kind. Numerics:
+    unchanged.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/group-ops.mlir.
   }];
@@ -81,16 +81,16 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
 }
 
 def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
-  let summary = "Make one group of kernels that run as one launch";
+  let summary = "Fuse independent kernels into one launch (horizontal fusion)";
   let description = [{
-    Where the target runs kernels that stand side by side as one launch, softmaxes,
-    sums, extrema and their positions of the same rows, and what is made of the rows
-    with them, become one group, sums over all rows join the kernel
-    that has the rows or the product that multiplies them, and small sums run beside
-    the updates; loops that one kernel reads become one, and compute anew what costs
-    less than a launch. On every target sums over the same dimensions of what is made of one
-    tensor become one group, and a cast to a wider type goes to the kernel that reads
-    it, so that memory holds the narrow value.
+    Horizontal fusion. If the target supports it, softmaxes, sums, extrema and
+    argmax over the same rows and their elementwise users become one group, sums
+    over all rows fuse into the kernel that reads the rows or the GEMM that
+    multiplies them, small sums run concurrently with the updates, and loops read by
+    one kernel are merged, recomputing what is cheaper than a launch. On every
+    target sums over the same dimensions of values derived from one tensor become
+    one group, and upcasts move into the readers' kernels, so that memory holds the
+    low-precision value.
 
     ```mlir
     %0 = mpc.softmax %x axis(1) {mpc.anchor = #mpc<fusion_kind row>, mpc.group = 0 : i64} ...
@@ -113,14 +113,14 @@ def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
 }
 
 def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
-  let summary = "Bring casts, reshapes and cheap ops to where they fuse";
+  let summary = "Move casts, reshapes and cheap ops to fuse better";
   let description = [{
-    Data moves in 16 bits: a widening cast goes behind movement, a narrowing one
-    before it. A cast to a wider type, arithmetic on what is in memory anyway and, on
-    targets whose kernels load through them, movements are repeated for each reader,
-    and reshapes for each loop where loops run as one.
-    Reshapes leave the arithmetic of updates. On CPUs whose vectors multiply pairs of
-    positions, gradients of filters without a window become products.
+    Data moves in 16 bits: upcasts sink below data movement, narrowing casts are
+    hoisted above it. Upcasts, arithmetic on stored values and, on targets whose
+    kernels fuse it into loads, data movement are rematerialized per reader;
+    reshapes per loop if the target fuses loops horizontally. Reshapes are hoisted
+    out of update arithmetic. On CPUs with bf16 dot-product vectors, gradients of
+    1x1 filters become matmuls.
 
     ```mlir
     %0 = mpc.cast %x : tensor<8x4xbf16> to tensor<8x4xf32>
@@ -130,12 +130,10 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
     %1 = mpc.cast %0 : tensor<4x8xbf16> to tensor<4x8xf32>
     ```
 
-    Contract in: after mpc-pack-constants. Contract out: the same ops elsewhere and
-    more often, and these products.
-    Numerics: unchanged: every cast that rounds stays, nothing is contracted or
-    reordered.
-    Left alone: functions that hold fusions already; casts of the model itself
-    (pinned).
+    Contract in: after mpc-pack-constants. Contract out: the same ops, moved and
+    duplicated, and these matmuls. Numerics: unchanged: every rounding cast stays,
+    nothing is contracted or reordered. Left alone: functions that hold fusions
+    already; casts of the model itself (pinned).
     Executed example: test/Dialect/Mpc/Transforms/prepare-fusion.mlir.
   }];
   let options = [
@@ -148,8 +146,8 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
 def RelaxRoundingPass : Pass<"mpc-relax-rounding", "::mlir::func::FuncOp"> {
   let summary = "Drop narrow-then-widen pairs inside kernels";
   let description = [{
-    Where a value inside an `mpc.fusion` is narrowed and widened again to the type
-    it had, the reader takes the value before the rounding.
+    If a value inside an `mpc.fusion` is narrowed and widened back to its type, the
+    reader uses the value before the rounding (excess precision).
 
     ```mlir
     %1 = mpc.cast %0 : tensor<4xf32> to tensor<4xbf16>
@@ -159,13 +157,12 @@ def RelaxRoundingPass : Pass<"mpc-relax-rounding", "::mlir::func::FuncOp"> {
     %3 = mpc.exp %0 : tensor<4xf32>
     ```
 
-    Contract in: after mpc-form-fusions. Contract out: the same fusions with the same
-    operand and result types.
-    Numerics: one rounding less where a pair goes; this is the only pass that
-    drops one, and the fuse stage runs it under `--rounding relaxed` alone.
-    Left alone: casts of the model itself (pinned), pairs that two fusions share
-    (memory holds the type that it declares), casts to and from integers, and ops
-    that compute in 16 bits, which round by themselves.
+    Contract in: after mpc-form-fusions. Contract out: the same fusions with the
+    same operand and result types. Numerics: one rounding less per pair; this is the
+    only pass that drops one, and the fuse stage runs it only under
+    `--rounding relaxed`. Left alone: casts of the model itself (pinned), pairs
+    split over two fusions (memory holds the declared type), casts to and from
+    integers, and ops that compute in 16 bits, which round themselves.
     Executed example: test/Dialect/Mpc/Transforms/relax-rounding.mlir.
   }];
   let dependentDialects = ["::mpc::MpcDialect"];

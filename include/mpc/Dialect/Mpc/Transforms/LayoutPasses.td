@@ -10,12 +10,12 @@
 include "mlir/Pass/PassBase.td"
 
 def AssignLayoutPass : Pass<"mpc-assign-layout", "::mlir::func::FuncOp"> {
-  let summary = "Put images channels last and remove the transposes between them";
+  let summary = "Convert images to channels-last (NHWC) and cancel transposes";
   let description = [{
-    Convolutions and pools become `layout(channels_last)` between two transposes;
-    transposes then sink through elementwise ops, reductions, concats, pads, slices
-    and reshapes until they cancel, meet an op that needs the order, or reach the
-    function's end.
+    Converts convolutions and pools to `layout(channels_last)` between two
+    transposes; transposes then sink through elementwise ops, reductions, concats,
+    pads, slices and reshapes until they cancel, reach an op that needs the order,
+    or reach the function's end.
 
     ```mlir
     %0 = mpc.conv %x, %w ... : (tensor<1x3x8x8xf32>, ...) -> tensor<1x4x8x8xf32>
@@ -29,12 +29,11 @@ def AssignLayoutPass : Pass<"mpc-assign-layout", "::mlir::func::FuncOp"> {
 
     Contract in: static shapes, after mpc-decompose. Contract out: every conv and
     pool is channels_last; constants are transposed at compile time; a transpose
-    that moves only extents of 1 is a reshape; a matmul never multiplies with a
-    transpose of its right-hand side's last two dimensions, and no transpose is all
-    that reads a product of which one matrix lies across, a weight's gradient.
-    Numerics: unchanged; values only move.
-    Left alone: filters, whose order mpc-pack-constants decides; ops over axes that
-    cannot be renamed (softmax and norms stay where they are).
+    that moves only extents of 1 is a reshape; no matmul reads a transpose of its
+    right-hand side's last two dimensions; no transpose is the only reader of a
+    matmul with exactly one transposed operand (a weight gradient). Numerics:
+    unchanged. Left alone: filters, which mpc-pack-constants lays out; ops with
+    fixed axes (softmax and norms).
     Executed example: test/Dialect/Mpc/Transforms/assign-layout.mlir.
   }];
   let dependentDialects = ["::mpc::MpcDialect"];
@@ -45,34 +44,33 @@ def AssignLayoutPass : Pass<"mpc-assign-layout", "::mlir::func::FuncOp"> {
 }
 
 def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
-  let summary = "Take apart the composites that have no kernel of their own";
+  let summary = "Decompose composite ops without a kernel of their own";
   let description = [{
-    - `batch_norm`: a product and a sum per channel.
-    - `group_norm`, `instance_norm`: reshape, `layer_norm`, a product and a sum.
-    - `conv_transpose`: where windows do not overlap a matmul whose result is
-      rearranged, else a conv for each remainder of the result's positions by
-      the strides (a phase), with the filter positions that meet the input there.
+    - `batch_norm`: multiply and add per channel.
+    - `group_norm`, `instance_norm`: reshape, `layer_norm`, multiply and add.
+    - `conv_transpose`: a matmul and depth-to-space if windows do not overlap, else
+      one conv per output phase (position modulo stride) with the filter taps of
+      that phase.
     - `lstm`, `gru`, `rnn`: one matmul for the input of all steps, then one matmul
       and the cell's elementwise ops per step, up to `max-steps` steps.
     - `optimizer.*`, `learning_rate`, `loss_scale.update`: elementwise ops per
-      tensor and float64 scalars, which are one for all tensors after CSE.
+      tensor and float64 scalars, shared by all tensors after CSE.
     - Losses: log_softmax or elementwise terms, then reductions to a scalar.
-    - `dropout`: `random_bits`, a comparison and a product.
-    - `batch_norm_training`: means per channel, a product and a sum.
-    - `attention_gradient`: the probabilities anew, then four products.
-    - `norm_gradient`: the rows normalised anew, then means over them.
-    - `batch_norm_gradient`: two sums per channel, then elementwise ops; the batch's
-      statistics are those of the forward norm where that is in the function.
-    - `stop_gradient` goes, `gradient_seed` becomes 1.
+    - `dropout`: `random_bits`, a comparison and a multiplication.
+    - `batch_norm_training`: means per channel, multiply and add.
+    - `attention_gradient`: recomputed probabilities, then four matmuls.
+    - `norm_gradient`: recomputed normalized rows, then means over them.
+    - `batch_norm_gradient`: two sums per channel, then elementwise ops; reuses the
+      statistics of the forward norm if present in the function.
+    - `stop_gradient` is erased, `gradient_seed` becomes 1.
 
     Contract in: static shapes, precision assigned. Contract out: none of these ops
-    is left, apart from recurrent ones of more steps and those that `keep` names.
-    Numerics: 16-bit norms compute in f32 and round once at the end; recurrent ops
-    keep their states in the result's type and round them to the operands' type
-    where the next product reads them. batch_norm multiplies by
-    `scale / sqrt(variance + epsilon)`, which rounds in another place than the
-    formula does, by at most a few units in the last place. Optimizers and loss
-    scales round where their descriptions say, to the bit.
+    is left, except longer recurrent ops and those that `keep` names. Numerics:
+    16-bit norms compute in f32 and round once at the end; recurrent ops hold their
+    states in the result's type and round them to the operands' type for each
+    matmul. batch_norm multiplies by `scale / sqrt(variance + epsilon)`, which
+    differs from the formula by at most a few ulps. Optimizers and loss scales round
+    exactly as described.
     Executed examples: test/Dialect/Mpc/Transforms/decompose.mlir,
     decompose-update.mlir and decompose-training.mlir.
   }];
@@ -89,14 +87,14 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
 }
 
 def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp"> {
-  let summary = "Multiply one left-hand side with several weights at once";
+  let summary = "Merge matmuls that share their left-hand side (QKV merging)";
   let description = [{
-    Matmuls of one left-hand side with constant matrices become one matmul with
-    the matrices side by side, where their results only move afterwards, as query,
-    key and value do. Elementwise ops that all of them have in common (a bias each,
-    a cast) follow the joint product; slices hand out the parts. Where only some have
-    a constant bias, the others get one of zeros; where only some are cast before they
-    move, each reader casts its slice.
+    Matmuls with a common left-hand side and constant matrices become one matmul
+    with concatenated matrices if their results are only moved afterwards (query,
+    key and value). Elementwise ops common to all of them (biases, casts) follow the
+    merged matmul; slices return the parts. Branches without a constant bias get one
+    of zeros if others have one; if only some are cast before they move, each reader
+    casts its slice.
 
     ```mlir
     %q = mpc.matmul %x, %wq ...
@@ -107,16 +105,15 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
     %k = mpc.slice %qk [0, 64] [32, 64]
     ```
 
-    With `parameters` so do matmuls with parameters of a training step, which
-    `concat` puts side by side. That comes before mpc-differentiate: the gradients
-    of the group are then one product each as well.
+    With `parameters` matmuls with parameters of a training step are merged as well,
+    by `concat`, before mpc-differentiate: the gradients of the group are then one
+    matmul each.
 
     Contract in: weights are constants (or parameters) of rank 2 and not packed.
     Contract out: the left-hand side is read once per group; slices are along the
-    last dimension. Numerics: every column is computed as before; a zero bias makes
-    -0 a 0.
-    Left alone: results that meet each other in elementwise ops, as in gated
-    layers, which are mpc-pair-contractions'.
+    last dimension. Numerics: columns are computed as before; a zero bias turns -0
+    into 0. Left alone: results combined by elementwise ops (gated layers), which
+    mpc-pair-contractions handles.
     Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.
   }];
   let options = [
@@ -130,11 +127,11 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
 }
 
 def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
-  let summary = "Store constant matrices of products narrow where that saves time";
+  let summary = "Compress constant GEMM operands losslessly where that saves time";
   let description = [{
-    On targets whose products unpack matrices (`unpacksMatrices`) the constant
-    right-hand side of a product is stored as mpc-narrow-panels stores panels, each
-    column a line: the reader's kernel gets an `mpc.dequantize` of rank 2, read
+    On targets whose GEMMs dequantize matrices (`unpacksMatrices`) stores the
+    constant right-hand side like mpc-narrow-panels stores panels, one row per
+    column; the reader's kernel fuses an `mpc.dequantize` of rank 2, read
     transposed.
 
     ```mlir
@@ -144,11 +141,10 @@ def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %x, %w transpose_rhs : (tensor<1x64xbf16>, tensor<32x64xbf16>) -> tensor<1x32xf32>
     ```
 
-    Contract in: after mpc-assign-layout. Contract out: the same values.
-    Numerics: unchanged; a form is taken where it gives back every value bit by bit.
-    Left alone: products of so many rows that multiplying takes longer than reading
-    (`paysToUnpack`), constants of less than 64 KB, batches of matrices, convolutions,
-    sums in f64.
+    Contract in: after mpc-assign-layout. Contract out: the same values. Numerics:
+    unchanged; only lossless formats are used. Left alone: compute-bound GEMMs with
+    many rows (`paysToUnpack`), constants of less than 64 KB, batched matrices,
+    convolutions, f64 accumulators.
     Executed example: test/Dialect/Mpc/Transforms/narrow-matrices.mlir.
   }];
   let options = [
@@ -163,16 +159,16 @@ def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
 }
 
 def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
-  let summary = "Store packed constants in the narrowest form that holds them";
+  let summary = "Compress packed constants losslessly to their smallest format";
   let description = [{
-    Packed f32 constants whose values are bf16 or f16 numbers, or products of a scale
-    and integers of 16, 8 or 4 bits, are stored as these; an `mpc.dequantize` for each
-    reader gives the f32 numbers back, which the reader's kernel does in registers.
-    Scales are for all positions of a column, or for groups of 128, 64, 32 or 16.
-    With `int8-depth=4` four positions stand side by side where groups are multiples
-    of 16 and up to four rows are multiplied; constants of bf16 and f16, in whatever
-    layout, that meet so few rows are then stored as bytes too. So are those with
-    one position in a step: no unit multiplies them, and kernels widen them to f32.
+    Stores packed f32 constants whose values are exact in bf16 or f16, or as a scale
+    times 16-, 8- or 4-bit integers, in that format; an `mpc.dequantize` per reader
+    restores the f32 values in registers of the reader's kernel. Scales are per
+    column, or per group of 128, 64, 32 or 16 k indices. With `int8-depth=4` four k
+    indices are adjacent if groups are multiples of 16 and at most four rows are
+    multiplied; bf16 and f16 constants in any layout, multiplied with so few rows,
+    are then stored as int8 too, as are those with one k index per step: no
+    dot-product unit multiplies these, and kernels upcast them to f32.
 
     ```mlir
     %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
@@ -181,12 +177,11 @@ def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %x, %w packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
     ```
 
-    Contract in: after mpc-pack-constants. Contract out: the same values.
-    Numerics: unchanged; a form is taken where it gives back every value bit by bit.
-    Left alone, where `most-rows` is given: products of more rows, which multiply a
-    weight more often than it pays to unpack it, constants of less than 64 KB, which
-    stay in caches, and convolutions. In any case: products that split their factors
-    into terms; scales per group of convolutions.
+    Contract in: after mpc-pack-constants. Contract out: the same values. Numerics:
+    unchanged; only lossless formats are used. Left alone if `most-rows` is given:
+    GEMMs with more rows, which reuse a weight too often for dequantization to pay
+    off, constants of less than 64 KB, which stay in cache, and convolutions. Always
+    left alone: GEMMs in bf16x2/bf16x3 split mode; scales per group of convolutions.
     Executed example: test/Dialect/Mpc/Transforms/narrow-panels.mlir.
   }];
   let options = [
@@ -205,14 +200,14 @@ def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
 }
 
 def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
-  let summary = "Store constant weights in the tile layout of the micro-kernels";
+  let summary = "Prepack constant weights into micro-kernel panels";
   let description = [{
-    Constant right-hand sides of matmuls and constant filters of convs go into
-    panels of `columns` columns (`#mpc.packed`); 16-bit types interleave two
-    columns half a panel apart, or, with `bf16-depth=2` and `f16-depth=2`, two
-    positions along K, which a unit multiplies at once. 8-bit integers are packed
-    where both operands are: two positions along K, or `int8-depth` of unsigned
-    by signed ones and `other-int8-depth` of others.
+    Packs constant right-hand sides of matmuls and constant filters of convs into
+    panels of `columns` columns (`#mpc.packed`); 16-bit types interleave two columns
+    half a panel apart, or, with `bf16-depth=2` and `f16-depth=2`, two k indices for
+    a dot-product unit. 8-bit integers are packed if both operands are: two k
+    indices, or `int8-depth` for unsigned by signed operands and `other-int8-depth`
+    for others.
 
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<32x784xf32>, tensor<784x10xf32>) -> tensor<32x10xf32>
@@ -220,12 +215,12 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %x, %p packed <columns = 32> : (tensor<32x784xf32>, tensor<1x784x32xf32>) -> tensor<32x10xf32>
     ```
 
-    Contract in: after mpc-assign-layout. Contract out: no matmul has a constant
-    right-hand side of one matrix that is not packed, no ungrouped channels_last
-    conv a constant filter that is not.
-    Numerics: unchanged. A constant that several ops read alike is packed once.
-    Left alone: batches of constant matrices; filters of grouped convs with fewer
-    than half a panel of channels per group; channels_first convs.
+    Contract in: after mpc-assign-layout. Contract out: every constant right-hand
+    side of a matmul that is one matrix, and every constant filter of an ungrouped
+    channels_last conv, is packed. Numerics: unchanged. A constant that several ops
+    read alike is packed once. Left alone: batches of constant matrices; filters of
+    grouped convs with fewer than half a panel of channels per group; channels_first
+    convs.
     Executed example: test/Dialect/Mpc/Transforms/pack-constants.mlir.
   }];
   let options = [
@@ -249,13 +244,13 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
 }
 
 def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp"> {
-  let summary = "Multiply the two halves of a gated layer at once";
+  let summary = "Fuse the two halves of a gated layer (SwiGLU) into one GEMM";
   let description = [{
-    Two matmuls of one left-hand side with constants of one shape, or the two
-    halves of one matmul's columns, whose results meet in elementwise ops, as in
-    `silu(x @ gate) * (x @ up)`, become one matmul. Its columns come in blocks of
-    `block`, of one half and of the other in turn; the halves are taken from it as
-    `[..., n, 2, block]`.
+    Two matmuls with a common left-hand side and constants of one shape, or the two
+    column halves of one matmul, whose results are combined by elementwise ops, as
+    in `silu(x @ gate) * (x @ up)`, become one matmul. Its columns alternate in
+    blocks of `block` columns of one half and the other; the halves are sliced from
+    it as `[..., n, 2, block]`.
 
     ```mlir
     %g = mpc.matmul %x, %gate ... -> tensor<64x256xf32>
@@ -269,22 +264,21 @@ def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp">
     %u = mpc.reshape %1 : ... to tensor<64x256xf32>
     ```
 
-    mpc-group-ops takes the product and its halves as one anchor
-    (Analysis/PairedColumns.h), so that the epilogue computes with both sums of an
-    element, and only what becomes of them is written. The columns are interleaved
-    instead of a kernel having two right-hand sides, because then tiles, pipelines,
-    units and schedules are those of any product: only the way from a tile of sums
-    to the epilogue looks in two places. A block is half a panel on a CPU and a
-    vector of 16-bit results on a GPU, so that each tile has both halves of its
-    pairs.
+    mpc-group-ops treats the matmul and its halves as one anchor
+    (Analysis/PairedColumns.h), so that the epilogue combines both accumulators of
+    an element and only its result is stored. Columns are interleaved instead of
+    passing two right-hand sides to the kernel, because tiles, pipelines, units and
+    schedules are then those of any GEMM: only the path from the accumulator tile to
+    the epilogue reads two places. A block is half a panel on a CPU and a vector of
+    16-bit results on a GPU, so that each tile holds both halves of its pairs.
 
     Contract in: after mpc-assign-layout, before mpc-pack-constants. Contract out:
-    nothing but the slices reads a joint product. Numerics: unchanged: every column
-    is computed as before.
-    Left alone: products of which one result is read before both meet by anything
-    but elementwise ops of its shape and constants, such as the backward pass or a
-    later layer; weights that are no constants or have other readers, which would be
-    kept twice; types apart from f32 and 16-bit floats; halves of no whole blocks.
+    only the slices read a merged matmul. Numerics: unchanged: every column is
+    computed as before. Left alone: matmuls of which one result has other readers
+    than elementwise ops of its shape and constants, such as the backward pass or a
+    later layer; weights that are not constants or have other readers, which would
+    be duplicated; types other than f32 and 16-bit floats; halves that are not whole
+    blocks.
     Executed example: test/Dialect/Mpc/Transforms/pair-contractions.mlir.
   }];
   let options = [

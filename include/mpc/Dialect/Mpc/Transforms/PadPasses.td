@@ -10,13 +10,13 @@
 include "mlir/Pass/PassBase.td"
 
 def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
-  let summary = "Give contractions the extents that matrix units want";
+  let summary = "Pad contractions to the tile sizes of matrix units";
   let description = [{
-    Pads M, N, K and channels of matmul, attention, conv and their gradients to
-    the target's multiple (8 for 16-bit types on a GPU, 4 for tf32), with zeros.
-    Ops between contractions compute in the padded extents, so that a chain is
-    padded once and sliced once; constants are padded at compile time. Recurrent
-    ops are unrolled first, where the target has units for their type.
+    Zero-pads M, N, K and channels of matmul, attention, conv and their gradients to
+    the target's multiple (8 for 16-bit types on a GPU, 4 for tf32). Ops between
+    contractions compute in the padded extents, so that a chain is padded once and
+    sliced once; constants are padded at compile time. Recurrent ops are unrolled
+    first if the target has units for their type.
 
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<16x100xbf16>, tensor<100x50xbf16>) -> tensor<16x50xf32>
@@ -30,18 +30,19 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
     %2 = mpc.slice %1 [0, 0] [16, 50] ...
     ```
     Contract in: static shapes, precision assigned, weights not packed. Contract
-    out: the function's signature is as before; a contraction whose extents changed
+    out: the function's signature is unchanged; a contraction with changed extents
     carries `#mpc.padding`; a dimension is padded in all of its values or in none.
 
     Numerics: padding M and N changes no bit; padding K adds products with zero, so
-    that results stay within the bound of the contraction's length. Padded places
-    pass through ops with a finite f(0) only and reach no reduction, maximum,
-    softmax or norm: they are sliced off, masked, or masked out of attention before.
-    An infinite or NaN element still spoils its own row.
+    that results stay within the error bound of the contraction's length. Padding
+    elements pass only through ops with a finite f(0) and reach no reduction,
+    maximum, softmax or norm: they are sliced off, masked, or masked out of
+    attention before. An infinite or NaN element still affects only its own row.
 
-    Left alone: what the target's model finds slower padded; grouped convs; spatial
-    extents; a matmul of one row; every contraction of a CPU target, whose edge
-    kernels mask. Example: test/Dialect/Mpc/Transforms/pad-contractions.mlir
+    Left alone: contractions that the target's cost model predicts slower padded;
+    grouped convs; spatial extents; a matmul of one row; every contraction of a CPU
+    target, whose edge kernels mask. Example:
+    test/Dialect/Mpc/Transforms/pad-contractions.mlir
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
@@ -58,15 +59,15 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
 }
 
 def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
-  let summary = "Split recurrent layers into the input's product and the steps";
+  let summary = "Split recurrent layers into an input GEMM and a recurrence";
   let description = [{
-    `lstm`, `gru` and `rnn` become one product of the input of all steps with the
-    weights of all directions, the input's bias behind it, and a `recurrence` that
-    one kernel computes, where the target has such kernels
-    (KernelModel::keepsStates), the layer fits (RecurrencePlan), and that is
-    faster than a product and a cell per step. Others stay for mpc-decompose. A
-    `recurrence_training` or `recurrence_gradient`, which mpc-differentiate has made
-    of a layer, stays on the same terms and is unrolled else.
+    `lstm`, `gru` and `rnn` become one GEMM of the input of all steps with the
+    weights of all directions, plus the input's bias, and a `recurrence` computed by
+    one kernel, if the target has such kernels (KernelModel::keepsStates), the layer
+    fits (RecurrencePlan), and that is faster than a GEMM and a cell per step.
+    Others are left to mpc-decompose. A `recurrence_training` or
+    `recurrence_gradient` from mpc-differentiate is kept under the same conditions,
+    else unrolled.
 
     ```mlir
     %0:2 = mpc.gru %x, %w, %r bias(%b) linear_before_reset : ...
@@ -76,9 +77,9 @@ def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
     %0:2 = mpc.recurrence linear_gru %q, %r bias(%b2) : ...
     ```
 
-    Contract in: static shapes, precision assigned. Contract out: as in; before
-    mpc-pad-contractions, which pads the product.
-    Numerics: those of the ops that mpc-decompose makes, in the same order.
+    Contract in: static shapes, precision assigned. Contract out: the same; before
+    mpc-pad-contractions, which pads the GEMM. Numerics: those of the ops that
+    mpc-decompose emits, in the same order.
     Executed example: test/Dialect/Mpc/Transforms/split-recurrent.mlir.
   }];
   let options = [

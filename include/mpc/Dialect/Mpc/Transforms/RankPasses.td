@@ -1,4 +1,4 @@
-//===- RankPasses.td - passes of steps of several ranks ----*- tablegen -*-===//
+//===- RankPasses.td - multi-rank batch norm ---------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,21 +10,21 @@
 include "mlir/Pass/PassBase.td"
 
 def SyncBatchNormPass : Pass<"mpc-sync-batch-norm", "::mlir::func::FuncOp"> {
-  let summary = "Normalise with the statistics of all ranks' batches";
+  let summary = "Normalize with the statistics of all ranks (SyncBN)";
   let description = [{
-    Takes `batch_norm_training` and `batch_norm_gradient` apart as mpc-decompose does,
-    with means and variances over the batches of all ranks, which have one size. A
-    norm costs a message of two numbers per channel, and so does its gradient.
+    Decomposes `batch_norm_training` and `batch_norm_gradient` as mpc-decompose
+    does, with means and variances over the batches of all ranks, which have one
+    size. A norm costs one message of two values per channel, and so does its
+    gradient.
 
     ```mlir
     %all:2 = mpc.all_gather %mean, %variance ranks(4) ...
     %joint = mpc.reduce_mean %all#0 axes([0]) ...
     ```
 
-    The variance of all is the mean of the ranks' variances plus that of the squares
-    by which their means differ from the joint one. Gradients of scale and bias stay
-    sums over the rank's own elements, since mpc-distribute averages them; those of the
-    input count as much as these.
+    The global variance is the mean of the ranks' variances plus the variance of
+    their means. Gradients of scale and bias stay sums over the rank's own elements,
+    since mpc-distribute averages them; input gradients have the same weight.
 
     Contract in: precision assigned. Contract out: none of these ops is left.
     Numerics: those of mpc-decompose, and mpc.all_gather's.

@@ -23,8 +23,8 @@ def FoldBatchNormPass : Pass<"mpc-fold-batch-norm", "::mlir::func::FuncOp"> {
     %0 = mpc.conv %x, %filter_scaled ...
     %1 = mpc.add %0, %shift_moved ...
     ```
-    The bias may be absent. Convolutions, transposed convolutions and matmuls of
-    rank 2 with a constant right-hand side take part.
+    The bias may be absent. Applies to convolutions, transposed convolutions and
+    matmuls of rank 2 with a constant right-hand side.
 
     Contract in: mpc ops, static shapes; run mpc-fold-constants first. Contract
     out: the same.
@@ -32,8 +32,8 @@ def FoldBatchNormPass : Pass<"mpc-fold-batch-norm", "::mlir::func::FuncOp"> {
     Numerics: the factor scale / sqrt(variance + epsilon) multiplies the filter
     instead of the result; filter and bias are computed in f64 and rounded once.
 
-    Left alone: f16 and bf16 (the second rounding of a narrow filter would show),
-    contractions that have other readers, statistics that are no constants.
+    Left alone: f16 and bf16 (the second rounding of a 16-bit filter would be
+    visible), contractions with other readers, statistics that are not constants.
 
     Example: test/Dialect/Mpc/Transforms/fold-batch-norm.mlir
   }];
@@ -45,23 +45,22 @@ def FoldBatchNormPass : Pass<"mpc-fold-batch-norm", "::mlir::func::FuncOp"> {
 }
 
 def FoldConstantsPass : Pass<"mpc-fold-constants", "::mlir::func::FuncOp"> {
-  let summary = "Evaluate ops whose operands are all constants";
+  let summary = "Fold ops whose operands are all constants";
   let description = [{
     ```mlir
     %w = mpc.constant dense_resource<w> : tensor<512x784xf32>
     %0 = mpc.transpose %w [1, 0] : tensor<512x784xf32> to tensor<784x512xf32>
     ```
-    becomes one constant of type `tensor<784x512xf32>`. Constants that nothing
-    reads any more are dropped.
+    becomes one constant of type `tensor<784x512xf32>`. Unused constants are erased.
 
-    Contract in: mpc ops, static shapes. Contract out: no op within the bounds has
+    Contract in: mpc ops, static shapes. Contract out: no op within the limits has
     only constant operands.
 
-    Numerics: each op is evaluated in f64 by the reference interpreter and its
-    results are rounded once to their types, so a folded op is at least as exact
-    as an executed one. A cast rounds as at run time, pinned casts included.
+    Numerics: the reference interpreter evaluates each op in f64 and rounds its
+    results once, so a folded op is at least as exact as an executed one. A cast
+    rounds as at run time, pinned casts included.
 
-    Left alone: results of more than `max-bytes` that are larger than the op's own
+    Left alone: results of more than `max-bytes` that are larger than the op's
     operands together, and ops of more than `max-flops`.
 
     Example: test/Dialect/Mpc/Transforms/fold-constants.mlir
@@ -80,7 +79,7 @@ def FoldConstantsPass : Pass<"mpc-fold-constants", "::mlir::func::FuncOp"> {
 }
 
 def RecognizeAttentionPass : Pass<"mpc-recognize-attention", "::mlir::func::FuncOp"> {
-  let summary = "Collect matmul, scale, mask, softmax and matmul into attention";
+  let summary = "Recognize matmul, scale, mask, softmax and matmul as attention";
   let description = [{
     ```mlir
     %0 = mpc.matmul %q, %kt
@@ -93,25 +92,25 @@ def RecognizeAttentionPass : Pass<"mpc-recognize-attention", "::mlir::func::Func
     ```mlir
     %4 = mpc.attention %q, %k, %v mask(%mask) scale(0.125)
     ```
-    The scale may stand on the scores, on query and key, or be absent; the mask may
-    be added, or selected with a fill value; what is added to the scores one after
-    another, as biases of positions and masks are, is added up first. A key that was transposed is taken
-    before its transposition; otherwise a transpose is inserted. Heads of keys and
-    values that are repeated for groups of the query's (broadcast, or joined with
-    themselves), or are one for all, are read as they were before.
+    The scale may apply to the scores, to query and key, or be absent; the mask may
+    be added, or selected with a fill value; several terms added to the scores, such
+    as position biases and masks, are summed first. A transposed key is replaced by
+    the original; otherwise a transpose is inserted. Key and value heads that are
+    repeated for groups of query heads (broadcast, or concatenated with themselves;
+    GQA), or shared by all (MQA), are replaced by the originals.
 
-    Contract in: mpc ops, static shapes, softmax recognised; run mpc-fold-constants
-    first, so that masks are constants where they can be. Contract out: the same.
+    Contract in: mpc ops, static shapes, softmax recognized; run mpc-fold-constants
+    first, so that masks are constants if possible. Contract out: the same.
 
-    Numerics: the scale multiplies the scores instead of the operands; several
-    biases are rounded where they meet each other instead of the scores. A selected
-    fill of -1.0e4 or less becomes a boolean mask where every row of a constant
-    condition keeps a position, or where the model replaces the NaN of empty rows
-    by zero; a fill of -1.0e30 or less becomes an added mask otherwise. Scores are
-    assumed to lie far above the fill.
+    Numerics: the scale multiplies the scores instead of the operands; the sum of
+    several biases is rounded instead of the scores. A selected fill of -1.0e4 or
+    less becomes a boolean mask if every row of a constant condition keeps a
+    position, or if the model replaces the NaN of fully masked rows by zero; a fill
+    of -1.0e30 or less becomes an added mask otherwise. Scores are assumed to be far
+    above the fill.
 
     Left alone: attention whose scores or probabilities have other readers, masks
-    that would change what an empty row gives, batch dimensions that broadcast,
+    that would change the result of a fully masked row, broadcast batch dimensions,
     operands of rank 2.
 
     Example: test/Dialect/Mpc/Transforms/recognize-attention.mlir
@@ -121,7 +120,7 @@ def RecognizeAttentionPass : Pass<"mpc-recognize-attention", "::mlir::func::Func
 }
 
 def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
-  let summary = "Collect the products of gelu into one op";
+  let summary = "Recognize gelu";
   let description = [{
     ```mlir
     %0 = mpc.div %x, %sqrt2
@@ -136,11 +135,11 @@ def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
 
     Contract in: mpc ops, static shapes. Contract out: the same.
 
-    Numerics: the constants are taken as exact where they agree with the formula's
-    to four units in the last place of the element type.
+    Numerics: constants within four ulps of the formula's, in the element type, are
+    taken as exact.
 
-    Left alone: forms with other constants (x * sigmoid(1.702 * x)), products that
-    something else reads.
+    Left alone: variants with other constants (x * sigmoid(1.702 * x)), products
+    with other readers.
 
     Example: test/Dialect/Mpc/Transforms/recognize-gelu.mlir
   }];
@@ -149,35 +148,35 @@ def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
 }
 
 def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mlir::func::FuncOp"> {
-  let summary = "Multiply dequantised 8-bit integers as integers";
+  let summary = "Recognize QDQ matmuls and convolutions as integer ones";
   let description = [{
     ```mlir
     %0 = mpc.mul %centredX, %scaleX   // f32 of (ui8 - 128), a number
     %1 = mpc.mul %centredW, %scaleW   // f32 of i8, a number per column
     %2 = mpc.matmul %0, %1
     ```
-    becomes the product of the integers, less what the zero points put into it,
-    times one factor per column:
+    becomes the integer matmul, minus the contributions of the zero points, times
+    one factor per column:
     ```mlir
     %0 = mpc.matmul %x, %w : (tensor<4x64xui8>, tensor<64x10xi8>) -> tensor<4x10xi32>
     %1 = mpc.sub %0, %zeroTimesColumnSums
     %2 = mpc.cast %1 : tensor<4x10xi32> -> tensor<4x10xf32>
     %3 = mpc.mul %2, %scales
     ```
-    The same of convs, whose padding then reads the zero point, or zero where that
-    is computed; a filter's zero point asks for sums of windows. In every integer
-    product signed left sides and unsigned right sides move by 128, with their
-    zero points: units multiply unsigned by signed numbers.
+    Likewise for convs, whose padding value is then the zero point, or zero if that
+    is computed; a filter's zero point needs window sums. In every integer matmul
+    signed left operands and unsigned right operands are shifted by 128, with their
+    zero points: dot-product units multiply unsigned by signed integers.
 
-    Contract in: mpc ops, static shapes; before constants are folded, which makes
-    dequantised weights floats. Contract out: the same.
+    Contract in: mpc ops, static shapes; before constant folding, which turns
+    dequantized weights into floats. Contract out: the same.
 
-    Numerics: sums are exact, where f32 rounds each; the factor is the product of
-    both scales, rounded once.
+    Numerics: accumulators are exact, where f32 rounds each; the factor is the
+    product of both scales, rounded once.
 
-    Left alone: products of more positions than an i32 sum surely holds; scales
-    and zero points that are no constants, or vary along the contracted
-    dimension; depthwise convs, and groups of filters with a zero point.
+    Left alone: contractions too long for an i32 accumulator; scales and zero points
+    that are not constants, or vary along the contracted dimension; depthwise convs,
+    and grouped filters with a zero point.
 
     Example: test/Dialect/Mpc/Transforms/recognize-integer-products.mlir
   }];
@@ -186,7 +185,7 @@ def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mli
 }
 
 def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::FuncOp"> {
-  let summary = "Collect the steps of layer and rms norm into one op";
+  let summary = "Recognize layer norm and RMS norm";
   let description = [{
     ```mlir
     %0 = mpc.reduce_mean %x axes([1]) keep_dims
@@ -205,11 +204,10 @@ def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::Fun
 
     Contract in: mpc ops, static shapes. Contract out: the same.
 
-    Numerics: the composite rounds its result once; mean and variance are the same
-    two-pass formula.
+    Numerics: the composite uses the two-pass formula and rounds its result once.
 
-    Left alone: norms over axes that are not the last ones, variances computed as
-    E[x^2] - E[x]^2, an epsilon outside the root.
+    Left alone: norms over axes that are not the last ones, an epsilon outside the
+    root.
 
     Example: test/Dialect/Mpc/Transforms/recognize-layer-norm.mlir
   }];
@@ -221,7 +219,7 @@ def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::Fun
 }
 
 def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp"> {
-  let summary = "Choose the largest numbers of rows by masks in place of scatters";
+  let summary = "Recognize top-k expert routing as masked rows";
   let description = [{
     ```mlir
     %values, %indices = mpc.top_k %p k(2) axis(1)
@@ -229,7 +227,7 @@ def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp">
     %0 = mpc.div %values, %sum
     %1 = mpc.scatter_elements %zeros, %indices, %0 axis(1)
     ```
-    becomes, as the routing of experts has it,
+    becomes, for mixture-of-experts routing,
     ```mlir
     %first = mpc.argmax %p axis(1) keep_dims
     %isFirst = mpc.compare eq %places, %first
@@ -242,19 +240,19 @@ def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp">
     %0 = mpc.div %p, %sum
     %1 = mpc.select %mask, %0, %zeros
     ```
-    which one kernel of rows computes, the softmax before it included. Between the two
-    may stand sums over the choices, any elementwise ops of these, and ops that are
-    linear in the choices.
+    which fuses into one row kernel, including the softmax before it. Sums over the
+    choices, any elementwise ops of these sums, and ops that are linear in the
+    choices may come between.
 
     Contract in: mpc ops, static shapes. Contract out: the same.
 
-    Numerics: the same numbers; a sum over the choices has zeros between them and adds
-    them in the order of their places.
+    Numerics: the same values; a sum over the choices includes zeros and adds in
+    index order.
 
-    Left alone: more than four choices, numbers that may be below zero (what is chosen
-    is marked by -1), choices or their positions that something else reads, other
-    functions of a choice (their derivative at what was not picked may be infinite),
-    rows that one kernel would not keep.
+    Left alone: more than four choices, values that may be negative (selected
+    elements are marked by -1), choices or indices with other readers, nonlinear
+    functions of a choice (their derivative at unselected elements may be infinite),
+    rows too long for one kernel.
 
     Example: test/Dialect/Mpc/Transforms/recognize-routing.mlir
   }];
@@ -263,7 +261,7 @@ def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp">
 }
 
 def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp"> {
-  let summary = "Collect the steps of softmax and log_softmax into one op";
+  let summary = "Recognize softmax and log_softmax";
   let description = [{
     ```mlir
     %0 = mpc.reduce_max %x axes([1]) keep_dims
@@ -274,16 +272,16 @@ def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp">
     ```
     becomes `mpc.softmax %x axis(1)`. The subtraction of the maximum may be absent,
     or of a maximum over more axes, and the quotient a product with a reciprocal.
-    Numbers that scale the exponentials or their sum cancel, or scale the softmax.
-    `x - max - log(sum(exp(x - max)))`
-    and `log(softmax(x))` become `mpc.log_softmax`.
+    Constant factors of the exponentials or their sum cancel, or scale the softmax.
+    `x - max - log(sum(exp(x - max)))` and `log(softmax(x))` become
+    `mpc.log_softmax`.
 
     Contract in: mpc ops, static shapes. Contract out: the same.
 
     Numerics: the composite subtracts the maximum first, so a form without it no
     longer overflows; its result is rounded once.
 
-    Left alone: sums over more than one axis, sums beside an epsilon, factors that
+    Left alone: sums over more than one axis, sums plus an epsilon, factors that
     differ between elements. mpc-assign-precision keeps those in f32.
 
     Example: test/Dialect/Mpc/Transforms/recognize-softmax.mlir
@@ -296,23 +294,23 @@ def RecognizeSoftmaxPass : Pass<"mpc-recognize-softmax", "::mlir::func::FuncOp">
 }
 
 def SinkDequantizationPass : Pass<"mpc-sink-dequantization", "::mlir::func::FuncOp"> {
-  let summary = "Move and compare bytes before they are dequantised";
+  let summary = "Move and compare int8 values before dequantization";
   let description = [{
     ```mlir
     %0 = mpc.mul %centred, %scale      // f32 of (ui8 - 3)
     %1 = mpc.max_pool %0
     %2 = mpc.div %1, %scale            // rounded, plus 3, as ui8
     ```
-    becomes `mpc.max_pool` of the bytes; the same of reshapes and transposes.
-    Conversions to float and back with the same scale and zero point are none.
+    becomes `mpc.max_pool` of the int8 values; likewise for reshapes and transposes.
+    A dequantize-quantize pair with the same scale and zero point is removed.
 
     Contract in: mpc ops, static shapes; before
     mpc-recognize-integer-products. Contract out: the same.
 
-    Numerics: unchanged. Dequantisation rises with the bytes, and a byte times a
-    number over that number rounds to the byte.
+    Numerics: unchanged. Dequantization is monotone, and multiplying and dividing an
+    int8 value by the same scale rounds back to it.
 
-    Left alone: pools with windows in the padding alone, scales per channel.
+    Left alone: pools with windows that cover only padding, scales per channel.
 
     Example: test/Dialect/Mpc/Transforms/sink-dequantization.mlir
   }];
@@ -324,7 +322,7 @@ def SinkDequantizationPass : Pass<"mpc-sink-dequantization", "::mlir::func::Func
 }
 
 def SplitAttentionPass : Pass<"mpc-split-attention", "::mlir::func::FuncOp"> {
-  let summary = "Let each sequence of a batch attend to its own cache";
+  let summary = "Split batched decode attention by KV cache";
   let description = [{
     ```mlir
     %k = mpc.concat %k0, %k1 axis(0)
@@ -337,16 +335,16 @@ def SplitAttentionPass : Pass<"mpc-split-attention", "::mlir::func::FuncOp"> {
     %1 = mpc.attention %q_1, %k1, %v1 mask(%mask_1)
     %2 = mpc.concat %0, %1 axis(0)
     ```
-    where `%q_0` and `%mask_0` are slices of the first entry of the batch. Keys and
-    values that lie apart are read where they are; to join them would copy them.
+    where `%q_0` and `%mask_0` are slices of the first batch entry. Separate caches
+    are read in place; concatenating would copy them.
 
     Contract in: mpc ops, static shapes, attention recognised. Contract out: the
     same.
 
-    Numerics: unchanged. Sequences of a batch do not meet in attention.
+    Numerics: unchanged. Attention does not mix batch entries.
 
-    Left alone: attention of which keys or values are not joined of one part per
-    entry of the first dimension, or where that is the heads'.
+    Left alone: attention whose keys or values are not concatenated per entry of the
+    first dimension, or whose first dimension is the heads'.
 
     Example: test/Dialect/Mpc/Transforms/split-attention.mlir
   }];
