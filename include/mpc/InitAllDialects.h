@@ -1,4 +1,4 @@
-//===- InitAllDialects.h - one call for all dialects ------------*- C++ -*-===//
+//===- InitAllDialects.h - registers all dialects ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- InitAllPasses.h - one call for all passes ----------------*- C++ -*-===//
+//===- InitAllPasses.h - registers all passes -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

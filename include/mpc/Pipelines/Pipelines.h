@@ -1,4 +1,4 @@
-//===- Pipelines.h - the stages of a compilation ----------------*- C++ -*-===//
+//===- Pipelines.h - compilation stages -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,33 +23,33 @@
 
 namespace mpc {
 
-/// What the stages between import and code generation need to know.
+/// Options of the stages between import and code generation.
 struct PipelineOptions {
   /// Name of a built-in policy, or the path of a policy file (.json).
   std::string policy = "float32";
   /// Overrides `KEY=TYPE` (op:, layer:, name:); their order never matters.
   std::vector<std::string> sets;
-  /// How free values get their types: `mincut` or `propagate`.
+  /// Type assignment of unconstrained values: `mincut` or `propagate`.
   std::string castPlacement = "mincut";
   /// Whether narrow-then-widen pairs inside a kernel may be dropped.
   bool relaxedRounding = false;
-  /// What the module is compiled for; its `exe.target` says the same.
+  /// Compilation target, as in the module's `exe.target`.
   TargetInfo target;
-  /// Whether products go to the library where it has their epilogue (GPUs).
+  /// Whether GEMMs are library calls if the library has their epilogue (GPUs).
   bool libraryGemms = false;
-  /// File of a table of schedules (ScheduleTable); empty: the target chooses.
+  /// Path of a schedule table (ScheduleTable); empty: the target's cost model.
   std::string schedules;
-  /// Largest constant that folding may make, in bytes.
+  /// Maximum size of a folded constant, in bytes.
   int64_t maxFoldBytes = int64_t(64) << 20;
-  /// Loss scale of a model that is a whole training step itself, as
-  /// TrainingOptions::lossScale; empty takes "dynamic" for policies that
-  /// compute in f16, else "none". Not read with `training`.
+  /// Loss scale of an imported training step, as TrainingOptions::lossScale;
+  /// empty: "dynamic" for policies that compute in f16, else "none". Ignored
+  /// with `training`.
   std::string stepLossScale;
-  /// Set: the model becomes this part of a training step.
+  /// Part of a training step to build; nullopt for inference.
   std::optional<TrainingOptions> training;
 };
 
-/// The flags of `mpc-pipeline-<stage>` that say the same as `options`:
+/// Returns the flags of `mpc-pipeline-<stage>` equivalent to `options`:
 /// "policy=float32 target=cpu:avx512 training=step ...".
 std::string printFlags(const PipelineOptions &options);
 
@@ -59,16 +59,16 @@ struct Stage {
   llvm::StringLiteral description;
   /// Adds the stage's passes to a pass manager on builtin.module.
   void (*build)(mlir::OpPassManager &pm, const PipelineOptions &options);
-  /// Whether the stage belongs to a training step only.
+  /// Whether the stage is only for training steps.
   bool training = false;
 
-  /// Whether a compile with these options runs the stage.
+  /// Returns true if a compilation with these options runs the stage.
   bool runsFor(const PipelineOptions &options) const {
     return !training || options.training;
   }
 };
 
-/// The stages after import, in order, those of training among them.
+/// Returns the stages after import, in order, including those of training.
 llvm::ArrayRef<Stage> stages();
 
 /// The stage called `name`, or null.

@@ -14,9 +14,9 @@
 
 namespace mpc {
 
-/// Reads a part and the flags of `mpc-pipeline-<stage>` that concern training:
-/// "step optimizer=sgd learning-rate=0.1". Fails on an unknown part or flag;
-/// what the flags say is checked by the passes.
+/// Parses a part and the training flags of `mpc-pipeline-<stage>`: "step
+/// optimizer=sgd learning-rate=0.1". Fails on an unknown part or flag; passes
+/// check the values.
 llvm::Expected<TrainingOptions> parseTraining(llvm::StringRef text);
 
 } // namespace mpc

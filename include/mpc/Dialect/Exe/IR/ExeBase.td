@@ -14,19 +14,19 @@ include "mlir/IR/OpBase.td"
 def Exe_Dialect : Dialect {
   let name = "exe";
   let cppNamespace = "::mpc::exe";
-  let summary = "The device program: buffers with fixed places and a list of launches";
+  let summary = "Device program: statically planned buffers and a list of launches";
   let description = [{
-    A program names its arguments, results and constants, fixes the size of one
-    arena for everything between kernels, and lists the launches in the order in
-    which they run. A buffer is the symbol of an argument, result or constant, a
-    range of one (`#exe.part`), or a range of the arena (`#exe.arena`). All buffers are dense, row-major, and a
+    A program declares its arguments, results and constants, the size of one arena
+    for all intermediate values, and the launches in execution order. A buffer is
+    the symbol of an argument, result or constant, a range of one (`#exe.part`), or
+    a range of the arena (`#exe.arena`). All buffers are dense and row-major; a
     boolean takes one byte.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mpc::MpcDialect"];
   let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// Of a module: its target, a TargetAttr.
+    /// Module attribute: its target, a TargetAttr.
     static constexpr ::llvm::StringLiteral kTargetAttr = "exe.target";
   }];
 }
@@ -47,10 +47,10 @@ def Exe_PartAttr : AttrDef<Exe_Dialect, "Part"> {
 
 def Exe_TargetAttr : AttrDef<Exe_Dialect, "Target"> {
   let mnemonic = "target";
-  let summary = "what code is planned and made for";
+  let summary = "compilation target";
   let description = [{
-    A module that is compiled has one as its attribute `exe.target`; passes ask it
-    (mpc/Target/TargetInfo.h) and take no target of their own.
+    A compiled module has one as its attribute `exe.target`; passes query it
+    (mpc/Target/TargetInfo.h) instead of taking their own.
 
     ```mlir
     module attributes {exe.target = #exe.target<"cuda:sm_90a">} { ... }
@@ -86,13 +86,14 @@ def Exe_Reduction : Exe_Enum<"Reduction", "what ranks make of their values", [
 
 def Exe_MessageAttr : AttrDef<Exe_Dialect, "Message"> {
   let mnemonic = "message";
-  let summary = "what ranks exchange at once";
+  let summary = "collective message of all ranks";
   let description = [{
-    Every rank's tensors of `element`, as mpc's op of the same name says.
-    - (C1) there is a rank, and `element` is a number.
-    - (C2) `reduction` and `accumulate` are of messages that reduce; a mean is of
-      floats, `accumulate` a float no narrower than they.
-    - (C3) `root` is one of the ranks, 0 but of a broadcast.
+    Every rank contributes tensors of `element`; semantics of mpc's op of the same
+    name.
+    - (C1) `ranks` is positive and `element` is a numeric type.
+    - (C2) `reduction` and `accumulate` are only for messages that reduce; a mean
+      needs floats, and `accumulate` is a float at least as wide.
+    - (C3) `root` is one of the ranks, and 0 except for a broadcast.
   }];
   let parameters = (ins "::mpc::exe::MessageKind":$kind, "int64_t":$ranks, "::mlir::Type":$element,
                         DefaultValuedParameter<"::mpc::exe::Reduction", "::mpc::exe::Reduction::sum">:$reduction,
@@ -106,44 +107,42 @@ def Exe_Flag : DefaultValuedParameter<"bool", "false">;
 
 def Exe_ProblemAttr : AttrDef<Exe_Dialect, "Problem"> {
   let mnemonic = "problem";
-  let summary = "one matrix product for the library";
+  let summary = "one library GEMM";
   let description = [{
     `d[batch, m, n] = epilogue(a[batch, m, k] * b[batch, k, n] + bias[n] + c[batch, m, n])`,
-    everything row-major and contiguous. A transposed operand lies as `[k, m]` or
-    `[n, k]`; one that is shared lies once for all batches. `operand_b_type` is b's
-    type where it is not a's.
+    all row-major and contiguous. A transposed operand is stored as `[k, m]` or
+    `[n, k]`; a shared one is stored once for all batches. `operand_b_type` is b's
+    type if it differs from a's.
 
-    An activation with `auxiliary` leaves what its gradient needs: GELU its input,
-    rounded to the result's type; ReLU a bit for each element, 1 where the input is
-    positive, in lines that begin at multiples of 128 bits. The epilogues
-    `relu_gradient` and `gelu_tanh_gradient` read that and multiply the sums by the
-    activation's derivative there. `bias_gradient` asks for one more result: the sums
-    of a over k (m elements), of b over k, or, of an activation's gradient, of the
-    result over its rows (n elements), each in f32 and rounded once to the result's
-    type.
+    An activation with `auxiliary` saves the input of its gradient: GELU its input,
+    rounded to the result's type; ReLU one bit per element, 1 if the input is
+    positive, in rows aligned to 128 bits. The epilogues `relu_gradient` and
+    `gelu_tanh_gradient` read it and multiply the accumulators by the activation's
+    derivative. `bias_gradient` adds a result: the sums of a over k (m elements), of
+    b over k, or, for an activation's gradient, of the result over its rows (n
+    elements), each in f32 and rounded once to the result's type.
 
-    `compute` permits f32 operands to be rounded to `tf32`, or to be multiplied as
-    three bf16 terms each, all nine products (`bf16x9`), which is f32's precision.
+    `compute` allows f32 operands to be rounded to `tf32`, or split into three bf16
+    terms each, with all nine products (`bf16x9`), which has f32 precision.
 
-    Operands of 8 bits may have `scales`: one f32 each, which multiply the sums.
-    Results of 8 bits are `round(result_scale * epilogue(...))`, saturated; `amax`
-    stores the largest magnitude before that multiplication.
+    8-bit operands may have `scales`: one f32 each, which multiply the accumulators.
+    8-bit results are `round(result_scale * epilogue(...))`, saturated; `amax`
+    stores the maximum magnitude before that multiplication.
     - (C1) extents are positive, sizes fit in 63 bits, types are floats.
-    - (C2) operands have one type, or are both of 8 bits (f8E4M3FN, f8E5M2), at most
-      one of them f8E5M2.
-    - (C3) of 8-bit operands a lies as `[m, k]` and b as `[n, k]`, extents are
-      multiples of 16, and there is no gradient's epilogue, auxiliary buffer or bias
-      gradient.
-    - (C4) a result of 8 bits comes of 8-bit operands, f8E5M2 of two types, and goes
-      without a residual; `scales` are of 8-bit operands, `result_scale` and `amax`
-      of 8-bit results.
-    - (C5) `compute` is of f32 operands.
-    - (C6) an activation goes without a residual, an activation's gradient without a
-      bias.
-    - (C7) `auxiliary` is of an activation; GELU's has lines of a multiple of 8
+    - (C2) operands have one type, or are both 8-bit (f8E4M3FN, f8E5M2), at most one
+      of them f8E5M2.
+    - (C3) with 8-bit operands a is stored as `[m, k]` and b as `[n, k]`, extents
+      are multiples of 16, and there is no gradient epilogue, auxiliary buffer or
+      bias gradient.
+    - (C4) an 8-bit result needs 8-bit operands (f8E5M2: of two different types) and
+      no residual; `scales` need 8-bit operands, `result_scale` and `amax` 8-bit
+      results.
+    - (C5) `compute` needs f32 operands.
+    - (C6) an activation excludes a residual, an activation's gradient a bias.
+    - (C7) `auxiliary` needs an activation; GELU's has rows of a multiple of 8
       elements.
-    - (C8) a bias gradient has one batch; an operand's goes without another epilogue,
-      the result's is of an activation's gradient.
+    - (C8) a bias gradient needs batch 1; one of an operand excludes other
+      epilogues, one of the result needs an activation's gradient.
   }];
   let parameters = (ins "int64_t":$m, "int64_t":$n, "int64_t":$k, DefaultValuedParameter<"int64_t", "1">:$batch,
                         "::mlir::Type":$operand_type, OptionalParameter<"::mlir::Type">:$operand_b_type,
@@ -165,11 +164,11 @@ def Exe_ProblemAttr : AttrDef<Exe_Dialect, "Problem"> {
     bool isRelu() const {
       return getEpilogue() == Epilogue::relu || getEpilogue() == Epilogue::relu_gradient;
     }
-    /// Type of the bias: the result's, but bf16 where 8-bit operands give a
-    /// result of f32 or of 8 bits.
+    /// Type of the bias: the result's, but bf16 if 8-bit operands give a result
+    /// of f32 or 8 bits.
     ::mlir::Type biasType() const;
-    /// Bytes of the buffers that are read, and of those that are written: the
-    /// result, the auxiliary buffer, the bias gradient, the largest magnitude.
+    /// Sizes in bytes of the buffers read, and of those written: result,
+    /// auxiliary buffer, bias gradient, maximum magnitude.
     ::llvm::SmallVector<int64_t> inputBytes() const;
     ::llvm::SmallVector<int64_t> outputBytes() const;
   }];

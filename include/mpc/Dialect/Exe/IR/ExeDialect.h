@@ -31,21 +31,19 @@
 
 namespace mpc::exe {
 
-/// The attribute of a planned kernel that says how its code is cut. Each family
-/// of targets has a form of its own; a kernel without one gets what the
-/// family's cost model chooses.
+/// Kernel attribute with its schedule (tiling). Each target family has its own
+/// form; without one the family's cost model chooses.
 inline constexpr llvm::StringLiteral kScheduleAttr = "mpc.schedule";
 
-/// The target that the module around `op`, or `op` itself, is compiled for;
-/// cpu:avx512 where none says it.
+/// Returns the target of `op` or its enclosing module; cpu:avx512 by default.
 TargetInfo targetOf(mlir::Operation *op);
 
-/// The target that a pass's `option` names instead; where it is empty, that of
-/// `op`. A diagnostic at `op` where it is unknown.
+/// Returns the target named by a pass's `option`, or that of `op` if empty.
+/// Emits an error at `op` for an unknown target.
 mlir::FailureOr<TargetInfo> targetOf(mlir::Operation *op,
                                      llvm::StringRef option);
 
-/// Says it of `module`.
+/// Sets the target of `module`.
 void setTarget(mlir::Operation *module, const TargetInfo &target);
 
 } // namespace mpc::exe

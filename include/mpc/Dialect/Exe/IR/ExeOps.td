@@ -41,14 +41,14 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
     }
     ```
     - (C1) argument indices, and result indices, are 0, 1, 2, ... in order.
-    - (C2) every range lies inside the arena, argument or result and starts at a
+    - (C2) every range is inside the arena, argument or result and starts at a
       multiple of `kAlignment`.
-    - (C3) an arena range that is read is covered by ranges that earlier launches
-      wrote and of which no launch between wrote over any part.
+    - (C3) an arena range that is read was written by earlier launches and not
+      overwritten in between.
     - (C4) every result is written by exactly one launch; one with an alias by at
-      most one, or by several in parts that do not overlap: the rest is what the
-      argument held.
-    - (C5) an alias is an argument of the result's type, and of no other result.
+      most one, or by several in disjoint parts: the rest keeps the argument's
+      contents.
+    - (C5) an alias is an argument of the result's type, used by one result only.
     - (C6) an argument is not read after a launch that writes its alias.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exe_TargetAttr:$target, I64Attr:$arena_bytes);
@@ -57,15 +57,15 @@ def Exe_ProgramOp : Exe_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, S
     $sym_name `target` `(` custom<Target>($target) `)` `arena` `(` $arena_bytes `)` attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
-  // The steps, with names that are looked up once for all of them.
+  // Steps share one lookup of names.
   let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "const ::mpc::TargetInfo &":$target,
                                  "int64_t":$arenaBytes)>];
   let extraClassDeclaration = [{
-    /// Every buffer starts at a multiple of this many bytes.
+    /// Alignment of every buffer, in bytes.
     static constexpr int64_t kAlignment = 64;
-    /// The parts of the program, in order.
+    /// Ops of the program, in order.
     ::llvm::SmallVector<::mpc::exe::ArgumentOp, 0> getProgramArguments();
     ::llvm::SmallVector<::mpc::exe::ResultOp, 0> getProgramResults();
     ::llvm::SmallVector<::mpc::exe::ConstantOp, 0> getProgramConstants();
@@ -88,8 +88,8 @@ def Exe_ArgumentOp : Exe_PortOp<"argument"> {
   let summary = "A buffer that the caller supplies";
   let description = [{
     `name` is the model's name of the input; the symbol is unique in the program.
-    Never written but as the result that has it as its alias. `initial` is the
-    value that training begins with.
+    Written only through the result that aliases it. `initial` is the initial value
+    in training.
   }];
   let arguments = !con(common, (ins OptionalAttr<ElementsAttr>:$initial));
   let assemblyFormat = [{
@@ -100,9 +100,9 @@ def Exe_ArgumentOp : Exe_PortOp<"argument"> {
 def Exe_ResultOp : Exe_PortOp<"result"> {
   let summary = "A buffer that the program fills";
   let description = [{
-    `name` is the model's name of the output; the symbol is unique in the program.
-    A result with an `alias` is the buffer of that argument: its new contents,
-    or, where no launch writes it, the old ones.
+    `name` is the model's name of the output; the symbol is unique in the program. A
+    result with an `alias` shares the buffer of that argument: its new contents or,
+    if no launch writes it, the old ones.
   }];
   let arguments = !con(common, (ins OptionalAttr<FlatSymbolRefAttr>:$alias));
   let assemblyFormat = [{
@@ -112,7 +112,7 @@ def Exe_ResultOp : Exe_PortOp<"result"> {
 }
 
 def Exe_ConstantOp : Exe_Op<"constant", [Symbol, HasParent<"ProgramOp">]> {
-  let summary = "A buffer of fixed contents; never written";
+  let summary = "A buffer with fixed contents; never written";
   let arguments = (ins SymbolNameAttr:$sym_name, ElementsAttr:$value);
   let assemblyFormat = "$sym_name $value attr-dict";
   let extraClassDeclaration = [{
@@ -125,20 +125,18 @@ def Exe_ConstantOp : Exe_Op<"constant", [Symbol, HasParent<"ProgramOp">]> {
 def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
   let summary = "Run one kernel";
   let description = [{
-    `kernel` names a private function of the enclosing module from input tensors
-    to output tensors; a kernel that returns its argument is a copy. `inputs` and
-    `outputs` hold one buffer for each of the kernel's arguments and results: a
-    flat symbol reference, `#exe.part` or `#exe.arena`. A buffer may have another shape than
-    the tensor, never another number of bytes. `ops` are the names of the model's
-    ops that the kernel computes, `flops` their cost, `bytes` what the kernel
-    reads and writes.
+    `kernel` names a private function of the enclosing module from input tensors to
+    output tensors; a kernel that returns its argument is a copy. `inputs` and
+    `outputs` hold one buffer per argument and result of the kernel: a flat symbol
+    reference, `#exe.part` or `#exe.arena`. A buffer may differ from the tensor in
+    shape, never in bytes. `ops` are the names of the model's ops that the kernel
+    computes, `flops` their cost, `bytes` the kernel's memory traffic.
     - (C1) every buffer is a symbol of the program, a part of one or an arena
       range.
     - (C2) outputs are results, parts of results with an alias, or arena ranges.
-    - (C3) no output range overlaps another output's, and none an input's, but one
-      that is exactly the input's and that the kernel may write in place
-      (InPlace.h).
-    - (C4) where the kernel is a function on tensors, numbers and sizes agree.
+    - (C3) no output range overlaps another output or an input, unless it equals the
+      range of an input that the kernel may overwrite in place (InPlace.h).
+    - (C4) if the kernel is a function on tensors, counts and sizes agree.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Mpc_FusionKindAttr:$kind, StrArrayAttr:$ops,
                        I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);
@@ -149,23 +147,22 @@ def Exe_LaunchOp : Exe_Op<"launch", [HasParent<"ProgramOp">, Exe_StepOpInterface
 }
 
 def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
-  let summary = "A matrix product by the library, with its epilogue";
+  let summary = "Library GEMM with its epilogue";
   let description = [{
     ```mlir
     exe.gemm "fc_MatMul" #exe.problem<m = 32, n = 16, k = 784, operand_type = bf16, result_type = f32,
                                       epilogue = relu, bias = true> ops(["fc/MatMul"]) flops(802816) bytes(78336)
       (read @x, read @w, read @b, write @y)
     ```
-    `result = epilogue(a * b + bias + residual)`, sums in f32 (f64 for f64
-    operands), rounded once to the result's type. Inputs are a, b, then those that
-    the problem has of: the scales of a and of b, the bias (n elements), the residual
-    (as the result), the buffer that an activation's gradient reads, the result's
-    scale. Outputs are the result, then the auxiliary buffer, the bias gradient and
-    the largest magnitude.
-    - (C1) inputs and outputs have the problem's numbers of bytes.
+    `result = epilogue(a * b + bias + residual)`, accumulated in f32 (f64 for f64
+    operands), rounded once to the result's type. Inputs are a, b, then, if present:
+    the scales of a and of b, the bias (n elements), the residual (like the result),
+    the buffer read by an activation's gradient, the result's scale. Outputs are the
+    result, then the auxiliary buffer, the bias gradient and the maximum magnitude.
+    - (C1) inputs and outputs have the problem's sizes.
     - (C2) every buffer is a symbol of the program or an arena range; outputs are
       results or arena ranges and overlap no input and no other output.
-    - (C3) operands of 8 bits need a target of sm_89 or later.
+    - (C3) 8-bit operands need a target of sm_89 or later.
   }];
   let arguments = (ins StrAttr:$name, Exe_ProblemAttr:$problem, StrArrayAttr:$ops,
                        I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);
@@ -176,21 +173,21 @@ def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
 }
 
 def Exe_CollectiveOp : Exe_Op<"collective", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
-  let summary = "A message among the ranks that run the program";
+  let summary = "Collective message among the ranks that run the program";
   let description = [{
     ```mlir
     exe.collective "gradients" #exe.message<kind = all_reduce, ranks = 4, element = bf16, reduction = mean,
                                             accumulate = f32> ops([]) flops(0) bytes(4096)
       (read arena[0 : 2048], write arena[2048 : 2048])
     ```
-    Outputs belong to inputs one by one. The message is sent at its place; steps
-    behind it run beside it until one reads or writes an output, or writes an input.
-    `bytes` are those that the rank sends.
+    Outputs correspond to inputs. Asynchronous: later steps run concurrently with
+    the message until one reads or writes an output, or writes an input. `bytes` is
+    the amount sent by the rank.
     - (C1) every buffer is a symbol of the program, a part of one or an arena range.
     - (C2) outputs are results or arena ranges and overlap no input and no other
       output.
-    - (C3) there is an input, and each output has the bytes that the message makes of
-      its input.
+    - (C3) there is an input, and each output has the size that the message produces
+      from its input.
   }];
   let arguments = (ins StrAttr:$name, Exe_MessageAttr:$message, StrArrayAttr:$ops,
                        I64Attr:$flops, I64Attr:$bytes, ArrayAttr:$inputs, ArrayAttr:$outputs);

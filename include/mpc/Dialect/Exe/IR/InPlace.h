@@ -1,9 +1,10 @@
-//===- InPlace.h - results over a kernel's inputs ---------------*- C++ -*-===//
+//===- InPlace.h - in-place results of kernels ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// When a kernel may write a result to the memory of one of its inputs: the
-// proof that mpc-plan makes, the exe verifier repeats and emitters rely on.
+// Proves when a kernel may write a result to the memory of one of its inputs.
+// mpc-plan establishes the proof, the exe verifier repeats it, and code
+// generation relies on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,34 +18,33 @@
 
 namespace mpc::exe {
 
-/// On a kernel: the numbers (i64 array) of the arguments that some launch lets
-/// a result lie exactly over. Code for such a kernel
-/// - computes the results of one shape together, each element by one work item
-///   and once, which reads every argument at that element before it writes any
-///   result there (no vector overlaps the one before), and
-/// - does not assume that the memory of results and of these arguments is
-/// apart.
+/// Kernel attribute: the arguments (i64 array of indices) that some launch
+/// overwrites with a result. Code for such a kernel
+/// - computes results of one shape together, each element once and by one
+/// thread, which reads every argument at that element before it writes any
+/// result there (vectors do not overlap), and
+/// - does not assume that results and these arguments are disjoint in memory.
 inline constexpr llvm::StringLiteral kInPlaceAttr = "exe.in_place";
 
-/// Whether code of `target` ("cuda:sm_90a") for a kernel of `kind` stores
-/// results of no dimension behind everything else that the launch does: update
-/// kernels on GPUs, whose last block does it.
+/// Returns true if code of `target` ("cuda:sm_90a") for a kernel of `kind`
+/// stores rank-0 results after all other work: update kernels on GPUs, in the
+/// last block.
 bool storesScalarsLast(FusionKind kind, const TargetInfo &target);
 
-/// Whether `result` may lie over `argument` in a launch of `kernel`, a function
-/// on tensors, under the rules above. Sufficient: every op of the kernel is
-/// elementwise, a reshape, a broadcast, a slice, a pad, a concat, an iota or a
-/// constant, in update kernels also a sum or mean whose result is not
-/// broadcast; both have as many elements of as many bytes; and the argument is
-/// read at the same element only (through elementwise ops and reshapes), by
-/// results of the same shape as `result`. With `scalarsLast` also: both have no
-/// dimension, and the result is made of scalars. Linear in the kernel's ops.
+/// Returns true if `result` may overwrite `argument` in a launch of `kernel`, a
+/// function on tensors, under the rules above. Sufficient condition: every op
+/// is elementwise, a reshape, broadcast, slice, pad, concat, iota or constant,
+/// in update kernels also a sum or mean that is not broadcast; both have
+/// equally many elements of equal size; the argument is read only at the same
+/// element (through elementwise ops and reshapes) by results of the shape of
+/// `result`. With `scalarsLast` also: both have rank 0, and the result depends
+/// only on scalars. Linear in the number of ops.
 bool mayWriteInPlace(mlir::func::FuncOp kernel, unsigned argument,
                      unsigned result, bool scalarsLast = false);
 
-/// Whether `kernel` is marked for `argument`.
+/// Returns true if `kernel` is marked for `argument`.
 bool isWrittenInPlace(mlir::func::FuncOp kernel, unsigned argument);
-/// Marks it.
+/// Marks `kernel` for `argument`.
 void setWrittenInPlace(mlir::func::FuncOp kernel, unsigned argument);
 
 } // namespace mpc::exe

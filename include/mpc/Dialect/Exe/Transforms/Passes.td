@@ -10,11 +10,11 @@
 include "mlir/Pass/PassBase.td"
 
 def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
-  let summary = "Turn fused functions into kernels and a device program";
+  let summary = "Outline kernels and plan memory for a device program";
   let description = [{
     Each `mpc.fusion` becomes a private function on tensors, its kernel; fusions
     with equal bodies share one. Each public function becomes an `exe.program` that
-    launches them in order, with every buffer in its place.
+    launches them in order, with statically assigned buffers.
 
     ```mlir
     func.func @main(%x: tensor<4x8xf32> ...) -> (tensor<4x8xf32> ...) {
@@ -31,18 +31,16 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     }
     ```
 
-    Contract in: after mpc-form-fusions. Contract out: no function but kernels; the program
-    verifies. Values that are returned are written to their result at once; a value
-    that is returned twice, or that is an argument, a constant or a view, is copied
-    by a kernel that returns its argument.
-    A result that replaces an argument (`mpc.alias`) is written over it by the
-    launch that computes it, where no later launch reads the old contents and this
-    one reads them element by element (mpc/Dialect/Exe/IR/InPlace.h; its kernel is
-    then marked `exe.in_place`); else it is copied at the end. The launch moves
-    behind other readers where it can, and old contents that are returned are
-    copied first.
-    Arena offsets come from the values' lifetimes in launch order.
-    Numerics: unchanged.
+    Contract in: after mpc-form-fusions. Contract out: only kernels are left as
+    functions; the program verifies. Returned values are computed directly into
+    their result; a value that is returned twice, or that is an argument, a constant
+    or a view, is copied by a kernel that returns its argument. A result that
+    updates an argument (`mpc.alias`) is written in place by its launch if no later
+    launch reads the old contents and the launch reads them element by element
+    (mpc/Dialect/Exe/IR/InPlace.h; its kernel is then marked `exe.in_place`); else
+    it is copied at the end. The launch moves after other readers if possible, and
+    returned old contents are copied first. Arena offsets follow from the values'
+    lifetimes in launch order.
     Executed example: test/Dialect/Exe/Transforms/plan.mlir.
   }];
   let options = [
@@ -58,10 +56,10 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
 }
 
 def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncOp"> {
-  let summary = "Give kernels words in which they leave indices out of range";
+  let summary = "Add run-time bounds checks of gather and scatter indices";
   let description = [{
-    Every gather and scatter with `mpc.checked` gets a word, or as many as its
-    tuples have numbers, in one constant that its fusion reads from then on. The
+    Every gather and scatter with `mpc.checked` gets a word, or one per component of
+    its index tuples, in one constant that becomes an operand of its fusion. The
     constant's type lists the op's name, the extent, and the argument that holds the
     indices (-1: they are computed).
 
@@ -76,7 +74,7 @@ def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncO
     }
     ```
 
-    Contract: after mpc-form-fusions and all that takes fusions apart, before
+    Contract: after mpc-form-fusions and all passes that split fusions, before
     mpc-join-launches. Numerics: unchanged.
     Executed example: test/Dialect/Exe/Transforms/attach-index-checks.mlir.
   }];
@@ -86,17 +84,17 @@ def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncO
 }
 
 def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
-  let summary = "Say what a module is compiled for";
+  let summary = "Set the compilation target of a module";
   let description = [{
     ```mlir
     module { ... }
     // becomes, for `target=cuda:sm_80`,
     module attributes {exe.target = #exe.target<"cuda:sm_80">} { ... }
     ```
-    `cpu:native` becomes the level of this machine. A compile begins with it; every
-    later pass asks the module. A module without a target is for cpu:avx512.
+    `cpu:native` becomes the level of this machine. A compilation starts with this
+    pass; all later passes query the module. The default target is cpu:avx512.
 
-    Contract: none. Numerics: unchanged. A target that the module has is replaced.
+    Contract: none. Numerics: unchanged. Replaces an existing target.
     Executed example: test/Dialect/Exe/Transforms/set-target.mlir.
   }];
   let options = [
@@ -107,11 +105,11 @@ def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
 }
 
 def SplitProductsPass : Pass<"mpc-split-products", "::mlir::func::FuncOp"> {
-  let summary = "Give work that the library lacks kernels of its own";
+  let summary = "Split fusions so that the library can compute their GEMM";
   let description = [{
-    A fusion of one matrix product that computes an operand (narrows an input, puts
-    weights side by side), adds what it computes, or stores slices of its result,
-    becomes the product alone, with that work in fusions before and behind it.
+    A fusion of one GEMM that computes an operand (narrows an input, concatenates
+    weights), computes an addend, or stores slices of its result, is split into the
+    plain GEMM and fusions before and after it.
 
     ```mlir
     %y = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, ...) {
@@ -123,11 +121,11 @@ def SplitProductsPass : Pass<"mpc-split-products", "::mlir::func::FuncOp"> {
       %1 = mpc.matmul %p, %q ...
     ```
 
-    Contract in: after the fuser. Contract out: the same values; two products that
-    computed the same operand read one.
+    Contract in: after the fusion passes. Contract out: the same values; two GEMMs
+    that computed the same operand share it.
     Numerics: unchanged.
-    Left alone: products that the library lacks afterwards too, and those that take
-    less time than what the fusions beside them add.
+    Left alone: GEMMs that the library does not support even then, and those that
+    take less time than the added fusions.
     Executed example: test/Dialect/Exe/Transforms/split-products.mlir.
   }];
   let dependentDialects = ["::mpc::exe::ExeDialect"];
@@ -137,11 +135,11 @@ def SplitProductsPass : Pass<"mpc-split-products", "::mlir::func::FuncOp"> {
 }
 
 def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
-  let summary = "Let the library compute the products that it has epilogues for";
+  let summary = "Replace GEMM kernels by cuBLASLt calls with fused epilogues";
   let description = [{
-    A launch whose kernel is one matrix product, at most with a bias, a residual, a
-    ReLU or a GELU in its tanh form, becomes an `exe.gemm`; so do an activation with
-    what its gradient needs, that gradient, and a product with the sums of an operand.
+    A launch whose kernel is one matmul, with at most a bias, a residual, a ReLU or
+    a tanh GELU, becomes an `exe.gemm`; so do an activation that saves values for
+    its gradient, that gradient, and a matmul with the sums of an operand.
 
     ```mlir
     exe.launch @k_fc kind(contraction) ... (read @x, read @w, read @b, write @y)
@@ -150,17 +148,16 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
       result_type = f32, epilogue = relu, bias = true> ... (read @x, read @w, read @b, write @y)
     ```
 
-    Contract in: after mpc-plan. Contract out: the same buffers and order, but a mask
-    of ReLU has bits in place of bytes and a slope of GELU is its input, where the
-    kernel that writes them and all that read them became calls; kernels that nothing
-    launches are gone.
-    Numerics: sums in another order; a bias and a residual are added in either order;
-    the factor of ReLU's gradient at a NaN is the library's choice, and at a
-    positive number whose rounding is 0 it is 1. `bf16x3` becomes
-    the library's emulation of f32 for sm_100 and later, and is not made use of else.
-    Left alone, with a remark that says why: kernels that compute an operand, round
-    inside the epilogue, add a bias of another type than the result's (the library
-    would round it), or hold any other op.
+    Contract in: after mpc-plan. Contract out: the same buffers and order, but a
+    ReLU mask has bits instead of bytes and a GELU slope is replaced by its input,
+    if the kernel that writes it and all its readers became library calls; unused
+    kernels are erased. Numerics: another accumulation order; bias and residual are
+    added in either order; the factor of ReLU's gradient at a NaN is the library's
+    choice, and at a positive number that rounds to 0 it is 1. `bf16x3` becomes the
+    library's f32 emulation for sm_100 and later, and is ignored otherwise.
+    Left alone, with a remark: kernels that compute an operand, round inside the
+    epilogue, add a bias of another type than the result's (the library would round
+    it), or hold any other op.
     Executed examples: test/Dialect/Exe/Transforms/select-gemms.mlir,
     select-gemms-training.mlir.
   }];
@@ -171,10 +168,10 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
 }
 
 def ApplySchedulesPass : Pass<"mpc-apply-schedules", "::mlir::ModuleOp"> {
-  let summary = "Give kernels the schedules that a tuner found";
+  let summary = "Apply tuned schedules to kernels";
   let description = [{
-    A kernel that the table in `file` knows, by what it computes, gets its
-    `mpc.schedule`; the target's cost model chooses the others.
+    A kernel whose computation is in the table `file` gets its `mpc.schedule`; the
+    target's cost model schedules the others.
 
     ```mlir
     func.func private @k_fc(...) attributes {mpc.kernel_kind = "contraction"}
@@ -183,10 +180,9 @@ def ApplySchedulesPass : Pass<"mpc-apply-schedules", "::mlir::ModuleOp"> {
       mpc.schedule = #tile.blocks<rows = 12, columns = 32, ...>}
     ```
 
-    Contract in: after mpc-plan. Contract out: the same module; the target honours a
-    schedule or refuses it with a reason.
-    Numerics: sums may be taken in another order.
-    Left alone: kernels that have a schedule. A table that cannot be read, or is for
+    Contract in: after mpc-plan. Contract out: the same module; the target applies a
+    schedule or rejects it with a reason. Numerics: accumulation order may differ.
+    Left alone: kernels with a schedule. A table that cannot be read, or is for
     another target, is an error.
     Executed example: test/Dialect/Exe/Transforms/apply-schedules.mlir.
   }];

@@ -1,4 +1,4 @@
-//===- ScheduleTable.h - schedules that were measured -----------*- C++ -*-===//
+//===- ScheduleTable.h - tuned kernel schedules -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,32 +16,34 @@
 
 namespace mpc {
 
-/// Schedules by what their kernels compute, for one target: what a tuner found
-/// to be faster than the cost model's choice. As a file, a JSON object
+/// Schedules of one target, keyed by the computation of their kernels, that a
+/// tuner measured to be faster than the cost model's. File format: a JSON
+/// object
 ///   {"target": "cpu:avx512", "kernels": {KEY: {"name": "k_fc",
 ///    "schedule": "#tile.blocks<...>", "ms": 1.0, "model_ms": 1.1}}}
-/// A plain value.
+/// A value type.
 class ScheduleTable {
 public:
   struct Entry {
-    /// The kernel's name in the model that it was tuned in, for readers.
+    /// Name of the kernel in the tuned model, for readers.
     std::string name;
     /// The attribute `mpc.schedule` as text.
     std::string schedule;
-    /// Milliseconds of a launch with it, and with what the model had chosen.
+    /// Launch time with this schedule, and with the cost model's, in
+    /// milliseconds.
     double milliseconds = 0, modelMilliseconds = 0;
   };
 
   explicit ScheduleTable(std::string target) : target(std::move(target)) {}
 
-  /// Fails with one sentence that names the file where it cannot be read or is
-  /// no such table.
+  /// Reads a table; fails with a message that names the file if it cannot be
+  /// read or is invalid.
   static Result<ScheduleTable> read(const std::string &path);
-  /// Replaces the file as a whole.
+  /// Writes the file, replacing it.
   Status write(const std::string &path) const;
 
-  /// What the kernel computes, in hexadecimal digits: its ops, types, shapes
-  /// and constants; names, places and a schedule do not count.
+  /// Returns a hash of the kernel's computation in hexadecimal: ops, types,
+  /// shapes and constants; ignores names, locations and schedules.
   static std::string keyOf(mlir::func::FuncOp kernel);
 
   const std::string &targetName() const { return target; }

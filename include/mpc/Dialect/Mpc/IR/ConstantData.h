@@ -21,12 +21,12 @@ namespace mpc {
 /// inline); larger ones are resources.
 inline constexpr int64_t kInlineConstantBytes = 256;
 
-/// Row-major bytes of a constant, one byte per i1. Owns a copy only where the
+/// Row-major bytes of a constant, one byte per i1. Owns a copy only if the
 /// attribute stores elements differently (splats, packed booleans).
 class ConstantBytes {
 public:
-  /// Fails (without a diagnostic) where a resource is missing or its size
-  /// differs from the type's.
+  /// Fails (without a diagnostic) if a resource is missing or its size differs
+  /// from the type's.
   static mlir::FailureOr<ConstantBytes> get(mlir::ElementsAttr attr);
   llvm::ArrayRef<char> bytes() const { return view; }
   template <typename T> llvm::ArrayRef<T> as() const {
@@ -38,27 +38,26 @@ private:
   std::shared_ptr<std::vector<char>> owned;
 };
 
-/// Makes a constant attribute of `type` from row-major bytes (one byte per i1);
-/// `bytes.size()` must be the type's size. `name` is the resource's key where
-/// the value is large. All-equal elements become a splat.
+/// Creates a constant attribute of `type` from row-major bytes (one byte per
+/// i1); `bytes.size()` must be the type's size. `name` is the resource key of a
+/// large value. Equal elements become a splat.
 mlir::ElementsAttr makeConstant(mlir::RankedTensorType type,
                                 llvm::ArrayRef<char> bytes,
                                 llvm::StringRef name = "constant");
 
-/// A splat constant of a float or integer type; the value is rounded or wrapped
-/// to the element type.
+/// Creates a splat constant of a float or integer type; rounds or wraps the
+/// value to the element type.
 mlir::ElementsAttr makeSplat(mlir::RankedTensorType type, double value);
 
-/// The value of every element where all are equal, as double; nullopt
-/// otherwise.
+/// Returns the element of a constant with equal elements as double, or nullopt.
 std::optional<double> splatValue(mlir::Attribute attr);
 
-/// The element that all elements of a constant have, looking through ops that
-/// repeat or move them; nullopt where there is none.
+/// Returns the element of a constant with equal elements, looking through ops
+/// that broadcast or move it, or nullopt.
 std::optional<double> constantSplat(mlir::Value value);
 
-/// Integer elements widened to int64, or nullopt where `attr` is no integer
-/// constant.
+/// Returns integer elements widened to int64, or nullopt if `attr` is not an
+/// integer constant.
 std::optional<llvm::SmallVector<int64_t>> integerElements(mlir::Attribute attr);
 
 } // namespace mpc

@@ -1,9 +1,9 @@
-//===- ConstantOrigin.h - where a model's constants come from ---*- C++ -*-===//
+//===- ConstantOrigin.h - origin of a model's constants ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Importers record it in the constant's location, which no pass reads but those
-// that decide what training may change.
+// Importers store the origin in the constant's location; only passes that
+// select trainable weights read it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,10 @@
 
 namespace mpc {
 
-/// What a model file says of a constant that it stores as a weight
-/// (initializer).
+/// Metadata of a constant that the model file stores as an initializer.
 struct ConstantOrigin {
   enum class Kind {
-    /// Nothing more.
+    /// No further metadata.
     Initializer,
     /// The exporter recorded a parameter of the framework's module.
     Parameter,
@@ -29,13 +28,13 @@ struct ConstantOrigin {
     Buffer,
   };
   Kind kind = Kind::Initializer;
-  /// The parameters or buffers that the exporter computed the constant from,
-  /// separated by commas; empty where it is one of them itself.
+  /// Comma-separated parameters or buffers that the exporter computed the
+  /// constant from; empty if it is one itself.
   std::string of = {};
 
-  /// `location` with this origin.
+  /// Returns `location` with this origin.
   mlir::Location mark(mlir::Location location) const;
-  /// The origin in the op's location; nothing where there is none.
+  /// Returns the origin in the op's location, or nullopt.
   static std::optional<ConstantOrigin> get(mlir::Operation *op);
 };
 

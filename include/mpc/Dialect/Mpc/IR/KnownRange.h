@@ -1,4 +1,4 @@
-//===- KnownRange.h - intervals of values -----------------------*- C++ -*-===//
+//===- KnownRange.h - value intervals ---------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,25 +14,24 @@
 
 namespace mpc {
 
-/// Smallest and largest value, before any rounding to 16 bits; infinite where
-/// not known.
+/// Interval of values, before rounding to 16 bits; infinite bounds if unknown.
 struct KnownRange {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
 
-  /// The largest magnitude.
+  /// Maximum magnitude.
   double magnitude() const { return std::max(-low, high); }
-  /// Whether every value lies in [from, to].
+  /// Returns true if every value is in [from, to].
   bool isWithin(double from, double to) const {
     return from <= low && high <= to;
   }
-  /// What holds every value of both.
+  /// Smallest interval that contains both.
   KnownRange join(KnownRange other) const {
     return {std::min(low, other.low), std::max(high, other.high)};
   }
 };
 
-/// Whether integers of `range` may leave the type of `value`, where they wrap.
+/// Returns true if integers of `range` may wrap in the type of `value`.
 bool mayWrap(mlir::Value value, KnownRange range);
 
 } // namespace mpc

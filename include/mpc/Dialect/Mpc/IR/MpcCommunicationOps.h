@@ -1,4 +1,4 @@
-//===- MpcCommunicationOps.h - ops of several ranks -------------*- C++ -*-===//
+//===- MpcCommunicationOps.h - collective ops -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -25,10 +25,10 @@
 
 namespace mpc {
 
-/// How the fuser may treat an op.
+/// Fusion classification of an op.
 enum class FusionClass {
   Constant,    ///< a constant
-  Source,      ///< computed from the position alone (iota)
+  Source,      ///< computed from the index alone (iota)
   View,        ///< the same bytes under another shape
   Elementwise, ///< result element i needs (broadcast) operand elements i
   IndexMap,    ///< result element i is one operand element at a static index
@@ -44,27 +44,27 @@ enum class FusionClass {
   Opaque,      ///< a kernel of its own (scatter, top_k)
 };
 
-/// The op's family; Opaque for an op that does not say.
+/// Returns the op's class; Opaque if it has no FusionOpInterface.
 FusionClass fusionClassOf(mlir::Operation *op);
 
-/// Whether all that `op` does is to move the elements of its only operand. What
-/// reads through movement without a look at operands or indices asks this.
+/// Returns true if `op` only moves the elements of its only operand, so that
+/// analyses can look through it.
 bool movesOneOperand(mlir::Operation *op);
 
-/// Where a movement reads along one dimension of its operand: at `stride` times
-/// the result's position along `dim`, plus `offset`. Dimensions that the
-/// movement repeats have extent 1 and no `dim` (-1).
+/// Access along one dimension of a movement's operand: reads index `stride` *
+/// (result index along `dim`) + `offset`. Broadcast dimensions have extent 1
+/// and `dim` -1.
 struct AccessDim {
   int64_t dim = -1, stride = 0, offset = 0;
 };
 using Access = llvm::SmallVector<AccessDim>;
 
-/// Where `op` reads operand 0, a dimension after the other
-/// (MovementOpInterface); nothing where it does more than move by strides.
+/// Access to each dimension of operand 0 (MovementOpInterface); nullopt if the
+/// access is not strided.
 std::optional<Access> accessOf(mlir::Operation *op);
 
-/// Whether the result of `op` is infinite or no number where operand `index` is
-/// zero (PoleOpInterface).
+/// Returns true if the result of `op` is infinite or NaN for a zero operand
+/// `index` (PoleOpInterface).
 bool hasPoleAtZero(mlir::Operation *op, unsigned index);
 
 /// Elements of a statically shaped tensor value or type; saturates at the
@@ -75,7 +75,7 @@ int64_t elementCount(mlir::Value value);
 /// Product of `values`, saturating.
 int64_t productOf(llvm::ArrayRef<int64_t> values);
 
-/// Bytes that one element takes in memory: i1 takes one byte.
+/// Bytes per element in memory; i1 takes one byte.
 int64_t bytesPerElement(mlir::Type elementType);
 
 /// Bytes of a statically shaped tensor, saturating.

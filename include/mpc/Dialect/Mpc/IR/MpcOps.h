@@ -13,8 +13,8 @@
 
 namespace mpc {
 
-/// Multiply-adds of a recurrent op per gate (GatesPerUnit times this, doubled,
-/// are its flops).
+/// Multiply-adds of a recurrent op per gate; flops are twice this times the
+/// number of gates.
 template <typename OpTy> int64_t recurrentCost(OpTy op) {
   llvm::ArrayRef<int64_t> input = op.getInput().getType().getShape();
   llvm::ArrayRef<int64_t> recurrence = op.getRecurrence().getType().getShape();
@@ -23,8 +23,8 @@ template <typename OpTy> int64_t recurrentCost(OpTy op) {
       {recurrence[0], input[0], input[1], hidden, input[2] + hidden});
 }
 
-/// `keyword` of an enum attribute in an assembly format, without the blank that
-/// the attribute's own printer puts first.
+/// Parses and prints `keyword` of an enum attribute in an assembly format,
+/// without the leading space of the attribute's own printer.
 template <typename EnumAttrT>
 mlir::ParseResult parseEnumKeyword(mlir::OpAsmParser &parser, EnumAttrT &attr) {
   using Enum = decltype(attr.getValue());
@@ -52,22 +52,22 @@ void printEnumKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
 namespace mpc {
 
 /// Creates `OpTy` after checking type inference, so that a wrong shape is a
-/// diagnostic at `loc` instead of an abort. Runs the op's verifier as well; on
-/// failure nothing stays in the IR. `OpTy` must infer its result types.
+/// diagnostic at `loc` instead of an abort. Runs the op's verifier as well;
+/// erases the op on failure. `OpTy` must infer its result types.
 template <typename OpTy>
 mlir::FailureOr<OpTy>
 createChecked(mlir::OpBuilder &builder, mlir::Location loc,
               mlir::ValueRange operands,
               llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
 
-/// The same with given result types (ops that do not infer, or that widen).
+/// Overload with given result types (for ops without inference, or that widen).
 mlir::FailureOr<mlir::Operation *>
 createChecked(mlir::OpBuilder &builder, mlir::Location loc,
               llvm::StringRef name, mlir::TypeRange resultTypes,
               mlir::ValueRange operands,
               llvm::ArrayRef<mlir::NamedAttribute> attributes = {});
 
-/// Infers the result types of the op `name`; diagnostics go to `loc`.
+/// Infers the result types of the op `name`; emits errors at `loc`.
 mlir::LogicalResult
 inferResultTypes(mlir::Location loc, llvm::StringRef name,
                  mlir::ValueRange operands,

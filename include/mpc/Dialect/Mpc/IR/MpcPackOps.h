@@ -1,4 +1,4 @@
-//===- MpcPackOps.h - ops that targets put in -------------------*- C++ -*-===//
+//===- MpcPackOps.h - packing and quantization ops --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- MpcRecurrenceOps.h - recurrences that learn --------------*- C++ -*-===//
+//===- MpcRecurrenceOps.h - differentiable recurrences ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,10 +13,10 @@
 
 namespace mpc {
 
-/// Gates of a recurrent cell, rows of its weights per hidden unit.
+/// Number of gates of a recurrent cell: rows of its weights per hidden unit.
 int64_t gatesOf(RecurrentCell cell);
-/// Values that a step keeps of a hidden unit for the gradient: its gates and,
-/// last, the state that follows.
+/// Activations saved per step and hidden unit for the gradient: the gates and,
+/// last, the new state.
 int64_t keptValuesOf(RecurrentCell cell);
 
 } // namespace mpc
@@ -26,15 +26,15 @@ int64_t keptValuesOf(RecurrentCell cell);
 
 namespace mpc {
 
-/// What `recurrence` and `recurrence_training` have in common.
+/// Common accessors of `recurrence` and `recurrence_training`.
 struct RecurrenceSteps {
-  /// Nothing of other ops.
+  /// Returns nullopt for other ops.
   static std::optional<RecurrenceSteps> of(mlir::Operation *op);
 
   RecurrentCell cell;
   RecurrentDirection direction;
   mlir::Value projected, recurrence, bias, initialH, initialC, peephole;
-  /// What the op makes; null where it has no such result.
+  /// Results of the op; null if absent.
   mlir::Value result, finalH, finalC, kept;
 
   int64_t count() const { return shapeOf(projected)[0]; }

@@ -15,9 +15,8 @@
 
 namespace mpc {
 
-/// An op that keeps the books of a training step: its numbers (seeds, scales,
-/// rates, norms, flags, updates) are not the model's, so that no policy
-/// narrows what it computes.
+/// Op that computes training bookkeeping, not model values (seeds, scales,
+/// learning rates, norms, flags, updates): policies do not narrow it.
 template <typename ConcreteType>
 class KeepsBooks : public mlir::OpTrait::TraitBase<ConcreteType, KeepsBooks> {};
 

@@ -1,8 +1,8 @@
-//===- MpcTraits.h - facts about ops that need no code ----------*- C++ -*-===//
+//===- MpcTraits.h - op traits without code ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The C++ side of the traits in MpcInterfaces.td, which say what each means.
+// C++ side of the traits documented in MpcInterfaces.td.
 //
 //===----------------------------------------------------------------------===//
 

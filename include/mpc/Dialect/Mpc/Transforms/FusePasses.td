@@ -26,7 +26,7 @@ def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
     Contract in: every op but constants and views is marked. Contract out: a
     function's body holds fusions, constants, views and the return. Views are
     reshapes, and slices and concats whose inputs are contiguous in one buffer.
-    Scalar constants are copied into the region, others are operands. Numerics:
+    Splat constants are copied into the region, others are operands. Numerics:
     unchanged.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/form-fusions.mlir.

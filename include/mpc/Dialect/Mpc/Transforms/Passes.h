@@ -20,12 +20,12 @@ namespace mpc {
 #define GEN_PASS_REGISTRATION
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 
-/// The passes that turn ops into fusions, for functions: mpc-prepare-fusion,
-/// mpc-group-ops, mpc-join-kernels and mpc-form-fusions.
+/// Adds the fusion passes for functions: mpc-prepare-fusion, mpc-group-ops,
+/// mpc-join-kernels and mpc-form-fusions.
 void addFusionPasses(mlir::OpPassManager &functions,
                      const GroupOpsPassOptions &options = {});
 
-/// Registers them together as mpc-fuse, with the options of mpc-group-ops.
+/// Registers them as the pipeline mpc-fuse, with the options of mpc-group-ops.
 void registerFusionPipeline();
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- UniqueNames.h - names that nothing else has --------------*- C++ -*-===//
+//===- UniqueNames.h - unique name generator --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,21 +14,21 @@
 
 namespace mpc {
 
-/// Hands out names: the wanted one, or behind it and `separator` the first
-/// number from `first` on that makes it a new one.
+/// Generates unique names: the wanted one or, if taken, with `separator` and
+/// the first free number from `first` on.
 class UniqueNames {
 public:
   explicit UniqueNames(char separator = '_', int64_t first = 1)
       : separator(separator), first(first) {}
 
-  /// Nothing else gets `name` from now on.
+  /// Marks `name` as taken.
   void reserve(llvm::StringRef name) { taken.insert(name); }
 
   std::string make(llvm::StringRef wanted) {
     std::string name = wanted.str();
     if (taken.insert(name).second)
       return name;
-    // All numbers before the next one are taken: no name is given back.
+    // Names are never released, so all smaller numbers are taken.
     int64_t &next = numbers.try_emplace(wanted, first).first->second;
     do
       name = (wanted + llvm::Twine(separator) + llvm::Twine(next++)).str();

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The models of VjpOpInterface. The walk that uses them:
+// Models of VjpOpInterface. Differentiation itself:
 // mpc/Dialect/Mpc/Training/Differentiate.h.
 //
 //===----------------------------------------------------------------------===//
@@ -17,9 +17,9 @@ namespace mpc {
 /// Attaches VjpOpInterface to every differentiable op when the dialect loads.
 void registerVjpModels(mlir::DialectRegistry &registry);
 
-/// Names of the ops that have no derivative: nothing float goes in or comes
-/// out, or they belong to a step's end (optimizers), to a backward pass or to
-/// later stages. Recurrent ops are unrolled or split first.
+/// Names of ops without a derivative: ops without float operands or results,
+/// and ops of the end of a step (optimizers), of backward passes or of later
+/// stages. Recurrent ops are unrolled or split first.
 llvm::ArrayRef<llvm::StringRef> nonDifferentiableOps();
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- ChloOps.td - ops that clients of StableHLO add -------*- tablegen -*-===//
+//===- ChloOps.td - CHLO ops -------------------------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,9 +12,9 @@ include "mpc/Dialect/Stablehlo/IR/StablehloBase.td"
 def Chlo_Dialect : Dialect {
   let name = "chlo";
   let cppNamespace = "::mpc::chlo";
-  let summary = "Functions that JAX names beside StableHLO";
+  let summary = "CHLO: client functions of JAX on top of StableHLO";
   let extraClassDeclaration = [{
-    /// Says that an op of this name is not read.
+    /// Emits the error that an op of this name is unsupported.
     std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
   }];
 }
@@ -55,7 +55,7 @@ def Chlo_IsNegInfOp : Chlo_ClassifyOp<"is_neg_inf", "infinite and negative">;
 
 def Chlo_TopKOp : Chlo_Op<"top_k", "the k largest along the last dimension, in order"> {
   let description = [{
-    - (C1) `0 <= k <=` the last extent; the results have k in its place.
+    - (C1) `0 <= k <=` the last extent, which the results replace by k.
   }];
   let arguments = (ins Stablehlo_Tensor:$operand, I64Attr:$k);
   let results = (outs Stablehlo_Tensor:$values, Stablehlo_IntTensor:$indices);

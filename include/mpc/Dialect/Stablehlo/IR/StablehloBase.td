@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Written from the public specification of StableHLO; the printed forms are
-// those of JAX.
+// Written from the public specification of StableHLO, in the textual form
+// printed by JAX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,15 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Stablehlo_Dialect : Dialect {
   let name = "stablehlo";
   let cppNamespace = "::mpc::stablehlo";
-  let summary = "What JAX and other front ends emit";
+  let summary = "StableHLO, as emitted by JAX and other front ends";
   let description = [{
-    Ops of the StableHLO specification on statically shaped tensors, as a form
-    that is read: nothing is optimised here. `mpc-import-stablehlo` makes `mpc`
-    of a module.
+    Ops of the StableHLO specification on statically shaped tensors, for import
+    only: nothing is optimized here. `mpc-import-stablehlo` converts a module to
+    `mpc`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
-    /// Says why an op that the specification has is not read.
+    /// Emits the reason why an op of the specification is unsupported.
     std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
   }];
 }
@@ -100,7 +100,7 @@ class Stablehlo_Attr<string name, string attrMnemonic, string text> : AttrDef<St
   let summary = text;
 }
 
-/// Lists of dimensions by name; what is empty or 0 is not printed.
+/// Lists of dimensions by name; empty or zero fields are not printed.
 class Stablehlo_DimsAttr<string name, string attrMnemonic, string text>
     : Stablehlo_Attr<name, attrMnemonic, text> {
   let hasCustomAssemblyFormat = 1;
@@ -134,7 +134,7 @@ def Stablehlo_ScatterDimensionNumbersAttr
 def Stablehlo_ConvDimensionNumbersAttr
     : Stablehlo_DimsAttr<"ConvDimensionNumbers", "conv", "where batch, features and space stand"> {
   let description = [{
-    `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: of input, kernel and output.
+    `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: for input, kernel and output.
   }];
   let parameters = (ins "int64_t":$input_batch, "int64_t":$input_feature, Stablehlo_Dims:$input_spatial,
                         "int64_t":$kernel_input_feature, "int64_t":$kernel_output_feature,

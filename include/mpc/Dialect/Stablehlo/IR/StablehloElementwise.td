@@ -15,7 +15,7 @@ class Stablehlo_UnaryOp<string mnemonic, string text, Type tensor = Stablehlo_Te
   let results = (outs tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` custom<SameTypes>(type($operand), type($result))";
 }
-/// One whose approximation may be bounded.
+/// With an optional accuracy bound.
 class Stablehlo_MathOp<string mnemonic, string text>
     : Stablehlo_UnaryOp<mnemonic, text, Stablehlo_FloatTensor> {
   let arguments = (ins Stablehlo_FloatTensor:$operand,
@@ -89,9 +89,8 @@ def Stablehlo_ConvertOp : Stablehlo_Op<"convert", "the same numbers in another t
 
 def Stablehlo_BitcastConvertOp : Stablehlo_Op<"bitcast_convert", "the same bits in another type"> {
   let description = [{
-    - (C1) of types of one width the shapes agree; else the tensor of the narrower
-      type has one more dimension, the last, of as many elements as make up one
-      of the wider type.
+    - (C1) for types of equal width the shapes agree; else the tensor of the
+      narrower type has one more dimension, the last, with the ratio of the widths.
   }];
   let arguments = (ins Stablehlo_Tensor:$operand);
   let results = (outs Stablehlo_Tensor:$result);

@@ -27,7 +27,7 @@ def Stablehlo_IotaOp : Stablehlo_Op<"iota", "the position along a dimension"> {
   let hasVerifier = 1;
 }
 
-/// Moves elements of one operand without a look at them.
+/// Moves elements of one operand regardless of their values.
 class Stablehlo_MovementOp<string mnemonic, string text>
     : Stablehlo_Op<mnemonic, text, [SameOperandsAndResultElementType]> {
   let results = (outs Stablehlo_Tensor:$result);
@@ -118,7 +118,7 @@ def Stablehlo_ReverseOp : Stablehlo_MovementOp<"reverse", "reverse the order alo
 
 def Stablehlo_DynamicSliceOp : Stablehlo_Op<"dynamic_slice", "a part that begins where the operands say"> {
   let description = [{
-    Starts are clamped so that the part lies inside.
+    Starts are clamped so that the slice is inside the operand.
     - (C1) one start and one size per dimension; sizes are those of the result and
       at most the operand's extents.
   }];
@@ -136,7 +136,7 @@ def Stablehlo_DynamicUpdateSliceOp
     : Stablehlo_Op<"dynamic_update_slice", "the operand with a part replaced",
                    [AllTypesMatch<["operand", "result"]>]> {
   let description = [{
-    Starts are clamped so that the part lies inside.
+    Starts are clamped so that the update is inside the operand.
     - (C1) one start per dimension; the update has the operand's element type and
       rank, and fits into it.
   }];
@@ -149,10 +149,10 @@ def Stablehlo_DynamicUpdateSliceOp
 
 def Stablehlo_GatherOp : Stablehlo_Op<"gather", "parts that begin where indices say"> {
   let description = [{
-    - (C1) dimension numbers are inside their ranks, each once; what they leave out
-      of operand, indices and result has the same extents.
-    - (C2) one slice size per dimension of the operand, at most its extent; 1 where
-      it is collapsed or a batch.
+    - (C1) dimension numbers are inside their ranks, each once; the remaining
+      dimensions of operand, indices and result have equal extents.
+    - (C2) one slice size per dimension of the operand, at most its extent; 1 for
+      collapsed and batch dimensions.
   }];
   let arguments = (ins Stablehlo_Tensor:$operand, Stablehlo_IntTensor:$start_indices,
                        Stablehlo_GatherDimensionNumbersAttr:$dimension_numbers,
@@ -165,11 +165,11 @@ def Stablehlo_GatherOp : Stablehlo_Op<"gather", "parts that begin where indices 
 def Stablehlo_ScatterOp : Stablehlo_Op<"scatter", "parts joined to where indices say",
                                        [SameVariadicOperandSize, SingleBlock]> {
   let description = [{
-    What would lie outside is dropped.
+    Out-of-range updates are dropped.
     - (C1) inputs and results have the same types; there are as many updates.
-    - (C2) dimension numbers are inside their ranks, each once; what they leave out
-      of indices and updates has the same extents.
-    - (C3) the region joins two scalars of each input.
+    - (C2) dimension numbers are inside their ranks, each once; the remaining
+      dimensions of indices and updates have equal extents.
+    - (C3) the region combines two scalars of each input.
   }];
   let arguments = (ins Variadic<Stablehlo_Tensor>:$inputs, Stablehlo_IntTensor:$scatter_indices,
                        Variadic<Stablehlo_Tensor>:$updates,

@@ -33,19 +33,20 @@
 
 namespace mpc::stablehlo {
 
-/// Why an op of the specification, "stablehlo.fft", is not read: a verb phrase.
+/// Returns why an op of the specification ("stablehlo.fft") is unsupported: a
+/// verb phrase.
 std::string whyNotRead(llvm::StringRef op);
 
-/// Of one dimension that a window moves along.
+/// Window attributes of one dimension.
 struct WindowDim {
   int64_t size = 1, stride = 1, low = 0, high = 0;
   int64_t baseDilation = 1, windowDilation = 1;
 
-  /// Number of places of the window over `extent` elements.
+  /// Returns the number of window positions over `extent` elements.
   int64_t places(int64_t extent) const;
 };
 
-/// Entry `i` of what an op says of its windows; defaults where it says nothing.
+/// Returns the window attributes of each dimension, with defaults.
 llvm::SmallVector<WindowDim>
 windowDims(llvm::ArrayRef<int64_t> sizes,
            std::optional<llvm::ArrayRef<int64_t>> strides,
@@ -54,7 +55,7 @@ windowDims(llvm::ArrayRef<int64_t> sizes,
            std::optional<llvm::ArrayRef<int64_t>> windowDilations);
 llvm::SmallVector<WindowDim> windowDims(ReduceWindowOp op);
 llvm::SmallVector<WindowDim> windowDims(SelectAndScatterOp op);
-/// Those of the spatial dimensions, in their order.
+/// For the spatial dimensions, in order.
 llvm::SmallVector<WindowDim> windowDims(ConvolutionOp op);
 
 } // namespace mpc::stablehlo

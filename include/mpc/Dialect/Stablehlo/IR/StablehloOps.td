@@ -77,7 +77,7 @@ def Stablehlo_ConvolutionOp : Stablehlo_Op<"convolution", "convolution of any di
 }
 
 //===----------------------------------------------------------------------===//
-// Reductions. Regions join two scalars of each operand.
+// Reductions. Regions combine two scalars of each operand.
 //===----------------------------------------------------------------------===//
 
 def Stablehlo_ReduceOp : Stablehlo_Op<"reduce", "join along dimensions",
@@ -85,7 +85,7 @@ def Stablehlo_ReduceOp : Stablehlo_Op<"reduce", "join along dimensions",
   let description = [{
     - (C1) operands have one shape, and each an initial scalar of its element type.
     - (C2) dimensions are inside the rank, each once; results have the others.
-    - (C3) the region joins two scalars of each operand.
+    - (C3) the region combines two scalars of each operand.
   }];
   let arguments = (ins Variadic<Stablehlo_Tensor>:$inputs, Variadic<Stablehlo_Tensor>:$init_values,
                        DenseI64ArrayAttr:$dimensions);
@@ -101,7 +101,7 @@ def Stablehlo_ReduceWindowOp : Stablehlo_Op<"reduce_window", "join inside a slid
     - (C1) operands have one shape, and each an initial scalar of its element type.
     - (C2) window attributes have one positive entry (`padding` a pair) per dimension;
       the results' extents follow.
-    - (C3) the region joins two scalars of each operand.
+    - (C3) the region combines two scalars of each operand.
   }];
   let arguments = (ins Variadic<Stablehlo_Tensor>:$inputs, Variadic<Stablehlo_Tensor>:$init_values,
                        DenseI64ArrayAttr:$window_dimensions, Stablehlo_OptionalDims:$window_strides,
@@ -116,8 +116,8 @@ def Stablehlo_SelectAndScatterOp : Stablehlo_Op<"select_and_scatter",
     "each window gives a number to the element that it selects", [AllTypesMatch<["operand", "result"]>]> {
   let description = [{
     - (C1) the source has the shape of the windows' results; the initial value is a scalar.
-    - (C2) both regions take two scalars: one says whether the first stays
-      selected, one joins.
+    - (C2) both regions take two scalars: one returns whether the first stays
+      selected, the other combines.
   }];
   let arguments = (ins Stablehlo_Tensor:$operand, Stablehlo_Tensor:$source, Stablehlo_Tensor:$init_value,
                        Stablehlo_OptionalDims:$window_dimensions, Stablehlo_OptionalDims:$window_strides,
@@ -131,7 +131,8 @@ def Stablehlo_SortOp : Stablehlo_Op<"sort", "sort along a dimension", [SingleBlo
   let description = [{
     - (C1) at least one operand, of one shape, and results of the same types; the
       dimension is inside the rank or counts from its end.
-    - (C2) the region says of two scalars of each operand whether the first comes first.
+    - (C2) the region returns for two scalars of each operand whether the first
+      precedes the second.
   }];
   let arguments = (ins Variadic<Stablehlo_Tensor>:$inputs, DefaultValuedAttr<I64Attr, "-1">:$dimension,
                        DefaultValuedAttr<BoolAttr, "false">:$is_stable);
