@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `--mpc-pipeline-<stage>=...` and back: what printFlags writes, the flags
-// read.
+// Parses and prints `--mpc-pipeline-<stage>=...`; the flags accept the output
+// of printFlags.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Texts
+// Names
 //===----------------------------------------------------------------------===//
 
 static constexpr std::pair<TrainingPart, llvm::StringLiteral> kParts[] = {
@@ -52,7 +52,7 @@ std::optional<TrainingPart> mpc::parsePart(StringRef name) {
   return std::nullopt;
 }
 
-/// The shortest text that reads back as `value`.
+/// Returns the shortest text that parses back as `value`.
 static std::string textOf(double value) {
   SmallString<32> text;
   llvm::APFloat(value).toString(text);
@@ -69,10 +69,10 @@ mpc::pairTexts(const std::map<std::string, double> &numbers) {
 }
 
 //===----------------------------------------------------------------------===//
-// Every option, once
+// Single list of all options
 //===----------------------------------------------------------------------===//
 
-/// Calls `visit(flag, what it means, field)` for each option of a compile.
+/// Calls `visit(flag, description, field)` for each option of a compilation.
 template <typename Visit>
 static void visitOptions(PipelineOptions &options, Visit visit) {
   visit("policy", "policy name or file", options.policy);
@@ -89,8 +89,8 @@ static void visitOptions(PipelineOptions &options, Visit visit) {
   visit("set", "overrides KEY=TYPE", options.sets);
 }
 
-/// The same of a part of a training step; behind fields that may be absent, the
-/// number that says so, where one does: a negative one for all of them.
+/// The same for a part of a training step; an optional field is followed by the
+/// value that means absent, negative for all of them.
 template <typename Visit>
 static void visitOptions(TrainingOptions &training, Visit visit) {
   LossOptions &loss = training.loss;
@@ -165,7 +165,7 @@ static void setField(std::optional<T> &field, Value value, double absent) {
 static void setField(TargetInfo &field, const std::string &value, double) {
   field = TargetInfo::parse(value).value_or(TargetInfo());
 }
-/// A text that is no pair reaches the pass, which names it, as NAN.
+/// A text that is not a pair becomes NaN; the pass reports it.
 static void setField(Numbers &field, const Strings &texts) {
   for (StringRef text : texts) {
     auto [name, digits] = text.rsplit('=');
@@ -176,7 +176,7 @@ static void setField(Numbers &field, const Strings &texts) {
   }
 }
 
-/// What a flag of a field of type T holds.
+/// Flag type of a field of type T.
 template <typename T> struct FlagOf {
   using Type = T;
 };
@@ -186,8 +186,8 @@ template <> struct FlagOf<TargetInfo> : FlagOf<std::string> {};
 
 namespace {
 
-/// PipelineOptions as flags of `--mpc-pipeline-<stage>`; fields whose flag is
-/// not given keep their defaults.
+/// PipelineOptions as flags of `--mpc-pipeline-<stage>`; omitted flags keep the
+/// defaults.
 struct StageFlags : PassPipelineOptions<StageFlags> {
   StageFlags() {
     PipelineOptions options;
@@ -201,7 +201,7 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
       llvm::cl::desc("step, forward-backward, apply or evaluate; empty "
                      "compiles the model itself"),
       llvm::cl::init("")};
-  /// As it is given, known or not.
+  /// Target as given, valid or not.
   std::string target() const {
     return targetFlag->hasValue() ? targetFlag->getValue()
                                   : TargetInfo().name();
@@ -225,7 +225,7 @@ struct StageFlags : PassPipelineOptions<StageFlags> {
   }
 
 private:
-  /// Each holds the flag of one field, which it sets.
+  /// Each holds the flag of one field, and sets that field.
   using Readers = std::vector<std::function<void(void *)>>;
 
   template <typename Options> void add(Options &options, Readers &readers) {
@@ -285,7 +285,7 @@ template <typename T> static std::string textOf(const std::optional<T> &value) {
   return value ? textOf(*value) : "";
 }
 
-/// Appends the first `always` flags and those that say no default.
+/// Appends the first `always` flags and all with non-default values.
 template <typename Options>
 static void printOptions(Options options, size_t always, Strings &flags) {
   Options defaults;
@@ -333,7 +333,7 @@ void mpc::registerPipelines() {
     PassPipelineRegistration<StageFlags>(
         ("mpc-pipeline-" + stage.name).str(), stage.description,
         [build = stage.build](OpPassManager &pm, const StageFlags &flags) {
-          // An unknown target is told by the pass, before the stage runs.
+          // The pass reports an unknown target before the stage runs.
           pm.addPass(createSetTargetPass({flags.target()}));
           build(pm, flags.get());
         });

@@ -22,7 +22,7 @@ namespace mpc {
 llvm::StringRef partName(TrainingPart part);
 std::optional<TrainingPart> parsePart(llvm::StringRef name);
 
-/// "NAME=VALUE" of each, the shortest text that reads back as the number.
+/// Formats "NAME=VALUE" pairs; values as the shortest text that parses back.
 std::vector<std::string>
 pairTexts(const std::map<std::string, double> &numbers);
 

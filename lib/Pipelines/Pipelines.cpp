@@ -1,8 +1,8 @@
-//===- Pipelines.cpp - the stages of a compilation ------------------------===//
+//===- Pipelines.cpp - compilation stages ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each stage is one function; a comment stands above every ordering constraint.
+// One function per stage; comments explain the ordering constraints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,14 +39,14 @@ static void addFoldConstants(OpPassManager &func,
   func.addPass(createFoldConstantsPass(fold));
 }
 
-/// Whether the part of a step runs the model with the behaviour that it has in
-/// training: dropout, batch statistics.
+/// Returns true if the part runs the model in training mode: dropout, batch
+/// statistics.
 static bool trains(const TrainingOptions &training) {
   return training.part == TrainingPart::Step ||
          training.part == TrainingPart::ForwardBackward;
 }
 
-/// As passes' options hold lists.
+/// Converts to the list type of pass options.
 static SmallVector<std::string> list(ArrayRef<std::string> texts) {
   return SmallVector<std::string>(texts);
 }
@@ -55,7 +55,7 @@ static SmallVector<std::string> list(ArrayRef<StringLiteral> texts) {
   return SmallVector<std::string>(texts.begin(), texts.end());
 }
 
-/// Weights are arguments, dropouts are back in the model.
+/// Weights become arguments; dropout is restored.
 static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   OpPassManager &func = pm.nest<func::FuncOp>();
@@ -77,20 +77,19 @@ static void buildLift(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "lift");
 }
 
-/// Whether the policy multiplies in f16, or sends gradients so, which needs a
-/// loss scale.
+/// Returns true if the policy multiplies or sends gradients in f16, which needs
+/// a loss scale.
 static bool multipliesHalves(const PipelineOptions &options) {
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (policy)
     return policy->getCompute() == PolicyType::Float16 ||
            policy->getGradientWire() == PolicyType::Float16;
-  // The precision stage says why.
+  // The precision stage reports the error.
   llvm::consumeError(policy.takeError());
   return false;
 }
 
-/// The policy's type of gradients in messages; empty where each goes as it is
-/// stored.
+/// Returns the policy's wire type of gradients; empty to send each as stored.
 static std::string gradientWire(const PipelineOptions &options) {
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (policy)
@@ -101,7 +100,7 @@ static std::string gradientWire(const PipelineOptions &options) {
   return "";
 }
 
-/// The loss scale of a model that is a whole step, where there may be one.
+/// Returns the loss scale of an imported training step, if any.
 static std::string stepLossScale(const PipelineOptions &options) {
   if (options.training)
     return "none";
@@ -110,23 +109,22 @@ static std::string stepLossScale(const PipelineOptions &options) {
   return multipliesHalves(options) ? "dynamic" : "none";
 }
 
-/// Static shapes, folded shape arithmetic, composites recognised.
+/// Static shapes, folded shape arithmetic, recognized composites.
 static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // Canonicalization multiplies the constants at which cotangents begin into
-  // others.
+  // Canonicalization folds the constants from which cotangents start.
   if (stepLossScale(options) != "none")
     func.addPass(createFindGradientsPass());
   func.addPass(createCanonicalizerPass());
-  // Folding makes floats of weights that are dequantised. Gradients want those.
+  // Folding turns dequantized weights into floats, which gradients need.
   if (options.target.kernels().multipliesIntegers && !options.training) {
-    // Products look for bytes at their operands.
+    // Integer matmuls match quantized values at their operands.
     func.addPass(createSinkDequantizationPass());
     func.addPass(createRecognizeIntegerProductsPass());
-    // Sums of weights that several products share are evaluated once.
+    // Evaluate weight sums shared by several matmuls once.
     func.addPass(createCSEPass());
   }
-  // Exporters compute masks and scales by nodes: the patterns below match
+  // Exporters compute masks and scales by nodes, but the patterns below match
   // constants.
   addFoldConstants(func, options);
   func.addPass(createCSEPass());
@@ -135,21 +133,21 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createRecognizeLayerNormPass());
   func.addPass(createRecognizeGeluPass());
   func.addPass(createRecognizeAttentionPass());
-  // Where rows are not joined, a top_k and a scatter are fewer walks.
+  // Without row fusion, a top_k and a scatter need fewer passes over the row.
   if (options.target.kernels().joinsSiblings)
     func.addPass(createRecognizeRoutingPass());
   func.addPass(createFoldBatchNormPass());
   // Folding batch norms leaves arithmetic on weights.
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
-  // Nothing stands any more between attention and what its keys are joined of.
+  // Nothing is left between attention and the concats of its keys.
   func.addPass(createSplitAttentionPass());
   func.addPass(createCSEPass());
   addVerifier(func, "simplify");
 }
 
-/// Whether the policy is that of another system. One that cannot be read is the
-/// precision stage's to tell of.
+/// Returns true if the policy imitates another system. The precision stage
+/// reports an unreadable policy.
 static bool imitates(const PipelineOptions &options) {
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (policy)
@@ -158,12 +156,12 @@ static bool imitates(const PipelineOptions &options) {
   return false;
 }
 
-/// The loss, its gradients, and what the optimizer makes of them.
+/// The loss, its gradients, and the parameter updates.
 static void buildDifferentiate(OpPassManager &pm,
                                const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // Else they would be copied together in every step.
+  // Otherwise every step would concatenate the parameters.
   if (trains(training) && options.target.kernels().joinsParameters) {
     MergeContractionsPassOptions merge;
     merge.parameters = true;
@@ -181,9 +179,8 @@ static void buildDifferentiate(OpPassManager &pm,
     loss.bypass = training.gradients.empty();
     func.addPass(createAttachLossPass(loss));
   }
-  // Elsewhere the steps of a recurrent layer are kernels of their own, which
-  // derivatives of single ops fit; and what policies of other systems say of a
-  // layer that learns, they say of its steps.
+  // Other targets have a kernel per time step, which derivatives of single ops
+  // fit; and policies of other systems type the time steps of a trained layer.
   if (trains(training)) {
     DifferentiatePassOptions differentiate;
     differentiate.splitRecurrent =
@@ -211,14 +208,14 @@ static void buildDifferentiate(OpPassManager &pm,
   }
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
-  // Constants that derivatives repeat are one after CSE; ops on them may be.
+  // CSE merges constants repeated by derivatives; then ops on them can merge.
   if (trains(training))
     func.addPass(createShareRepeatedOpsPass());
   addVerifier(func, "differentiate");
 }
 
-/// Whether the policy stores weights narrow. A policy that cannot be read is
-/// the precision stage's to tell of.
+/// Returns true if the policy quantizes weights. The precision stage reports an
+/// unreadable policy.
 static bool narrowsWeights(const PipelineOptions &options) {
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (policy)
@@ -227,10 +224,10 @@ static bool narrowsWeights(const PipelineOptions &options) {
   return false;
 }
 
-/// Constants of contractions hold what the policy's weights do.
+/// Quantizes constants of contractions to the policy's weight format.
 static void buildWeights(OpPassManager &pm, const PipelineOptions &options) {
-  // Before types are assigned, so that the graph in float64 is the reference of
-  // what the types do to it.
+  // Before types are assigned, so that the float64 run of this graph is the
+  // reference for the typed one.
   if (!narrowsWeights(options))
     return;
   OpPassManager &func = pm.nest<func::FuncOp>();
@@ -248,29 +245,29 @@ static void buildPrecision(OpPassManager &pm, const PipelineOptions &options) {
   assign.sets.assign(options.sets.begin(), options.sets.end());
   assign.castPlacement = options.castPlacement;
   assign.libraryProducts = options.libraryGemms;
-  // Overrides speak of the module.
+  // Overrides apply to the whole module.
   pm.addPass(createAssignPrecisionPass(assign));
   OpPassManager &func = pm.nest<func::FuncOp>();
   func.addPass(createCSEPass());
   addVerifier(func, "precision");
-  // Types say which parameters are read in 16 bits.
+  // Types determine which parameters are read in 16 bits.
   if (options.training)
     func.addPass(createCopyParametersPass());
-  // Of a model that is a step itself; a part of a step has a stage for this.
+  // For an imported training step; a part of a step has its own stage.
   std::string scale = stepLossScale(options);
   if (scale != "none")
     pm.addPass(createScaleLossPass({.lossScale = scale}));
 }
 
-/// Gradients are means over all ranks.
+/// Gradients are averaged over all ranks.
 static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   const DistributionOptions &distribution = training.distribution;
-  // The step of one rank is what it is without this stage.
+  // Single-rank steps are unaffected.
   if (distribution.ranks == 1)
     return;
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // Statistics that all ranks have alike need no mean.
+  // Statistics that are equal on all ranks need no averaging.
   if (distribution.syncBatchNorm)
     func.addPass(createSyncBatchNormPass({distribution.ranks}));
   DistributePassOptions distribute;
@@ -279,19 +276,19 @@ static void buildDistribute(OpPassManager &pm, const PipelineOptions &options) {
   distribute.bandwidth = distribution.bandwidth;
   distribute.wire = gradientWire(options);
   func.addPass(createDistributePass(distribute));
-  // Messages are those that the gradients' order asks for.
+  // After messages are formed in gradient order.
   if (distribution.shard != "none")
     func.addPass(
         createShardOptimizerPass({distribution.ranks, distribution.shard}));
   addVerifier(func, "distribute");
 }
 
-/// The loss is scaled, gradients are checked, steps are predicated.
+/// Scales the loss, checks gradients and predicates updates.
 static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   ScaleLossPassOptions scale;
   scale.lossScale = training.lossScale;
-  // A function of updates alone does not show the types of the backward pass.
+  // A function of updates only does not show the types of the backward pass.
   if (scale.lossScale.empty())
     scale.lossScale = multipliesHalves(options) ? "dynamic" : "none";
   scale.clipNorm = training.clipNorm.value_or(0);
@@ -304,20 +301,20 @@ static void buildLossScale(OpPassManager &pm, const PipelineOptions &options) {
   addVerifier(func, "loss-scale");
 }
 
-/// Contractions have the extents that the target's matrix units want.
+/// Pads contractions to the tile sizes of the target's matrix units.
 static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  // Types decide the multiples, so precision comes before; weights are padded
-  // where they are still matrices, before layout.
-  // The input's product of a recurrent layer is one of those that are padded.
+  // After precision, since types determine the multiples; before layout, while
+  // weights are still matrices. The input GEMM of a recurrent layer is padded
+  // as well.
   func.addPass(createSplitRecurrentPass());
   func.addPass(createPadContractionsPass());
   func.addPass(createCSEPass());
   addVerifier(func, "pad");
 }
 
-/// Composites that the target does not run are decomposed; images are channels
-/// last and constants in tile layout.
+/// Decomposes unsupported composites, assigns channels-last layout and packs
+/// constants.
 static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   const KernelModel &kernels = options.target.kernels();
@@ -327,15 +324,15 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
-  // The slices of joint products are what the layout pass moves out of the way.
+  // The layout pass sinks the slices of merged matmuls.
   func.addPass(createMergeContractionsPass());
   func.addPass(createAssignLayoutPass());
   // Transposed weights become constants before they are packed.
   addFoldConstants(func, options);
   func.addPass(createCanonicalizerPass());
   func.addPass(createCSEPass());
-  // What hands out the halves stays as it is from here on. A library has no
-  // epilogue that meets two sums.
+  // The slices of the halves are final from here on. Library epilogues cannot
+  // combine two accumulators.
   if (int64_t block = PairedColumns::blockFor(kernels);
       block && !options.libraryGemms)
     func.addPass(createPairContractionsPass({block}));
@@ -346,15 +343,15 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
       pack.bf16Depth = unit->depth;
     if (const MathUnit *unit = options.target.unit(MathType::Int8)) {
       pack.int8Depth = unit->depth;
-      // Tiles multiply bytes of any signs.
+      // Matrix tiles multiply 8-bit integers of any signedness.
       if (unit->tiles.count)
         pack.otherInt8Depth = unit->depth;
     }
     if (const MathUnit *unit = options.target.unit(MathType::Float16))
       pack.f16Depth = unit->depth;
     func.addPass(createPackConstantsPass(pack));
-    // Of what a policy rounded all is stored narrow, of other constants what
-    // makes products wait for memory.
+    // Stores all constants quantized by the policy in low precision, and other
+    // constants of memory-bound GEMMs.
     NarrowPanelsPassOptions narrow;
     constexpr int64_t kMostRows = 8;
     narrow.mostRows = narrowsWeights(options) ? 0 : kMostRows;
@@ -364,14 +361,14 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     func.addPass(createNarrowPanelsPass(narrow));
     func.addPass(createCSEPass());
   } else if (unpacksMatrices(options.target) && !options.libraryGemms) {
-    // A library reads what it multiplies.
+    // Library GEMMs need unpacked operands.
     func.addPass(createNarrowMatricesPass());
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");
 }
 
-/// Every op ends in a region that becomes one kernel.
+/// Every op becomes part of a region that becomes one kernel.
 static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   addFusionPasses(func);
@@ -385,28 +382,27 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
     decompose.keep = list(closed);
     func.addPass(createDecomposePass(decompose));
   }
-  // Only inside fusions is a dropped rounding no change of what memory holds.
+  // Only inside fusions does dropping a rounding not change values in memory.
   if (options.relaxedRounding)
     func.addPass(createRelaxRoundingPass());
   if (options.libraryGemms)
     func.addPass(createSplitProductsPass());
-  // The fuser has seen the plain order.
+  // After grouping, which assumes the plain order.
   if (kernels.storesFilters)
     func.addPass(createStoreFiltersPass());
   if (kernels.panelColumns)
     func.addPass(createPackOperandsPass());
   func.addPass(createCSEPass());
-  // Nothing moves an op between fusions from here on, and a joint fusion reads
-  // what its parts do.
+  // No pass moves ops between fusions from here on, and a fused launch reads
+  // the operands of its parts.
   func.addPass(createAttachIndexChecksPass());
-  // Grids follow from what kernels have become. A library's products are calls
-  // of their own.
+  // Grids depend on the final kernels. Library GEMMs are separate calls.
   if (kernels.joinsSiblings && !options.libraryGemms)
     func.addPass(createJoinLaunchesPass());
   addVerifier(func, "fuse");
 }
 
-/// Buffers with offsets in one arena, an ordered list of launches.
+/// Buffers with offsets in one arena, and an ordered list of launches.
 static void buildPlan(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createPlanPass());
   // Kernels and their buffers are known only now.
@@ -427,8 +423,8 @@ static constexpr Stage kStages[] = {
      buildWeights},
     {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
-    // Types say what goes over the wire; flags, norms and clipping are of
-    // means.
+    // Types determine the wire format; flags, norms and clipping use the
+    // averaged gradients.
     {"distribute", "Gradients averaged over ranks", buildDistribute,
      /*training=*/true},
     {"loss-scale", "Scaled loss, checked gradients, predicated updates",

@@ -1,4 +1,4 @@
-//===- Buffers.h - what verifiers ask about buffers -------------*- C++ -*-===//
+//===- Buffers.h - buffer lookup for verifiers ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,21 +15,21 @@
 
 namespace mpc::exe {
 
-/// What the names in a program's steps stand for.
+/// Symbol table of a program's steps.
 class ProgramNames {
 public:
   explicit ProgramNames(ProgramOp program);
 
-  /// The argument, result or constant that `buffer` names; null for other
-  /// buffers.
+  /// Returns the argument, result or constant that `buffer` names; null for
+  /// other buffers.
   mlir::Operation *bufferOf(mlir::Attribute buffer) const;
 
-  /// The bytes that a buffer has, or nullopt where it names nothing of the
-  /// program.
+  /// Returns the size of a buffer in bytes, or nullopt if it names nothing in
+  /// the program.
   std::optional<int64_t> bytesOf(mlir::Attribute buffer) const;
 
-  /// The kernel that a launch names, where it is a function on tensors; null
-  /// where it is not there or already code.
+  /// Returns the kernel of a launch if it is a function on tensors; null if it
+  /// is missing or already lowered.
   mlir::func::FuncOp kernelOf(LaunchOp launch) const;
 
   ProgramOp getProgram() const { return program; }
@@ -40,15 +40,15 @@ private:
   llvm::DenseMap<mlir::StringAttr, mlir::func::FuncOp> kernels;
 };
 
-/// That every buffer exists, outputs may be written, and no output overlaps
-/// another buffer of the step, but an input that it may share.
+/// Verifies that every buffer exists, outputs are writable, and no output
+/// overlaps another buffer of the step, except an input that it may share.
 mlir::LogicalResult verifyBuffers(StepOpInterface step,
                                   const ProgramNames &names);
 
-/// The constraints of a product by the library.
+/// Verifies a library GEMM.
 mlir::LogicalResult verifyGemm(GemmOp gemm, const ProgramNames &names);
 
-/// The constraints of a message among ranks.
+/// Verifies a collective.
 mlir::LogicalResult verifyMessage(CollectiveOp op, const ProgramNames &names);
 
 } // namespace mpc::exe

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registration, the text form of buffers, and access to a program's parts.
+// Registration, textual form of buffers, and accessors of a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ static void printTargetName(AsmPrinter &printer, const TargetInfo &info) {
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeAttributes.cpp.inc"
 
-// In an op the name alone.
+// Ops print only the target's name.
 static ParseResult parseTarget(OpAsmParser &parser, TargetAttr &target) {
   TargetInfo info;
   if (parseTargetName(parser, info))
@@ -93,7 +93,7 @@ void exe::setTarget(Operation *module, const TargetInfo &target) {
 }
 
 //===----------------------------------------------------------------------===//
-// Kinds: the bare keyword
+// Kinds: the keyword only
 //===----------------------------------------------------------------------===//
 
 static ParseResult parseKind(OpAsmParser &parser, FusionKindAttr &kind) {
@@ -117,7 +117,7 @@ static void printKind(OpAsmPrinter &printer, Operation *, FusionKindAttr kind) {
 // Buffers: (read @x, read arena[0 : 64], write @y[64 : 8])
 //===----------------------------------------------------------------------===//
 
-/// Behind the '[' of a range.
+/// Parses the rest of a range after '['.
 static ParseResult parseRange(OpAsmParser &parser, int64_t &offset,
                               int64_t &bytes) {
   return failure(parser.parseInteger(offset) || parser.parseColon() ||

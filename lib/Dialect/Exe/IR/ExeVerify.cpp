@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The constraints that ExeOps.td numbers; those of products: GemmVerify.cpp.
+// Verifies the constraints (Cn) of ExeOps.td; library GEMMs: GemmVerify.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mpc::exe;
 //===----------------------------------------------------------------------===//
 
 ProgramNames::ProgramNames(ProgramOp program) : program(program) {
-  // Of names that occur twice the first counts; the symbol table reports them.
+  // The first of duplicate names counts; the symbol table reports duplicates.
   for (Operation &op : program.getBody().getOps())
     if (isa<ArgumentOp, ResultOp, exe::ConstantOp>(op))
       buffers.try_emplace(SymbolTable::getSymbolName(&op), &op);
@@ -67,7 +67,7 @@ func::FuncOp ProgramNames::kernelOf(LaunchOp launch) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// The buffer that `buffer` names: a result with an alias is its argument's.
+/// Returns the buffer of `buffer`: a result with an alias uses its argument's.
 static Attribute memoryOf(const ProgramNames &names, Attribute buffer) {
   if (auto result = dyn_cast_if_present<ResultOp>(names.bufferOf(buffer)))
     if (FlatSymbolRefAttr alias = result.getAliasAttr()) {
@@ -97,7 +97,7 @@ static bool overlap(Attribute a, Attribute b) {
   return left.getWhole() == right.getWhole() && rangesOverlap(left, right);
 }
 
-/// Whether output `output` may have the buffer of input `input`.
+/// Returns true if output `output` may share the buffer of input `input`.
 static bool mayShare(StepOpInterface step, const ProgramNames &names,
                      unsigned input, unsigned output) {
   auto launch = dyn_cast<LaunchOp>(*step);
@@ -130,7 +130,7 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
     if (!result)
       return op->emitOpError()
              << "writes " << buffer << ", which is no result of the program";
-    // The rest is what the argument held.
+    // The rest keeps the argument's contents.
     if (isa<PartAttr>(buffer) && !result.getAliasAttr())
       return op->emitOpError() << "writes " << buffer
                                << ", a part of a result that replaces nothing";
@@ -209,10 +209,10 @@ static LogicalResult verifyIndices(ArrayRef<PortOp> ports) {
 
 namespace {
 
-/// The ranges of the arena that hold values; they never overlap.
+/// Disjoint arena ranges that hold live values.
 class LiveRanges {
 public:
-  /// Writes a value. What it overlaps is gone.
+  /// Writes a value, which invalidates the ranges it overlaps.
   void write(ArenaAttr range) {
     if (range.getBytes() == 0)
       return;
@@ -223,7 +223,7 @@ public:
     ends[begin] = end;
   }
 
-  /// Whether all of `range` holds values.
+  /// Returns true if all of `range` holds values.
   bool holds(ArenaAttr range) {
     int64_t begin = range.getOffset(), end = begin + range.getBytes();
     for (auto next = behind(begin);
@@ -233,7 +233,7 @@ public:
   }
 
 private:
-  /// The first range that ends behind `place`.
+  /// Returns the first range with an end beyond offset `place`.
   std::map<int64_t, int64_t>::iterator behind(int64_t place) {
     auto next = ends.upper_bound(place);
     if (next != ends.begin() && std::prev(next)->second > place)
@@ -241,13 +241,13 @@ private:
     return next;
   }
 
-  /// By begin.
+  /// End offset, keyed by start offset.
   std::map<int64_t, int64_t> ends;
 };
 
 } // namespace
 
-/// The argument or result that `buffer` is, or is a part of.
+/// Returns the argument or result that contains `buffer`.
 static Attribute wholeOf(Attribute buffer) {
   auto part = dyn_cast<PartAttr>(buffer);
   return part ? part.getWhole() : buffer;
@@ -289,7 +289,7 @@ LogicalResult ProgramOp::verify() {
   }
 
   LiveRanges live;
-  // What is written whole or in part, and whatever of it is.
+  // Written buffers, and the first writer of each argument or result.
   SmallVector<std::pair<Attribute, Operation *>> written;
   DenseMap<Attribute, Operation *> begun;
   for (StepOpInterface launch : getSteps()) {

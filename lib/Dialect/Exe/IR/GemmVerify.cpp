@@ -1,10 +1,9 @@
-//===- GemmVerify.cpp - verifiers of library products ---------------------===//
+//===- GemmVerify.cpp - verifiers of library GEMMs ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The constraints that ExeBase.td numbers for a problem and ExeOps.td for the
-// op. The runtime has the same in lib/Runtime/Gemm.cpp, for files that it
-// cannot trust.
+// Verifies the constraints of ExeBase.td (problem) and ExeOps.td (op). The
+// runtime repeats them in lib/Runtime/Gemm.cpp for untrusted files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +21,15 @@ static bool isEightBit(Type type) {
 
 static int64_t bytesOf(Type type) { return type.getIntOrFloatBitWidth() / 8; }
 
-/// Bits that lines of ReLU's auxiliary buffer begin at multiples of.
+/// Row alignment of ReLU's auxiliary buffer, in bits.
 static constexpr int64_t kMaskBits = 128;
 
 //===----------------------------------------------------------------------===//
 // ProblemAttr
 //===----------------------------------------------------------------------===//
 
-/// Whether `extents`, all positive, count fewer than 2^63 bytes of any type.
+/// Returns true if `extents`, all positive, give less than 2^63 bytes in any
+/// type.
 static bool fits(ArrayRef<int64_t> extents) {
   int64_t bytes = sizeof(double);
   return llvm::none_of(extents, [&](int64_t extent) {
@@ -37,7 +37,7 @@ static bool fits(ArrayRef<int64_t> extents) {
   });
 }
 
-/// C2, C3 and C4: operands and results of 8 bits.
+/// Verifies C2, C3 and C4: 8-bit operands and results.
 static LogicalResult verify8Bits(function_ref<InFlightDiagnostic()> emitError,
                                  Type a, Type b, Type result, bool sameLayout,
                                  ArrayRef<int64_t> extents, bool forTraining,
@@ -156,7 +156,7 @@ Type ProblemAttr::biasType() const {
              : result;
 }
 
-/// Bytes of the buffer that an activation leaves for its gradient.
+/// Size of the buffer that an activation saves for its gradient, in bytes.
 static int64_t auxiliaryBytes(ProblemAttr problem) {
   int64_t lines = problem.getBatch() * problem.getM();
   if (problem.isRelu())

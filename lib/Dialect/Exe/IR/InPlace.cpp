@@ -1,4 +1,4 @@
-//===- InPlace.cpp - results over a kernel's inputs -----------------------===//
+//===- InPlace.cpp - in-place results of kernels --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Ops that are computed element by element wherever they are asked for:
-/// nothing is kept, and nothing is read or written in tiles.
+/// Returns true for ops computed element by element at each use: nothing is
+/// buffered or tiled.
 static bool isComputedInPassing(Operation *op) {
   return isa<ElementwiseOpInterface, ReshapeOp, BroadcastOp, SliceOp, PadOp,
              ConcatOp, IotaOp, mpc::ConstantOp, func::ReturnOp>(op);
@@ -22,8 +22,8 @@ bool exe::storesScalarsLast(FusionKind kind, const TargetInfo &target) {
   return kind == FusionKind::update && target.kernels().storesScalarsLast;
 }
 
-/// Whether `op` is a sum that nothing asks for more often than it has elements:
-/// it is computed where it is needed.
+/// Returns true if `op` is a sum without users of more elements (no broadcast),
+/// so that it is computed inline.
 static bool isSummedInPassing(Operation *op) {
   if (!isa<ReduceSumOp, ReduceMeanOp>(op))
     return false;
@@ -45,12 +45,12 @@ static bool isSummedInPassing(Operation *op) {
   return true;
 }
 
-/// Whether an op computes `value`.
+/// Returns true if an op computes `value`.
 static bool isMade(Value value) {
   return value.getDefiningOp() && !value.getDefiningOp<mpc::ConstantOp>();
 }
 
-/// Whether `value` is computed from scalars alone.
+/// Returns true if `value` is computed from scalars only.
 static bool isMadeOfScalars(Value value) {
   SmallVector<Value> work = {value};
   llvm::SmallDenseSet<Value> seen;
@@ -64,8 +64,8 @@ static bool isMadeOfScalars(Value value) {
   return true;
 }
 
-/// Whether the kernel is one of updates, which sums gradients beside what it
-/// renews.
+/// Returns true for update kernels, which reduce gradients besides updating
+/// state.
 static bool isUpdate(func::FuncOp kernel) {
   auto kind =
       kernel->getAttrOfType<FusionKindAttr>(MpcDialect::kKernelKindAttr);
@@ -92,7 +92,7 @@ bool exe::mayWriteInPlace(func::FuncOp kernel, unsigned argument,
       isMadeOfScalars(results[result]) && llvm::all_of(results, isMade))
     return true;
 
-  // Everything that the argument reaches, element by element.
+  // Follows all elementwise uses of the argument.
   SmallVector<Value> work = {kernel.getArgument(argument)};
   llvm::SmallDenseSet<Value> seen;
   while (!work.empty()) {
@@ -102,7 +102,7 @@ bool exe::mayWriteInPlace(func::FuncOp kernel, unsigned argument,
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
       if (isa<func::ReturnOp>(user)) {
-        // Results of another shape are computed at other times.
+        // Results of another shape are computed by another loop.
         if (cast<RankedTensorType>(value.getType()).getShape() !=
             written.getShape())
           return false;

@@ -1,9 +1,9 @@
-//===- MessageVerify.cpp - verifiers of messages among ranks --------------===//
+//===- MessageVerify.cpp - verifiers of collectives -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The constraints that ExeBase.td numbers for a message and ExeOps.td for the
-// op. The runtime has the same for files that it cannot trust.
+// Verifies the constraints of ExeBase.td (message) and ExeOps.td (op). The
+// runtime repeats them for untrusted files.
 //
 //===----------------------------------------------------------------------===//
 

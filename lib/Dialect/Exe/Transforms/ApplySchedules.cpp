@@ -1,8 +1,8 @@
-//===- ApplySchedules.cpp - what a tuner found ----------------------------===//
+//===- ApplySchedules.cpp - apply tuned schedules -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// After mpc-plan, before the target chooses the schedules that are left.
+// Runs after mpc-plan; the target then schedules the remaining kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace mpc {
 #include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
 } // namespace mpc
 
-/// Whether brackets nest deeper than in any schedule: the parser recurses.
+/// Returns true for deeper nesting than in any schedule: the parser recurses.
 static bool nestsDeeply(StringRef text) {
   constexpr int kMost = 8;
   int depth = 0, deepest = 0;
@@ -30,7 +30,7 @@ static bool nestsDeeply(StringRef text) {
   return deepest > kMost;
 }
 
-/// The attribute of a text; null where it is none.
+/// Parses an attribute; returns null on failure.
 static Attribute parse(StringRef text, MLIRContext *context) {
   ScopedDiagnosticHandler silence(context,
                                   [](Diagnostic &) { return success(); });

@@ -1,4 +1,4 @@
-//===- ArenaPlanner.cpp - places in one arena -----------------------------===//
+//===- ArenaPlanner.cpp - static memory planning --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -44,14 +44,14 @@ int64_t ArenaPlanner::lowerBound() const {
   return most;
 }
 
-/// Buffers that have a place, by the steps at which they are in use.
+/// Placed buffers, indexed by the steps in which they are live (segment tree).
 class ArenaPlanner::InUse {
 public:
   explicit InUse(int64_t steps) : begins(steps), covering(2 * steps) {}
 
   void add(int64_t number, const Buffer &buffer) {
     begins[buffer.first].push_back(number);
-    // The largest ranges of a power of two that the life is made of.
+    // Power-of-two ranges that cover the lifetime.
     int64_t steps = begins.size();
     for (int64_t low = buffer.first + steps, high = buffer.last + steps + 1;
          low < high; low /= 2, high /= 2) {
@@ -62,7 +62,7 @@ public:
     }
   }
 
-  /// All that are in use at a step of the buffer's life, each once.
+  /// Returns all buffers whose lifetime overlaps that of `buffer`, each once.
   void beside(const Buffer &buffer, std::vector<int64_t> &found) const {
     found.clear();
     auto take = [&](const std::vector<int64_t> &numbers) {
@@ -88,7 +88,7 @@ int64_t ArenaPlanner::place(const std::vector<int64_t> &order) {
   for (int64_t number : order) {
     Buffer &buffer = buffers[number];
     int64_t offset = 0;
-    /// Whether the gap that ends at the neighbour is large enough.
+    /// Returns true if the gap before the neighbor is large enough.
     auto fitsBefore = [&](const Buffer &neighbour) {
       if (neighbour.offset >= offset + buffer.bytes)
         return true;
@@ -96,7 +96,7 @@ int64_t ArenaPlanner::place(const std::vector<int64_t> &order) {
       return false;
     };
     inUse.beside(buffer, beside);
-    // Few neighbours are sorted; of many, all that have a place are in order.
+    // Few neighbors are sorted; for many, scan all placed buffers by offset.
     if (beside.size() * std::log2(beside.size() + 1) < byOffset.size()) {
       std::sort(beside.begin(), beside.end(), [&](int64_t a, int64_t b) {
         return buffers[a].offset < buffers[b].offset;
@@ -121,7 +121,7 @@ int64_t ArenaPlanner::place(const std::vector<int64_t> &order) {
 }
 
 std::vector<int64_t> ArenaPlanner::busiest() const {
-  // The most over every range of steps whose length is a power of two.
+  // Sparse table: maximum over each range of power-of-two length.
   std::vector<int64_t> steps;
   std::vector<std::vector<int64_t>> most(1);
   for (auto [step, bytes] : usage()) {
@@ -152,7 +152,7 @@ std::vector<int64_t> ArenaPlanner::busiest() const {
 }
 
 void ArenaPlanner::plan() {
-  // Bytes in use at the busiest step of each buffer's life.
+  // Live bytes at the busiest step of each lifetime.
   std::vector<int64_t> pressure = busiest();
 
   std::vector<int64_t> byTime(buffers.size());
@@ -173,9 +173,9 @@ void ArenaPlanner::plan() {
   auto life = [&](int64_t number) {
     return buffers[number].last - buffers[number].first;
   };
-  // No order wins always: large first packs well, first come first served is
-  // exact for chains, long lives first keeps what stays at the bottom, and
-  // where the busiest steps are placed first nothing else is in their way.
+  // No order is always best: by size packs well, by start is exact for chains,
+  // by lifetime puts long-lived buffers at the bottom, and by peak usage places
+  // the busiest steps without obstacles.
   std::vector<std::vector<int64_t>> orders = {
       sortedBy([&](int64_t i) { return buffers[i].bytes; }), byTime,
       sortedBy([&](int64_t i) { return std::pair(life(i), buffers[i].bytes); }),
@@ -192,8 +192,7 @@ void ArenaPlanner::plan() {
       total = end;
       best = std::move(order);
     }
-  // What is left to gain is looked for near the best order, always in the same
-  // way and in bounded time.
+  // Local search near the best order, deterministic and in bounded time.
   constexpr int64_t kMostSteps = 20'000'000;
   int64_t count = static_cast<int64_t>(best.size());
   int64_t tries = std::min<int64_t>(2000, kMostSteps / (count * count + 1));

@@ -1,4 +1,4 @@
-//===- AttachIndexChecks.cpp - words for indices out of range -------------===//
+//===- AttachIndexChecks.cpp - run-time index bounds checks ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,8 +17,8 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// The number of the function's argument whose elements `value`, inside of a
-/// fusion or not, has in some order; -1 where there is none.
+/// Returns the index of the function argument whose elements `value` holds in
+/// some order, inside a fusion or not; -1 if there is none.
 static int64_t argumentBehind(Value value) {
   while (true) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {

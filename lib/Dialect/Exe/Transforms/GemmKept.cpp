@@ -1,9 +1,9 @@
-//===- GemmKept.cpp - products of activations and their gradients ---------===//
+//===- GemmKept.cpp - GEMMs with saved activations ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A forward product keeps what the gradient of its activation needs: the fuser
-// lets it store ReLU's mask, and GELU's input or, at once, its slope.
+// Matches forward GEMMs that save values for the gradient of their activation
+// (ReLU's mask; GELU's input or slope), and the GEMMs of those gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ int64_t mpc::resultOf(Value value) {
   return -1;
 }
 
-/// The value of every element of a constant; nullopt where they differ.
+/// Returns the element of a splat constant, or nullopt.
 static std::optional<double> splatOf(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   return constant ? splatValue(constant.getValue()) : std::nullopt;
@@ -50,13 +50,13 @@ static bool isF32(Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Evaluates what a kernel computes of one number.
+/// Evaluates a kernel's scalar expression at one input value.
 class Evaluation {
 public:
   Evaluation(Value input, double number) { known[input] = number; }
 
-  /// nullopt where `value` is more than sums, differences, products and tanh of
-  /// the number and of constants, or not in f32.
+  /// Returns nullopt if `value` is not made of sums, differences, products and
+  /// tanh of the input and constants in f32.
   std::optional<double> at(Value value) {
     if (auto found = known.find(value); found != known.end())
       return found->second;
@@ -88,9 +88,9 @@ private:
 };
 } // namespace
 
-/// Compared at points rather than in form: the ops of a derivative may stand in
-/// any order, and no other function that is made of so few of them agrees at so
-/// many points. Constants are f32, so agreement is to its precision.
+/// Compares at sample points instead of matching ops: the ops of a derivative
+/// may be in any order, and no other function of so few ops agrees at so many
+/// points. Constants are f32, so agreement is to f32 precision.
 bool mpc::isGeluTanhSlope(Value slope, Value input) {
   constexpr double kScale = 0.79788456080286535588, kCubic = 0.044715;
   for (int i = -32; i <= 32; ++i) {
@@ -121,9 +121,9 @@ LogicalResult GemmMatch::matchKept(Value sums) {
   return refuse("its sums are read twice");
 }
 
-/// A result and, of the same numbers, whether they are not positive. Where the
-/// result is rounded, the numbers may be what was rounded or what it became: a
-/// positive number whose rounding is 0 is positive to the library.
+/// Matches a result and its not-positive mask. If the result is rounded, the
+/// mask may use values before or after rounding: to the library a positive
+/// value that rounds to 0 is positive.
 LogicalResult GemmMatch::matchKeptMask(Value activated) {
   for (OpOperand &use : activated.getUses()) {
     Operation *user = use.getOwner();
@@ -147,7 +147,7 @@ LogicalResult GemmMatch::matchKeptMask(Value activated) {
   }
   if (product < 0 || keptResult < 0)
     return refuse("its sums are read twice");
-  // Sixteen bytes at least for every 128 bits.
+  // At least sixteen bytes per 128 bits.
   if (n < 16)
     return refuse("its mask of " + std::to_string(n) +
                   " columns is smaller than the library's");
@@ -155,7 +155,7 @@ LogicalResult GemmMatch::matchKeptMask(Value activated) {
   return success();
 }
 
-/// GELU of `input`, and `input` or GELU's slope there.
+/// Matches GELU of `input`, and `input` or GELU's slope as second result.
 LogicalResult GemmMatch::matchKeptInput(Value input, GeluOp gelu) {
   if (failed(matchActivation(gelu)))
     return failure();
@@ -187,7 +187,7 @@ LogicalResult GemmMatch::matchKeptInput(Value input, GeluOp gelu) {
 // Backward
 //===----------------------------------------------------------------------===//
 
-/// `op` multiplies `sums` by a slope, or selects them by a mask.
+/// Matches `op` multiplying `sums` by a slope, or selecting them by a mask.
 LogicalResult GemmMatch::matchGradient(Operation *op, Value sums) {
   auto refused = [&] {
     return refuse("its epilogue holds " + op->getName().getStringRef().str());
@@ -209,8 +209,8 @@ LogicalResult GemmMatch::matchGradient(Operation *op, Value sums) {
   if (slope == sums || shapeOf(slope) != shapeOf(sums))
     return refused();
   epilogue = exe::Epilogue::gelu_tanh_gradient;
-  // The slope that a forward kernel has kept. The library reads an input of the
-  // result's type in its place.
+  // A slope saved by a forward kernel. The library reads an input of the
+  // result's type instead.
   if (auxiliary = argumentOf(slope); auxiliary >= 0) {
     if (getElementTypeOrSelf(slope.getType()) != resultType)
       return refuse("it multiplies by a factor of another type than its "
@@ -218,8 +218,8 @@ LogicalResult GemmMatch::matchGradient(Operation *op, Value sums) {
     between = KeptForGradient::OtherThanLibrary;
     return success();
   }
-  // The slope at an input that was kept: found among the arguments that are
-  // read whole, in the result's type.
+  // The slope at a saved input: search the arguments that are read whole, in
+  // the result's type.
   for (BlockArgument argument : kernel.getArguments()) {
     if (getElementTypeOrSelf(argument.getType()) != resultType)
       continue;

@@ -1,4 +1,4 @@
-//===- GemmMatch.cpp - kernels that the library computes ------------------===//
+//===- GemmMatch.cpp - match kernels to cuBLASLt GEMMs --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ int64_t mpc::argumentOf(Value value) {
   return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
 }
 
-/// The one product of a kernel; null where there are none or several.
+/// Returns the only matmul of a kernel; null if there are none or several.
 static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
   MatmulOp product;
   for (auto op : kernel.getOps<MatmulOp>()) {
@@ -28,7 +28,7 @@ static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
   return hasSecond ? MatmulOp() : product;
 }
 
-/// The architecture on which the library was measured to be slower
+/// Compute capability on which the library was measured to be slower
 /// (docs/GpuPerformance.md, "Library or own").
 static constexpr int kMeasuredCapability = 90;
 
@@ -73,9 +73,9 @@ GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
       /*scales=*/false, /*resultScale=*/false, /*amax=*/false);
 }
 
-/// Finds what becomes of the sums, and that all results are accounted for.
+/// Matches the epilogue of the accumulators, and that all results are covered.
 LogicalResult GemmMatch::matchResults(MatmulOp contraction) {
-  // Of two results but for an operand's sums the one that is no mask.
+  // Of two results, ignoring operand sums, the one that is not a mask.
   for (auto [number, type] : llvm::enumerate(resultTypes))
     if (static_cast<int64_t>(number) != sumResult &&
         isa<FloatType>(getElementTypeOrSelf(type)))
@@ -99,7 +99,7 @@ LogicalResult GemmMatch::matchResults(MatmulOp contraction) {
   return success();
 }
 
-/// Finds sums of an operand beside the product: results of the same type.
+/// Matches sums of an operand next to the GEMM: results of the same type.
 LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
   for (auto sum : kernel.getOps<ReduceSumOp>()) {
     std::optional<OperandSum> of = operandSumOf(sum, contraction);
@@ -112,7 +112,7 @@ LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
       return refuse("it sums a part of an operand");
     sumResult = number;
     biasGradient = of->isLeft ? exe::BiasGradient::a : exe::BiasGradient::b;
-    // The library sums in f32 and rounds to the product's type.
+    // The library accumulates in f32 and rounds to the GEMM's type.
     Value product = contraction.getResult();
     int64_t whole = resultOf(product);
     if (batch != 1 || whole < 0 ||
@@ -157,7 +157,7 @@ LogicalResult GemmMatch::matchProduct(MatmulOp product) {
     batch = std::max(batchA, batchB);
     sharedA = batchA == 1 && batch > 1;
     sharedB = batchB == 1 && batch > 1;
-    // Equal numbers of matrices may still broadcast against each other.
+    // Equal batch counts may still broadcast against each other.
     if (!sharedA && !sharedB && lhs.drop_back(2) != rhs.drop_back(2) &&
         batch > 1)
       return refuse("its batches broadcast in both directions");
@@ -173,7 +173,7 @@ LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   Value other = add.getLhs() == sums ? add.getRhs() : add.getLhs();
   if (other == sums)
     return refuse("it doubles its sums");
-  // The library widens what it adds.
+  // The library upcasts its addends.
   Value stored = other;
   if (auto cast = stored.getDefiningOp<CastOp>())
     stored = cast.getInput();
@@ -184,7 +184,7 @@ LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   int64_t count = elementCount(other);
   bool isRow = !shape.empty() && shape.back() == n && count == n;
   bool isWhole = shape == shapeOf(sums);
-  // One row of sums: a vector either way, and adding it as a bias is free.
+  // One row of accumulators: a vector either way, and a bias add is free.
   if (isRow && bias < 0 && epilogue == exe::Epilogue::none && residual < 0) {
     if (getElementTypeOrSelf(stored.getType()) != resultType)
       return refuse("its bias is not of the result's type");
@@ -207,7 +207,7 @@ LogicalResult GemmMatch::matchActivation(Operation *op) {
   return success();
 }
 
-/// ReLU, or GELU in its tanh form.
+/// Returns true for ReLU and tanh GELU.
 static bool isActivation(Operation *op) {
   auto gelu = dyn_cast<GeluOp>(op);
   return isa<ReluOp>(op) || (gelu && gelu.getForm() == GeluForm::tanh);

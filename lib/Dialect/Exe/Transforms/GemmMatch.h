@@ -1,4 +1,4 @@
-//===- GemmMatch.h - kernels that the library computes ----------*- C++ -*-===//
+//===- GemmMatch.h - match kernels to cuBLASLt GEMMs ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,47 +17,46 @@
 
 namespace mpc {
 
-/// What a kernel and the one that computes its gradient have between them.
+/// Value saved by a forward kernel for the kernel of its gradient.
 enum class KeptForGradient {
   Nothing,
-  /// The input of GELU, as the library keeps it too.
+  /// The input of GELU, as in the library.
   Input,
-  /// What the library keeps as something else: ReLU's mask in bytes, or GELU's
-  /// slope in place of its input. The library has to write and read it both.
+  /// Stored differently by the library: ReLU's mask in bytes, or GELU's slope
+  /// instead of its input. The library must then both write and read it.
   OtherThanLibrary,
 };
 
-/// A kernel as one product with one epilogue of cuBLASLt (cublasLt.h,
-/// cublasLtEpilogue_t): a vector or a matrix added, ReLU or GELU in its tanh
-/// form, with what its gradient needs beside it; such a gradient; or the sums
-/// of an operand beside the product. A bias, a residual and the sums have the
-/// result's type, as the library wants them; sums stay in f32 up to the last
-/// rounding, so that no rounding of the kernel is lost or added.
+/// Matches a kernel as one GEMM with one cuBLASLt epilogue (cublasLt.h,
+/// cublasLtEpilogue_t): an added vector or matrix, ReLU or tanh GELU,
+/// optionally with the value saved for its gradient; such a gradient; or the
+/// sums of an operand. Bias, residual and sums have the result's type, as the
+/// library requires; accumulators stay f32 until the last rounding, so that no
+/// rounding is lost or added.
 class GemmMatch {
 public:
-  /// Looks at the block of a kernel on tensors, of a function or of a fusion
-  /// that becomes one, for the GPU `target`: where the library does not
-  /// multiply f32 as bf16 terms such a permission is not made use of, and what
-  /// our kernels do better there is none for it.
+  /// Matches the block of a kernel (a function on tensors, or a fusion that
+  /// becomes one) for the GPU `target`. Ignores bf16-split permissions that the
+  /// library lacks, and rejects kernels for which our own code is faster.
   GemmMatch(mlir::Block &kernel, const TargetInfo &target);
 
-  /// Null where the library has no such product.
+  /// Null if the library has no such GEMM.
   exe::ProblemAttr problem() const { return found; }
-  /// Numbers of the kernel's arguments in the order of the problem's inputs,
-  /// and of its results in the order of the problem's outputs.
+  /// Indices of kernel arguments in the order of the problem's inputs, and of
+  /// kernel results in the order of its outputs.
   llvm::ArrayRef<int64_t> arguments() const { return numbers; }
   llvm::ArrayRef<int64_t> results() const { return outputs; }
-  /// What the last input of a gradient, or the second output of an activation,
-  /// is.
+  /// Kind of the last input of a gradient, or of the second output of an
+  /// activation.
   KeptForGradient kept() const { return between; }
-  /// Where `problem` is null: why, as the end of "is no library call: ...".
+  /// If `problem` is null: the reason, as the end of "is no library call: ...".
   const std::string &reason() const { return why; }
 
 private:
   mlir::LogicalResult matchProduct(MatmulOp product);
   mlir::LogicalResult matchOperandSum(MatmulOp product);
   mlir::LogicalResult matchResults(MatmulOp product);
-  /// Leaves to our kernels what they were measured to do better.
+  /// Rejects GEMMs that our own kernels were measured to compute faster.
   mlir::LogicalResult leaveFaster(const TargetInfo &target);
   mlir::LogicalResult matchEpilogue(mlir::Value sums);
   mlir::LogicalResult matchAdd(AddOp add, mlir::Value sums);
@@ -85,7 +84,8 @@ private:
   KeptForGradient between = KeptForGradient::Nothing;
   mlir::Type resultType;
   exe::ProblemAttr found;
-  /// Results: of the product, kept for its gradient, of an operand's sums.
+  /// Result indices: of the GEMM, of the value saved for its gradient, of
+  /// operand sums.
   int64_t product = -1, keptResult = -1, sumResult = -1;
   llvm::SmallVector<int64_t> numbers, outputs;
   std::string why;
@@ -95,21 +95,21 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
 }
 
-/// The number of the kernel's argument that `value` is, at most reshaped; -1
-/// where it is computed.
+/// Returns the index of the kernel argument that `value` is a reshape of; -1 if
+/// it is computed.
 int64_t argumentOf(mlir::Value value);
 
-/// The number of the kernel's result that `value` is, at most reshaped and
-/// rounded once; -1 where anything else reads it.
+/// Returns the index of the kernel result that is `value`, at most reshaped and
+/// rounded once; -1 if it has other readers.
 int64_t resultOf(mlir::Value value);
 
-/// Whether `op` returns the results of a kernel.
+/// Returns true if `op` returns the results of a kernel.
 inline bool isReturn(mlir::Operation *op) {
   return op->hasTrait<mlir::OpTrait::IsTerminator>();
 }
 
-/// Whether `slope` is the derivative of GELU in its tanh form at `input`, all
-/// of it computed in f32.
+/// Returns true if `slope` is the derivative of tanh GELU at `input`, computed
+/// in f32.
 bool isGeluTanhSlope(mlir::Value slope, mlir::Value input);
 
 } // namespace mpc

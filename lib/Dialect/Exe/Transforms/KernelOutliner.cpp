@@ -56,7 +56,7 @@ func::FuncOp KernelOutliner::outline(FusionOp fusion) {
     argument.setLoc(operand.getLoc());
   for (Operation &op : body.without_terminator()) {
     Operation *copy = builder.clone(op, mapping);
-    // What an op is called or why it has its types makes no other kernel.
+    // Names and decisions do not distinguish kernels.
     copy->removeDiscardableAttr(MpcDialect::kDecisionAttr);
     copy->removeDiscardableAttr(MpcDialect::kLayerAttr);
     copy->removeDiscardableAttr(MpcDialect::kSourceAttr);
@@ -78,7 +78,7 @@ func::FuncOp KernelOutliner::copyOf(RankedTensorType type, Location loc) {
   return unify(kernel, "copy");
 }
 
-/// Adds the outermost names in `loc` that are not in `names` yet.
+/// Appends the outermost names in `loc` that are not in `names` yet.
 static void addNames(Location loc, SmallVectorImpl<StringRef> &names) {
   if (auto named = dyn_cast<NameLoc>(loc)) {
     StringRef name = named.getName();
@@ -99,11 +99,11 @@ SmallVector<StringRef> mpc::opNamesOf(FusionOp fusion) {
   return names;
 }
 
-/// The bytes that a fusion reads of what its block's argument stands for.
+/// Bytes that a fusion reads of the operand of its block argument.
 static int64_t bytesRead(BlockArgument argument) {
   int64_t whole = byteCount(argument.getType()), part = 0;
   for (OpOperand &use : argument.getUses()) {
-    // What leaves elements out reads no more than it makes.
+    // Data movement reads no more than it produces.
     auto movement = dyn_cast<MovementOpInterface>(use.getOwner());
     bool isPart = movement && movement.givesElements(use.getOperandNumber());
     auto inner = dyn_cast<FusionOp>(use.getOwner());

@@ -16,15 +16,15 @@
 
 namespace mpc {
 
-/// Makes kernels at the end of a module: private functions `k_<name>` on
-/// tensors with `mpc.kernel_kind`. Equal bodies give one kernel.
+/// Outlines kernels at the end of a module: private functions `k_<name>` on
+/// tensors with `mpc.kernel_kind`. Fusions with equal bodies share a kernel.
 class KernelOutliner {
 public:
   explicit KernelOutliner(mlir::ModuleOp module);
 
-  /// The kernel for the body of `fusion`.
+  /// Returns the kernel for the body of `fusion`.
   mlir::func::FuncOp outline(FusionOp fusion);
-  /// The kernel that returns its argument of type `type`.
+  /// Returns the kernel that copies its argument of type `type`.
   mlir::func::FuncOp copyOf(mlir::RankedTensorType type, mlir::Location loc);
 
   int64_t numKernels() const { return numMade; }
@@ -33,8 +33,8 @@ public:
 private:
   mlir::func::FuncOp create(llvm::StringRef name, mlir::Location loc,
                             mlir::FunctionType type, FusionKind kind);
-  /// The kernel with the same text that there is already, else `kernel` under a
-  /// name of its own.
+  /// Returns an existing kernel with the same text, else `kernel` under a
+  /// unique name.
   mlir::func::FuncOp unify(mlir::func::FuncOp kernel, llvm::StringRef name);
 
   mlir::ModuleOp module;
@@ -43,11 +43,11 @@ private:
   int64_t numMade = 0, numReused = 0;
 };
 
-/// Names of the model's ops in `fusion`, each once, in order.
+/// Names of the model's ops in `fusion`, unique and in order.
 llvm::SmallVector<llvm::StringRef> opNamesOf(FusionOp fusion);
 
 /// Bytes that the kernel of `fusion` reads and writes; of an operand that is
-/// only sliced or gathered from, the part that is read.
+/// only sliced or gathered, the part that is read.
 int64_t bytesMovedBy(FusionOp fusion);
 
 } // namespace mpc

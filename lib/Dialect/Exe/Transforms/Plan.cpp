@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Outlines fusions (KernelOutliner.cpp) and gives every value a place: symbols
-// for what the caller sees, the arena (ArenaPlanner.cpp) for the rest. Reads
-// the output of mpc-fuse; nothing moves between buffers afterwards. Results
-// that replace arguments are written in place where no kernel needs the old
-// contents any more (ReplacedArguments.cpp, InPlace.h).
+// Outlines fusions (KernelOutliner.cpp) and assigns buffers: symbols for
+// arguments and results, the arena (ArenaPlanner.cpp) for the rest. Consumes
+// the output of mpc-fuse; buffers are final afterwards. Results that update
+// arguments are written in place if no later kernel needs the old contents
+// (ReplacedArguments.cpp, InPlace.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mpc;
 
 namespace {
 
-/// A port's name in the model.
+/// Name of a port in the model.
 StringRef portName(DictionaryAttr attributes) {
   auto name = attributes ? attributes.getAs<StringAttr>(MpcDialect::kNameAttr)
                          : StringAttr();
@@ -99,7 +99,7 @@ void ProgramPlanner::declarePorts() {
         builder.getStringAttr(name), portRole(attributes),
         attributes ? attributes.getAs<ElementsAttr>(MpcDialect::kInitialAttr)
                    : ElementsAttr());
-    // What mpc-scale-loss says about the numbers in a record of overflows.
+    // Labels of an overflow record, from mpc-scale-loss.
     if (attributes && attributes.contains("mpc.labels"))
       port->setAttr("mpc.labels", attributes.get("mpc.labels"));
     if (attributes && attributes.contains(kShardAttr))
@@ -117,7 +117,7 @@ void ProgramPlanner::declarePorts() {
         builder.getStringAttr(name), portRole(attributes),
         aliases[index] < 0 ? FlatSymbolRefAttr()
                            : argumentSymbols[aliases[index]]);
-    // What the model says of the result's numbers.
+    // Whether the model produces infinities in the result.
     if (attributes && attributes.contains(kInfiniteAttr))
       port->setAttr(kInfiniteAttr, attributes.get(kInfiniteAttr));
     resultSymbols.push_back(
@@ -131,14 +131,14 @@ void ProgramPlanner::collect() {
   for (auto concat : block.getOps<ConcatOp>()) {
     int64_t offset = 0;
     for (Value input : concat.getInputs()) {
-      // What an append leaves of its argument is that.
+      // Not for slices of the argument that a concat appends to.
       if (!input.getDefiningOp<SliceOp>())
         partOf[reshapedFrom(input)] = {{}, concat.getResult(), offset};
       offset += byteCount(input.getType());
     }
   }
   for (auto fusion : block.getOps<FusionOp>()) {
-    // A message stands alone in its fusion.
+    // A message is the only op of its fusion.
     auto message =
         dyn_cast<CollectiveOpInterface>(fusion.getBody().front().front());
     launches.push_back({message ? func::FuncOp() : outliner.outline(fusion),
@@ -156,8 +156,8 @@ void ProgramPlanner::collect() {
     for (Value input : launch.inputs)
       if (FlatSymbolRefAttr symbol = placeOf(input).symbol)
         lastReaders[symbol] = std::max(lastReaders[symbol], launch.end);
-  // Copies come last, so that each value that can has its result's buffer
-  // first, and no launch reads an argument that a copy replaces.
+  // Copies come last: every value that can be computed into its result's buffer
+  // is, and no launch reads an argument that a copy overwrites.
   SmallVector<std::pair<Value, FlatSymbolRefAttr>> copies;
   for (auto [value, symbol, alias] : llvm::zip_equal(
            block.getTerminator()->getOperands(), resultSymbols, aliases)) {

@@ -1,9 +1,9 @@
-//===- PlanPlaces.cpp - where a program's values lie ----------------------===//
+//===- PlanPlaces.cpp - buffer assignment of values -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Symbols for what the caller sees, the arena (ArenaPlanner.cpp) for the rest;
-// what may lie over what a kernel reads (InPlace.h).
+// Symbols for arguments and results, the arena (ArenaPlanner.cpp) for the rest;
+// in-place reuse of operand buffers (InPlace.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ bool ProgramPlanner::canBeResult(Value value) {
   if (!value.getDefiningOp<FusionOp>() || partOf.contains(value) ||
       resultOf.contains(value))
     return false;
-  // Parts of a buffer are addressed in the arena only.
+  // Only arena buffers are addressed in parts.
   SmallVector<Value> names = {value};
   for (size_t i = 0; i < names.size(); ++i)
     for (Operation *user : names[i].getUsers()) {
@@ -79,7 +79,7 @@ bool ProgramPlanner::canBeResult(Value value) {
 Attribute ProgramPlanner::bufferOf(Value value) {
   Place place = placeOf(value);
   if (place.symbol) {
-    // What is appended to an argument is a part of the result in its place.
+    // A value appended to an argument is a part of the result that aliases it.
     auto number = resultNumbers.find(place.symbol);
     if (number == resultNumbers.end() ||
         byteCount(value.getType()) ==
@@ -94,7 +94,7 @@ Attribute ProgramPlanner::bufferOf(Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Results over operands
+// Results in operand buffers
 //===----------------------------------------------------------------------===//
 
 bool ProgramPlanner::worksInPlace(PlannedLaunch &launch, const Place &buffer,
@@ -111,7 +111,7 @@ bool ProgramPlanner::worksInPlace(PlannedLaunch &launch, const Place &buffer,
     Place place = placeOf(input);
     if (place.symbol != buffer.symbol || place.root != buffer.root)
       continue;
-    // A part of the buffer is read at other places than it is written.
+    // A part of the buffer is read at other offsets than it is written.
     if (place.offset != buffer.offset ||
         byteCount(input.getType()) !=
             byteCount(launch.kernel.getResultTypes()[output]) ||
@@ -126,7 +126,7 @@ bool ProgramPlanner::canReplace(OpResult value, unsigned number) {
   size_t step = launchOf.lookup(value.getOwner());
   if (!worksInPlace(launches[step], argument, value.getResultNumber()))
     return false;
-  // The old contents are gone afterwards.
+  // The write overwrites the old contents.
   auto reader = lastReaders.find(argument.symbol);
   return reader == lastReaders.end() || reader->second <= step;
 }
@@ -171,8 +171,8 @@ void ProgramPlanner::placeInArena() {
     for (Value value : launch.outputs)
       use(value, step);
   }
-  // Kernels that work in place cannot be told that their memory is apart, so
-  // that only programs that keep much alive, training steps, have them.
+  // In-place kernels lose noalias information, so they are used only in
+  // programs with long-lived state (training steps).
   DenseMap<Value, Value> over;
   if (llvm::any_of(aliases, [](int64_t alias) { return alias >= 0; }))
     over = overwriteAtPeaks(lives);
@@ -199,21 +199,21 @@ DenseMap<Value, Value> ProgramPlanner::overwriteAtPeaks(Lives &lives) {
       value = under;
     return value;
   };
-  // Bytes in use at each step.
+  // Live bytes at each step.
   SmallVector<int64_t> inUse(launches.size() + 1);
   for (auto &[root, life] : lives) {
     inUse[life.first] += byteCount(root.getType());
     inUse[life.last + 1] -= byteCount(root.getType());
   }
   std::partial_sum(inUse.begin(), inUse.end(), inUse.begin());
-  // What dies at a step and what is made there take one place instead of two:
-  // bytes change at that step alone.
+  // Lets an output reuse the buffer of an operand that dies at `step`, which
+  // reduces live bytes at that step only.
   auto overwrite = [&](size_t step) {
     bool changed = false;
     PlannedLaunch &launch = launches[step];
     for (auto [number, output] : llvm::enumerate(launch.outputs)) {
-      // A part of another value's buffer stays where it belongs, and what
-      // nobody reads would leave the operand's place to a second output.
+      // Parts of another value's buffer stay there; unused outputs would give
+      // the operand's buffer to a second output.
       auto own = lives.find(output);
       if (own == lives.end() || over.contains(output) ||
           own->second.last == static_cast<int64_t>(step))
@@ -237,8 +237,7 @@ DenseMap<Value, Value> ProgramPlanner::overwriteAtPeaks(Lives &lives) {
     }
     return changed;
   };
-  // The busiest steps first, in order, as long as all that are equally busy get
-  // less so.
+  // Busiest steps first, in order, as long as all equally busy steps improve.
   std::set<std::pair<int64_t, size_t>> busiest;
   for (size_t step = 0; step < launches.size(); ++step)
     busiest.insert({-inUse[step], step});

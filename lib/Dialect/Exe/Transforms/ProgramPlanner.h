@@ -1,10 +1,10 @@
-//===- ProgramPlanner.h - one function as a program -------------*- C++ -*-===//
+//===- ProgramPlanner.h - memory planning of a program ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder. Turns a function of fusions and views into an
-// exe.program: Plan.cpp collects and writes launches, PlanPlaces.cpp says where
-// every value lies.
+// Private to this directory. Turns a function of fusions and views into an
+// exe.program: Plan.cpp collects and emits launches, PlanPlaces.cpp assigns
+// buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,31 +20,30 @@
 
 namespace mpc {
 
-/// Where a value lies: in a named buffer, or at an offset in the buffer of
-/// `root`.
+/// Location of a value: a named buffer, or an offset in the buffer of `root`.
 struct Place {
   mlir::FlatSymbolRefAttr symbol;
   mlir::Value root;
   int64_t offset = 0;
 };
 
-/// A kernel call or a message before buffers have places.
+/// A kernel launch or message before buffer assignment.
 struct PlannedLaunch {
   mlir::func::FuncOp kernel; // null for a message
   FusionOp fusion;           // null for a copy
   mlir::Location loc;
   llvm::SmallVector<mlir::Value> inputs;
-  /// A result symbol, or the value that the kernel computes.
+  /// Result symbol, or the value that the kernel computes.
   llvm::SmallVector<mlir::Value> outputs;
   mlir::FlatSymbolRefAttr copyTarget;
-  /// What ranks exchange, in place of a kernel.
+  /// The collective, instead of a kernel.
   CollectiveOpInterface message = {};
-  /// The last launch that runs while this one reads: its own number, of a
-  /// message that of the launch that waits for it.
+  /// Last launch that runs while this one reads: its own index; for a message,
+  /// that of the first launch that depends on it.
   size_t end = 0;
 };
 
-/// The first and the last launch that use a buffer.
+/// Live range of a buffer: indices of the first and last launch that use it.
 struct Life {
   int64_t first, last;
 };
@@ -52,10 +51,10 @@ using Lives = llvm::MapVector<mlir::Value, Life>;
 
 class ProgramPlanner {
 public:
-  /// Creates the program in front of `function`.
+  /// Creates the program before `function`.
   ProgramPlanner(mlir::func::FuncOp function, KernelOutliner &outliner,
                  const TargetInfo &target);
-  /// Fills it. `function` is changed.
+  /// Fills the program; modifies `function`.
   mlir::LogicalResult run();
 
   exe::ProgramOp getProgram() { return program; }
@@ -67,9 +66,9 @@ private:
   /// Sets the ends of messages.
   void findEnds();
   void placeInArena();
-  /// Values that take the place of an operand that dies at their launch, and
-  /// that operand, whose life grows: at the steps where most bytes are in use,
-  /// until none of these has any.
+  /// Returns values that reuse the buffer of an operand dying at their launch,
+  /// mapped to that operand, whose live range is extended: at the steps with
+  /// most live bytes, until one of these has no candidate.
   llvm::DenseMap<mlir::Value, mlir::Value> overwriteAtPeaks(Lives &lives);
   void emitLaunch(PlannedLaunch launch);
   void emitMessage(const PlannedLaunch &launch, mlir::ArrayAttr inputs,
@@ -78,15 +77,15 @@ private:
   mlir::FlatSymbolRefAttr constantSymbol(mpc::ConstantOp constant);
   Place placeOf(mlir::Value value);
   mlir::Attribute bufferOf(mlir::Value value);
-  /// Whether `value` may be computed straight into a result's buffer.
+  /// Returns true if `value` may be computed directly into a result's buffer.
   bool canBeResult(mlir::Value value);
-  /// Whether its launch may write it over argument `number`.
+  /// Returns true if its launch may overwrite argument `number`.
   bool canReplace(mlir::OpResult value, unsigned number);
-  /// Whether `launch` may write its output `output` over what it reads as
-  /// `buffer`, or does not read that.
+  /// Returns true if `launch` may overwrite its input `buffer` with output
+  /// `output`, or does not read it.
   bool worksInPlace(PlannedLaunch &launch, const Place &buffer,
                     unsigned output);
-  /// Marks the kernels of launches whose output is a buffer that they read.
+  /// Marks kernels that overwrite a buffer that they read.
   void markInPlace(const PlannedLaunch &launch);
 
   mlir::func::FuncOp function;
@@ -98,13 +97,13 @@ private:
   llvm::SmallVector<mlir::FlatSymbolRefAttr> argumentSymbols, resultSymbols;
   llvm::DenseMap<mlir::Attribute, size_t> resultNumbers;
   llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> constantSymbols;
-  /// Values whose buffer is a result's.
+  /// Values computed into a result's buffer.
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> resultOf;
-  /// Operands of concats that are views: their part of the concat's buffer.
+  /// Inputs of concats that are views: their part of the concat's buffer.
   llvm::DenseMap<mlir::Value, Place> partOf;
   llvm::SmallVector<PlannedLaunch> launches;
   llvm::DenseMap<mlir::Operation *, size_t> launchOf;
-  /// By argument: the last launch of a fusion that reads it.
+  /// Last launch that reads each argument.
   llvm::DenseMap<mlir::Attribute, size_t> lastReaders;
   llvm::DenseMap<mlir::Value, int64_t> arenaOffset;
 };

@@ -1,4 +1,4 @@
-//===- ReplacedArguments.cpp - results that replace arguments -------------===//
+//===- ReplacedArguments.cpp - results that alias arguments ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,7 @@ SmallVector<int64_t> mpc::aliasesOf(func::FuncOp function) {
   return aliases;
 }
 
-/// The fusions that read `value` or a view of it.
+/// Collects the fusions that read `value` or a view of it.
 static void collectReaders(Value value, SmallVectorImpl<FusionOp> &readers) {
   SmallVector<Value> names = {value};
   for (size_t i = 0; i < names.size(); ++i)
@@ -40,7 +40,8 @@ static void collectReaders(Value value, SmallVectorImpl<FusionOp> &readers) {
     }
 }
 
-/// Views between `value` and what they are views of, the nearest to that first.
+/// Returns the views from the root of `value` up to it, and sets it to the
+/// root.
 static SmallVector<Operation *> viewsBelow(Value &value) {
   SmallVector<Operation *> chain;
   while (Operation *op = value.getDefiningOp()) {
@@ -52,7 +53,7 @@ static SmallVector<Operation *> viewsBelow(Value &value) {
   return chain;
 }
 
-/// A fusion that copies `argument`, at the start of the function.
+/// Creates a fusion that copies `argument` at the start of the function.
 static Value copyAhead(BlockArgument argument) {
   OpBuilder builder = OpBuilder::atBlockBegin(argument.getOwner());
   Location loc = builder.getUnknownLoc();
@@ -91,7 +92,7 @@ static void saveReturned(func::FuncOp function, ArrayRef<int64_t> aliases) {
   }
 }
 
-/// Moves `fusion`, and the views of its results, behind `last`.
+/// Moves `fusion` and the views of its results after `last`.
 static void moveBehind(FusionOp fusion, Operation *last) {
   fusion->moveAfter(last);
   SmallVector<Operation *> moved = {fusion};

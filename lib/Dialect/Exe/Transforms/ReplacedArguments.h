@@ -1,4 +1,4 @@
-//===- ReplacedArguments.h - results that replace arguments -----*- C++ -*-===//
+//===- ReplacedArguments.h - results that alias arguments -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,20 +13,18 @@
 
 namespace mpc {
 
-/// What lies behind reshapes.
+/// Strips reshapes.
 mlir::Value reshapedFrom(mlir::Value value);
 
-/// For each result of `function` the number of the argument that it replaces
-/// (mpc.alias); -1 where it has a buffer of its own.
+/// Returns, for each result of `function`, the index of the argument that it
+/// aliases (mpc.alias); -1 if it has its own buffer.
 llvm::SmallVector<int64_t> aliasesOf(mlir::func::FuncOp function);
 
-/// Prepares a function of fusions and views for results that overwrite
-/// arguments:
-/// - a returned value that is (a view of) a replaced argument's old contents is
-///   copied by a fusion ahead of all others, but where it is the very argument
-///   that its result replaces;
-/// - a fusion that computes an argument's new contents moves behind the last
-///   one that reads the old ones, where nothing needs its results before.
+/// Prepares a function of fusions and views for in-place updates of arguments:
+/// - a returned (view of a) replaced argument's old contents is copied by a
+/// fusion at the start, unless it is the argument that its own result aliases;
+/// - a fusion that computes an argument's new contents moves after the last
+/// reader of the old ones, if nothing needs its results before.
 void orderReplacements(mlir::func::FuncOp function,
                        llvm::ArrayRef<int64_t> aliases);
 

@@ -1,4 +1,4 @@
-//===- ScheduleTable.cpp - schedules that were measured -------------------===//
+//===- ScheduleTable.cpp - tuned kernel schedules -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -80,7 +80,7 @@ std::string ScheduleTable::keyOf(func::FuncOp kernel) {
   (*copy)->print(out, OpPrintingFlags().printGenericOpForm().useLocalScope());
   auto digest = llvm::SHA256::hash(
       ArrayRef(reinterpret_cast<const uint8_t *>(text.data()), text.size()));
-  // Half of it tells all kernels of the world apart.
+  // Half of the digest is collision-free in practice.
   return llvm::toHex(ArrayRef(digest).take_front(16), /*LowerCase=*/true);
 }
 

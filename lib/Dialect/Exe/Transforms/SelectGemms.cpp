@@ -1,12 +1,12 @@
-//===- SelectGemms.cpp - products that the library computes ---------------===//
+//===- SelectGemms.cpp - select cuBLASLt GEMMs ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Replaces launches whose kernels are one product with an epilogue of the
-// library (GemmMatch.cpp) by exe.gemm. Last pass of the Plan stage, for GPUs.
-// What a forward product keeps for its gradient may be something else in the
-// library's hands: a mask of bits, GELU's input for its slope. Such a buffer
-// has to be written and read by the library alone.
+// Replaces launches of kernels that are one GEMM with a library epilogue
+// (GemmMatch.cpp) by exe.gemm. Last pass of the Plan stage, for GPUs. The
+// library may save other values for a gradient (a bit mask, GELU's input
+// instead of its slope); only library calls may then write and read such a
+// buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,11 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Judges and replaces the launches of a module.
+/// Selects and replaces the launches of a module.
 class GemmSelector {
 public:
   explicit GemmSelector(ModuleOp module) : symbols(module) {}
-  /// Returns how many launches were replaced.
+  /// Returns the number of replaced launches.
   unsigned run(exe::ProgramOp program);
 
 private:
@@ -46,9 +46,9 @@ private:
   static void replace(exe::LaunchOp launch, const GemmMatch &match);
 
   SymbolTable symbols;
-  /// Of the program that is looked at.
+  /// Target of the current program.
   std::optional<TargetInfo> target;
-  /// By kernel.
+  /// Match result, keyed by kernel.
   llvm::StringMap<std::optional<GemmMatch>> matches;
 };
 } // namespace
@@ -56,7 +56,7 @@ private:
 unsigned GemmSelector::run(exe::ProgramOp program) {
   target = program.getTarget().getInfo();
   matches.clear();
-  // All are judged before any is replaced: what one keeps, others read.
+  // Decides about all launches before replacing any: saved values are shared.
   SmallVector<exe::LaunchOp> taken;
   for (exe::LaunchOp launch : program.getLaunches()) {
     const GemmMatch *match = matchOf(launch);
@@ -75,7 +75,7 @@ unsigned GemmSelector::run(exe::ProgramOp program) {
   return taken.size();
 }
 
-/// What the kernel of a contraction is to the library; null for other kernels.
+/// Returns the match of a contraction kernel; null for other kernels.
 const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
   if (!kernel || kernel.isExternal() ||
@@ -87,7 +87,7 @@ const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
   return &*match;
 }
 
-/// Why a launch whose kernel the library has is none for it; "" otherwise.
+/// Returns why a launch with a matched kernel cannot be replaced; "" if it can.
 std::string GemmSelector::judge(exe::LaunchOp launch, const GemmMatch &match) {
   if (match.kept() != KeptForGradient::OtherThanLibrary)
     return "";
@@ -101,14 +101,14 @@ static bool overlaps(exe::ArenaAttr kept, Attribute buffer) {
          kept.getOffset() < range.getOffset() + range.getBytes();
 }
 
-/// Whether `step` is a gradient that reads `kept` as the library would write
-/// it, and nowhere else.
+/// Returns true if `step` is a library gradient whose only use of `kept` is the
+/// library's.
 bool GemmSelector::readsAsGradient(exe::StepOpInterface step, Attribute kept,
                                    exe::ProblemAttr writer) {
   auto launch = dyn_cast<exe::LaunchOp>(*step);
   const GemmMatch *match = launch ? matchOf(launch) : nullptr;
   exe::ProblemAttr reader = match ? match->problem() : nullptr;
-  // Lines of a mask are padded: both have the same.
+  // Mask rows are padded equally.
   if (!reader || !reader.isGradient() || reader.isRelu() != writer.isRelu() ||
       (reader.isRelu() && reader.getN() != writer.getN()) ||
       match->kept() != KeptForGradient::OtherThanLibrary)
@@ -120,7 +120,8 @@ bool GemmSelector::readsAsGradient(exe::StepOpInterface step, Attribute kept,
          }) == 1;
 }
 
-/// Whether every reader of what `writer` keeps is a gradient of the library's.
+/// Checks that all readers of the value that `writer` saves are library
+/// gradients.
 std::string GemmSelector::judgeReaders(exe::LaunchOp writer,
                                        const GemmMatch &match) {
   auto kept = dyn_cast<exe::ArenaAttr>(writer.getOutputs()[match.results()[1]]);
@@ -140,7 +141,7 @@ std::string GemmSelector::judgeReaders(exe::LaunchOp writer,
   return "";
 }
 
-/// Whether a product of the library's writes what `reader` reads.
+/// Checks that a library GEMM writes the value that `reader` reads.
 std::string GemmSelector::judgeWriter(exe::LaunchOp reader,
                                       const GemmMatch &match) {
   Attribute kept = reader.getInputs()[match.arguments().back()];
@@ -170,7 +171,7 @@ void GemmSelector::replace(exe::LaunchOp launch, const GemmMatch &match) {
   for (int64_t number : match.results())
     outputs.push_back(launch.getOutputs()[number]);
   int64_t bytes = launch.getBytes();
-  // A mask in bits lies where the one in bytes was.
+  // The bit mask uses the start of the byte mask's buffer.
   if (match.kept() == KeptForGradient::OtherThanLibrary && problem.isRelu()) {
     Attribute &mask = problem.isGradient() ? inputs.back() : outputs.back();
     auto old = cast<exe::ArenaAttr>(mask);
@@ -190,7 +191,7 @@ void GemmSelector::replace(exe::LaunchOp launch, const GemmMatch &match) {
   launch.erase();
 }
 
-/// Erases kernels that nothing launches any more.
+/// Erases kernels without a launch.
 static void eraseUnused(ModuleOp module) {
   llvm::StringSet<> used;
   module.walk([&](exe::LaunchOp launch) { used.insert(launch.getKernel()); });

@@ -1,4 +1,4 @@
-//===- SetTarget.cpp - what a module is compiled for ----------------------===//
+//===- SetTarget.cpp - set a module's target ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

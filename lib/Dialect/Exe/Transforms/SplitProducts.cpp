@@ -1,12 +1,12 @@
-//===- SplitProducts.cpp - products without what the library lacks --------===//
+//===- SplitProducts.cpp - split GEMMs for the library --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel of ours computes operands while it loads them and stores its result
-// where a slice wants it. The library does neither. Where such work is all that
-// keeps a product from it, the work gets kernels of its own, as long as these
-// take less time than the product. Ends the Fuse stage: whether the rest is a
-// product of the library's is asked of what stands there (GemmMatch.cpp).
+// Our kernels compute operands in their loads and store slices of the result;
+// library GEMMs do neither. If that alone prevents a library call, the work is
+// split into separate kernels, provided they take less time than the GEMM. Last
+// pass of the Fuse stage, because the remaining fusion is matched as it is
+// (GemmMatch.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using namespace mpc;
 
 namespace {
 
-/// Splits one fusion into the product and kernels before and behind it.
+/// Splits a fusion into a GEMM and kernels before and after it.
 class ProductSplitter {
 public:
   ProductSplitter(FusionOp fusion, MatmulOp product, const TargetInfo &target,
@@ -38,8 +38,8 @@ public:
       : fusion(fusion), product(product), target(target), names(names),
         yield(fusion.getBody().front().getTerminator()) {}
 
-  /// Whether the product is the library's now. `shared` holds kernels that
-  /// other products have before them, and gets those of this one.
+  /// Returns true if the fusion is now a library GEMM. `shared` holds kernels
+  /// split off earlier GEMMs; those of this one are appended.
   bool run(SmallVectorImpl<FusionOp> &shared);
 
 private:
@@ -57,21 +57,20 @@ private:
   const TargetInfo &target;
   UniqueNames &names;
   Operation *yield;
-  /// Values of the body that the library would have to compute: operands, and
-  /// what it adds.
+  /// Values of the body that the library cannot compute: operands and addends.
   SmallVector<Value> computed;
-  /// What the product's kernel returns: results before they are moved.
+  /// Results of the GEMM's kernel, before data movement.
   llvm::SmallSetVector<Value, 4> wholes;
-  /// The kernels before the product and behind it.
+  /// Kernels before and after the GEMM.
   SmallVector<FusionOp> before, behind;
-  /// Where values of the body are outside of it, as far as kernels have them.
+  /// Values of the body available outside of it.
   DenseMap<Value, Value> outside;
 };
 
 } // namespace
 
-/// The value that a slice or a chain of such movement shows a part of; `value`
-/// itself where no element is left out or moved.
+/// Returns the value that a chain of slices, reshapes and transposes reads
+/// from; `value` itself if the chain only reshapes.
 static Value wholeOf(Value value) {
   Value whole = value;
   while (Operation *op = value.getDefiningOp()) {
@@ -89,8 +88,8 @@ void ProductSplitter::findWholes() {
     wholes.insert(wholeOf(value));
 }
 
-/// Operands that are no arguments, and what is added to the sums and is none
-/// of the result's type.
+/// Collects operands that are not arguments, and addends that are not of the
+/// result's type.
 void ProductSplitter::findComputed() {
   auto add = [&](Value value) {
     while (auto reshape = value.getDefiningOp<ReshapeOp>())
@@ -114,7 +113,7 @@ void ProductSplitter::findComputed() {
     if (auto addition = dyn_cast<AddOp>(*next)) {
       Value other =
           addition.getLhs() == sums ? addition.getRhs() : addition.getLhs();
-      // The library widens what it adds where that has the result's type.
+      // The library upcasts addends of the result's type.
       auto cast = other.getDefiningOp<CastOp>();
       if (cast && getElementTypeOrSelf(cast.getInput()) == type)
         other = cast.getInput();
@@ -124,7 +123,7 @@ void ProductSplitter::findComputed() {
   }
 }
 
-/// Whether `value` is computed of what is outside and without the product.
+/// Returns true if `value` is computed from outside values without the GEMM.
 bool ProductSplitter::isApart(Value value) const {
   llvm::SmallPtrSet<Operation *, 16> seen;
   SmallVector<Value> pending = {value};
@@ -142,8 +141,8 @@ bool ProductSplitter::isApart(Value value) const {
   return reads;
 }
 
-/// A fusion before this one that computes `values` of its body out of what is
-/// outside.
+/// Outlines the computation of `values` of the body into a fusion before this
+/// one.
 FusionOp ProductSplitter::outline(ValueRange values, FusionKind kind,
                                   StringRef name) {
   llvm::SmallPtrSet<Operation *, 16> needed;
@@ -153,7 +152,7 @@ FusionOp ProductSplitter::outline(ValueRange values, FusionKind kind,
     if (!outside.contains(value) && needed.insert(value.getDefiningOp()).second)
       llvm::append_range(pending, value.getDefiningOp()->getOperands());
   }
-  // In the order in which they are read.
+  // In order of use.
   llvm::SmallSetVector<Value, 8> read;
   for (Operation &op : fusion.getBody().front())
     if (needed.contains(&op))
@@ -185,9 +184,8 @@ FusionOp ProductSplitter::outline(ValueRange values, FusionKind kind,
   return made;
 }
 
-/// Has a kernel of one cast read what lies behind reshapes, whatever the shape
-/// in which the product has it: products that read it otherwise do the same.
-/// Returns what the kernel computes in the shape that it had.
+/// Moves a cast-only kernel below reshapes, so that GEMMs that read the value
+/// in different shapes share it. Returns the result in the original shape.
 static Value castBehindReshapes(FusionOp kernel) {
   Value made = kernel->getResult(0), input = kernel.getInputs().front();
   Operation &op = kernel.getBody().front().front();
@@ -209,8 +207,8 @@ static Value castBehindReshapes(FusionOp kernel) {
   return ReshapeOp::create(builder, kernel.getLoc(), wanted, made);
 }
 
-/// The kernel among `kernels` that computes the same as `made`; null where
-/// there is none.
+/// Returns the kernel among `kernels` that computes the same as `made`, or
+/// null.
 static FusionOp findEqual(ArrayRef<FusionOp> kernels, FusionOp made) {
   auto *same = llvm::find_if(kernels, [&](FusionOp other) {
     return other.getKind() == made.getKind() &&
@@ -226,14 +224,14 @@ static double bytesOf(FusionOp fusion) {
   return double(operandAndResultBytes(fusion));
 }
 
-/// Whether a kernel does nothing but convert.
+/// Returns true if a kernel only converts types.
 static bool isLoneCast(FusionOp fusion) {
   return llvm::all_of(fusion.getBody().front().without_terminator(),
                       [](Operation &op) { return isa<CastOp, ReshapeOp>(op); });
 }
 
-/// The kernel that makes what `cast`, a kernel of one cast, reads, where it can
-/// store a second result of the same numbers; null elsewhere.
+/// Returns the kernel that produces the input of the cast-only kernel `cast`,
+/// if it can store a second result; else null.
 static FusionOp makerOf(FusionOp cast) {
   auto maker = cast.getInputs().front().getDefiningOp<FusionOp>();
   bool stores =
@@ -244,8 +242,8 @@ static FusionOp makerOf(FusionOp cast) {
   return stores ? maker : FusionOp();
 }
 
-/// The number of the result that already is what `cast` makes of result
-/// `number` of `maker`; nullopt where there is none.
+/// Returns the index of an existing result equal to `cast` of result `number`
+/// of `maker`, or nullopt.
 static std::optional<unsigned> storedWide(FusionOp cast, FusionOp maker,
                                           unsigned number) {
   Operation *yield = maker.getBody().front().getTerminator();
@@ -258,8 +256,8 @@ static std::optional<unsigned> storedWide(FusionOp cast, FusionOp maker,
   return std::nullopt;
 }
 
-/// Has the kernel before `cast` store what `cast` makes beside its result, so
-/// that nothing is read again. Returns what takes the place of `maker`.
+/// Adds the result of `cast` to the kernel before it, so that nothing is
+/// reread. Returns the kernel that replaces `maker`.
 static FusionOp storeInMaker(FusionOp cast, FusionOp maker) {
   unsigned number =
       llvm::cast<OpResult>(cast.getInputs().front()).getResultNumber();
@@ -288,7 +286,7 @@ static FusionOp storeInMaker(FusionOp cast, FusionOp maker) {
   return wider;
 }
 
-/// Whether what the kernels of their own add takes less time than the product.
+/// Returns true if the added kernels take less time than the GEMM.
 bool ProductSplitter::isWorthIt(ArrayRef<FusionOp> added, FusionOp rest) {
   if (!target.hasCeilings())
     return true;
@@ -304,7 +302,7 @@ bool ProductSplitter::isWorthIt(ArrayRef<FusionOp> added, FusionOp rest) {
          seconds;
 }
 
-/// The kind of a kernel that computes `value` of the body alone.
+/// Returns the kind of a kernel that only computes `value`.
 static FusionKind kindOf(Value value) {
   llvm::SmallSetVector<Operation *, 8> ops;
   if (Operation *op = value.getDefiningOp())
@@ -321,7 +319,7 @@ static FusionKind kindOf(Value value) {
              : FusionKind::elementwise;
 }
 
-/// Makes the kernels before the product.
+/// Creates the kernels before the GEMM.
 void ProductSplitter::makeOperands() {
   for (Value value : computed) {
     FusionOp made = outline(value, kindOf(value),
@@ -331,8 +329,8 @@ void ProductSplitter::makeOperands() {
   }
 }
 
-/// Makes the kernels behind the product that move what `rest` returns: one for
-/// all results of a shape.
+/// Creates the kernels after the GEMM that move the results of `rest`: one per
+/// shape.
 void ProductSplitter::makeMoved(FusionOp rest) {
   for (auto [whole, result] : llvm::zip_equal(wholes, rest->getResults()))
     outside[whole] = result;
@@ -349,7 +347,7 @@ void ProductSplitter::makeMoved(FusionOp rest) {
   }
 }
 
-/// Leaves the fusion as it was.
+/// Restores the original fusion.
 void ProductSplitter::undo(FusionOp rest) {
   for (FusionOp kernel : behind)
     kernel.erase();
@@ -379,7 +377,7 @@ bool ProductSplitter::run(SmallVectorImpl<FusionOp> &shared) {
       outline(wholes.getArrayRef(), fusion.getKind(), fusion.getName());
   makeMoved(rest);
 
-  // Casts of what kernels compute are these kernels' to do.
+  // Casts of computed values belong into their producers' kernels.
   auto isStray = [](FusionOp kernel) {
     return isLoneCast(kernel) &&
            !isa<BlockArgument>(kernel.getInputs().front()) && !makerOf(kernel);

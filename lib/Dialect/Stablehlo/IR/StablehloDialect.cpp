@@ -33,7 +33,7 @@ void StablehloDialect::initialize() {
 }
 
 //===----------------------------------------------------------------------===//
-// What is not read
+// Unsupported ops
 //===----------------------------------------------------------------------===//
 
 std::string stablehlo::whyNotRead(StringRef op) {
@@ -67,7 +67,7 @@ std::string stablehlo::whyNotRead(StringRef op) {
 }
 
 static ParseResult refuse(OpAsmParser &parser, OperationState &state) {
-  // The parser puts the op's name before it.
+  // The parser prefixes the op's name.
   return parser.emitError(parser.getNameLoc())
          << whyNotRead(state.name.getStringRef());
 }
@@ -87,7 +87,7 @@ mpc::chlo::ChloDialect::getParseOperationHook(StringRef) const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A field of an attribute that is a list of dimensions or one number.
+/// An attribute field: a list of dimensions or one number.
 struct Field {
   StringRef name;
   SmallVectorImpl<int64_t> *dims = nullptr;
@@ -95,7 +95,7 @@ struct Field {
 };
 } // namespace
 
-/// `<name = [1, 2], other = 3>`, in any order.
+/// Parses `<name = [1, 2], other = 3>`, in any order.
 static ParseResult parseFields(AsmParser &parser, ArrayRef<Field> fields) {
   SmallVector<StringRef> seen;
   auto parseField = [&]() -> ParseResult {
@@ -118,7 +118,7 @@ static ParseResult parseFields(AsmParser &parser, ArrayRef<Field> fields) {
 }
 
 namespace {
-/// Writes the fields that are not empty, or not 0.
+/// Prints nonempty and nonzero fields.
 class FieldPrinter {
 public:
   explicit FieldPrinter(AsmPrinter &printer) : printer(printer) {

@@ -1,4 +1,4 @@
-//===- StablehloForms.cpp - printed forms of stablehlo --------------------===//
+//===- StablehloForms.cpp - textual form of stablehlo ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -94,7 +94,7 @@ ParseResult stablehlo::parseOperandsThenComma(OpAsmParser &parser,
     OpAsmParser::UnresolvedOperand operand;
     OptionalParseResult parsed = parser.parseOptionalOperand(operand);
     if (!parsed.has_value()) {
-      // Where there is none, JAX prints the comma alone.
+      // Without operands JAX prints only the comma.
       if (operands.empty())
         (void)parser.parseOptionalComma();
       return success();
@@ -301,8 +301,8 @@ ParseResult stablehlo::parsePrecision(OpAsmParser &parser,
                  parsePrecisions(parser, precision));
 }
 
-/// One of the three lists of a convolution: `letters` at their places in it,
-/// the spatial dimensions in their order.
+/// Parses one of the three lists of a convolution: the positions of `letters`
+/// and of the spatial dimensions, in order.
 static ParseResult parsePlaces(AsmParser &parser, StringRef letters,
                                int64_t &first, int64_t &second,
                                SmallVectorImpl<int64_t> &spatial) {
@@ -444,7 +444,7 @@ ParseResult stablehlo::parseWindow(OpAsmParser &parser,
     reversal = parser.getBuilder().getDenseBoolArrayAttr(flags);
     return success();
   };
-  // The braces around are the format's, and may stand around nothing.
+  // The format prints the braces, even if empty.
   StringRef name;
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalKeyword(&name)))

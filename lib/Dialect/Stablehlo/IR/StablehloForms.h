@@ -1,8 +1,8 @@
-//===- StablehloForms.h - printed forms of stablehlo ------------*- C++ -*-===//
+//===- StablehloForms.h - textual form of stablehlo -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The custom directives of the assembly formats: a parser and a printer each.
+// Parsers and printers for the custom directives of the assembly formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ namespace mpc::stablehlo {
 
 using Operands = llvm::SmallVectorImpl<mlir::OpAsmParser::UnresolvedOperand>;
 
-/// One type that all have, or a function type.
+/// One common type, or a function type.
 mlir::ParseResult parseTypes(mlir::OpAsmParser &parser,
                              llvm::MutableArrayRef<mlir::Type *> types);
 void printTypes(mlir::OpAsmPrinter &printer, llvm::ArrayRef<mlir::Type> types);
@@ -38,7 +38,7 @@ void printSelectTypes(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                       mlir::Type pred, mlir::Type onTrue, mlir::Type onFalse,
                       mlir::Type result);
 
-/// Types that operands and results share, one each.
+/// Types shared pairwise by operands and results.
 mlir::ParseResult
 parsePairwiseTypes(mlir::OpAsmParser &parser,
                    llvm::SmallVectorImpl<mlir::Type> &operands,
@@ -76,7 +76,7 @@ mlir::ParseResult parseDotDimensions(mlir::OpAsmParser &parser,
 void printDotDimensions(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                         DotDimensionNumbersAttr dims);
 
-/// `, precision = [DEFAULT, DEFAULT], algorithm = <...>`, each where given.
+/// `, precision = [DEFAULT, DEFAULT], algorithm = <...>`, each optional.
 mlir::ParseResult parseDotPrecision(mlir::OpAsmParser &parser,
                                     mlir::ArrayAttr &precision,
                                     DotAlgorithmAttr &algorithm);

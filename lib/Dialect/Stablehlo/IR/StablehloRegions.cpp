@@ -1,4 +1,4 @@
-//===- StablehloRegions.cpp - ops with regions: forms and verifiers -------===//
+//===- StablehloRegions.cpp - ops with regions ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,7 @@ using namespace mpc::stablehlo;
 // reduce
 //===----------------------------------------------------------------------===//
 
-/// The op that alone makes up a body of two scalars, in their order; null
-/// where the body is more.
+/// Returns the only op of a body that takes two scalars in order, or null.
 static Operation *onlyOp(Region &body) {
   Block &block = body.front();
   if (block.getNumArguments() != 2 || block.getOperations().size() != 2 ||
@@ -66,7 +65,7 @@ void ReduceOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
-/// The body that `applies` stands for.
+/// Builds the body that `applies` abbreviates.
 static ParseResult buildBody(OpAsmParser &parser, SMLoc loc, StringRef name,
                              Type operand, Region &body) {
   auto tensor = dyn_cast<ShapedType>(operand);
@@ -197,8 +196,8 @@ ParseResult WhileOp::parse(OpAsmParser &parser, OperationState &state) {
 // Verifiers
 //===----------------------------------------------------------------------===//
 
-/// Checks that `region` takes and gives these types. `name` is what a message
-/// calls it.
+/// Checks the argument and result types of `region`, called `name` in
+/// diagnostics.
 static LogicalResult verifyRegion(Operation *op, Region &region, StringRef name,
                                   TypeRange takes, TypeRange gives) {
   Block &block = region.front();
@@ -221,7 +220,7 @@ static Type scalarOf(Type type) {
   return RankedTensorType::get({}, cast<ShapedType>(type).getElementType());
 }
 
-/// Checks a region that joins two scalars of each of `types`.
+/// Checks a region that combines two scalars of each of `types`.
 static LogicalResult verifyJoin(Operation *op, Region &region, StringRef name,
                                 TypeRange types) {
   SmallVector<Type> scalars = llvm::map_to_vector(types, scalarOf);
@@ -230,7 +229,7 @@ static LogicalResult verifyJoin(Operation *op, Region &region, StringRef name,
   return verifyRegion(op, region, name, takes, scalars);
 }
 
-/// Checks that operands have one shape and an initial scalar each.
+/// Checks that operands have equal shapes and an initial scalar each.
 static LogicalResult verifyReduced(Operation *op, OperandRange inputs,
                                    OperandRange inits) {
   if (inputs.empty())
@@ -247,7 +246,7 @@ static LogicalResult verifyReduced(Operation *op, OperandRange inputs,
   return success();
 }
 
-/// Checks that there is a result of `shape` for each input.
+/// Checks for one result of `shape` per input.
 static LogicalResult verifyResults(Operation *op, OperandRange inputs,
                                    ResultRange results,
                                    ArrayRef<int64_t> shape) {

@@ -11,7 +11,7 @@ namespace stablehlo = mpc::stablehlo;
 using namespace mpc::stablehlo;
 
 //===----------------------------------------------------------------------===//
-// What they share
+// Shared checks
 //===----------------------------------------------------------------------===//
 
 LogicalResult stablehlo::verifyType(Operation *op, Value value,
@@ -38,7 +38,7 @@ LogicalResult stablehlo::verifyDims(Operation *op, StringRef name,
   return success();
 }
 
-/// Sums and products of attributes may leave 64 bits.
+/// 128 bits, because sums and products of attributes may overflow 64.
 using Wide = __int128;
 static constexpr Wide kMostExtent = Wide(1) << 62;
 
@@ -564,7 +564,7 @@ LogicalResult ConvolutionOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// The rest
+// Other ops
 //===----------------------------------------------------------------------===//
 
 LogicalResult RngBitGeneratorOp::verify() {

@@ -1,4 +1,4 @@
-//===- StablehloVerify.h - what verifiers share -----------------*- C++ -*-===//
+//===- StablehloVerify.h - shared checks of verifiers -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,18 +18,18 @@ inline mlir::Type elementOf(mlir::Value value) {
   return mlir::cast<mlir::ShapedType>(value.getType()).getElementType();
 }
 
-/// Checks that `value` has this type.
+/// Checks the type of `value`.
 mlir::LogicalResult verifyType(mlir::Operation *op, mlir::Value value,
                                llvm::ArrayRef<int64_t> shape,
                                mlir::Type element);
 
-/// Checks that `dims` are inside `rank`, each once. `name` is what a message
-/// calls them.
+/// Checks that `dims`, called `name` in diagnostics, are unique and inside
+/// `rank`.
 mlir::LogicalResult verifyDims(mlir::Operation *op, llvm::StringRef name,
                                llvm::ArrayRef<int64_t> dims, size_t rank);
 
-/// The extents that a window gives over `shape`; fails, with a message, where
-/// its attributes do not go with it.
+/// Returns the result extents of a window over `shape`; emits an error for
+/// inconsistent attributes.
 mlir::FailureOr<llvm::SmallVector<int64_t>>
 windowedShape(mlir::Operation *op, llvm::ArrayRef<int64_t> shape,
               llvm::ArrayRef<int64_t> sizes,
@@ -44,13 +44,13 @@ struct IndexNumbers {
   int64_t vector;
 };
 struct IndexDims {
-  /// Dimensions of the operand that the window has.
+  /// Window dimensions of the operand.
   llvm::SmallVector<int64_t> windowDims;
-  /// Extents of the indices without their vectors.
+  /// Extents of the indices without the index vector dimension.
   llvm::SmallVector<int64_t> batchShape;
 };
-/// Checks the numbers of a gather or scatter against the ranks of the operand
-/// and of the result (or updates).
+/// Checks the dimension numbers of a gather or scatter against the ranks of the
+/// operand and of the result (or updates).
 mlir::FailureOr<IndexDims>
 verifyIndexDims(mlir::Operation *op, llvm::ArrayRef<int64_t> indices,
                 size_t rank, const IndexNumbers &numbers, size_t resultRank);
