@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One matrix of scores per batch entry and query head, in f32 (f64 for f64
-// operands) in declared mode.
+// One score matrix per batch entry and query head, in storage-rounding mode in
+// f32 (f64 for f64 operands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-/// Turns a row of scores into probabilities. `kept` says whether position t
-/// takes part; a row without one becomes zeros.
+/// Softmax of a row of scores; `kept` returns whether position t is unmasked. A
+/// fully masked row becomes zeros.
 template <typename Kept, typename Round>
 static void maskedSoftmax(MutableArrayRef<double> row, Kept kept, Round round) {
   double largest = -std::numeric_limits<double>::infinity();
@@ -43,7 +43,7 @@ static void maskedSoftmax(MutableArrayRef<double> row, Kept kept, Round round) {
 
 namespace {
 
-/// The extents and operands that attention and its gradient share.
+/// Common extents and operands of attention and its gradient.
 class Heads {
 public:
   template <typename OpTy>
@@ -73,8 +73,8 @@ public:
       maskStrides = broadcastStrides(mask->getShape(), scores);
   }
 
-  /// Calls `fn(query matrix, key matrix, offset of the mask)` per batch entry
-  /// and query head; query head h reads key head h * G / H.
+  /// Calls `fn(query matrix, key matrix, mask offset)` per batch entry and
+  /// query head; query head h reads key head h * G / H.
   template <typename Fn> void run(Fn fn) const {
     SmallVector<int64_t> outer(ArrayRef(maskStrides).drop_back(2));
     StridedLoop<1> loop(matrices, {outer});
@@ -84,7 +84,7 @@ public:
     });
   }
 
-  /// The probabilities of one matrix, `[length][positions]`.
+  /// Computes the probabilities of one matrix, `[length][positions]`.
   void probabilities(int64_t matrix, int64_t keyMatrix, int64_t maskOffset,
                      std::vector<double> &scores) const {
     multiplyMatrices(length, width, positions, queries(matrix),
@@ -131,7 +131,7 @@ public:
   double scale;
   bool causal;
   int64_t heads, length, width, groups, positions, valueWidth;
-  /// Type of scores and sums.
+  /// Type of scores and accumulators.
   Type inner;
   ProductRules rules;
 
@@ -162,7 +162,7 @@ static void runAttentionGradient(AttentionGradientOp op,
     evaluation.addResult();
   const int64_t length = heads.length, positions = heads.positions,
                 width = heads.width, valueWidth = heads.valueWidth;
-  // As factors of products all matrices have the operands' type.
+  // Matmul operands have the operands' type.
   Type element = heads.query.getElementType();
   auto asFactor = [&](double number) {
     return roundsToTypes(heads.rounding) ? roundTo(number, element) : number;
@@ -183,7 +183,7 @@ static void runAttentionGradient(AttentionGradientOp op,
                      Heads::transposed(heads.values(keyMatrix)), slope.data(),
                      heads.rules);
     withRounding(heads.rounding, heads.inner, [&](auto round) {
-      // Adds `scale` times the product to a result.
+      // Accumulates `scale` times the product into a result.
       auto gather = [&](unsigned result, int64_t offset, int64_t count,
                         double scale) {
         double *target = evaluation.results[result].floats().data() + offset;

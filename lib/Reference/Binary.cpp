@@ -83,7 +83,7 @@ static int64_t powerOfIntegers(int64_t a, int64_t b, IntegerKind kind) {
   return power;
 }
 
-/// The bits of `value` inside its width, zero-extended.
+/// Zero-extended bits of `value`.
 static uint64_t bitsOf(int64_t value, IntegerKind kind) {
   return static_cast<uint64_t>(value) & (~uint64_t(0) >> (64 - kind.width));
 }
@@ -161,7 +161,7 @@ static bool holds(ComparePredicate predicate, Less less, Equal equal) {
 // Loops
 //===----------------------------------------------------------------------===//
 
-/// A loop over the result with the operands broadcast to its shape.
+/// Loop over the result with broadcast operands.
 template <size_t N>
 static StridedLoop<N> broadcastLoop(const Evaluation &evaluation) {
   ArrayRef<int64_t> shape = evaluation.resultType().getShape();

@@ -1,8 +1,8 @@
-//===- Communication.cpp - ops of several ranks ---------------------------===//
+//===- Communication.cpp - collectives ------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All ranks at once: an operand is one tensor per rank.
+// Executes all ranks at once: an operand is one tensor per rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace mpc::reference;
 
 namespace {
 
-/// The reduction of one element's values, in the order of ranks.
+/// Reduction of one element's values in rank order.
 class Reducer {
 public:
   template <typename OpTy>
@@ -74,11 +74,10 @@ private:
   bool rounds;
 };
 
-/// One operand of the op: its tensor on each rank.
+/// Tensors of one operand, by rank.
 using RankValues = SmallVector<const Tensor *>;
 
-/// Calls `visit(position, values)` for each element with its values on all
-/// ranks.
+/// Calls `visit(index, values)` for each element with its values on all ranks.
 template <typename T>
 void eachElement(const RankValues &ranks,
                  llvm::function_ref<ArrayRef<T>(const Tensor &)> data,
@@ -94,7 +93,7 @@ void eachElement(const RankValues &ranks,
 ArrayRef<double> floatsOf(const Tensor &tensor) { return tensor.floats(); }
 ArrayRef<int64_t> intsOf(const Tensor &tensor) { return tensor.ints(); }
 
-/// The reduction of all ranks, as long as the operand.
+/// Reduces an operand over all ranks, elementwise.
 Tensor reduced(const RankValues &ranks, const Reducer &reducer) {
   Tensor result(ranks.front()->getType());
   if (result.isFloat())
@@ -108,7 +107,7 @@ Tensor reduced(const RankValues &ranks, const Reducer &reducer) {
   return result;
 }
 
-/// Copies as many elements as both have from `begin` on.
+/// Copies elements from `begin` on, as many as both tensors have.
 void copyPiece(const Tensor &from, int64_t begin, Tensor &to, int64_t at) {
   int64_t count =
       std::max<int64_t>(0, std::min(from.size() - begin, to.size() - at));

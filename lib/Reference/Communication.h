@@ -1,4 +1,4 @@
-//===- Communication.h - ops of several ranks -------------------*- C++ -*-===//
+//===- Communication.h - collectives ----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,9 +12,8 @@
 
 namespace mpc::reference {
 
-/// Executes one message: `operands` has the operands of each rank, `results`
-/// receives those of each. Fails with a diagnostic at the op where it is of
-/// another number of ranks.
+/// Executes one collective: `operands` and `results` are per rank. Emits an
+/// error at the op for another number of ranks.
 mlir::LogicalResult
 evaluateCollective(CollectiveOpInterface op,
                    llvm::ArrayRef<llvm::SmallVector<const Tensor *>> operands,

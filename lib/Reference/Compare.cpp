@@ -1,4 +1,4 @@
-//===- Compare.cpp - judgement of results ---------------------------------===//
+//===- Compare.cpp - output check against the oracle ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,13 +23,13 @@ using namespace mpc::reference;
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Both NaN, or the same infinity.
+/// Returns true for two NaNs or equal infinities.
 static bool sameNonFinite(double lhs, double rhs) {
   return (std::isnan(lhs) && std::isnan(rhs)) ||
          (std::isinf(lhs) && lhs == rhs);
 }
 
-/// Element `index` as a double.
+/// Returns element `index` as a double.
 static double elementAt(const Tensor &tensor, int64_t index) {
   return tensor.isFloat() ? tensor.floats()[index]
                           : static_cast<double>(tensor.ints()[index]);
@@ -58,8 +58,8 @@ double mpc::reference::rmsRelativeError(const Tensor &actual,
 // Magnitudes
 //===----------------------------------------------------------------------===//
 
-/// Magnitude that stands for one of 0: a small one of the others, so that large
-/// ones hide nothing.
+/// Substitute magnitude for zero: a small one of the others, so that large ones
+/// do not hide errors.
 static double magnitudeOfZeros(const Tensor &magnitudes) {
   std::vector<double> positive;
   for (double magnitude : magnitudes.floats())
@@ -74,7 +74,7 @@ static double magnitudeOfZeros(const Tensor &magnitudes) {
 
 namespace {
 
-/// The magnitude of the terms of each element.
+/// Term magnitudes of elements.
 class Scales {
 public:
   explicit Scales(const Tensor &magnitudes)
@@ -148,7 +148,7 @@ Tensor mpc::reference::magnitudeClasses(const Tensor &reference) {
 // Tolerances
 //===----------------------------------------------------------------------===//
 
-/// What the order of the longest sum explains.
+/// Error bound for reordering the longest sum.
 static double orderTolerance(int64_t longestReduction) {
   auto length = static_cast<double>(std::max<int64_t>(longestReduction, 1));
   return 4 * std::sqrt(length) * 0x1p-24;
@@ -158,7 +158,7 @@ void mpc::reference::allowFor(OutputError &error,
                               const ErrorDeviation &deviation,
                               int64_t longestReduction) {
   auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
-  // The root mean square of n normal numbers varies by 1 / sqrt(2n) around 1.
+  // The rms of n normal variables varies by 1 / sqrt(2n) around 1.
   double factor = std::max(2.0, 1 + 4.9 / std::sqrt(2 * count));
   double order = orderTolerance(longestReduction);
   error.tolerance =
@@ -168,11 +168,10 @@ void mpc::reference::allowFor(OutputError &error,
   error.ok = error.isWithinTolerance();
 }
 
-/// How much larger than the root mean square of one sample of errors that of
-/// another may be: both vary, in logarithm by 1 / sqrt(n) together, and 4.9
-/// deviations are exceeded once in a million times. Where few large errors make
-/// most of the sum of squares, only as many count as the fourth powers say,
-/// which add up to 3 n for normal numbers of deviation 1.
+/// Upper bound for the ratio of the rms of two error samples: their log ratio
+/// has deviation 1 / sqrt(n), exceeded 4.9-fold once in a million times. The
+/// effective n follows from the kurtosis if few large errors dominate: fourth
+/// powers sum to 3 n for standard normal errors.
 static double sampleFactor(double squares, double fourths, double count) {
   double effective =
       fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
@@ -180,7 +179,7 @@ static double sampleFactor(double squares, double fourths, double count) {
                     16.0);
 }
 
-/// Compares finite elements against the magnitudes of their terms.
+/// Compares finite elements relative to their term magnitudes.
 static void compareComponents(const Tensor &actual, const Tensor &reference,
                               const Tensor &declared, const Tensor &magnitudes,
                               int64_t longestReduction, OutputError &error) {
@@ -289,7 +288,7 @@ mpc::reference::compareOutput(const Tensor &actual, const Tensor &reference,
   return error;
 }
 
-/// Prints the position of element `index` of a tensor of `shape`: "[0, 3]".
+/// Prints the index of element `index` of a tensor of `shape`: "[0, 3]".
 static void printPosition(int64_t index, ArrayRef<int64_t> shape,
                           llvm::raw_ostream &os) {
   SmallVector<int64_t> position(shape.size());
@@ -336,7 +335,7 @@ std::string mpc::reference::finitenessFault(const OutputError &error,
 }
 
 //===----------------------------------------------------------------------===//
-// What is rounded
+// Rounded values
 //===----------------------------------------------------------------------===//
 
 static bool isNarrowFloat(Type type) {
@@ -365,13 +364,13 @@ llvm::SmallVector<bool> mpc::reference::roundedResults(func::FuncOp function) {
 // Longest reduction
 //===----------------------------------------------------------------------===//
 
-/// Terms of the longest sum inside one op, 1 where it sums nothing.
+/// Number of terms of the longest sum in one op; 1 if it sums nothing.
 static int64_t sumLength(Operation *op) {
-  // The scores sum over the width, the result over the positions.
+  // Scores sum over the width, the result over the positions.
   if (auto attention = dyn_cast<AttentionOp>(op))
     return std::max(attention.getQuery().getType().getShape().back(),
                     attention.getContractionSize());
-  // One product sums over each of the four extents.
+  // The four matmuls sum over one extent each.
   if (auto gradient = dyn_cast<AttentionGradientOp>(op)) {
     ArrayRef<int64_t> query = gradient.getQuery().getType().getShape();
     return std::max({query.back(), query[query.size() - 2],

@@ -55,7 +55,7 @@ template void mpc::reference::unpackPanels(ArrayRef<int64_t>, int64_t, int64_t,
 // Matmul
 //===----------------------------------------------------------------------===//
 
-/// Extents and strides of a batched product.
+/// Extents and strides of a batched matmul.
 struct MatmulShape {
   explicit MatmulShape(MatmulOp op, Evaluation &evaluation) {
     ArrayRef<int64_t> result = evaluation.resultType().getShape();
@@ -79,7 +79,7 @@ struct MatmulShape {
       rhsBatch = broadcastStrides(rhs.drop_back(2), batch);
     for (int64_t &stride : rhsBatch)
       stride *= depth * columns;
-    // A weight shared by the whole batch: one product of all rows.
+    // A weight shared by the whole batch: one matmul of all rows.
     bool shared =
         llvm::all_of(rhsBatch, [](int64_t stride) { return stride == 0; });
     bool full = productOf(lhs.drop_back(2)) == productOf(batch);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Convolutions gather the window of a block of pixels into a matrix and
-// multiply it with the filter.
+// im2col: gathers the windows of a block of pixels into a matrix and multiplies
+// it with the filter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-/// Swaps pixel-major [batch][pixels][channels] and channel-major
+/// Converts between NHWC [batch][pixels][channels] and NCHW
 /// [batch][channels][pixels] images.
 static void transposeImage(const double *source, int64_t batch, int64_t rows,
                            int64_t columns, double *target) {
@@ -35,7 +35,7 @@ static void transposeImage(const double *source, int64_t batch, int64_t rows,
 // conv
 //===----------------------------------------------------------------------===//
 
-/// The filter as [groups][window][channels of a group][outputs of a group].
+/// Filter as [groups][window][channels per group][outputs per group].
 static std::vector<double> filterMatrix(ConvOp op, const Tensor &filter,
                                         int64_t window, int64_t channels,
                                         int64_t outputs) {
@@ -95,7 +95,7 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
   std::vector<double> pixelMajor(channelsLast ? 0 : result.size());
   double *target = channelsLast ? results : pixelMajor.data();
 
-  // Blocks of pixels whose gathered windows stay around 8 MiB.
+  // Blocks of pixels whose gathered windows take about 8 MiB.
   int64_t perPixel = std::max<int64_t>(groups * depth, 1);
   int64_t block = std::clamp<int64_t>((int64_t(1) << 20) / perPixel, 16, 1024);
   std::vector<double> gathered(groups * block * depth);
@@ -145,8 +145,8 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
 // conv_transpose
 //===----------------------------------------------------------------------===//
 
-/// Every input pixel times the filter is a window of the result; windows
-/// overlap and add.
+/// col2im: every input pixel times the filter is a window of the result;
+/// overlapping windows add.
 static void evaluateConvTranspose(ConvTransposeOp op, Evaluation &evaluation) {
   const Tensor &input = evaluation.operand(0), &filter = evaluation.operand(1);
   Tensor &result = evaluation.addResult();
@@ -241,7 +241,7 @@ static void evaluateAvgPool(AvgPoolOp op, Evaluation &evaluation) {
                     int64_t count = includePad
                                         ? padded
                                         : static_cast<int64_t>(offsets.size());
-                    // A window wholly in the padding has nothing to average.
+                    // A window that covers only padding has nothing to average.
                     result.floats()[at] =
                         round(sum / std::max<int64_t>(count, 1));
                   });

@@ -1,8 +1,8 @@
-//===- Evaluation.h - what the op families share ----------------*- C++ -*-===//
+//===- Evaluation.h - interface of the op families --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One op being executed, and the entry of every family of ops.
+// Execution state of one op, and the entry points of all op families.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace mpc::reference {
 
-/// One op being executed.
+/// Execution state of one op.
 struct Evaluation {
   mlir::Operation *op;
   llvm::ArrayRef<const Tensor *> operands;
@@ -23,8 +23,8 @@ struct Evaluation {
 
   const Tensor &operand(unsigned index) const { return *operands[index]; }
 
-  /// The tensor of an optional operand, null where it is absent. `value` is
-  /// what the op's accessor gives.
+  /// Returns the tensor of an optional operand, null if absent. `value` is the
+  /// result of the op's accessor.
   const Tensor *find(mlir::Value value) const {
     for (auto [index, operand] : llvm::enumerate(op->getOperands()))
       if (value && operand == value)
@@ -36,13 +36,14 @@ struct Evaluation {
     return llvm::cast<mlir::RankedTensorType>(op->getResult(index).getType());
   }
 
-  /// Appends a zero tensor of the next result's type. The reference is valid
-  /// until the next call: an op of several results adds all of them first.
+  /// Appends a zero tensor of the next result's type. The reference is
+  /// invalidated by the next call: ops with several results add all of them
+  /// first.
   Tensor &addResult() {
     return results.emplace_back(resultType(results.size()));
   }
 
-  /// Rounds all float results to their types in declared mode.
+  /// Rounds all float results to their types in storage-rounding mode.
   void roundResults() {
     if (roundsToTypes(rounding))
       for (Tensor &result : results)
@@ -50,8 +51,8 @@ struct Evaluation {
   }
 };
 
-// Each family executes the op and returns true, or returns false where the op
-// is none of its own. A failure carries a diagnostic at the op.
+// Each returns true after executing an op of its family, false for other ops.
+// Failures emit an error at the op.
 mlir::FailureOr<bool> evaluateUnary(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateBinary(Evaluation &evaluation);
 mlir::FailureOr<bool> evaluateMatmul(Evaluation &evaluation);
@@ -74,7 +75,7 @@ mlir::FailureOr<bool> evaluateWindowGradient(Evaluation &evaluation);
 // Integer types
 //===----------------------------------------------------------------------===//
 
-/// Width and signedness of an integer type; i1 counts as unsigned.
+/// Width and signedness of an integer type; i1 is unsigned.
 struct IntegerKind {
   explicit IntegerKind(mlir::Type type)
       : width(type.getIntOrFloatBitWidth()),
@@ -106,7 +107,7 @@ struct IntegerKind {
   bool isUnsigned;
 };
 
-/// NaN wins, then the larger (smaller) number.
+/// Maximum and minimum; NaN takes precedence.
 inline double maximum(double lhs, double rhs) {
   return std::isnan(lhs) || lhs > rhs ? lhs
                                       : (std::isnan(rhs) || rhs > lhs ? rhs

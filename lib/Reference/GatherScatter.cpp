@@ -1,9 +1,9 @@
-//===- GatherScatter.cpp - ops whose positions are data -------------------===//
+//===- GatherScatter.cpp - gathers and scatters ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A negative index counts from the end. One that is still outside is clamped by
-// gathers and dropped by scatters.
+// Negative indices count from the end; out-of-range ones are clamped by gathers
+// and dropped by scatters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +19,14 @@ static int64_t clampIndex(int64_t index, int64_t extent) {
   return std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1);
 }
 
-/// The index counted from the start, or -1 where it is outside.
+/// Returns the nonnegative index, or -1 if it is out of range.
 static int64_t checkIndex(int64_t index, int64_t extent) {
   if (index < 0)
     index += extent;
   return index >= 0 && index < extent ? index : -1;
 }
 
-/// Splits a row-major position into coordinates.
+/// Converts a row-major offset to coordinates.
 static void unravel(int64_t position, ArrayRef<int64_t> shape,
                     MutableArrayRef<int64_t> index) {
   for (size_t dim = shape.size(); dim-- > 0; position /= shape[dim])
@@ -99,7 +99,7 @@ static void evaluateGatherNd(GatherNdOp op, Evaluation &evaluation) {
 // Scatters
 //===----------------------------------------------------------------------===//
 
-/// A function that joins an old element and an update.
+/// Returns a function that combines an old element and an update.
 template <typename Round>
 static auto floatJoin(ScatterReduction reduction, Round round) {
   return [=](double old, double update) -> double {
@@ -138,7 +138,7 @@ static auto integerJoin(ScatterReduction reduction, IntegerKind kind) {
   };
 }
 
-/// Calls `fn(result elements, update elements, join)`.
+/// Calls `fn(result elements, update elements, combine)`.
 template <typename Fn>
 static void withJoin(Evaluation &evaluation, ScatterReduction reduction,
                      Fn fn) {

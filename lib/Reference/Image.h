@@ -1,4 +1,4 @@
-//===- Image.h - images and the windows that slide over them ----*- C++ -*-===//
+//===- Image.h - images and sliding windows ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@
 
 namespace mpc::reference {
 
-/// Extents of an image tensor, whatever its layout.
+/// Extents of an image tensor in either layout.
 struct ImageShape {
   ImageShape(llvm::ArrayRef<int64_t> shape, ImageLayout layout)
       : batch(shape[0]), last(layout == ImageLayout::channels_last) {
@@ -25,7 +25,7 @@ struct ImageShape {
     pixels = productOf(spatial);
   }
 
-  /// Position of an element; `pixel` is linear in the spatial dimensions.
+  /// Offset of an element; `pixel` is the linear spatial index.
   int64_t offset(int64_t image, int64_t channel, int64_t pixel) const {
     return last ? (image * pixels + pixel) * channels + channel
                 : (image * channels + channel) * pixels + pixel;
@@ -33,11 +33,11 @@ struct ImageShape {
 
   int64_t batch, channels, pixels;
   llvm::SmallVector<int64_t> spatial;
-  /// Channels are the last dimension.
+  /// Whether channels are the last dimension.
   bool last;
 };
 
-/// Enumerates the input pixels under a window.
+/// Enumerates the input pixels of a window.
 class SlidingWindow {
 public:
   SlidingWindow(llvm::ArrayRef<int64_t> input, llvm::ArrayRef<int64_t> output,
@@ -55,8 +55,8 @@ public:
             rest % window[dim] * dilations[dim];
   }
 
-  /// Calls `fn(window position, linear input pixel or -1, in the padded
-  /// extent)` for every position of the window at output pixel `pixel`.
+  /// Calls `fn(window index, linear input pixel or -1, inside padded extent)`
+  /// for every window element at output pixel `pixel`.
   template <typename Fn> void visit(int64_t pixel, Fn fn) const {
     size_t rank = input.size();
     llvm::SmallVector<int64_t, 4> base(rank);
@@ -76,7 +76,7 @@ public:
     }
   }
 
-  /// Number of window positions.
+  /// Number of window elements.
   int64_t size;
 
 private:
@@ -85,9 +85,9 @@ private:
   std::vector<int64_t> offsets;
 };
 
-/// Calls `fn(result offset, input offsets, padded positions)` for every result
-/// element; `input offsets` are the elements under its window that exist,
-/// `padded positions` the number of window positions inside the padded extent.
+/// Calls `fn(result offset, input offsets, padded count)` for every result
+/// element; `input offsets` are the window's elements inside the input,
+/// `padded count` the number of window elements inside the padded extent.
 template <typename OpTy, typename Fn>
 void forEachWindow(OpTy op, const Tensor &input, const Tensor &result, Fn fn) {
   ImageLayout layout = op.getLayout();

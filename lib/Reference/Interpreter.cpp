@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Dispatch of one op to its family, and the walk over a function's block.
+// Dispatches one op to its family, and executes a function's block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using Observer = std::function<void(Operation *, MutableArrayRef<Tensor>)>;
 
 namespace {
 
-/// The values that are alive in a block.
+/// Live values of a block.
 class Values {
 public:
   void bind(Value value, std::shared_ptr<const Tensor> tensor) {
@@ -34,8 +34,8 @@ public:
   }
   void drop(Value value) { tensors.erase(value); }
 
-  /// The tensor of `value`; a constant is read at its first use. Null after a
-  /// diagnostic.
+  /// Returns the tensor of `value`; loads a constant at its first use. Null
+  /// after an error.
   std::shared_ptr<const Tensor> get(Value value) {
     std::shared_ptr<const Tensor> &tensor = tensors[value];
     if (tensor)
@@ -54,7 +54,7 @@ private:
 
 } // namespace
 
-/// An alias without ownership.
+/// Non-owning pointer.
 static std::shared_ptr<const Tensor> borrow(const Tensor &tensor) {
   return std::shared_ptr<const Tensor>(std::shared_ptr<const Tensor>(),
                                        &tensor);
@@ -67,7 +67,7 @@ static LogicalResult evaluateOp(Operation *op,
                                 SmallVectorImpl<Tensor> &results,
                                 Rounding rounding);
 
-/// One entry per rank.
+/// Operands and results per rank.
 using RankOperands = SmallVector<SmallVector<const Tensor *>, 1>;
 using RankResults = SmallVector<SmallVector<Tensor>, 1>;
 using Returned = SmallVector<SmallVector<std::shared_ptr<const Tensor>>, 1>;
@@ -102,7 +102,7 @@ static LogicalResult evaluateOnRanks(Operation *op,
   return success();
 }
 
-/// Executes the ops of a block and gives the operands of its terminator.
+/// Executes the ops of a block and returns the operands of its terminator.
 static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
                                     Rounding rounding,
                                     const Observer &observer) {
@@ -151,8 +151,8 @@ static FailureOr<Returned> runBlock(Block &block, const RankOperands &arguments,
   return operands;
 }
 
-/// Every operand and result must be a static tensor, and the given tensors must
-/// have the operands' types.
+/// Checks that operands and results are static tensors, and that the given
+/// tensors have the operands' types.
 static LogicalResult checkOperands(Operation *op,
                                    ArrayRef<const Tensor *> operands) {
   if (operands.size() != op->getNumOperands())
@@ -207,7 +207,7 @@ LogicalResult mpc::reference::evaluate(Operation *op,
   return success();
 }
 
-/// Executes a function on ranks whose arguments are the caller's.
+/// Executes a function on several ranks; arguments belong to the caller.
 static FailureOr<Returned> runFunction(func::FuncOp function,
                                        ArrayRef<ArrayRef<Tensor>> arguments,
                                        const InterpretOptions &options) {

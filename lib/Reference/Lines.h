@@ -1,4 +1,4 @@
-//===- Lines.h - the lines of a tensor along an axis ------------*- C++ -*-===//
+//===- Lines.h - 1-D slices of a tensor along an axis -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,29 +11,29 @@
 
 namespace mpc::reference {
 
-/// The lines of a contiguous tensor along one axis, in row-major order of the
-/// other dimensions.
+/// The 1-D slices of a contiguous tensor along one axis, in row-major order of
+/// the other dimensions.
 struct Lines {
   Lines(llvm::ArrayRef<int64_t> shape, int64_t axis)
       : count(productOf(shape.take_front(axis)) *
               productOf(shape.drop_front(axis + 1))),
         extent(shape[axis]), stride(productOf(shape.drop_front(axis + 1))) {}
 
-  /// Position of a line's first element.
+  /// Offset of a slice's first element.
   int64_t base(int64_t line) const {
     return line / stride * stride * extent + line % stride;
   }
 
-  /// `fn(line, position of its first element)`.
+  /// Calls `fn(slice index, offset of its first element)`.
   template <typename Fn> void run(Fn fn) const {
     for (int64_t line = 0; line < count; ++line)
       fn(line, base(line));
   }
 
   int64_t count;
-  /// Elements of a line.
+  /// Number of elements of a slice.
   int64_t extent;
-  /// Distance between neighbours of a line.
+  /// Stride between elements of a slice.
   int64_t stride;
 };
 

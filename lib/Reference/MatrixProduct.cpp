@@ -1,10 +1,10 @@
-//===- MatrixProduct.cpp - the product that contractions share ------------===//
+//===- MatrixProduct.cpp - GEMM of all contractions -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tiles of 4 rows by 32 bytes stay in registers for the whole depth; both
-// operands are packed so that the inner loop reads them contiguously. Every sum
-// runs over k in ascending order, as a naive loop would.
+// Register-tiled GEMM: tiles of 4 rows by 32 bytes stay in registers over all
+// of K; both operands are packed for contiguous access. Every sum runs over k
+// in ascending order, like a naive loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,15 @@ static constexpr int64_t kTileRows = 4;
 template <typename T> static constexpr int64_t kTileColumns = 32 / sizeof(T);
 static constexpr int64_t kBlockColumns = 256;
 
-/// `term` of the expansion of `value` that `mode` multiplies with.
+/// Returns term `term` of the bf16 split (or tf32 rounding) of `value` in
+/// `mode`.
 static double splitTerm(double value, ComputeMode mode, int term) {
   if (mode == ComputeMode::native)
     return value;
   if (mode == ComputeMode::tf32)
     return roundToTf32(value);
   double rounded = RoundBF16()(value);
-  // What an infinity or an overflow leaves meets no number.
+  // The remainder of an infinity or overflow is no number.
   for (; term > 0 && std::isfinite(rounded); --term) {
     value -= rounded;
     rounded = RoundBF16()(value);
@@ -37,9 +38,8 @@ static double splitTerm(double value, ComputeMode mode, int term) {
   return term > 0 ? 0.0 : rounded;
 }
 
-/// Copies `extent` (up to `tile`) lines of the view into [depth][tile], missing
-/// lines zero. `lineStride` goes from line to line, `depthStride` along the
-/// depth.
+/// Packs `extent` (up to `tile`) rows of the view into [depth][tile], missing
+/// rows zero. `lineStride` is the stride between rows, `depthStride` along K.
 template <typename T>
 static void packTile(const double *source, int64_t lineStride,
                      int64_t depthStride, int64_t extent, int64_t tile,
@@ -81,7 +81,7 @@ static void multiplyTile(int64_t depth, const T *lhs, const T *rhs, T *sums,
       sums[i * columns + j] = tile[i][j];
 }
 
-/// Pairs of operand terms whose products are summed.
+/// Pairs of split terms whose products are summed.
 static ArrayRef<std::pair<int, int>> termPairs(ComputeMode mode) {
   static const std::pair<int, int> pairs[] = {{0, 0}, {0, 1}, {1, 0},
                                               {1, 1}, {0, 2}, {2, 0}};
@@ -101,7 +101,7 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
                           std::min(llvm::alignTo(columns, tileColumns),
                                    static_cast<uint64_t>(kBlockColumns)));
   int64_t rowTiles = llvm::divideCeil(rows, kTileRows);
-  // Products of the first terms, and of the others.
+  // Accumulators of the first terms' products, and of all others.
   std::vector<T> sums(rowTiles * kTileRows * kBlockColumns);
   std::vector<T> others(termPairs(mode).size() > 1 ? sums.size() : 0);
   for (int64_t block = 0; block < columns; block += kBlockColumns) {
@@ -131,7 +131,7 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
                        round);
       }
     }
-    // The infinity of first terms stands: no other term knows its sign.
+    // An infinite first product stands: other terms have no sign information.
     for (size_t i = 0; i < others.size(); ++i)
       if (std::isfinite(sums[i]))
         sums[i] = round(sums[i] + others[i]);
@@ -161,7 +161,7 @@ void mpc::reference::multiplyMatrices(int64_t rows, int64_t depth,
                                       const ProductRules &rules) {
   if (rows == 0 || columns == 0)
     return;
-  // An operand without elements has no address to step from.
+  // An empty operand has no address.
   if (depth == 0) {
     std::fill_n(result, rows * columns, 0.0);
     return;

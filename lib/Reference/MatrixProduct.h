@@ -1,4 +1,4 @@
-//===- MatrixProduct.h - the product that contractions share ----*- C++ -*-===//
+//===- MatrixProduct.h - GEMM of all contractions ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,31 +14,31 @@
 
 namespace mpc::reference {
 
-/// How products are formed and summed.
+/// Rounding rules of a GEMM.
 struct ProductRules {
   Rounding rounding;
-  /// Type of the running sum; every product and every addition is rounded to it
-  /// in declared mode.
+  /// Accumulator type; in storage-rounding mode every product and addition is
+  /// rounded to it.
   mlir::Type accumulate;
   /// `tf32` rounds the operands. `bf16x2` (`bf16x3`) splits each operand into 2
-  /// (3) bf16 terms and sums the 3 (6) products of the largest terms: that of
-  /// the first ones, and to it, where it is finite, the sum of the others.
+  /// (3) bf16 terms and sums the 3 (6) products of the largest terms: the
+  /// product of the first terms, plus, if it is finite, the sum of the others.
   ComputeMode mode = ComputeMode::native;
 };
 
-/// A view of a matrix.
+/// A strided view of a matrix.
 struct Matrix {
   const double *data;
   int64_t rowStride;
   int64_t columnStride;
 };
 
-/// The elements of `tensor`, those of integers as numbers in `storage`.
+/// Returns the elements of `tensor`; integers are converted into `storage`.
 llvm::ArrayRef<double> numbersOf(const Tensor &tensor,
                                  std::vector<double> &storage);
 
 /// `result[m][n] = sum over k of lhs[m][k] * rhs[k][n]`, k ascending; the
-/// result is contiguous and already rounded to the accumulate type.
+/// result is contiguous and rounded to the accumulate type.
 void multiplyMatrices(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
                       Matrix rhs, double *result, const ProductRules &rules);
 

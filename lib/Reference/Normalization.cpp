@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In declared mode every intermediate number is rounded to the accumulate type.
+// In storage-rounding mode intermediate values are rounded to the accumulate
+// type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,7 @@ static void evaluateSoftmax(OpTy op, Evaluation &evaluation, bool logarithm) {
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// Normalises `count` neighbouring elements: subtracts their mean (unless
+/// Normalizes `count` contiguous elements: subtracts the mean (unless
 /// `rootMeanSquare`) and divides by the root of their mean square plus epsilon.
 template <typename Round>
 static void normalizeRow(const double *input, double *result, int64_t count,
@@ -74,7 +75,7 @@ static void normalizeRow(const double *input, double *result, int64_t count,
     result[i] = round(result[i] * inverse);
 }
 
-/// The elements of `tensor` broadcast to `shape`.
+/// Returns the elements of `tensor` broadcast to `shape`.
 static std::vector<double> broadcastElements(const Tensor &tensor,
                                              ArrayRef<int64_t> shape) {
   std::vector<double> elements(productOf(shape));

@@ -1,4 +1,4 @@
-//===- Packing.h - reading packed constants ---------------------*- C++ -*-===//
+//===- Packing.h - unpack packed constants ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,12 +11,12 @@
 
 namespace mpc::reference {
 
-/// The column of its panel that `lane` of a packed row holds.
+/// Returns the panel column stored in `lane` of a packed row.
 int64_t packedColumn(int64_t lane, PackedAttr packed);
 
-/// Writes panels of `depth` positions in runs of `run`, as `#mpc.packed`
-/// describes them, as a row-major `[depth][columns]` matrix.
-/// Of double and int64_t.
+/// Unpacks panels of depth `depth` in runs of `run`, as described by
+/// `#mpc.packed`, into a row-major `[depth][columns]` matrix. For double and
+/// int64_t.
 template <typename T>
 void unpackPanels(llvm::ArrayRef<T> panels, int64_t depth, int64_t run,
                   int64_t columns, PackedAttr packed,

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In declared mode every number is rounded to the state's type, and what a
-// product reads to the weights' type before.
+// In storage-rounding mode values are rounded to the state's type, and GEMM
+// operands to the weights' type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mpc::reference;
 
 namespace {
 
-/// The walk against the steps of one op. Sequences of states are
+/// Backpropagation through time for one op. Sequences of states are
 /// `[batch * hidden]`.
 template <typename Round> class GradientWalk {
 public:
@@ -61,8 +61,8 @@ private:
       store(2, d, dc);
   }
 
-  /// Takes the cotangents of the states behind the step at `time` to those
-  /// before it.
+  /// Maps the cotangents of the states after the step at `time` to those before
+  /// it.
   void step(int64_t d, int64_t time, Values &dh, Values &dc) {
     switch (cell) {
     case RecurrentCell::lstm:
@@ -158,15 +158,15 @@ private:
     dh = product(d, dh, 0, 1);
   }
 
-  /// Unit j of `[batch][gates][hidden]`.
+  /// Sets unit j of `[batch][gates][hidden]`.
   void set(Values &all, int64_t j, ArrayRef<double> gates) {
     for (auto [gate, value] : llvm::enumerate(gates))
       all[(j / hidden * int64_t(gates.size()) + int64_t(gate)) * hidden +
           j % hidden] = value;
   }
 
-  /// `values` `[batch][count * hidden]` times the weights of gates `first` and
-  /// up: `[batch][hidden]`.
+  /// GEMM of `values` `[batch][count * hidden]` and the weights of gates
+  /// `first` and up: `[batch][hidden]`.
   Values product(int64_t d, Values values, int64_t first, int64_t count) {
     withRounding(evaluation.rounding, recurrence.getElementType(),
                  [&](auto narrow) {
@@ -189,7 +189,7 @@ private:
       llvm::copy(tensor->floats().slice(d * units, units), state.begin());
     return state;
   }
-  /// Kept value `k` of the step at `time`.
+  /// Returns saved activation `k` of the step at `time`.
   Values valueAt(int64_t d, int64_t time, int64_t k) const {
     Values result(units);
     for (int64_t j = 0; j < units; ++j)
@@ -204,7 +204,7 @@ private:
   void store(unsigned result, int64_t d, const Values &state) {
     llvm::copy(state, evaluation.results[result].floats().begin() + d * units);
   }
-  /// `[batch][gates][hidden]` into `[T, B, D * G * H]`.
+  /// Stores `[batch][gates][hidden]` in `[T, B, D * G * H]`.
   void storeGates(unsigned result, int64_t d, int64_t time, const Values &all) {
     int64_t width = gates * hidden;
     for (int64_t row = 0; row < batch; ++row)
@@ -220,7 +220,7 @@ private:
   const Tensor *sequence, *finalH, *finalC, *initial, *peephole;
   RecurrentCell cell;
   int64_t gates, values, steps, batch, hidden, directions, units;
-  /// The state before the step.
+  /// State before the step.
   Values before;
 };
 

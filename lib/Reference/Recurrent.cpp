@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In declared mode states and gates are rounded to the result's type, and a
-// state is rounded to the weights' type before the recurrent product.
+// In storage-rounding mode states and gates are rounded to the result's type,
+// and a state to the weights' type before the recurrent GEMM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ static double sigmoid(double x) {
   return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
 }
 
-/// An op whose input has been multiplied.
+/// An op with projected input.
 template <typename OpTy>
 concept StepsOf = std::is_same_v<OpTy, RecurrenceOp> ||
                   std::is_same_v<OpTy, RecurrenceTrainingOp>;
 
 namespace {
 
-/// What the three ops share: extents, the input products of one direction, and
-/// the walk over time.
+/// Common parts of the recurrent ops: extents, the input GEMM of one direction,
+/// and the loop over time.
 class Recurrence {
 public:
   template <typename OpTy>
@@ -56,9 +56,9 @@ public:
     addResults();
   }
 
-  /// Product of the input of all steps with the weights of direction `d`, plus
-  /// the input bias: `[steps][batch][gates * hidden]`. Without weights the
-  /// input is that of all directions side by side.
+  /// GEMM of the input of all steps and the weights of direction `d`, plus the
+  /// input bias: `[steps][batch][gates * hidden]`. Without weights the input is
+  /// already projected, for all directions.
   template <typename Round>
   std::vector<double> inputProduct(int64_t d, Round round) {
     int64_t rows = steps * batch, columns = gates * hidden;
@@ -78,8 +78,7 @@ public:
     return product;
   }
 
-  /// `state * R^T` for the gates `[first, first + count)`, plus the recurrent
-  /// bias.
+  /// `state * R^T` for gates `[first, first + count)`, plus the recurrent bias.
   template <typename Round>
   std::vector<double> stateProduct(int64_t d, std::vector<double> state,
                                    int64_t first, int64_t count, Round round) {
@@ -110,8 +109,8 @@ public:
     return state;
   }
 
-  /// Runs `step(time, state)` in the order of direction `d`; the state is
-  /// stored in the sequence result after each step and in `final_h` at the end.
+  /// Runs `step(time, state)` in the order of direction `d`; stores the state
+  /// in the sequence result after each step and in `final_h` at the end.
   template <typename Fn>
   void walk(int64_t d, std::vector<double> &state, Fn step) {
     bool reversed = direction == RecurrentDirection::reverse || d == 1;
@@ -124,8 +123,8 @@ public:
     storeFinal(1, d, state);
   }
 
-  /// Stores what the step keeps of unit `i` of `[batch][hidden]`, where the op
-  /// keeps anything.
+  /// Saves the activations of unit `i` of `[batch][hidden]`, if the op saves
+  /// any.
   void keep(int64_t d, int64_t time, int64_t i, ArrayRef<double> values) {
     if (!keeps)
       return;

@@ -20,7 +20,7 @@ using namespace mpc::reference;
 // Reductions over axes
 //===----------------------------------------------------------------------===//
 
-/// Walks the input in row-major order; `fn(input position, result position)`.
+/// Traverses the input in row-major order with `fn(input index, result index)`.
 template <typename Fn>
 static void forEachReduced(const Tensor &input, ArrayRef<int64_t> axes, Fn fn) {
   SmallVector<int64_t> kept(input.getShape());
@@ -33,7 +33,7 @@ static void forEachReduced(const Tensor &input, ArrayRef<int64_t> axes, Fn fn) {
   });
 }
 
-/// Elements that one result element reads.
+/// Number of input elements per result element.
 static int64_t reducedCount(const Tensor &input, ArrayRef<int64_t> axes) {
   int64_t count = 1;
   for (int64_t axis : axes)
@@ -41,7 +41,7 @@ static int64_t reducedCount(const Tensor &input, ArrayRef<int64_t> axes) {
   return count;
 }
 
-/// Folds the input into the result with `combine(sum, element)`, starting at
+/// Reduces the input with `combine(accumulator, element)`, starting at
 /// `initial`.
 template <typename Combine>
 static void foldFloats(Evaluation &evaluation, ArrayRef<int64_t> axes,
@@ -151,7 +151,8 @@ template <typename OpTy> static bool tryReduce(Evaluation &evaluation) {
 // argmax, argmin
 //===----------------------------------------------------------------------===//
 
-/// `before(a, b)`: a wins over b. Ties go to the first position, or the last.
+/// `before(a, b)`: a is selected over b. Ties select the first index, or the
+/// last.
 template <typename T, typename Before>
 static int64_t bestPosition(const T *line, int64_t extent, int64_t stride,
                             bool selectLast, Before before) {
@@ -170,7 +171,7 @@ static void evaluateArgReduce(Evaluation &evaluation, int64_t axis,
   MutableArrayRef<int64_t> result = evaluation.addResult().ints();
   Lines lines(input.getShape(), axis);
   if (input.isFloat()) {
-    // NaN wins, as in reduce_max and reduce_min.
+    // NaN takes precedence, as in reduce_max and reduce_min.
     auto before = [&](double a, double b) {
       if (std::isnan(a) || std::isnan(b))
         return std::isnan(a) && !std::isnan(b);
@@ -245,7 +246,7 @@ static void selectTop(ArrayRef<T> input, MutableArrayRef<T> values,
     std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       T left = input[base + a * from.stride],
         right = input[base + b * from.stride];
-      // Equal elements keep their order of position.
+      // Ties are in index order.
       return before(left, right) || (!before(right, left) && a < b);
     });
     int64_t target = to.base(line);
@@ -265,7 +266,7 @@ static void evaluateTopK(TopKOp op, Evaluation &evaluation) {
       to(values.getShape(), op.getAxis());
   bool largest = op.getLargest();
   if (input.isFloat()) {
-    // NaN counts as larger than every number.
+    // NaN is larger than every number.
     auto less = [](double a, double b) {
       return a < b || (std::isnan(b) && !std::isnan(a));
     };

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rounding functors that inner loops are instantiated with.
+// Rounding functors for inner loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ inline double roundToFormat(double value) {
   if (exponent == 1024)
     return value; // infinity or NaN
   if (exponent < MinExponent) {
-    // Adding 1.5 * 2^k leaves multiples of the format's least subnormal.
+    // Adding 1.5 * 2^k rounds to multiples of the format's smallest subnormal.
     constexpr int shift = 52 + MinExponent - (Precision - 1);
     const double magic = std::ldexp(1.5, shift);
     return std::copysign((value + magic) - magic, value);
@@ -60,7 +60,7 @@ struct RoundBF16 {
   }
 };
 
-/// Calls `fn` with the functor that rounds to `type` in `rounding` mode.
+/// Calls `fn` with the functor that rounds to `type` in mode `rounding`.
 template <typename Fn>
 auto withRounding(Rounding rounding, mlir::Type type, Fn fn) {
   if (roundsToTypes(rounding)) {

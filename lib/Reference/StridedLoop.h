@@ -1,8 +1,8 @@
-//===- StridedLoop.h - walks several tensors together -----------*- C++ -*-===//
+//===- StridedLoop.h - iterate over several tensors -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One loop nest for broadcasts, permutations, slices and reductions.
+// A loop nest for broadcasts, permutations, slices and reductions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,14 @@ namespace mpc::reference {
 /// Strides of a contiguous row-major tensor.
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 
-/// Strides that read a tensor of `shape` as if it were broadcast to `target`: 0
-/// where an extent of 1 repeats or a leading dimension is missing.
+/// Strides that read a tensor of `shape` broadcast to `target`: 0 for extents
+/// of 1 and missing leading dimensions.
 llvm::SmallVector<int64_t> broadcastStrides(llvm::ArrayRef<int64_t> shape,
                                             llvm::ArrayRef<int64_t> target);
 
-/// Calls a function for every position of a shape in row-major order, with the
-/// offsets of `N` operands that follow their own strides. Neighbouring
-/// dimensions that all operands walk contiguously are merged first, so that
-/// equal shapes run as one loop.
+/// Calls a function for every index of a shape in row-major order, with the
+/// offsets of `N` strided operands. Adjacent dimensions that are contiguous in
+/// all operands are merged first, so that equal shapes run as one loop.
 template <size_t N> class StridedLoop {
 public:
   using Offsets = std::array<int64_t, N>;
@@ -58,7 +57,7 @@ public:
     }
   }
 
-  /// `fn(position, offsets)`; offsets start at 0.
+  /// Calls `fn(position, offsets)`; offsets start at 0.
   template <typename Fn> void run(Fn fn) const {
     int64_t count = 1;
     for (int64_t extent : shape)
@@ -94,8 +93,8 @@ private:
   llvm::SmallVector<Offsets> strides;
 };
 
-/// Calls `fn(source elements, target elements)` with the element arrays of two
-/// tensors of the same kind (both float or both integer).
+/// Calls `fn(source elements, target elements)` for two tensors of one kind
+/// (both float or both integer).
 template <typename Fn>
 void visitElements(const Tensor &source, Tensor &target, Fn fn) {
   if (source.isFloat())

@@ -40,7 +40,7 @@ int64_t mpc::reference::wrapTo(int64_t value, Type integerType) {
 }
 
 //===----------------------------------------------------------------------===//
-// Bits of the 16-bit formats
+// Encodings of the 16-bit formats
 //===----------------------------------------------------------------------===//
 
 static uint16_t encodeBF16(double rounded) {
@@ -87,8 +87,8 @@ static double decodeF16(uint16_t bits) {
 // Tensor
 //===----------------------------------------------------------------------===//
 
-/// Calls `fn` with a value of the C++ type that stores `elementType` in memory
-/// and has plain conversions; 16-bit floats are not among them.
+/// Calls `fn` with a value of the C++ type that stores `elementType` in memory;
+/// not for 16-bit floats, which have no plain conversions.
 template <typename Fn> static void withStorage(Type elementType, Fn fn) {
   if (elementType.isF32())
     return fn(float());

@@ -93,7 +93,7 @@ static void evaluatePack(PackOp op, Evaluation &evaluation) {
   });
 }
 
-/// The integer or float at position `k` of a panel's column.
+/// Returns the stored value at k index `k` of a panel's column.
 static double storedAt(DequantizeOp op, const Tensor &values, int64_t panel,
                        int64_t k, int64_t column) {
   bool nibbles = op.getNibbles();
@@ -134,8 +134,8 @@ static void evaluateDequantize(DequantizeOp op, Evaluation &evaluation) {
 // Pad
 //===----------------------------------------------------------------------===//
 
-/// The input position that stands at `position` places after the first input
-/// element of a dimension, or -1 where the padding value stands.
+/// Returns the input index at `position` after the first input element of a
+/// dimension, or -1 for padding.
 static int64_t paddedSource(int64_t position, int64_t extent, int64_t interior,
                             PadMode mode) {
   if (extent == 0)
@@ -194,7 +194,7 @@ static void evaluatePad(PadOp op, Evaluation &evaluation) {
 }
 
 //===----------------------------------------------------------------------===//
-// Positions as values
+// Indices as values
 //===----------------------------------------------------------------------===//
 
 static void evaluateIota(IotaOp op, Evaluation &evaluation) {

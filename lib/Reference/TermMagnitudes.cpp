@@ -1,4 +1,4 @@
-//===- TermMagnitudes.cpp - scale of each element's rounding --------------===//
+//===- TermMagnitudes.cpp - per-element rounding error scale --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,11 +16,11 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-/// Relative width of difference quotients: of functions of one element, which
-/// may have kinks, and of those that mix elements, as norms, which a wide move
-/// of all operands would leave unlike.
+/// Relative step of difference quotients: wide for elementwise functions, which
+/// may have kinks, and small for ops that mix elements (norms), where a wide
+/// move of all operands would leave the linear range.
 static constexpr double kLocalStep = 0x1p-6, kMixedStep = 0x1p-16;
-/// Random perturbations of the operands of ops that mix their elements.
+/// Number of random perturbations for ops that mix elements.
 static constexpr int kDraws = 4;
 
 static Tensor absolute(Tensor tensor) {
@@ -35,7 +35,7 @@ static Tensor squared(Tensor tensor) {
   return tensor;
 }
 
-/// A sum of products of operands 0 and 1 alone.
+/// Returns true for a sum of products of operands 0 and 1 only.
 static bool isProductSum(Operation *op) {
   FusionClass family = fusionClassOf(op);
   return isa<ContractionOpInterface>(op) &&
@@ -43,20 +43,20 @@ static bool isProductSum(Operation *op) {
           family == FusionClass::Convolution);
 }
 
-/// Several contractions with other functions in between, or values of other
-/// ranks.
+/// Returns true for ops with several contractions and nonlinear functions
+/// between, or with values of other ranks.
 static bool isLayer(Operation *op) {
   return fusionClassOf(op) == FusionClass::Recurrent ||
          isa<CollectiveOpInterface>(op) ||
          (isa<ContractionOpInterface>(op) && !isProductSum(op));
 }
 
-/// Whether the analysis starts afresh at the results of `op`.
+/// Returns true if the analysis restarts at the results of `op`.
 static bool startsAfresh(Operation *op) {
   return isProductSum(op) || isLayer(op);
 }
 
-/// Whether each element of a result depends on at most one element of each
+/// Returns true if each result element depends on at most one element of each
 /// operand.
 static bool isLocal(Operation *op) {
   return isa<ElementwiseOpInterface, MovementOpInterface>(op);
@@ -125,8 +125,8 @@ void TermMagnitudes::observe(Operation *op, ArrayRef<Tensor> results) {
   }
 }
 
-/// Replaces each magnitude by that of the element itself where that is larger,
-/// and where it is no number.
+/// Raises each magnitude to at least that of the element, and replaces NaN by
+/// it.
 static void coverValue(Tensor &magnitudes, const Tensor &value) {
   for (auto [magnitude, element] :
        llvm::zip_equal(magnitudes.floats(), value.floats())) {
@@ -135,7 +135,7 @@ static void coverValue(Tensor &magnitudes, const Tensor &value) {
   }
 }
 
-/// The rms of the row of each element, along the last dimension.
+/// Returns the rms of each element's row (last dimension).
 static Tensor rowMagnitudes(const Tensor &value) {
   Tensor magnitudes(value.getType());
   int64_t length = value.getRank() > 0 ? value.getShape().back() : 1;
@@ -157,7 +157,7 @@ LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
     for (const Tensor &result : results)
       magnitudes.push_back(rowMagnitudes(result));
   } else {
-    // Constants that are read here for the first time may move the others.
+    // Constants first read here may invalidate pointers to the others.
     for (Value operand : op->getOperands())
       if (!get(operand))
         return failure();
@@ -184,8 +184,8 @@ LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
   return success();
 }
 
-/// `value` moved by `step` times its magnitudes (its own where there are none),
-/// each with its sign.
+/// Returns `value` perturbed by `step` times its magnitudes (by default its
+/// own) with the given signs.
 static Tensor moved(const Tensor &value,
                     const std::optional<Tensor> &magnitudes, double step,
                     ArrayRef<int8_t> signs) {
@@ -211,7 +211,7 @@ LogicalResult TermMagnitudes::perturb(Operation *op,
     if (operand->value.isFloat())
       floats.push_back(index);
   std::mt19937 generator(1);
-  /// Adds the squared responses to a move of operands `which`.
+  /// Adds the squared responses to a perturbation of operands `which`.
   auto add = [&](ArrayRef<unsigned> which, bool isRandom,
                  double weight) -> LogicalResult {
     SmallVector<std::vector<int8_t>> signs(operands.size());
@@ -252,7 +252,7 @@ LogicalResult TermMagnitudes::perturb(Operation *op,
       }
     return success();
   };
-  // Movement reads one element, of whatever operand.
+  // Data movement reads one element of any operand.
   if (isa<MovementOpInterface>(op)) {
     if (failed(add(floats, /*isRandom=*/false, 1)))
       return failure();

@@ -1,4 +1,4 @@
-//===- TrainingForms.cpp - training forms and random numbers --------------===//
+//===- TrainingForms.cpp - training ops and random numbers ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
 
-/// 16-bit values are computed with in f32.
+/// Compute type: f32 for 16-bit values.
 static Type computeType(Type element) {
   return element.getIntOrFloatBitWidth() < 32
              ? Float32Type::get(element.getContext())
@@ -27,7 +27,7 @@ static Type computeType(Type element) {
 // Random numbers
 //===----------------------------------------------------------------------===//
 
-/// Philox4x32-10 (Salmon et al., SC 2011): the block at `counter` under `key`.
+/// Philox4x32-10 (Salmon et al., SC 2011): the block for `counter` and `key`.
 static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
                                       std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -43,7 +43,7 @@ static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// The bits of element `index` of a tensor drawn from `state` and `stream`.
+/// Random bits of element `index` of a tensor for `state` and `stream`.
 static uint32_t randomBits(ArrayRef<int64_t> state, int64_t stream,
                            int64_t index) {
   auto low = [](int64_t value) { return static_cast<uint32_t>(value); };
@@ -122,7 +122,7 @@ static void evaluateBatchNormTraining(BatchNormTrainingOp op,
                                      bias[channelOf(i)]);
                });
 
-  // Running statistics.
+  // Updates the running statistics.
   withRounding(evaluation.rounding, evaluation.operand(3).getElementType(),
                [&](auto round) {
                  double momentum = op.getMomentum().convertToDouble();
@@ -155,7 +155,7 @@ static void evaluateNormGradient(NormGradientOp op, Evaluation &evaluation) {
   ArrayRef<int64_t> rowShape = input.getShape().drop_front(op.getAxis());
   int64_t count = productOf(rowShape);
   auto size = static_cast<double>(count);
-  // Where the scale of each element of a row stands.
+  // Offset of the scale for each element of a row.
   std::vector<int64_t> scaleAt(count);
   StridedLoop<1> loop(rowShape, {broadcastStrides(scale.getShape(), rowShape)});
   loop.run([&](int64_t position, const std::array<int64_t, 1> &at) {

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In declared mode every number is rounded to the predictions' type.
+// In storage-rounding mode values are rounded to the predictions' type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ static void logSoftmax(ArrayRef<double> input, MutableArrayRef<double> result,
     x = round(x - logOfSum);
 }
 
-/// The mean over rows of -sum of p * log_softmax.
+/// Mean over rows of -sum of p * log_softmax.
 template <typename Round>
 static double softmaxCrossEntropy(SoftmaxCrossEntropyOp op,
                                   const Tensor &predictions,
@@ -82,7 +82,7 @@ static double softmaxCrossEntropy(SoftmaxCrossEntropyOp op,
 // Means over elements
 //===----------------------------------------------------------------------===//
 
-/// The mean of `term(prediction, target)`.
+/// Mean of `term(prediction, target)`.
 template <typename Round, typename Term>
 static double meanOf(const Tensor &predictions, const Tensor &targets,
                      Round round, Term term) {
@@ -92,7 +92,7 @@ static double meanOf(const Tensor &predictions, const Tensor &targets,
   return round(sum / static_cast<double>(predictions.size()));
 }
 
-/// The loss of `op`; nothing where it is no loss.
+/// Returns the loss of `op`, or nullopt if it is no loss.
 template <typename Round>
 static std::optional<double> lossOf(Operation *op, const Tensor &predictions,
                                     const Tensor &targets, Round round) {

@@ -47,12 +47,12 @@ static double learningRate(LearningRateOp op, int64_t step) {
 // Checks over all gradients
 //===----------------------------------------------------------------------===//
 
-/// The number of gradient tensors, which are the first operands.
+/// Returns the number of gradient tensors, the first operands.
 static size_t gradientCount(Operation *op, Value unscale) {
   return op->getNumOperands() - (unscale ? 1 : 0);
 }
 
-/// The gradient without its scale, f32 in declared mode.
+/// Returns a function that unscales a gradient, f32 in storage-rounding mode.
 template <typename OpTy>
 static auto unscaling(OpTy op, Evaluation &evaluation) {
   const Tensor *unscale = evaluation.find(op.getUnscale());

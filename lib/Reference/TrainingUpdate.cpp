@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One element at a time, by the formulas of the op descriptions. Numbers that
-// do not change over a tensor are formed in double and rounded once; every step
-// of an element's arithmetic is rounded to the parameter's type in declared
-// mode.
+// Updates one element at a time by the formulas of the op descriptions.
+// Bookkeeping scalars are computed in double and rounded once; in
+// storage-rounding mode every step of an element's arithmetic is rounded to the
+// parameter's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,23 +24,23 @@ using namespace mpc::reference;
 
 namespace {
 
-/// What a step has one of: `t` counts from 1.
+/// Scalars of a step: 1-based step number `t` and learning rate.
 struct StepNumbers {
   double t;
   double rate;
 };
 
-/// The states of one element, in the order of getStateNames().
+/// States of one element, in the order of getStateNames().
 using States = std::array<double *, 3>;
 
-/// The gradient of one element, and what it was before it was rounded.
+/// Gradient of one element, rounded and before rounding.
 struct Gradient {
   double rounded, exact;
 
   operator double() const { return rounded; }
 };
 
-/// `from` moves to `to` by a constant share.
+/// Linear interpolation from `from` to `to` by the constant `share`.
 template <typename Round> struct Move {
   Move(double share, bool fused, Round round)
       : nearStart(share < 0.5), fused(fused),
@@ -49,7 +49,7 @@ template <typename Round> struct Move {
   double operator()(double from, double to) const {
     return along(round(to - from), from, to);
   }
-  /// The way is `distance`, the difference of the two.
+  /// `distance` is the difference of the two.
   double along(double distance, double from, double to) const {
     double way = distance * factor;
     if (!fused)
@@ -57,7 +57,8 @@ template <typename Round> struct Move {
     return nearStart ? round(from + way) : round(to - way);
   }
 
-  /// Whether the way is measured from the start, and whether it is rounded.
+  /// Whether to start from `from` instead of `to`, and whether the product is
+  /// fused.
   bool nearStart, fused;
   double factor;
   Round round;
@@ -75,7 +76,7 @@ static auto formula(OptimizerSgdOp op, StepNumbers step, Round round) {
   bool hasMomentum = !op.getMomentum().isZero(), nesterov = op.getNesterov();
   bool first = step.t == 1;
   StringRef fuse = op.getFuse().value_or("none");
-  // A fused product is rounded with its sum.
+  // A fused product is not rounded before the sum.
   bool fuseFirst = fuse == "first", fuseLast = fuse == "last";
   auto sum = [=](double a, double b) {
     return round((fuseFirst ? a : round(a)) + (fuseLast ? b : round(b)));
@@ -180,10 +181,10 @@ static auto formula(OptimizerAdagradOp op, StepNumbers step, Round round) {
 }
 
 //===----------------------------------------------------------------------===//
-// Around the formulas
+// Evaluation of all elements
 //===----------------------------------------------------------------------===//
 
-/// Runs the formula over all elements of the results, which hold the operands.
+/// Applies the formula to all elements of the results, which hold the operands.
 template <typename OpTy, typename Round>
 static void updateElements(OpTy op, Evaluation &evaluation, Round round) {
   const Tensor &gradient = evaluation.operand(1);

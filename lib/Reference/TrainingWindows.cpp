@@ -19,8 +19,8 @@ using namespace mpc::reference;
 // conv_filter_gradient
 //===----------------------------------------------------------------------===//
 
-/// Per image and group the product of the gradient's channels with the windows
-/// of the input; images are summed one by one.
+/// GEMM of gradient channels and input windows per image and group; accumulates
+/// over images in order.
 static void evaluateFilterGradient(ConvFilterGradientOp op,
                                    Evaluation &evaluation) {
   const Tensor &input = evaluation.operand(0),
@@ -64,18 +64,18 @@ static void evaluateFilterGradient(ConvFilterGradientOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Pools
+// Pooling
 //===----------------------------------------------------------------------===//
 
-/// Sums of 16-bit gradients run in f32.
+/// Accumulator type: f32 for 16-bit gradients.
 static Type sumType(Type element) {
   return element.getIntOrFloatBitWidth() < 32
              ? Float32Type::get(element.getContext())
              : element;
 }
 
-/// The position of a window that max_pool takes: the first of the largest
-/// elements, or the first NaN.
+/// Returns the offset that max_pool selects: the first of the largest elements,
+/// or the first NaN.
 static int64_t largestOffset(ArrayRef<double> input,
                              ArrayRef<int64_t> offsets) {
   int64_t best = offsets.front();

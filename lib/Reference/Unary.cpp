@@ -21,7 +21,7 @@ using namespace mpc::reference;
 //===----------------------------------------------------------------------===//
 
 static double sigmoid(double x) {
-  // The form whose exponential cannot overflow.
+  // Avoids overflow of the exponential.
   if (x >= 0)
     return 1 / (1 + std::exp(-x));
   double power = std::exp(x);
@@ -46,7 +46,7 @@ static double geluTanh(double x) {
 using FloatFunction = double (*)(double);
 using IntegerFunction = int64_t (*)(int64_t);
 
-/// The op's function on floats, null where it is no unary op without
+/// Returns the op's function on floats, null if it is no unary op or has
 /// attributes.
 static FloatFunction floatFunction(Operation *op) {
   return TypeSwitch<Operation *, FloatFunction>(op)
@@ -86,8 +86,8 @@ static FloatFunction floatFunction(Operation *op) {
       .Default([](Operation *) { return nullptr; });
 }
 
-/// The op's function on integers before wrapping, null where there is none.
-/// `kind` decides the meaning of negative numbers.
+/// Returns the op's function on integers before wrapping, or null. `kind`
+/// defines the signedness.
 static IntegerFunction integerFunction(Operation *op, IntegerKind kind) {
   auto identity = [](int64_t x) { return x; };
   return TypeSwitch<Operation *, IntegerFunction>(op)

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A plain tensor that holds every float as double and every integer as int64,
-// and the rounding of a double to a narrower float type.
+// A tensor that stores every float as double and every integer as int64, and
+// rounding of doubles to smaller float types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,31 +22,31 @@
 namespace mpc::reference {
 
 /// A statically shaped tensor in row-major order. Float elements are doubles,
-/// integer elements (booleans and unsigned types included) are int64; an
-/// integer is kept wrapped to its width: sign-extended where signless or
-/// signed, zero-extended where unsigned or i1 (0 or 1). ui64 keeps its 64 bits.
+/// integer elements (including booleans and unsigned types) int64, wrapped to
+/// their width: sign-extended if signless or signed, zero-extended if unsigned
+/// or i1 (0 or 1). ui64 uses all 64 bits.
 class Tensor {
 public:
-  /// Zeros of `type`, which must be static and of an mpc element type.
+  /// Zero tensor of `type`, which must be static and of an mpc element type.
   explicit Tensor(mlir::RankedTensorType type);
 
-  /// The value of a constant; fails without a diagnostic where a resource is
-  /// missing or the type is no static tensor of an mpc element type.
+  /// Returns the value of a constant; fails without a diagnostic if a resource
+  /// is missing or the type is no static tensor of an mpc element type.
   static mlir::FailureOr<Tensor> fromAttr(mlir::ElementsAttr attr);
 
-  /// Reads the run-time layout: contiguous, one byte per i1, two per f16 and
+  /// Reads the run-time layout: contiguous, one byte per i1, two per f16 or
   /// bf16.
   static Tensor fromBytes(mlir::RankedTensorType type, const void *data);
 
   /// Writes the run-time layout; floats are rounded to the element type.
   void toBytes(void *data) const;
 
-  /// The tensor as a constant; `name` is the key of a resource where it is
-  /// large.
+  /// Returns the tensor as a constant; `name` is the resource key of a large
+  /// one.
   mlir::ElementsAttr toAttr(llvm::StringRef name = "constant") const;
 
-  /// The same elements under `type`, which has as many and of the same kind
-  /// (float or integer). The values are not converted.
+  /// Returns the same elements as `type`, with equal element count and kind
+  /// (float or integer). Values are not converted.
   Tensor withType(mlir::RankedTensorType type) const &;
   Tensor withType(mlir::RankedTensorType type) &&;
 
@@ -76,11 +76,11 @@ private:
 };
 
 /// Rounds to the nearest value of `floatType` (f16, bf16, f32, f64), ties to
-/// even, subnormals included; what is too large becomes infinity.
+/// even, including subnormals; overflow gives infinity.
 double roundTo(double value, mlir::Type floatType);
 
-/// Rounds to 10 mantissa bits, halves away from zero (`cvt.rna.tf32`), keeping
-/// the exponent range of f32.
+/// Rounds to 10 mantissa bits, ties away from zero (`cvt.rna.tf32`), with the
+/// exponent range of f32.
 double roundToTf32(double value);
 
 /// Wraps to the width of `integerType`; see Tensor for the extension.
