@@ -131,7 +131,7 @@ static void multiply(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
                        round);
       }
     }
-    // An infinite first product stands: other terms have no sign information.
+    // Keep an infinite first product: other terms may not know its sign.
     for (size_t i = 0; i < others.size(); ++i)
       if (std::isfinite(sums[i]))
         sums[i] = round(sums[i] + others[i]);

@@ -130,7 +130,7 @@ Type AttentionGradientOp::getAccumulateType() {
 }
 
 //===----------------------------------------------------------------------===//
-// Training forms and random numbers
+// Training-mode ops and random numbers
 //===----------------------------------------------------------------------===//
 
 LogicalResult BatchNormTrainingOp::verify() {

@@ -101,7 +101,7 @@ bool mpc::mayWrap(Value value, KnownRange range) {
 }
 
 //===----------------------------------------------------------------------===//
-// Constants and positions
+// Constants and indices
 //===----------------------------------------------------------------------===//
 
 KnownRange ConstantOp::getResultRange(unsigned, Ranges) {

@@ -106,7 +106,7 @@ Value termsOf(ScalarEmitter &emit, Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Training forms
+// Training-mode ops
 //===----------------------------------------------------------------------===//
 
 Value decompose(ScalarEmitter &emit, DropoutOp op) {

@@ -31,7 +31,7 @@ namespace mpc {
 namespace {
 
 std::optional<Tensor> constantTensor(Value value) {
-  // A splat may stand for more elements than memory holds.
+  // A splat may represent more elements than memory holds.
   constexpr int64_t kLargestSplat = int64_t(64) << 20;
   auto op = value.getDefiningOp<ConstantOp>();
   if (!op ||

@@ -27,7 +27,7 @@ using namespace mpc;
 
 namespace {
 
-/// Whether a constant operand of `op` can be an immediate in the kernel.
+/// Returns true if constant operands of `op` can be immediates in the kernel.
 bool takesImmediates(Operation *op) {
   auto fusion = dyn_cast<FusionOpInterface>(op);
   if (!fusion)

@@ -1,4 +1,4 @@
-//===- RecognizeGelu.cpp - the products of gelu into one op ---------------===//
+//===- RecognizeGelu.cpp - recognize gelu ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

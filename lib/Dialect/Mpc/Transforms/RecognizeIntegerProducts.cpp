@@ -41,7 +41,7 @@ bool isUnsigned(Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// One side of a product
+// One operand of a matmul
 //===----------------------------------------------------------------------===//
 
 /// Integers of the signedness that the target's units need, and their zero

@@ -12,7 +12,7 @@ include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
 def Mpc_MatmulOp : Mpc_WideningOp<"matmul", "Contraction",
     "2 * getContractionSize() * ::mpc::elementCount(getResult())",
     [DeclareOpInterfaceMethods<Mpc_ContractionOpInterface>]> {
-  let summary = "Batched matrix product";
+  let summary = "Batched matrix multiplication (GEMM)";
   let description = [{
     `result[..., m, n] = sum over k of lhs[..., m, k] * rhs[..., k, n]`, with
     `transpose_lhs` / `transpose_rhs` for operands stored transposed. With `packed`

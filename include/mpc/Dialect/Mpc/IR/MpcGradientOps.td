@@ -127,7 +127,7 @@ def Mpc_NormGradientOp : Mpc_Op<"norm_gradient", "RowWise", "16 * ::mpc::element
     1910.07467). Computed in f32 (f64 for f64 operands). The gradient of
     layer_norm's bias is a plain sum.
     - (C1) `axis` is inside the rank.
-    - (C2) the scale broadcasts to the normalised extents.
+    - (C2) the scale broadcasts to the normalized extents.
     - (C3) all operands have the same element type; epsilon is finite and not
       negative.
   }];
@@ -202,7 +202,7 @@ def Mpc_AttentionGradientOp : Mpc_Op<"attention_gradient", "Attention",
 }
 
 //===----------------------------------------------------------------------===//
-// Training forms and random numbers
+// Training-mode ops and random numbers
 //===----------------------------------------------------------------------===//
 
 def Mpc_BatchNormTrainingOp : Mpc_Op<"batch_norm_training", "Reduction",

@@ -202,7 +202,7 @@ def Mpc_ScatterNdOp : Mpc_Op<"scatter_nd", "Opaque", "::mpc::elementCount(getUpd
 }
 
 def Mpc_OneHotOp : Mpc_InferredOp<"one_hot", "IndexMap", "0", [Mpc_Range]> {
-  let summary = "on where the index equals the position along a new axis, off elsewhere";
+  let summary = "One-hot encoding: on at the index along a new axis, off elsewhere";
   let description = [{
     Negative indices count from the end; an out-of-range index gives only `off`.
     - (C1) `axis` is inside the result's rank; `depth` is not negative.

@@ -269,7 +269,7 @@ def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp">
     an element and only its result is stored. Columns are interleaved instead of
     passing two right-hand sides to the kernel, because tiles, pipelines, units and
     schedules are then those of any GEMM: only the path from the accumulator tile to
-    the epilogue reads two places. A block is half a panel on a CPU and a vector of
+    the epilogue reads two locations. A block is half a panel on a CPU and a vector of
     16-bit results on a GPU, so that each tile holds both halves of its pairs.
 
     Contract in: after mpc-assign-layout, before mpc-pack-constants. Contract out:

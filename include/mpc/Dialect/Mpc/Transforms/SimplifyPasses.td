@@ -338,7 +338,7 @@ def SplitAttentionPass : Pass<"mpc-split-attention", "::mlir::func::FuncOp"> {
     where `%q_0` and `%mask_0` are slices of the first batch entry. Separate caches
     are read in place; concatenating would copy them.
 
-    Contract in: mpc ops, static shapes, attention recognised. Contract out: the
+    Contract in: mpc ops, static shapes, attention recognized. Contract out: the
     same.
 
     Numerics: unchanged. Attention does not mix batch entries.
