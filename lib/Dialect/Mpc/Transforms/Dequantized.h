@@ -26,8 +26,7 @@ struct Dequantized {
   /// `shape` extended to the rank of the integers and permuted by the
   /// transposes.
   llvm::SmallVector<int64_t> moved(llvm::ArrayRef<int64_t> shape) const;
-  /// Returns true if `shape` has one element, or equals the moved tensor's
-  /// extent along `axis` and is 1 elsewhere.
+  /// Returns true if `shape`, moved, has extents of 1 except along `axis`.
   bool variesAlong(llvm::ArrayRef<int64_t> shape, int64_t axis) const;
 
   mlir::Value integers;
