@@ -75,7 +75,8 @@ def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncO
     ```
 
     Contract: after mpc-form-fusions and all passes that split fusions, before
-    mpc-join-launches. Numerics: unchanged.
+    mpc-join-launches.
+    Numerics: unchanged.
     Executed example: test/Dialect/Exe/Transforms/attach-index-checks.mlir.
   }];
   let statistics = [
@@ -94,7 +95,8 @@ def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
     `cpu:native` becomes the level of this machine. A compilation starts with this
     pass; all later passes query the module. The default target is cpu:avx512.
 
-    Contract: none. Numerics: unchanged. Replaces an existing target.
+    Contract: none.
+    Numerics: unchanged. Replaces an existing target.
     Executed example: test/Dialect/Exe/Transforms/set-target.mlir.
   }];
   let options = [
@@ -151,10 +153,11 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
     Contract in: after mpc-plan. Contract out: the same buffers and order, but a
     ReLU mask has bits instead of bytes and a GELU slope is replaced by its input,
     if the kernel that writes it and all its readers became library calls; unused
-    kernels are erased. Numerics: another accumulation order; bias and residual are
-    added in either order; the factor of ReLU's gradient at a NaN is the library's
-    choice, and at a positive number that rounds to 0 it is 1. `bf16x3` becomes the
-    library's f32 emulation for sm_100 and later, and is ignored otherwise.
+    kernels are erased.
+    Numerics: another accumulation order; bias and residual are added in either
+    order; the factor of ReLU's gradient at a NaN is the library's choice, and at a
+    positive number that rounds to 0 it is 1. `bf16x3` becomes the library's f32
+    emulation for sm_100 and later, and is ignored otherwise.
     Left alone, with a remark: kernels that compute an operand, round inside the
     epilogue, add a bias of another type than the result's (the library would round
     it), or hold any other op.
@@ -181,7 +184,8 @@ def ApplySchedulesPass : Pass<"mpc-apply-schedules", "::mlir::ModuleOp"> {
     ```
 
     Contract in: after mpc-plan. Contract out: the same module; the target applies a
-    schedule or rejects it with a reason. Numerics: accumulation order may differ.
+    schedule or rejects it with a reason.
+    Numerics: accumulation order may differ.
     Left alone: kernels with a schedule. A table that cannot be read, or is for
     another target, is an error.
     Executed example: test/Dialect/Exe/Transforms/apply-schedules.mlir.

@@ -68,7 +68,8 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
     optimizers are unchanged.
 
     Numerics: exact if the scale is a power of two and nothing underflows; else as
-    the preset unscales. Example: test/Dialect/Mpc/Training/scale-loss.mlir
+    the preset unscales.
+    Example: test/Dialect/Mpc/Training/scale-loss.mlir
   }];
   let options = [
     Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"\"",
@@ -117,11 +118,11 @@ def FindGradientsPass : Pass<"mpc-find-gradients", "::mlir::func::FuncOp"> {
     linear in a constant, that no such result needs. In a product of two linear
     values the one with more accumulations counts; a square is linear in neither.
 
-    Contract in: Import's; state results have `mpc.alias`. Left alone, with a
-    remark: a step whose gradients start at no constant, and one that returns a
-    non-scalar that depends on gradients and updates no argument, because a step
-    that overflows could not be skipped. Without a remark: functions that are no
-    training step, or have a seed or optimizers already.
+    Contract in: Import's; state results have `mpc.alias`.
+    Left alone, with a remark: a step whose gradients start at no constant, and one
+    that returns a non-scalar that depends on gradients and updates no argument,
+    because a step that overflows could not be skipped. Without a remark: functions
+    that are no training step, or have a seed or optimizers already.
 
     Numerics: unchanged; the factor is applied and removed where the function is
     linear in it, whichever constants were chosen.

@@ -26,8 +26,8 @@ def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
     Contract in: every op but constants and views is marked. Contract out: a
     function's body holds fusions, constants, views and the return. Views are
     reshapes, and slices and concats whose inputs are contiguous in one buffer.
-    Splat constants are copied into the region, others are operands. Numerics:
-    unchanged.
+    Splat constants are copied into the region, others are operands.
+    Numerics: unchanged.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/form-fusions.mlir.
   }];
@@ -61,8 +61,8 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
     ```
 
     Contract in: after mpc-prepare-fusion. Contract out: every op but constants and
-    views carries its group number; one op of each group carries its kind. Numerics:
-    unchanged.
+    views carries its group number; one op of each group carries its kind.
+    Numerics: unchanged.
     Left alone: functions that hold fusions already.
     Executed example: test/Dialect/Mpc/Transforms/group-ops.mlir.
   }];
@@ -131,9 +131,11 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
     ```
 
     Contract in: after mpc-pack-constants. Contract out: the same ops, moved and
-    duplicated, and these matmuls. Numerics: unchanged: every rounding cast stays,
-    nothing is contracted or reordered. Left alone: functions that hold fusions
-    already; casts of the model itself (pinned).
+    duplicated, and these matmuls.
+    Numerics: unchanged: every rounding cast stays, nothing is contracted or
+    reordered.
+    Left alone: functions that hold fusions already; casts of the model itself
+    (pinned).
     Executed example: test/Dialect/Mpc/Transforms/prepare-fusion.mlir.
   }];
   let options = [
@@ -158,11 +160,12 @@ def RelaxRoundingPass : Pass<"mpc-relax-rounding", "::mlir::func::FuncOp"> {
     ```
 
     Contract in: after mpc-form-fusions. Contract out: the same fusions with the
-    same operand and result types. Numerics: one rounding less per pair; this is the
-    only pass that drops one, and the fuse stage runs it only under
-    `--rounding relaxed`. Left alone: casts of the model itself (pinned), pairs
-    split over two fusions (memory holds the declared type), casts to and from
-    integers, and ops that compute in 16 bits, which round themselves.
+    same operand and result types.
+    Numerics: one rounding less per pair; this is the only pass that drops one, and
+    the fuse stage runs it only under `--rounding relaxed`.
+    Left alone: casts of the model itself (pinned), pairs split over two fusions
+    (memory holds the declared type), casts to and from integers, and ops that
+    compute in 16 bits, which round themselves.
     Executed example: test/Dialect/Mpc/Transforms/relax-rounding.mlir.
   }];
   let dependentDialects = ["::mpc::MpcDialect"];

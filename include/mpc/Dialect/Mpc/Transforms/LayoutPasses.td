@@ -31,9 +31,10 @@ def AssignLayoutPass : Pass<"mpc-assign-layout", "::mlir::func::FuncOp"> {
     pool is channels_last; constants are transposed at compile time; a transpose
     that moves only extents of 1 is a reshape; no matmul reads a transpose of its
     right-hand side's last two dimensions; no transpose is the only reader of a
-    matmul with exactly one transposed operand (a weight gradient). Numerics:
-    unchanged. Left alone: filters, which mpc-pack-constants lays out; ops with
-    fixed axes (softmax and norms).
+    matmul with exactly one transposed operand (a weight gradient).
+    Numerics: unchanged.
+    Left alone: filters, which mpc-pack-constants lays out; ops with fixed axes
+    (softmax and norms).
     Executed example: test/Dialect/Mpc/Transforms/assign-layout.mlir.
   }];
   let dependentDialects = ["::mpc::MpcDialect"];
@@ -65,10 +66,10 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
     - `stop_gradient` is erased, `gradient_seed` becomes 1.
 
     Contract in: static shapes, precision assigned. Contract out: none of these ops
-    is left, except longer recurrent ops and those that `keep` names. Numerics:
-    16-bit norms compute in f32 and round once at the end; recurrent ops hold their
-    states in the result's type and round them to the operands' type for each
-    matmul. batch_norm multiplies by `scale / sqrt(variance + epsilon)`, which
+    is left, except longer recurrent ops and those that `keep` names.
+    Numerics: 16-bit norms compute in f32 and round once at the end; recurrent ops
+    hold their states in the result's type and round them to the operands' type for
+    each matmul. batch_norm multiplies by `scale / sqrt(variance + epsilon)`, which
     differs from the formula by at most a few ulps. Optimizers and loss scales round
     exactly as described.
     Executed examples: test/Dialect/Mpc/Transforms/decompose.mlir,
@@ -111,8 +112,9 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
 
     Contract in: weights are constants (or parameters) of rank 2 and not packed.
     Contract out: the left-hand side is read once per group; slices are along the
-    last dimension. Numerics: columns are computed as before; a zero bias turns -0
-    into 0. Left alone: results combined by elementwise ops (gated layers), which
+    last dimension.
+    Numerics: columns are computed as before; a zero bias turns -0 into 0.
+    Left alone: results combined by elementwise ops (gated layers), which
     mpc-pair-contractions handles.
     Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.
   }];
@@ -141,10 +143,10 @@ def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %x, %w transpose_rhs : (tensor<1x64xbf16>, tensor<32x64xbf16>) -> tensor<1x32xf32>
     ```
 
-    Contract in: after mpc-assign-layout. Contract out: the same values. Numerics:
-    unchanged; only lossless formats are used. Left alone: compute-bound GEMMs with
-    many rows (`paysToUnpack`), constants of less than 64 KB, batched matrices,
-    convolutions, f64 accumulators.
+    Contract in: after mpc-assign-layout. Contract out: the same values.
+    Numerics: unchanged; only lossless formats are used.
+    Left alone: compute-bound GEMMs with many rows (`paysToUnpack`), constants of
+    less than 64 KB, batched matrices, convolutions, f64 accumulators.
     Executed example: test/Dialect/Mpc/Transforms/narrow-matrices.mlir.
   }];
   let options = [
@@ -177,11 +179,12 @@ def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
     %0 = mpc.matmul %x, %w packed <columns = 32> : (tensor<1x64xf32>, tensor<1x64x32xf32>) -> tensor<1x32xf32>
     ```
 
-    Contract in: after mpc-pack-constants. Contract out: the same values. Numerics:
-    unchanged; only lossless formats are used. Left alone if `most-rows` is given:
-    GEMMs with more rows, which reuse a weight too often for dequantization to pay
-    off, constants of less than 64 KB, which stay in cache, and convolutions. Always
-    left alone: GEMMs in bf16x2/bf16x3 split mode; scales per group of convolutions.
+    Contract in: after mpc-pack-constants. Contract out: the same values.
+    Numerics: unchanged; only lossless formats are used.
+    Left alone if `most-rows` is given: GEMMs with more rows, which reuse a weight
+    too often for dequantization to pay off, constants of less than 64 KB, which
+    stay in cache, and convolutions. Always left alone: GEMMs in bf16x2/bf16x3 split
+    mode; scales per group of convolutions.
     Executed example: test/Dialect/Mpc/Transforms/narrow-panels.mlir.
   }];
   let options = [
@@ -217,10 +220,10 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
 
     Contract in: after mpc-assign-layout. Contract out: every constant right-hand
     side of a matmul that is one matrix, and every constant filter of an ungrouped
-    channels_last conv, is packed. Numerics: unchanged. A constant that several ops
-    read alike is packed once. Left alone: batches of constant matrices; filters of
-    grouped convs with fewer than half a panel of channels per group; channels_first
-    convs.
+    channels_last conv, is packed.
+    Numerics: unchanged. A constant that several ops read alike is packed once.
+    Left alone: batches of constant matrices; filters of grouped convs with fewer
+    than half a panel of channels per group; channels_first convs.
     Executed example: test/Dialect/Mpc/Transforms/pack-constants.mlir.
   }];
   let options = [
@@ -273,12 +276,12 @@ def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp">
     16-bit results on a GPU, so that each tile holds both halves of its pairs.
 
     Contract in: after mpc-assign-layout, before mpc-pack-constants. Contract out:
-    only the slices read a merged matmul. Numerics: unchanged: every column is
-    computed as before. Left alone: matmuls of which one result has other readers
-    than elementwise ops of its shape and constants, such as the backward pass or a
-    later layer; weights that are not constants or have other readers, which would
-    be duplicated; types other than f32 and 16-bit floats; halves that are not whole
-    blocks.
+    only the slices read a merged matmul.
+    Numerics: unchanged: every column is computed as before.
+    Left alone: matmuls of which one result has other readers than elementwise ops
+    of its shape and constants, such as the backward pass or a later layer; weights
+    that are not constants or have other readers, which would be duplicated; types
+    other than f32 and 16-bit floats; halves that are not whole blocks.
     Executed example: test/Dialect/Mpc/Transforms/pair-contractions.mlir.
   }];
   let options = [

@@ -41,8 +41,8 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
 
     Left alone: contractions that the target's cost model predicts slower padded;
     grouped convs; spatial extents; a matmul of one row; every contraction of a CPU
-    target, whose edge kernels mask. Example:
-    test/Dialect/Mpc/Transforms/pad-contractions.mlir
+    target, whose edge kernels mask.
+    Example: test/Dialect/Mpc/Transforms/pad-contractions.mlir
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
@@ -78,8 +78,8 @@ def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
     ```
 
     Contract in: static shapes, precision assigned. Contract out: the same; before
-    mpc-pad-contractions, which pads the GEMM. Numerics: those of the ops that
-    mpc-decompose emits, in the same order.
+    mpc-pad-contractions, which pads the GEMM.
+    Numerics: those of the ops that mpc-decompose emits, in the same order.
     Executed example: test/Dialect/Mpc/Transforms/split-recurrent.mlir.
   }];
   let options = [

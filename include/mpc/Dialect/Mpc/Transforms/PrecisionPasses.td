@@ -140,10 +140,11 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     bf16; with 8-bit floats 7 for f16 and 4 for bf16.
 
     Contract in: after Simplify, before types are assigned. Contract out: the same
-    graph; changed constants carry `#mpc.narrowing`. Numerics: each weight is
-    rounded to nearest. Scales minimize the squared error of their weights, weighted
-    by the second moments of the activations in the policy's `moments`, over
-    candidates that clip the largest weight; with `clip` false they represent it.
+    graph; changed constants carry `#mpc.narrowing`.
+    Numerics: each weight is rounded to nearest. Scales minimize the squared error
+    of their weights, weighted by the second moments of the activations in the
+    policy's `moments`, over candidates that clip the largest weight; with `clip`
+    false they represent it.
     Left alone: constants that are not f32 or not finite, batched matrices, layers
     excluded by the policy, ops that an override keeps in float32 or float64.
     Weights that a training step holds as arguments are an error.
