@@ -184,7 +184,7 @@ FusionOp ProductSplitter::outline(ValueRange values, FusionKind kind,
   return made;
 }
 
-/// Moves a cast-only kernel below reshapes, so that GEMMs that read the value
+/// Hoists a cast-only kernel above reshapes, so that GEMMs that read the value
 /// in different shapes share it. Returns the result in the original shape.
 static Value castBehindReshapes(FusionOp kernel) {
   Value made = kernel->getResult(0), input = kernel.getInputs().front();

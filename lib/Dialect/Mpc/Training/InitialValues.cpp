@@ -31,7 +31,7 @@ static std::optional<int64_t> fanInOf(Operation *op) {
   return std::nullopt;
 }
 
-/// Returns the producer of `value` below movement and casts.
+/// Returns the producer of `value` before movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || movesOneOperand(op)))

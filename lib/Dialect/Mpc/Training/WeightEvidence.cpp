@@ -230,7 +230,7 @@ struct WeightEvidence::Use {
   std::string text;
 };
 
-/// Returns the producer of `value` below movement and casts.
+/// Returns the producer of `value` before movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || movesOneOperand(op)))
@@ -271,7 +271,7 @@ WeightEvidence::WeightEvidence(const StepFunction &step) {
   }
 }
 
-/// Returns true if both sine and cosine are taken of `value`, below movement
+/// Returns true if both sine and cosine are taken of `value`, after movement
 /// and arithmetic: it holds angles.
 static bool feedsSineAndCosine(Value value) {
   bool sine = false, cosine = false;

@@ -14,14 +14,14 @@
 
 namespace mpc {
 
-/// Returns the constant under reshapes and widening integer casts.
+/// Returns the constant before reshapes and widening integer casts.
 std::optional<reference::Tensor> constantTensor(mlir::Value value);
 
 /// Pads `shape` with leading extents of 1 to `rank`.
 llvm::SmallVector<int64_t> withRank(llvm::ArrayRef<int64_t> shape,
                                     int64_t rank);
 
-/// A float tensor of the form scale * (integers - zero), below transposes.
+/// A float tensor of the form scale * (integers - zero), transposed or not.
 struct Dequantized {
   /// `shape` extended to the rank of the integers and permuted by the
   /// transposes.

@@ -121,7 +121,7 @@ struct FoldIntoContraction : OpRewritePattern<BatchNormOp> {
           op, "a narrow filter would be rounded twice");
     int64_t rank = rankOf(op.getResult()), channels = shapeOf(op.getScale())[0];
 
-    // The contraction, directly or below a bias add.
+    // The contraction, directly or before a bias add.
     Value input = op.getInput();
     if (!input.hasOneUse())
       return rewriter.notifyMatchFailure(op, "the input has other readers");

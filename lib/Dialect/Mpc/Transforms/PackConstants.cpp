@@ -25,7 +25,7 @@ using namespace mpc;
 
 namespace {
 
-/// Returns the constant under reshapes of `value`, or null.
+/// Returns the constant that `value` reshapes, or null.
 ElementsAttr constantBehind(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   while (auto reshape = value.getDefiningOp<ReshapeOp>())

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The root is the matmul of probabilities and values. Matches the whole
-// expression above it before rewriting. Legal if no row changes its meaning:
+// The root is the matmul of probabilities and values. Matches its whole input
+// expression before rewriting. Legal if no row changes its meaning:
 // the result of a fully masked row determines which masks are accepted.
 // Repeated key and value heads (grouped-query attention) are replaced by the
 // originals. Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
@@ -49,7 +49,7 @@ struct Mask {
   bool inverted = false;
   /// Emit `select(condition, 0, fill)` and add it.
   std::optional<double> fill;
-  /// Additive terms besides `value`, or under it.
+  /// Further additive terms besides `value`.
   SmallVector<Value> biases;
 };
 
@@ -157,7 +157,7 @@ Value takeScale(Value value, double &scale) {
 // Pattern
 //===----------------------------------------------------------------------===//
 
-/// Match result: the ops above the matmul of probabilities and values.
+/// Match result: the ops before the matmul of probabilities and values.
 struct Scores {
   MatmulOp matmul;
   SoftmaxOp softmax;
