@@ -16,8 +16,8 @@ namespace mpc {
 /// Default maximum sequence length that is unrolled, in time steps.
 inline constexpr int64_t kUnrolledSteps = 1024;
 
-/// Unrolls the recurrent op `op` before it and returns the replacement values;
-/// empty for any other op.
+/// Inserts the unrolled steps of the recurrent op `op` before it and returns
+/// the replacement values; empty for any other op.
 llvm::SmallVector<mlir::Value> unrollRecurrent(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
@@ -34,8 +34,9 @@ unrollRecurrenceGradient(mlir::OpBuilder &builder, mlir::Operation *op);
 llvm::SmallVector<mlir::Value> splitRecurrent(mlir::OpBuilder &builder,
                                               mlir::Operation *op, bool keeps);
 
-/// Decomposes an optimizer, learning_rate or loss_scale.update op before it and
-/// returns the replacement values; empty for any other op.
+/// Inserts the decomposition of an optimizer, learning_rate or
+/// loss_scale.update op before it and returns the replacement values; empty for
+/// any other op.
 llvm::SmallVector<mlir::Value> decomposeUpdate(mlir::OpBuilder &builder,
                                                mlir::Operation *op);
 
@@ -49,22 +50,24 @@ struct ChannelStatistics {
 using SharedStatistics =
     llvm::DenseMap<std::pair<mlir::Value, uint64_t>, ChannelStatistics>;
 
-/// Decomposes batch_norm_training or a norm gradient before it and returns the
-/// replacement values; empty for any other op. With several ranks, batch norm
-/// uses the statistics of the global batch (all local batches have one size).
+/// Inserts the decomposition of batch_norm_training or a norm gradient before
+/// it and returns the replacement values; empty for any other op. With several
+/// ranks, batch norm uses the statistics of the global batch (all local batches
+/// have one size).
 llvm::SmallVector<mlir::Value> decomposeNorm(mlir::OpBuilder &builder,
                                              mlir::Operation *op,
                                              SharedStatistics &shared,
                                              int64_t ranks = 1);
 
-/// Decomposes a loss, dropout, a seed or an attention gradient before it and
-/// returns the replacement values; empty for any other op.
+/// Inserts the decomposition of a loss, dropout, a seed or an attention
+/// gradient before it and returns the replacement values; empty for any other
+/// op.
 llvm::SmallVector<mlir::Value> decomposeTraining(mlir::OpBuilder &builder,
                                                  mlir::Operation *op);
 
-/// Decomposes a transposed convolution before it: into a GEMM if windows do not
-/// overlap, else into one convolution per output phase (position modulo
-/// stride).
+/// Inserts the decomposition of a transposed convolution before it: a GEMM if
+/// windows do not overlap, else one convolution per output phase (position
+/// modulo stride).
 mlir::Value decomposeConvTranspose(ConvTransposeOp op);
 
 } // namespace mpc

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The root is the matmul of probabilities and values. Matches its whole input
-// expression before rewriting. Legal if no row changes its meaning:
-// the result of a fully masked row determines which masks are accepted.
-// Repeated key and value heads (grouped-query attention) are replaced by the
-// originals. Runs after mpc-fold-constants (masks) and mpc-recognize-softmax.
+// expression before rewriting. Legal if no row changes its meaning: the result
+// of a fully masked row determines which masks are accepted. Repeated key and
+// value heads (grouped-query attention) are replaced by the originals. Runs
+// after mpc-fold-constants (masks) and mpc-recognize-softmax.
 //
 //===----------------------------------------------------------------------===//
 
