@@ -1,4 +1,4 @@
-//===- BackwardOps.h - the backward pass of a step --------------*- C++ -*-===//
+//===- BackwardOps.h - ops of the backward pass -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,11 +12,12 @@
 
 namespace mpc {
 
-/// Marks a constant that stands where a seed of a loss stood.
+/// Marks a constant that replaced the seed (initial cotangent) of a loss.
 inline constexpr llvm::StringLiteral kSeedAttr = "gradient_seed";
 
-/// The ops of the backward pass: what depends on the seeds of losses, up to
-/// where these are divided out again or an update reads it.
+/// Returns the ops of the backward pass: everything that depends on a loss
+/// seed, up to the division that removes the seed or the update that reads the
+/// gradient.
 llvm::DenseSet<mlir::Operation *> findBackward(mlir::func::FuncOp func);
 
 } // namespace mpc

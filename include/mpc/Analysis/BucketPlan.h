@@ -1,4 +1,4 @@
-//===- BucketPlan.h - which gradients share a message -----------*- C++ -*-===//
+//===- BucketPlan.h - gradient bucketing for all-reduce ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,15 +14,15 @@
 
 namespace mpc {
 
-/// One gradient on its way to the other ranks.
+/// One gradient to be reduced across ranks.
 struct BucketItem {
-  /// When the step has made it, from the step's beginning.
+  /// Time at which the gradient is computed, in seconds from the step's start.
   double readySeconds = 0;
   int64_t bytes = 0;
 };
 
-/// What a message takes, by the model of Hockney (The communication challenge
-/// for MPP, 1994): latency + bytes / bandwidth.
+/// Duration of a message by Hockney's alpha-beta model (The communication
+/// challenge for MPP, 1994): latency + bytes / bandwidth.
 struct NetworkModel {
   double latencySeconds = 0;
   double bytesPerSecond = 0;
@@ -32,16 +32,15 @@ struct NetworkModel {
   }
 };
 
-/// Cuts items, which are in the order in which they get ready, into messages
-/// that run one behind the other beside the step, each once its last item is
-/// ready, such that the last message ends as early as can be; of equally early
-/// plans one of the fewest messages. Gives the end of each message: the number
-/// of the first item behind it. Takes time in the square of the items,
-/// for each message.
+/// Partitions gradients, sorted by ready time, into buckets of one message
+/// each. Messages run one after another, concurrently with the step; each
+/// starts once its last gradient is ready. Minimizes the end of the last
+/// message, then the number of messages. Returns the end of each bucket: the
+/// index after its last item. O(items^2) per message.
 llvm::SmallVector<size_t> planBuckets(llvm::ArrayRef<BucketItem> items,
                                       const NetworkModel &network);
 
-/// When the last message of a plan ends.
+/// Returns the time at which the last message of a plan ends.
 double bucketsEnd(llvm::ArrayRef<BucketItem> items, llvm::ArrayRef<size_t> ends,
                   const NetworkModel &network);
 

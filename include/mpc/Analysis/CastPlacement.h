@@ -1,10 +1,10 @@
-//===- CastPlacement.h - the fewest bytes for casts -------------*- C++ -*-===//
+//===- CastPlacement.h - cast placement as a minimum cut --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The placement problem as plain data: values that may be stored wide (high) or
-// narrow (low), what either costs, and the casts between those that differ.
-// Solved exactly as a minimum cut. Knows nothing of ops.
+// Cast placement as plain data, independent of the IR: values stored in f32
+// (high) or 16 bits (low), the cost of each label, and the casts between values
+// of different labels. Solved exactly as an s-t minimum cut.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,19 +22,19 @@ namespace mpc {
 
 enum class StorageLabel : uint8_t { High, Low };
 
-/// Values, what they cost under each label, and the casts between them. All
-/// costs are non-negative and their sum fits an int64.
+/// Values, their cost under each label, and the casts between them. All costs
+/// are non-negative and their sum fits an int64.
 struct PlacementProblem {
   struct Node {
     int64_t highCost = 0, lowCost = 0;
-    /// The label that a rule fixes.
+    /// Label fixed by a rule.
     std::optional<StorageLabel> hard;
   };
-  /// One cast per direction serves all readers of `value`: `narrow` is paid
-  /// once where the value is high and some reader low, `widen` once where the
-  /// value is low and some reader high. A reader is a node too: what a move
-  /// makes of the value, or a node with a hard label for an op that wants one
-  /// type.
+  /// One cast per direction, shared by all readers of `value`: `narrow` is paid
+  /// once if the value is high and some reader is low, `widen` once if the
+  /// value is low and some reader is high. A reader is a node too: the result
+  /// of an op that moves the value, or a node with a hard label for an op that
+  /// needs one type.
   struct Cast {
     unsigned value = 0;
     llvm::SmallVector<unsigned, 2> readers;
@@ -51,17 +51,17 @@ struct PlacementProblem {
   }
 };
 
-/// What `labels`, one per node, cost in one cast.
+/// Returns the cost of one cast under `labels`, one per node.
 int64_t cost(const PlacementProblem::Cast &cast,
              llvm::ArrayRef<StorageLabel> labels);
 
-/// What `labels`, one per node, cost. Hard labels are not looked at.
+/// Returns the total cost under `labels`, one per node. Ignores hard labels.
 int64_t cost(const PlacementProblem &problem,
              llvm::ArrayRef<StorageLabel> labels);
 
-/// The labels of least cost that respect every hard label. Of several, the ones
-/// that make the fewest values low: every other solution is low wherever this
-/// one is.
+/// Returns the labels of least cost that respect every hard label. Among
+/// several, the one with the fewest low values: the low values of every other
+/// solution include them.
 std::vector<StorageLabel> solvePlacement(const PlacementProblem &problem);
 
 } // namespace mpc

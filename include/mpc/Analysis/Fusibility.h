@@ -1,9 +1,9 @@
-//===- Fusibility.h - casts that kernels absorb -----------------*- C++ -*-===//
+//===- Fusibility.h - casts that are fused into kernels ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pure functions that say which casts the Fuse stage absorbs. The Precision
-// stage prices casts by them and the Fuse stage honours them.
+// Pure functions that decide which casts the Fuse stage fuses into kernels. The
+// Precision stage prices casts by them and the Fuse stage follows them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,26 +17,28 @@
 
 namespace mpc {
 
-/// The facts of a target that decide which casts are free.
+/// Target properties that decide which casts are free.
 struct FusionTarget {
-  /// Whose kernels the fuser forms.
+  /// Target whose kernels the fuser forms.
   TargetInfo machine;
-  /// Whether a contraction narrows its operands itself, while it loads them.
-  /// The CPU's micro-kernels do not: they read 16-bit panels as they lie.
+  /// Whether a contraction narrows its operands while it loads them. The CPU's
+  /// micro-kernels do not: they read packed 16-bit panels.
   bool narrowsContractionOperands = false;
-  /// Whether a contraction that may round its f32 operands to tf32 does so. The
-  /// CPU's compute f32, which the permission allows.
+  /// Whether a contraction permitted to round its f32 operands to tf32 does so.
+  /// CPU kernels compute in f32, which the permission allows.
   bool roundsToTensorFloat32 = false;
-  /// Whether contractions multiply f32 operands in two or three bf16 terms.
+  /// Whether contractions split f32 operands into two or three bf16 (bf16x2,
+  /// bf16x3).
   bool splitsIntoBFloat16 = false;
-  /// The fewest bf16 terms of f32 operands that contractions may be permitted
-  /// to multiply; 0: none. Three have f32's precision: a GPU's library may do
-  /// so, its kernels compute f32.
+  /// Smallest number of bf16 terms per f32 operand that may be permitted; 0:
+  /// none. Three terms have f32's precision: a GPU's library may use them, its
+  /// own kernels compute in f32.
   int64_t fewestBFloat16Terms = 0;
-  /// Whether a library computes products. It adds a bias in the type of its
-  /// result, and sums the bias's gradient in that of the weight's.
+  /// Whether a library (cuBLASLt) computes GEMMs. It adds a bias in the type of
+  /// its result, and sums the bias's gradient in the type of the weight's.
   bool hasProductLibrary = false;
-  /// Whether contractions sum in 16 bits. The CPU's sum in f32 and round once.
+  /// Whether contractions accumulate in 16 bits. CPU kernels accumulate in f32
+  /// and round once.
   bool accumulatesNarrow = false;
 
   FusionTarget() = default;
@@ -47,15 +49,15 @@ struct FusionTarget {
         fewestBFloat16Terms(target.kernels().fewestBFloat16Terms) {}
 };
 
-/// Whether a cast between floats that feeds operand `index` of `op` disappears
-/// into the kernel of `op`: it loads the cast's input and converts in
-/// registers.
+/// Returns true if a cast between floats that feeds operand `index` of `op` is
+/// fused into the kernel of `op`, which loads the cast's input and converts it
+/// in registers.
 bool absorbsCast(mlir::Operation *op, unsigned index,
                  const FusionTarget &target);
 
-/// Whether a cast between floats of a result of `op` disappears into the kernel
-/// of `op`: it converts in registers and stores the cast's result. False where
-/// `op` makes no kernel (constants, views) or one without an epilogue.
+/// Returns true if a cast between floats of a result of `op` is fused into the
+/// kernel of `op`, which converts in registers and stores the cast's result.
+/// False if `op` has no kernel (constants, views) or one without an epilogue.
 bool absorbsResultCast(mlir::Operation *op, const FusionTarget &target);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- GraphDigest.h - which model a file was made for ----------*- C++ -*-===//
+//===- GraphDigest.h - hash that identifies a model -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,10 +13,10 @@
 
 namespace mpc {
 
-/// A hash of what makes a model the same one again, in hexadecimal digits: its
-/// ops in order, what they read, their names, and the values of its float
-/// constants. Shapes do not count: a model keeps its hash under another batch.
-/// `function` has one block and stands after Simplify.
+/// Returns a hash that identifies a model, in hexadecimal: its ops in order,
+/// their operands and names, and the values of its float constants. Independent
+/// of shapes, so that another batch size gives the same hash. `function` has
+/// one block and has passed Simplify.
 std::string graphDigest(mlir::func::FuncOp function);
 
 } // namespace mpc

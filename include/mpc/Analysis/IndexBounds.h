@@ -1,4 +1,4 @@
-//===- IndexBounds.h - what integer inputs may hold -------------*- C++ -*-===//
+//===- IndexBounds.h - bounds of integer inputs used as indices -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,11 +14,11 @@
 
 namespace mpc {
 
-/// The extent that `value` indexes (of a gather's data, of the classes of a
-/// one-hot), followed through ops that only move or widen it or add a constant:
-/// its elements must lie in [0, bound). The smallest where it indexes several;
-/// nullopt where it indexes nothing. Looks at uses only, so it holds before and
-/// after Simplify.
+/// Returns the extent of the dimension that `value` indexes (a gather's data,
+/// the classes of a one-hot), followed through ops that move or widen it or add
+/// a constant: its elements must be in [0, bound). The smallest bound of
+/// several; nullopt if it indexes nothing. Inspects uses only, so it holds
+/// before and after Simplify.
 std::optional<int64_t> indexBound(mlir::Value value);
 
 } // namespace mpc

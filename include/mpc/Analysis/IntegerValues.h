@@ -1,10 +1,10 @@
-//===- IntegerValues.h - integers that floats carry -------------*- C++ -*-===//
+//===- IntegerValues.h - float values that carry integers -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds float values that hold counts, positions or indices. Rounding one to 16
-// bits makes it another integer (2049 is 2048 in f16, 257 is 256 in bf16), so
-// no policy narrows them.
+// Finds float values that carry counts, positions or indices. Rounding one to
+// 16 bits changes the integer (2049 becomes 2048 in f16, 257 becomes 256 in
+// bf16), so no policy narrows them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,51 +15,49 @@
 
 namespace mpc {
 
-/// The float values of a function that carry integers. A value is one where
-/// - it is an integer by derivation: made from integers (casts of integers of
-/// at
-///   least 16 bits, sums of truth values, positions of iota) and integral
-///   constants by ops that keep integers (add, sub, mul, floor, round, min,
-///   max, sums, data movement), or
-/// - it is one by use: every reader makes an integer of at least 16 bits of it,
-///   directly or through such ops and scaling (index arithmetic);
-/// and where its magnitude is not known to stay within 256, up to which all
-/// 16-bit floats are exact. Masks (0 or 1, also times a constant) and values
-/// that a contraction or norm makes are none.
+/// The float values of a function that carry integers:
+/// - by derivation: computed from integers (casts of integers of at least 16
+///   bits, sums of booleans, iota) and integral constants by ops that preserve
+///   integers (add, sub, mul, floor, round, min, max, sums, data movement), or
+/// - by use: every reader converts the value to an integer of at least 16 bits,
+///   directly or through such ops and scaling (index arithmetic); unless the
+///   magnitude is at most 256, up to which all 16-bit floats are exact.
+///   Excludes masks (0 or 1, also times a constant) and results of contractions
+///   and norms.
 class IntegerValues {
 public:
   explicit IntegerValues(mlir::func::FuncOp func);
 
-  /// Whether `value` carries integers that 16 bits may not hold.
+  /// Returns true if `value` carries integers that 16 bits may not represent.
   bool contains(mlir::Value value) const { return carriers.contains(value); }
 
-  /// Whether an index, a length or a count is computed from `value`: by a cast
-  /// to an integer of at least 16 bits, by a comparison with positions or by a
-  /// rounding whose result is one, at once or through arithmetic, reductions,
-  /// data movement and products of few terms. A rounding of `value` to 16 bits
-  /// may then change an integer by one or more. Ends at layers (products of
-  /// more terms, norms, attention): what they compute is read, not how.
+  /// Returns true if an index, a length or a count is computed from `value`: by
+  /// a cast to an integer of at least 16 bits, a comparison with positions or a
+  /// rounding to integer, directly or through arithmetic, reductions, data
+  /// movement and short dot products. Rounding `value` to 16 bits may then
+  /// change an integer by one or more. Stops at layers (longer dot products,
+  /// norms, attention).
   bool feedsIntegers(mlir::Value value) const {
     return sources.contains(value);
   }
 
-  /// Whether every element of `value` is an integer for every input, infinite
-  /// and NaN ones aside.
+  /// Returns true if every element of `value` is an integer for every input,
+  /// except for infinities and NaN.
   bool isIntegral(mlir::Value value) const {
     return facts.lookup(value).integral;
   }
 
-  /// The largest magnitude of `value`, infinite where not known.
+  /// Largest magnitude of `value`, infinite if unknown.
   double getMagnitude(mlir::Value value) const {
     return ranges.get(value).magnitude();
   }
 
 private:
-  /// What derivation says of a value.
+  /// Facts derived from a value's definition.
   struct Fact {
     bool integral = false; ///< every value is an integer
-    bool derived = false;  ///< comes from integers and constants alone
-    bool constant = false; ///< a constant, or made of constants
+    bool derived = false;  ///< computed from integers and constants only
+    bool constant = false; ///< a constant, or computed from constants
   };
   Fact derive(mlir::Operation *op, mlir::Value result) const;
   bool isIndexUse(mlir::OpOperand &use) const;
@@ -71,8 +69,9 @@ private:
   llvm::DenseSet<mlir::Value> indexed, carriers, sources;
 };
 
-/// Whether `value` is a float constant of integers that 16 bits may not hold,
-/// whatever it is used for. Weights are none: some element is no integer.
+/// Returns true if `value` is a float constant of integers that 16 bits may not
+/// represent, whatever its use. Weights are excluded: some element is no
+/// integer.
 bool isIntegerTable(mlir::Value value);
 
 } // namespace mpc

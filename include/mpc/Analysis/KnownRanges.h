@@ -1,12 +1,12 @@
-//===- KnownRanges.h - bounds that follow from the graph --------*- C++ -*-===//
+//===- KnownRanges.h - range analysis of values -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Intervals of values that hold for every input, NaN aside: from constants,
-// truth values, positions, clips and bounded functions, through arithmetic.
-// Nothing is known of inputs, of contractions or of large constants, but for
-// one: an integer input that the model makes a mask of, 1 - input times a large
-// number or as a truth value, is taken to hold zeros and ones.
+// Interval analysis: bounds that hold for every input (NaN aside), derived from
+// constants, booleans, positions, clips and bounded functions through
+// arithmetic. Inputs, contractions and large constants are unbounded, with one
+// exception: an integer input used as a mask (1 - input times a large number,
+// or as a boolean) is assumed to be 0 or 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,11 +35,11 @@ private:
   llvm::DenseMap<mlir::Value, KnownRange> ranges;
 };
 
-/// `value` in `type`, to nearest, ties to even; what is too large is infinite.
+/// Rounds `value` to `type`, to nearest, ties to even; overflow gives infinity.
 double roundedTo(double value, mlir::FloatType type);
 
-/// The integer up to which `type` holds every integer: 256 for bf16, 2048 for
-/// f16, where a running sum of ones stops as well.
+/// Returns the largest integer up to which `type` represents every integer: 256
+/// for bf16, 2048 for f16. A running sum of ones stops there as well.
 double exactIntegerLimit(mlir::FloatType type);
 
 } // namespace mpc

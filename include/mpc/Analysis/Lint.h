@@ -1,10 +1,10 @@
-//===- Lint.h - what a narrow type will break -------------------*- C++ -*-===//
+//===- Lint.h - static lint for low-precision types -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds, without running a model, where the types that a policy assigned lose
-// more than rounding: constants that become infinite or zero, guards and masks
-// that stop working, sums that stop growing, integers that change.
+// Detects, without running a model, where assigned types lose more than
+// rounding: constants that become infinite or zero, epsilons and masks that
+// lose their effect, sums that stagnate, integers that change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,19 +24,19 @@ namespace mpc {
 
 /// One finding.
 struct LintWarning {
-  /// What is wrong, one word of docs/Lint.md: "epsilon_flush".
+  /// Warning code, one word of docs/Lint.md: "epsilon_flush".
   std::string code;
   /// The op that computes with the value.
   mlir::Operation *op = nullptr;
-  /// The number that does not fit, as text: "1e-12", "50000".
+  /// The offending number, as text: "1e-12", "50000".
   std::string value;
   /// One sentence.
   std::string text;
-  /// What to do: flags that can be typed, or a change of the model.
+  /// Suggested fix: flags, or a change of the model.
   std::string fix;
 };
 
-/// A constant before it was narrowed.
+/// A constant before narrowing.
 struct OriginalConstant {
   mlir::ElementsAttr value;
   /// "constant 'name'".
@@ -45,19 +45,19 @@ struct OriginalConstant {
 using ConstantReads =
     llvm::DenseMap<std::pair<mlir::Operation *, unsigned>, OriginalConstant>;
 
-/// The lint of one function. Made before a policy is applied, since the values
-/// that are lost are no longer in the graph afterwards; run on the same
-/// function after mpc-assign-precision, whose types it judges.
+/// The lint of one function. Constructed before a policy is applied, because
+/// the original values are no longer in the graph afterwards; run on the same
+/// function after mpc-assign-precision, whose types it checks.
 class NumericLint {
 public:
-  /// Remembers which f32 constants the ops of `func` read.
+  /// Records which f32 constants the ops of `func` read.
   explicit NumericLint(mlir::func::FuncOp func);
 
-  /// The warnings about `func` under `policy`, in the order of the ops. Only
-  /// values that really are stored, computed or summed in 16 bits count, but
-  /// for integers in floats, which are told where the policy's lists would
-  /// narrow them and the text says that they are kept, and for what the
-  /// policy's weights and cache store in vain.
+  /// Returns the warnings about `func` under `policy`, in the order of the ops.
+  /// Considers only values that are stored, computed or accumulated in 16 bits,
+  /// and in addition integers in floats that the policy's lists would narrow
+  /// (the text says that they stay f32), and weight or cache storage without a
+  /// benefit.
   std::vector<LintWarning> run(mlir::func::FuncOp func, const Policy &policy);
 
 private:

@@ -1,9 +1,10 @@
-//===- NarrowForm.h - narrower numbers that hold the same -------*- C++ -*-===//
+//===- NarrowForm.h - lossless compression of weights -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the narrowest form in which panels of f32 constants lose nothing, be it
-// that a policy rounded them or that a model holds them so.
+// Finds the smallest lossless encoding of panels of f32 constants: bf16, f16,
+// int16, 8-bit floats, int8 or int4 with scales, for weights that a policy
+// rounded or that a model stores quantized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +19,28 @@
 
 namespace mpc {
 
-/// Numbers that are scale * integer, each rounded to f32.
+/// Numbers of the form scale * integer, each rounded to f32.
 struct IntegerGrid {
   float scale = 1;
-  /// Of the integers.
+  /// Smallest and largest integer.
   int64_t least = 0, most = 0;
 };
 
-/// The coarsest grid of less than `levels` steps on which zero and all of
-/// `values` lie; nullopt where there is none.
+/// Returns the coarsest grid of fewer than `levels` steps that contains zero
+/// and all of `values`; nullopt if there is none.
 std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
                                     int64_t levels);
 
-/// The same without a rounding: every product of scale and integer is a number
-/// of f32, as those of 16 bits are. Found at once, however many the levels.
+/// The same without rounding: every product of scale and integer is an f32, as
+/// for 16-bit values. Takes the same time for any number of levels.
 std::optional<IntegerGrid> findExactGrid(llvm::ArrayRef<float> values,
                                          int64_t levels);
 
-/// The scale under which all of `values`, in f32, are 8-bit floats; nullopt
-/// where there is none.
+/// Returns the scale under which all of `values`, in f32, are 8-bit floats;
+/// nullopt if there is none.
 std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
 
-/// Panels `[count][depth][columns]` of narrow numbers, as mpc.dequantize reads
+/// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
 /// them.
 struct NarrowForm {
   enum class Kind {
@@ -53,25 +54,25 @@ struct NarrowForm {
   };
 
   Kind kind = Kind::BFloat16;
-  /// Positions that share a scale, and that stand side by side.
+  /// Positions per scale, and positions interleaved per column.
   int64_t group = 0, depth = 1;
-  /// Little endian; of nibbles two positions in a byte.
+  /// Little endian; two int4 positions per byte.
   std::vector<char> values;
-  /// Of integers and 8-bit floats: `[count][depth / group][columns]`.
+  /// Scales of integers and 8-bit floats: `[count][depth / group][columns]`.
   std::vector<float> scales;
-  /// Alike; empty where `commonZero` is that of all.
+  /// Zero points, in the same layout; empty if all equal `commonZero`.
   std::vector<uint8_t> zeros;
   int64_t commonZero = 0;
 
   bool isScaled() const { return kind >= Kind::Int16; }
 };
 
-/// The form of panels that takes the fewest bytes and gives back every number;
-/// nullopt where that is f32. `run`: positions that kernels walk at a stretch,
-/// of which a column has some; no group that is less than a column, and no byte
-/// of two positions, reaches from one into the next. `together`: how many
-/// positions of integers without a sign stand side by side where groups are
-/// multiples of 16; else each stands alone.
+/// Returns the encoding of panels that takes the fewest bytes and reproduces
+/// every number; nullopt if that is f32. `run`: positions that a kernel reads
+/// consecutively; a column consists of several runs, and no group smaller than
+/// a column and no byte of two positions crosses a run. `together`: number of
+/// interleaved positions for unsigned integers with groups that are multiples
+/// of 16; otherwise positions are not interleaved.
 std::optional<NarrowForm> findNarrowForm(llvm::ArrayRef<float> panels,
                                          int64_t count, int64_t depth,
                                          int64_t columns, int64_t run,

@@ -1,4 +1,4 @@
-//===- Network.h - what messages among ranks take ---------------*- C++ -*-===//
+//===- Network.h - cost model of collectives --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,71 +19,70 @@
 
 namespace mpc {
 
-/// What ranks do together in a message.
+/// Collective operations.
 enum class MessageKind { AllReduce, ReduceScatter, AllGather, Broadcast };
 
-/// What a message takes, how, and what it puts on the wire.
+/// Time, algorithm and traffic of a collective.
 struct MessageCost {
   double seconds = 0;
-  /// Bytes that a rank sends, the mean over ranks.
+  /// Bytes sent per rank, averaged over ranks.
   double sentBytes = 0;
-  /// "ring", "tree", and what each level does where they differ: "ring, tree
+  /// "ring", "tree", or the algorithm of each level if they differ: "ring, tree
   /// inside".
   std::string algorithm;
 };
 
-/// One kind of link. Groups of `ranks` are joined by it; the level behind it
-/// joins such groups.
+/// One level of the network. Connects groups of `ranks` ranks; the next level
+/// connects such groups.
 struct NetworkLevel {
   std::string name;
-  /// The most ranks that it joins; 0: any number.
+  /// Maximum number of ranks; 0: any number.
   int64_t ranks = 0;
-  /// Of one step of a message, and of one link one way.
+  /// Latency per message step in seconds, bandwidth per link and direction.
   double latencySeconds = 0, bytesPerSecond = 0;
-  /// How many ranks send through one link.
+  /// Number of ranks that share one link.
   int64_t share = 1;
 };
 
-/// The links among ranks, the nearest first, by the model of Hockney (1994): a
-/// step takes latency + bytes / bandwidth. A message is done in the fastest of
-/// these ways:
+/// Hierarchical alpha-beta model (Hockney, 1994), nearest links first: a step
+/// takes latency + bytes / bandwidth. A collective uses the fastest of:
 /// - a ring through all ranks (Thakur, Rabenseifner and Gropp, "Optimization of
 ///   Collective Communication Operations in MPICH", 2005);
 /// - two binary trees of half of the bytes each (Sanders, Speck and Traeff,
 ///   "Two-Tree Algorithms for Full Bandwidth Broadcast, Reduction and Scan",
-///   2009), or, where pieces are scattered or gathered, halving and doubling
+///   2009), or, for reduce-scatter and all-gather, halving and doubling
 ///   (Thakur, Rabenseifner and Gropp);
-/// - level by level: pieces are reduced inside a group, then among groups, and
-///   gathered inside again.
-/// Ranks that fill no group count as if they did.
+/// - level by level: reduce-scatter inside a group, collective among groups,
+///   all-gather inside. A partial group counts as a full one.
 class Network {
 public:
-  /// "nvlink+ib400": names of levels, each with fields behind it
+  /// Parses "nvlink+ib400": names of levels, each with optional fields
   /// ("ib100,share=8"): ranks, share, latency in seconds, bandwidth in bytes
-  /// per second; "link" has what its fields say. `computeCapability` of a GPU
-  /// (90 for 9.0) says which "nvlink" is meant; 0: that of 9.0.
+  /// per second; "link" has only its fields. `computeCapability` of a GPU (90
+  /// for 9.0) selects the generation of "nvlink"; 0: that of 9.0.
   static llvm::Expected<Network> parse(llvm::StringRef text,
                                        int computeCapability = 0);
 
-  /// One whose all-reduce was measured for numbers of ranks: what the bytes of
-  /// a rank take. Other messages are parts of that.
+  /// A network with measured all-reduce models by number of ranks. Other
+  /// collectives are derived from them.
   static Network measured(std::string name,
                           std::map<int64_t, NetworkModel> models);
 
-  /// The names that parse() knows.
+  /// Names that parse() accepts.
   static std::string describeNames();
 
   const std::string &name() const { return spelling; }
   llvm::ArrayRef<NetworkLevel> levels() const { return links; }
 
-  /// Says why so many ranks are not joined; empty where they are.
+  /// Returns the reason why `ranks` ranks cannot be connected; empty if they
+  /// can.
   std::string whyNot(int64_t ranks) const;
 
-  /// Of a message of whyNot()-free ranks. `bytes` are those of the whole tensor
-  /// that is reduced, scattered, gathered or sent.
+  /// Returns the cost for a number of ranks that whyNot() accepts. `bytes` is
+  /// the size of the whole tensor that is reduced, scattered, gathered or sent.
   MessageCost cost(MessageKind kind, int64_t bytes, int64_t ranks) const;
 
-  /// What an all-reduce takes, as a line: what Distribute chooses buckets by.
+  /// Linear model of an all-reduce, by which Distribute chooses buckets.
   NetworkModel model(int64_t ranks) const;
 
 private:

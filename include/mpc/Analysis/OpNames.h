@@ -13,9 +13,8 @@
 
 namespace mpc {
 
-/// Node names in a location, the most telling first: a recognised op carries
-/// the names of every node that it stands for. Empty where the location has
-/// none.
+/// Returns the node names in a location, most specific first: a recognized
+/// pattern carries the names of all of its nodes. Empty if there are none.
 llvm::SmallVector<llvm::StringRef> opNames(mlir::Operation *op);
 
 /// The first of opNames, else the op's mnemonic.
@@ -24,8 +23,8 @@ llvm::StringRef opName(mlir::Operation *op);
 /// The op's layer path, empty where it has none.
 llvm::StringRef layerPath(mlir::Operation *op);
 
-/// Makes a location that carries the names of every op: `ops` front first,
-/// which is the one that messages show.
+/// Returns a location that carries the names of all ops; messages show the name
+/// of the first op.
 mlir::Location fuseLocations(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace mpc

@@ -1,8 +1,8 @@
-//===- OpTypes.h - types of ops and values, in words ------------*- C++ -*-===//
+//===- OpTypes.h - type names for reports -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a graph after Precision says about types, as reports spell it.
+// Types of ops and values in a graph after Precision, as reports spell them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,22 +20,22 @@ namespace mpc {
 /// does.
 std::string typeName(mlir::Type type);
 
-/// What the op multiplies or evaluates in: "bf16", or its compute mode,
+/// Type in which the op multiplies or evaluates: "bf16", or its compute mode,
 /// "tf32". The op has a result.
 std::string computeTypeName(mlir::Operation *op);
 
-/// The type of a contraction's or a reduction's running sum.
+/// Accumulator type of a contraction or a reduction.
 std::optional<std::string> accumulateTypeName(mlir::Operation *op);
 
-/// What the precision stage recorded about the op; null where it did nothing.
+/// Decision recorded by the precision stage; null if there is none.
 DecisionAttr decisionOf(mlir::Operation *op);
 
-/// Whether the precision stage made this cast; the model's own carry a
-/// decision.
+/// Returns true if the precision stage inserted this cast; the model's own
+/// casts carry a decision.
 bool isInsertedCast(mlir::Operation *op);
 
-/// The type in which memory holds `result`: its own, or the one narrow type to
-/// which all readers cast it.
+/// Type in which `result` is stored: its own, or the one narrow type to which
+/// all readers cast it.
 mlir::Type storageType(mlir::Value result);
 
 } // namespace mpc

@@ -1,12 +1,12 @@
-//===- OperandSums.h - sums beside a product --------------------*- C++ -*-===//
+//===- OperandSums.h - reductions fused into a GEMM -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gradient of a weight is a product over all rows, that of the bias beside
-// it a sum over the same rows of one operand: a kernel that reads the operand
-// once can make both. So can the kernel of a depthwise convolution that has
-// what a squeeze averages. What the fuser joins and what the kernel takes is
-// decided here.
+// The gradient of a weight is a GEMM over all rows, and the gradient of its
+// bias sums one operand of the GEMM over the same rows: a kernel that reads the
+// operand once can compute both. Likewise, the kernel of a depthwise
+// convolution can average its result for a squeeze. The fuser and the kernels
+// share these predicates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,31 +19,33 @@
 
 namespace mpc {
 
-/// Whether `sum` reads, adds and stores f32, and leaves out what it sums over.
+/// Returns true if `sum` reads, accumulates and stores f32, and removes the
+/// summed dimensions.
 bool sumsInFloat32(ReduceSumOp sum);
 
-/// What `sum` reads, before a cast that widens it to f32.
+/// Returns the input of `sum`, before a cast that widens it to f32.
 mlir::Value summedValue(ReduceSumOp sum);
 
-/// The columns of an operand that are summed.
+/// Columns of a GEMM operand that are summed.
 struct OperandSum {
-  /// Whether they are of the left operand.
+  /// Whether they belong to the left operand.
   bool isLeft = false;
   int64_t begin = 0, extent = 0;
 };
 
-/// How `sum` adds up columns of an operand of `product` over the dimension that
-/// the product runs along: `x^T dy` and the sum of dy, or `dy^T x`. The operand
-/// may be a reshape of what is summed, or a concat of it with others. nullopt
-/// where it sums something else, or other than in f32.
+/// Returns the columns if `sum` reduces columns of an operand of `product` over
+/// the GEMM's contracted dimension: `x^T dy` and the sum of dy, or `dy^T x`.
+/// The operand may be a reshape of the summed value, or a concat with others.
+/// nullopt if it sums something else, or not in f32.
 std::optional<OperandSum> operandSumOf(ReduceSumOp sum, MatmulOp product);
 
-/// Whether elementwise ops alone make `value` of `from`, in its shape.
+/// Returns true if `value` is computed from `from` by elementwise ops of the
+/// same shape only.
 bool isMadeElementwise(mlir::Value value, mlir::Value from);
 
-/// Whether `op` adds up or averages, in f32 and over all pixels of each image,
-/// what elementwise ops make of the result of `conv`, a convolution of a filter
-/// for each channel, channels last.
+/// Returns true if `op` sums or averages, in f32 and over all pixels of each
+/// image, an elementwise function of the result of `conv`, a channels-last
+/// depthwise convolution.
 bool poolsImages(mlir::Operation *op, ConvOp conv);
 
 } // namespace mpc

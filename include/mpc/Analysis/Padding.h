@@ -1,11 +1,12 @@
-//===- Padding.h - which dimensions are padded ------------------*- C++ -*-===//
+//===- Padding.h - padding for matrix units ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides, without changing the IR, which dimensions of a function grow to the
-// multiples that the target's matrix units want. Dimensions that go together
-// (a model's width, a sequence's length) form a family, which is padded in all
-// of its values or in none. mpc-pad-contractions carries it out.
+// Decides, without changing the IR, which dimensions of a function are padded
+// to the multiples that the target's matrix units need. Dimensions that must
+// grow together (a model's width, a sequence's length) form a family, which is
+// padded in all of its values or in none. mpc-pad-contractions applies the
+// plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,14 +24,14 @@
 
 namespace mpc {
 
-/// The unit type that a contraction multiplies in, by operand type and compute
+/// Returns the matrix-unit type of a contraction, by operand type and compute
 /// mode; nullopt for other ops and for types without a unit.
 std::optional<MathType> mathTypeOf(mlir::Operation *op);
-/// The same by element type alone, without a compute mode.
+/// The same by element type only, without a compute mode.
 std::optional<MathType> mathTypeOf(mlir::Type element);
 
-/// Growth of an operand beyond which padding is refused where nothing else is
-/// known of a target (XLA's bound for convolutions).
+/// Maximum growth of an operand if nothing else is known about a target (XLA's
+/// bound for convolutions).
 inline constexpr double kLargestGrowth = 1.35;
 
 /// The plan of one function of one block.
@@ -38,21 +39,21 @@ class PaddingPlan {
 public:
   PaddingPlan(mlir::func::FuncOp func, const TargetInfo &target);
 
-  /// Whether nothing is padded.
+  /// Returns true if nothing is padded.
   bool isEmpty() const { return chosen.empty(); }
 
-  /// How an op pads one of its axes. The extents are the axis's own: a link
-  /// with a scale holds so many of them.
+  /// Returns the padding of one axis of an op. Extents are those of the axis: a
+  /// link with a scale contains as many copies.
   DimPadding paddingOf(mlir::Operation *op, const OpAxis &axis) const;
 
-  /// Families that a contraction wants padded and that stay as they are.
+  /// Number of families that a contraction wants padded and that stay unpadded.
   int64_t getRefused() const { return refused; }
 
-  /// How often something was priced to choose families: the work done.
+  /// Number of price computations, as a measure of work.
   int64_t getPriced() const { return priced; }
 
 private:
-  /// A dimension is `factor` units of its family one after the other.
+  /// A dimension of `factor` consecutive units of its family.
   struct Place {
     int family;
     int64_t factor;
@@ -62,29 +63,29 @@ private:
     mutable int64_t factor;
     int64_t extent;
   };
-  /// What the bound needs to know of one contraction.
+  /// Properties of one contraction for the bound.
   struct Contraction {
     mlir::Operation *op;
     MathType type;
     llvm::SmallVector<OpAxis> axes;
-    /// For each wanted multiple the axes that decide it; the product of their
-    /// extents must be a multiple.
+    /// For each wanted multiple the axes that determine it; the product of
+    /// their extents must be a multiple.
     llvm::SmallVector<std::pair<int64_t, llvm::SmallVector<unsigned>>> wants;
-    /// The axis of each want that grows, if one can.
+    /// The axis that grows for each want, if any can.
     llvm::SmallVector<unsigned> growing;
-    /// Of each axis, once all families are joined.
+    /// Families of the axes, once all families are merged.
     llvm::SmallVector<std::optional<Place>> places;
   };
-  /// A value that lies in memory, with its dimensions that have a family.
+  /// A stored value, with its dimensions that have a family.
   struct Stored {
     int64_t bytes;
     llvm::SmallVector<std::pair<Place, int64_t>> dims;
   };
-  /// The new extent of each padded family.
+  /// Padded extent of each padded family.
   using Families = std::map<int, int64_t>;
-  /// Instead of a family in `without`: nothing is left out, everything is.
+  /// Special values of `without`: no family is excluded, all families are.
   static constexpr int kNothing = -1, kEverything = -2;
-  /// Gives up families that do not pay (PaddingChoice.cpp).
+  /// Drops families whose padding does not pay (PaddingChoice.cpp).
   class Choice;
 
   int nodeOf(mlir::Value value, unsigned dim);
@@ -93,12 +94,11 @@ private:
   Place find(int node) const;
   void join(const AxisLink &a, int nodeA, const AxisLink &b, int nodeB);
 
-  /// Joins the axes of one op that must grow alike.
+  /// Merges the axes of one op that must grow alike.
   void tie(const Contraction &contraction);
 
   void addContraction(mlir::Operation *op);
-  /// The new extent of a family that is padded, where those in `without` are
-  /// not.
+  /// Returns the padded extent of a family if those in `without` stay unpadded.
   std::optional<int64_t> extentOf(int family, int without) const;
   DimPadding pad(std::optional<Place> place, int64_t extent,
                  int without = kNothing) const;
@@ -108,8 +108,8 @@ private:
   double growth(const Contraction &contraction, const AxisLink &operand,
                 int without) const;
   bool wins(const Contraction &contraction) const;
-  /// Seconds of a contraction, of moving what padding adds to a value that lies
-  /// in memory, and of padding a parameter anew in every run.
+  /// Seconds of a contraction, of moving the padding elements of a stored
+  /// value, and of padding a parameter in every run.
   double seconds(const Contraction &contraction, int without) const;
   double seconds(const Stored &value, int without) const;
   double seconds(llvm::ArrayRef<int> parameter, int without) const;
@@ -121,8 +121,8 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, int> places;
   std::vector<Contraction> contractions;
   std::vector<Stored> stored;
-  /// The families of the dimensions, one or more, of each argument that is a
-  /// parameter or a copy of one.
+  /// Families of the dimensions of each argument that is a parameter or a copy
+  /// of one.
   std::vector<llvm::SmallVector<int>> parameters;
   Families chosen;
   int64_t refused = 0, priced = 0;

@@ -1,10 +1,10 @@
-//===- Painting.h - colours that flow through a graph -----------*- C++ -*-===//
+//===- Painting.h - TensorFlow's auto_mixed_precision -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The algorithm of TensorFlow's auto_mixed_precision on an abstract graph: op
-// lists seed colours, colours flow along edges, painted nodes become 16-bit.
-// Knows no MLIR. The rules carry the numbers of docs/Imitation.md.
+// lists seed colors, colors propagate along edges, painted nodes become 16-bit.
+// Independent of MLIR. The rules have the numbers of docs/Imitation.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,41 +20,41 @@
 
 namespace mpc {
 
-/// The list that holds a node's op.
+/// The op list that contains a node's op.
 enum class PaintList {
-  None,  ///< in no list: never painted, and no colour passes
-  Allow, ///< gains from 16 bits and is safe
-  Deny,  ///< unsafe in 16 bits, and so is what follows
-  Infer, ///< safe where what comes before it is
+  None,  ///< in no list: never painted, blocks propagation
+  Allow, ///< benefits from 16 bits and is safe
+  Deny,  ///< unsafe in 16 bits, and so are its consumers
+  Infer, ///< safe if its producers are
   Clear, ///< no numeric effect
 };
 
-/// A node of a paint graph: one op in one type.
+/// A node of a paint graph: one op with one type.
 struct PaintNode {
   PaintList list = PaintList::None;
-  /// Computes in float32 now; no other node changes.
+  /// Computes in float32 so far; no other node changes.
   bool isWide = true;
   /// Has a 16-bit form.
   bool supportsNarrow = true;
-  /// Is fetched or otherwise kept as it is (rule 0).
+  /// Is fetched or otherwise preserved (rule 0).
   bool isPreserved = false;
   /// Converts another type to float32 (rule 8).
   bool isCastToWide = false;
-  /// Is never forced by PaintOptions::forceAll: has state or no 16-bit sense.
+  /// Is never forced by PaintOptions::forceAll: has state or no 16-bit meaning.
   bool isUnforceable = false;
-  /// Nodes of one cluster share one colour (rule 7); negative: of none.
+  /// Nodes of one cluster share a color (rule 7); negative: no cluster.
   int cluster = -1;
 };
 
-/// Directed graph of values that flow between nodes.
+/// Directed dataflow graph.
 class PaintGraph {
 public:
   /// Returns the node's index; indices count from 0.
   unsigned addNode(const PaintNode &node);
   /// `to` reads a result of `from`.
   void addEdge(unsigned from, unsigned to);
-  /// `to` reads `from` in the next iteration of a loop. Carries no colour, but
-  /// both ends get the same (rule 7).
+  /// `to` reads `from` in the next iteration of a loop. Colors do not propagate
+  /// along it, but both ends get the same color (rule 7).
   void addBackEdge(unsigned from, unsigned to);
 
   unsigned size() const { return nodes.size(); }
@@ -71,52 +71,53 @@ private:
   std::vector<std::pair<unsigned, unsigned>> back;
 };
 
-/// What TensorFlow reads from the environment.
+/// Options that TensorFlow reads from the environment.
 struct PaintOptions {
-  /// Rule 4: infer nodes that follow painted ones are painted too.
+  /// Rule 4: infer nodes after painted ones are painted too.
   bool inferFollowsPaint = true;
-  /// Seeds every float32 node but preserved and unforceable ones, and denies
+  /// Seeds every float32 node except preserved and unforceable ones, and denies
   /// none (UNSAFE_FORCE_ALL).
   bool forceAll = false;
   /// The infer list counts as part of the deny list (TREAT_INFER_AS_DENY).
   bool inferAsDeny = false;
 };
 
-/// The rule that gave a node its colour.
+/// The rule that determined a node's color.
 enum class PaintRule {
-  Unpainted, ///< none did
+  Unpainted, ///< no rule
   Seed,      ///< 1: in the allow list
-  Deny,      ///< 2: in the deny list, or follows such a node
+  Deny,      ///< 2: in the deny list, or after such a node
   Between,   ///< 3: between two allow nodes
-  Follow,    ///< 4: follows a painted node
-  Spread,    ///< 5: a clear node beside a painted one
+  Follow,    ///< 4: after a painted node
+  Spread,    ///< 5: a clear node adjacent to a painted one
   Dropped,   ///< 6: was painted, but has no 16-bit form
   Cluster,   ///< 7: like the rest of its cluster, or the other end of a loop
   Cast,      ///< 8: a cast that only painted nodes read
 };
 
-/// The colours of a graph. Immutable.
+/// The colors of a graph. Immutable.
 class Painting {
 public:
   explicit Painting(const PaintGraph &graph, const PaintOptions &options = {});
 
-  /// Whether the node becomes 16-bit.
+  /// Returns true if the node becomes 16-bit.
   bool isPainted(unsigned node) const { return allow.test(node); }
-  /// Whether the deny list, or what flows from it, keeps the node in float32.
+  /// Returns true if the deny list or its propagation fixes the node to
+  /// float32.
   bool isDenied(unsigned node) const { return deny.test(node); }
-  /// The rule that gave the node the colour that it has.
+  /// Returns the rule that determined the node's color.
   PaintRule getRule(unsigned node) const { return rules[node]; }
-  /// The neighbour from which the colour came, where it came from one.
+  /// Returns the neighbor that propagated the color, if any.
   std::optional<unsigned> getCause(unsigned node) const;
 
 private:
   PaintList listOf(unsigned node) const;
-  /// Whether colour 16-bit may enter the node at all.
+  /// Returns true if the 16-bit color may enter the node.
   bool mayPaint(unsigned node) const;
   void set(llvm::BitVector &colour, unsigned node, PaintRule rule,
            unsigned cause);
-  /// Visits what `enter` accepts, from `root` on; the root itself is always
-  /// visited.
+  /// Depth-first traversal from `root` through nodes that `enter` accepts;
+  /// always visits the root.
   template <typename Enter, typename Visit>
   void walk(unsigned root, bool toInputs, bool toOutputs, Enter enter,
             Visit visit) const;

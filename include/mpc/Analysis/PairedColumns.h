@@ -1,12 +1,11 @@
-//===- PairedColumns.h - two products in one ---------------------*- C++
-//-*-===//
+//===- PairedColumns.h - two GEMMs with interleaved columns -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product whose columns come in blocks, those of one matrix and those of
-// another in turn, so that a tile of sums holds both halves of each pair. What
-// mpc-pair-contractions makes, the fuser groups and kernels read is described
-// here.
+// Two GEMMs of one left operand (gate and up projection) merged into one whose
+// columns alternate in blocks between both matrices, so that one tile of
+// accumulators holds both elements of each pair. Shared by
+// mpc-pair-contractions, the fuser and the kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,31 +21,29 @@
 namespace mpc {
 
 struct PairedColumns {
-  /// How `product` hands out its columns: reshaped to blocks of each half in
-  /// turn, `[..., n, 2, block]`, of which a slice and a reshape to
-  /// `[..., n * block]` make each half, and nothing else reads what lies
-  /// between. nullopt where it does something else, or for a product that
-  /// `hasTypes` refuses.
+  /// Matches a GEMM whose columns are split into halves: reshaped to
+  /// alternating blocks, `[..., n, 2, block]`, of which a slice and a reshape
+  /// to `[..., n * block]` give each half, and nothing else reads the
+  /// intermediate values. nullopt otherwise, or for a GEMM that `hasTypes`
+  /// rejects.
   static std::optional<PairedColumns> of(mlir::Operation *product);
 
-  /// Columns of a block that targets of this kind want: half of what is one
-  /// panel, or a vector of 16-bit floats that is stored at once. 0: kernels
-  /// store nothing but sums in order.
+  /// Columns per block on such targets: half of a panel, or one vector store of
+  /// 16-bit floats. 0: not supported.
   static int64_t blockFor(const KernelModel &kernels);
 
-  /// Whether the product is of f32 and 16-bit floats, with sums in f32.
+  /// Returns true for a GEMM of f32 and 16-bit floats with f32 accumulators.
   static bool hasTypes(MatmulOp product);
 
-  /// Where column `column` of a half stands among those of the product.
+  /// Returns the column of the GEMM that holds column `column` of a half.
   int64_t placeOf(int64_t column, int64_t half) const {
     return (column / block * 2 + half) * block + column % block;
   }
 
   int64_t block = 0;
-  /// The values that epilogues begin with.
+  /// Operands of the epilogues.
   std::array<mlir::Value, 2> halves;
-  /// The reshape, the slices and the reshapes of these, each behind what it
-  /// reads.
+  /// The reshape, the slices and their reshapes, in topological order.
   llvm::SmallVector<mlir::Operation *, 5> views;
 };
 

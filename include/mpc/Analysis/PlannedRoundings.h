@@ -1,4 +1,4 @@
-//===- PlannedRoundings.h - where a plan rounds values ----------*- C++ -*-===//
+//===- PlannedRoundings.h - roundings of a precision plan -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,22 +11,22 @@
 
 namespace mpc {
 
-/// One place at which a plan rounds a value of the model.
+/// One rounding of a model's value under a plan.
 struct PlannedRounding {
   mlir::Value value;
-  /// The one reader that rounds what it reads; null where the value is stored
+  /// The one reader that rounds its operand; null if the value is stored
   /// rounded, for all of its readers.
   mlir::OpOperand *use = nullptr;
   mlir::FloatType type;
 
-  /// The squared error of the outputs that it brings.
+  /// Squared error that the rounding adds to the outputs.
   double errorBy(const RoundingErrors &errors) const {
     return use ? errors.ofUse(*use, type) : errors.ofValue(value, type);
   }
 };
 
-/// Calls `visit` for every rounding of `plan`, which is one of `function`, in
-/// the order of the values.
+/// Calls `visit` for every rounding of `plan`, a plan of `function`, in the
+/// order of the values.
 void forEachRounding(mlir::func::FuncOp function, const PrecisionPlan &plan,
                      llvm::function_ref<void(const PlannedRounding &)> visit);
 

@@ -1,4 +1,4 @@
-//===- PlanningFacts.h - what no policy changes -----------------*- C++ -*-===//
+//===- PlanningFacts.h - cached analyses for planning -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,14 +13,13 @@
 
 namespace mpc {
 
-/// What plans of one function under many policies have in common, found once
-/// for a search that makes thousands. The function must not change while this
-/// lives.
+/// Policy-independent analyses of one function, computed once for a search over
+/// thousands of plans. The function must not change during its lifetime.
 class PlanningFacts {
 public:
   PlanningFacts(mlir::func::FuncOp function, const FusionTarget &target);
 
-  /// What the fuser makes of the function before any cast is in it.
+  /// Fusion groups of the function without casts.
   const FusionGraph &getKernels() const { return kernels; }
   const IntegerValues &getIntegers() const { return integers; }
 

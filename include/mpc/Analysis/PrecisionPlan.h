@@ -1,10 +1,10 @@
-//===- PrecisionPlan.h - which type every value gets ------------*- C++ -*-===//
+//===- PrecisionPlan.h - compute and storage types --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Decides, without changing the IR, the compute type of every op and the
-// storage type of every value under a policy. mpc-assign-precision carries it
-// out.
+// storage type of every value under a policy. mpc-assign-precision applies the
+// plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@
 
 namespace mpc {
 
-/// The MLIR type of a policy's type; f32 for a compute mode.
+/// Returns the MLIR type of a policy's type; f32 for a compute mode.
 mlir::FloatType toFloatType(PolicyType type, mlir::MLIRContext *context);
 
-/// What happens to one op.
+/// Planned types of one op.
 struct OpPlan {
   enum class Role {
     Untouched, ///< keeps its types: integers, f64, the model's own 16-bit
@@ -34,91 +34,90 @@ struct OpPlan {
     Move,      ///< moves elements: takes the type in which its input is stored
   };
   Role role = Role::Untouched;
-  /// Types of precision operands and float results (Compute, Multiply).
+  /// Types of precision operands and of float results (Compute, Multiply).
   mlir::FloatType compute, result;
   /// How a contraction multiplies f32 operands.
   ComputeMode mode = ComputeMode::native;
   PrecisionClass cls = PrecisionClass::High;
-  /// Operands that it takes as they were computed, whatever other readers have
-  /// them stored in: all (an override in f32), or those whose order decides.
+  /// Operands read unrounded, whatever the storage for other readers: all (an
+  /// override in f32), or those whose order matters.
   enum class Unrounded { None, Ordered, All };
   Unrounded unrounded = Unrounded::None;
-  /// What #mpc.decision records.
+  /// Contents of #mpc.decision.
   std::string rule, reason;
   const PolicyOverride *override = nullptr;
-  /// Whether the model itself says in which mode it computes.
+  /// Whether the model itself specifies the compute mode.
   bool pinned = false;
-  /// The override that decides about the op and that the op cannot obey, and
-  /// why not; `override` is null then.
+  /// The override that applies to the op and that the op cannot follow, and the
+  /// reason; `override` is null then.
   const PolicyOverride *refused = nullptr;
   std::string refusal;
-  /// Bytes that storing the result narrow saves per pass through memory.
+  /// Bytes saved per pass over the result by storing it narrow.
   int64_t cost = 0;
 
-  /// Whether no list and no layer has a say in the type it computes in.
+  /// Returns true if the compute type depends on no list and no layer.
   bool isForced() const { return override || pinned; }
 };
 
-/// How the types of values that no rule fixes are found.
+/// Algorithm that chooses the types of values that no rule fixes.
 enum class CastPlacement {
-  MinimumCut, ///< the labels that move the fewest bytes
-  Propagate,  ///< TensorFlow's painting, as auto_mixed_precision.cc does it
+  MinimumCut, ///< the labels of least memory traffic (minimum cut)
+  Propagate,  ///< TensorFlow's color propagation (auto_mixed_precision.cc)
 };
 
-/// What became of one override of a policy in one function.
+/// Effect of one override of a policy in one function.
 struct OverrideUse {
-  /// An op about which the override decides and that cannot take its type.
+  /// An op that the override applies to and that cannot take its type.
   struct Refusal {
     mlir::Operation *op = nullptr;
     /// "whose values are integers ...".
     std::string why;
   };
 
-  /// Ops that it speaks of, though a closer one may decide about them.
+  /// Ops that it matches, even if a more specific override applies to them.
   int64_t matched = 0;
   /// Ops that take their type from it.
   int64_t obeyed = 0;
-  /// Ops about which it decides and that have no type to set: they touch no
-  /// float32 value, or are casts of the model.
+  /// Ops that it applies to without a type to set: no float32 value, or casts
+  /// of the model.
   int64_t idle = 0;
   llvm::SmallVector<Refusal, 0> refusals;
 };
 
-/// Why a value is stored in its type.
+/// Why a value has its storage type.
 struct ValueReason {
-  /// An op whose types a rule fixes and that makes or reads the value, at once
-  /// or through ops that move it.
+  /// An op with types fixed by a rule that produces or reads the value,
+  /// directly or through data movement.
   struct Pull {
     mlir::Operation *op = nullptr;
-    /// The type in which it makes or takes the value.
+    /// Type in which it produces or reads the value.
     mlir::FloatType type;
-    /// Ops between it and the value.
+    /// Distance to the value, in ops.
     unsigned distance = 0;
     bool reads = true;
   };
 
-  /// Whether a rule fixes the type; else the minimum cut chose it.
+  /// Whether a rule fixes the type; otherwise the minimum cut chose it.
   bool hard = true;
-  /// One sentence without a full stop.
+  /// One sentence without a final period.
   std::string text;
-  /// The op that the rule speaks of, or the nearest one that pulls a free value
-  /// to its type; null where there is none.
+  /// The op that the rule refers to, or the nearest op that pulls a free value
+  /// to its type; null if there is none.
   mlir::Operation *because = nullptr;
-  /// Bytes that storing the value narrow keeps from moving, and bytes that its
-  /// casts move as it is stored.
+  /// Bytes not moved because the value is stored narrow, and bytes moved by its
+  /// casts.
   int64_t bytesSaved = 0, castBytes = 0;
-  /// Nearest first; those that agree with the type before those that do not.
+  /// Nearest first; pulls towards the chosen type before others.
   llvm::SmallVector<Pull, 0> pulls;
 };
 
 /// The plan of one function.
 class PrecisionPlan {
 public:
-  /// Plans `func`. Ambiguous overrides, those that one op cannot obey and
-  /// banned ops are diagnostics; what speaks of a whole module is checked by
-  /// checkKinds and checkOverrides. With `prices` the minimum cut weighs the
-  /// errors of named values against bytes, in place of the rules that protect
-  /// bits.
+  /// Plans `func`. Reports ambiguous overrides, overrides that one op cannot
+  /// follow and banned ops; module-wide properties are checked by checkKinds
+  /// and checkOverrides. With `prices` the minimum cut weighs the errors of
+  /// named values against bytes, instead of the rules that protect precision.
   static mlir::FailureOr<PrecisionPlan>
   create(mlir::func::FuncOp func, const Policy &policy,
          const FusionTarget &target, CastPlacement placement,
@@ -127,42 +126,39 @@ public:
   const OpPlan &getPlan(mlir::Operation *op) const { return plans.at(op); }
   bool hasPlan(mlir::Operation *op) const { return plans.contains(op); }
 
-  /// Whether the policy may give `value` another type: it was f32 when planned.
+  /// Returns true if the policy may change the type of `value`: it was f32 when
+  /// planned.
   bool isEligible(mlir::Value value) const { return eligible.contains(value); }
 
-  /// The type in which an eligible value stands in memory; f32 where the plan
-  /// says nothing else. Constants have none: each reader takes the type it
-  /// wants.
+  /// Storage type of an eligible value; f32 by default. Constants have none:
+  /// each reader uses the type it needs.
   mlir::FloatType getStorage(mlir::Value value) const;
 
-  /// The type to which `op` rounds what it reads as operand `index` before it
-  /// computes, where that is narrower than both; null elsewhere. A bias that a
-  /// 16-bit layer rounds and adds to an f32 sum is one.
+  /// Type to which `op` rounds operand `index` before it computes, if narrower
+  /// than both types; else null. Example: a bias that a 16-bit layer rounds and
+  /// adds to an f32 accumulator.
   mlir::FloatType getRounding(mlir::Operation *op, unsigned index) const {
     return roundings.lookup({op, index});
   }
 
-  /// Whether the readers of `value` that want another type each have a cast of
-  /// their own, in their kernels, because that moves less than one that they
-  /// share.
+  /// Returns true if readers of `value` that need another type each cast it in
+  /// their own kernels, because that moves fewer bytes than a shared cast.
   bool hasOwnCasts(mlir::Value value) const { return ownCasts.contains(value); }
 
-  /// Why an eligible value is stored in its type.
+  /// Returns why an eligible value has its storage type.
   const ValueReason &getReason(mlir::Value value) const;
 
-  /// What became of each override, in the order of Policy::getOverrides.
+  /// Effects of the overrides, in the order of Policy::getOverrides.
   llvm::ArrayRef<OverrideUse> getOverrideUses() const { return uses; }
 
-  /// Bytes that the kernels of `func`, as far as predicted, read and write of
-  /// its eligible values under this plan, casts included. `func` is the
-  /// function that was planned, before the plan is carried out; `facts` are
-  /// its, where they are known.
+  /// Returns the predicted bytes that the kernels of `func` read and write of
+  /// its eligible values under this plan, casts included. `func` is the planned
+  /// function, before the plan is applied; `facts` are its analyses, if cached.
   int64_t placementBytes(mlir::func::FuncOp func, const FusionTarget &target,
                          const PlanningFacts *facts = nullptr) const;
 
-  /// Bytes of constants, and of the values that stand between kernels at once
-  /// where that is most, as far as predicted. `func` is the function that was
-  /// planned, with its facts.
+  /// Returns the predicted bytes of constants plus the peak of values that are
+  /// live between kernels. `func` is the planned function, with its analyses.
   int64_t memoryBytes(mlir::func::FuncOp func,
                       const PlanningFacts &facts) const;
 
@@ -181,18 +177,18 @@ private:
       roundings;
 };
 
-/// Checks the kinds that the policy names against the dialect's ops.
+/// Checks that the dialect has the op kinds that the policy names.
 mlir::LogicalResult checkKinds(mlir::Location loc, const Policy &policy);
 
-/// Checks that the overrides of `policy` do something in a module whose
-/// functions have `plans`: an error where one can be honoured nowhere, or names
-/// on the command line what no function has; a warning where only some ops
-/// cannot obey one.
+/// Checks that the overrides of `policy` have an effect in a module whose
+/// functions have `plans`. Error: an override that no op can follow, or a name
+/// on the command line that no function has. Warning: only some ops cannot
+/// follow it.
 mlir::LogicalResult checkOverrides(mlir::Location loc, const Policy &policy,
                                    llvm::ArrayRef<const PrecisionPlan *> plans);
 
-/// Warns of names under `products`, `values` and `weights` of `policy` that no
-/// op of `functions` has.
+/// Warns about names under `products`, `values` and `weights` of `policy` that
+/// no op of `functions` has.
 void warnOfUnknownNames(mlir::Location loc, const Policy &policy,
                         llvm::ArrayRef<mlir::func::FuncOp> functions);
 

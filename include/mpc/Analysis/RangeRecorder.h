@@ -1,9 +1,9 @@
-//===- RangeRecorder.h - what samples show of values ------------*- C++ -*-===//
+//===- RangeRecorder.h - value ranges measured over samples -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects the magnitudes of named values over samples: how large and how small
-// they become, where, and what 16-bit types would do to them.
+// Records the magnitudes of named values over samples: extremes, the samples
+// where they occur, and losses in 16-bit types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@
 
 namespace mpc {
 
-/// The magnitudes at which a float format stops to hold numbers whole.
+/// Magnitudes at which a float format loses accuracy.
 struct FormatLimits {
-  /// Rounds to infinity from here on.
+  /// Smallest magnitude that rounds to infinity.
   double overflow;
-  /// Below this numbers have fewer bits.
+  /// Smallest normal magnitude.
   double normal;
-  /// Rounds to zero up to here.
+  /// Largest magnitude that rounds to zero.
   double flush;
 };
 
@@ -36,29 +36,29 @@ inline constexpr FormatLimits kFloat16Limits = {65520, 0x1p-14, 0x1p-25};
 inline constexpr FormatLimits kBFloat16Limits = {0x1.ffp127, 0x1p-126,
                                                  0x1p-134};
 
-/// What was seen of one value.
+/// Measurements of one value.
 struct RecordedRange {
-  /// Elements that a format would change beyond rounding. Of each the worst
-  /// holds: what flushes is not counted as subnormal.
+  /// Elements that a format would change beyond rounding. Each counts once, for
+  /// the worst effect: a flushed element is not also subnormal.
   struct Losses {
     int64_t overflowed = 0, subnormal = 0, flushed = 0;
   };
 
   int64_t elements = 0, zeros = 0, notFinite = 0;
-  /// Magnitudes of finite elements that are not zero; 0 where there is none.
+  /// Magnitudes of finite nonzero elements; 0 if there are none.
   double least = 0, largest = 0;
-  /// Numbers of the samples that held them, -1 where there is none, and of the
-  /// first sample with an element that is not finite.
+  /// Indices of the samples with these magnitudes, -1 if there are none, and of
+  /// the first sample with a non-finite element.
   int64_t leastSample = -1, largestSample = -1, notFiniteSample = -1;
-  /// Finite elements that are not zero by floor(log2(magnitude)).
+  /// Histogram of finite nonzero elements by floor(log2(magnitude)).
   std::map<int, int64_t> exponents;
   Losses float16, bfloat16;
 
   void add(llvm::ArrayRef<double> values, int64_t sample);
 };
 
-/// Ranges by name, in the order in which names appeared. Values that share a
-/// name share a range.
+/// Ranges by name, in order of first appearance. Values that share a name share
+/// a range.
 class RangeRecorder {
 public:
   void add(llvm::StringRef name, llvm::ArrayRef<double> values,

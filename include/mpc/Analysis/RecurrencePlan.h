@@ -1,13 +1,13 @@
-//===- RecurrencePlan.h - one kernel for all steps of a layer ---*- C++ -*-===//
+//===- RecurrencePlan.h - persistent RNN kernels ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a GPU walks the steps of a recurrent layer in one launch. A block has
-// some rows of the batch and some hidden units of one direction, whose weights
-// it keeps for all steps. Rows never need each other; the units of a row do, at
-// the end of each step, so that blocks which share rows meet at a barrier. They
-// hand states over through global memory. A layer whose weights fit into one
-// block has blocks that only split the rows, and no barrier.
+// Tiling of a persistent RNN kernel, which runs all steps of a recurrent layer
+// in one launch. A block computes some batch rows and hidden units of one
+// direction and keeps their weights on chip for all steps. Blocks of the same
+// rows exchange states through global memory and synchronize at a barrier after
+// each step. If the weights fit into one block, blocks split only the rows and
+// need no barrier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,55 +21,55 @@
 
 namespace mpc {
 
-/// A recurrent layer behind the product of its input.
+/// A recurrent layer after its input GEMM.
 struct RecurrenceShape {
   RecurrentCell cell = RecurrentCell::lstm;
   int64_t steps = 0, batch = 0, hidden = 0, directions = 0;
-  /// The types of weights and of states.
+  /// Types of weights and of states.
   mlir::Type narrow, wide;
-  /// Whether the walk is that of the gradient.
+  /// Whether this is the backward pass.
   bool isGradient = false;
 
-  /// Of `lstm`, `gru` and `rnn`, and of what they are split into; nothing of
-  /// other ops.
+  /// Matches `lstm`, `gru` and `rnn`, and the ops they are split into; nullopt
+  /// for other ops.
   static std::optional<RecurrenceShape> of(mlir::Operation *op);
 
   int64_t gates() const { return gatesOf(cell); }
-  /// A product of a step. Forwards it reads states and makes gates, backwards
-  /// it reads cotangents of gates and makes that of a state.
+  /// A GEMM of a step. The forward pass multiplies states to get gates, the
+  /// backward pass multiplies gate cotangents to get a state's.
   struct Product {
-    /// Columns and contracted extent, in hidden units.
+    /// Columns and contracted extent, in multiples of the hidden size.
     int64_t columns, depth;
-    /// The first gate that it makes or reads.
+    /// First gate that it computes or reads.
     int64_t firstGate;
   };
-  /// Two where what the second reads depends on the first: those of a `gru`.
+  /// Two if the second depends on the result of the first: those of a `gru`.
   llvm::SmallVector<Product, 2> products() const;
 };
 
-/// Extents of a kernel's blocks, and where their memory lies.
+/// Tile sizes of a kernel's blocks, and their memory layout.
 struct RecurrencePlan {
-  /// The fastest plan for `target`; nothing where it has no such kernels or no
-  /// block has room for its part.
+  /// Returns the fastest plan for `target`; nullopt if it has no such kernels
+  /// or no tile fits a block.
   static std::optional<RecurrencePlan> of(const RecurrenceShape &shape,
                                           const TargetInfo &target);
-  /// The plan for blocks of so many rows and units; nothing where it does not
-  /// fit.
+  /// Returns the plan for blocks of `rows` rows and `units` units; nullopt if
+  /// it does not fit.
   static std::optional<RecurrencePlan> with(const RecurrenceShape &shape,
                                             const TargetInfo &target,
                                             int64_t rows, int64_t units);
 
   RecurrenceShape shape;
-  /// Rows of the batch and hidden units of a block.
+  /// Batch rows and hidden units per block.
   int64_t rows = 0, units = 0;
-  /// Whether warps multiply on the matrix units; else threads do, in f32.
+  /// Whether warps use the matrix units; otherwise threads multiply in f32.
   bool usesMatrixUnits = false;
-  /// Whether warps hold their part of the weights in registers.
+  /// Whether warps hold their share of the weights in registers.
   bool keepsFragments = false;
   int64_t threads = 0;
-  /// Parts of the contracted extent that are summed apart.
+  /// Number of partial sums along the contracted extent (split-K in a block).
   int64_t splits = 0;
-  /// How often the machine fills with blocks; 1 where they meet.
+  /// Number of waves of blocks; 1 if blocks synchronize.
   int64_t waves = 1;
 
   int64_t rowSlices() const;
@@ -77,47 +77,48 @@ struct RecurrencePlan {
   int64_t blocks() const {
     return shape.directions * rowSlices() * unitSlices();
   }
-  /// Whether blocks wait for each other.
+  /// Whether blocks synchronize at a barrier.
   bool meets() const { return unitSlices() > 1; }
-  /// Rows of the state's tile: whole tiles of a matrix unit.
+  /// Rows of the state tile, padded to tiles of a matrix unit.
   int64_t tileRows() const;
-  /// Columns (gate by gate, a unit each) of a product, padded likewise.
+  /// Columns of a GEMM (gate-major, one per unit), padded likewise.
   int64_t columnsOf(const RecurrenceShape::Product &product) const;
   int64_t columns() const;
-  /// The contracted extent of a product, with the zeros that make the parts
-  /// equal; the largest one.
+  /// Contracted extent of a GEMM, zero-padded to equal splits; the largest one.
   int64_t depthOf(const RecurrenceShape::Product &product) const;
   int64_t depth() const;
-  /// The largest without zeros: what a block reads of a row.
+  /// The largest contracted extent without padding: elements per row that a
+  /// block reads.
   int64_t rowElements() const;
-  /// Elements from one row of weights or states to the next in shared memory,
-  /// and from one row of sums to the next.
+  /// Row pitch of weights and states in shared memory, and of accumulators, in
+  /// elements.
   int64_t depthPitch() const;
   int64_t sumPitch() const;
-  /// The type of weights and states in shared memory.
+  /// Type of weights and states in shared memory.
   mlir::Type tileType() const;
 
-  /// Offsets into dynamic shared memory: weights, states, sums; its bytes.
+  /// Offsets into dynamic shared memory of states and accumulators, after the
+  /// weights; total bytes.
   int64_t stateOffset() const;
   int64_t sumOffset() const;
   int64_t sharedBytes() const;
-  /// Scratch memory: a counter of each group of blocks that meet, apart from
-  /// each other, and two copies of what blocks hand over. A cell of one product
-  /// uses them in turns, so that a block may write a state while others still
-  /// read the last one; of a `gru`, whose blocks meet twice a step, one has
-  /// states and one states behind the reset gate.
+  /// Scratch memory: one counter per group of synchronizing blocks, a cache
+  /// line each, and two copies of the exchanged states. A cell with one GEMM
+  /// alternates between them (double buffering), so that a block may write a
+  /// state while others still read the previous one; a `gru`, with two barriers
+  /// per step, uses one for states and one for states after the reset gate.
   static constexpr int64_t kCounterBytes = 128;
   int64_t handOverOffset() const;
   int64_t handOverElements() const {
     return shape.directions * shape.batch * rowElements();
   }
   int64_t scratchBytes() const;
-  /// Whether a product and a cell per step are slower.
+  /// Returns true unless one GEMM and one cell launch per step are faster.
   bool pays(const TargetInfo &target) const {
     return stepSeconds() <= unrolledSeconds(shape, target);
   }
-  /// What the model expects of one step, in seconds; and of a product and a
-  /// cell of launches of their own.
+  /// Predicted time of one step, in seconds; and of a GEMM and a cell in
+  /// launches of their own.
   double stepSeconds() const;
   static double unrolledSeconds(const RecurrenceShape &shape,
                                 const TargetInfo &target);

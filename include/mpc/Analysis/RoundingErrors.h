@@ -1,8 +1,9 @@
-//===- RoundingErrors.h - what roundings cost a model -----------*- C++ -*-===//
+//===- RoundingErrors.h - error model of roundings --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The seam between what knows the data (Tuning/Sensitivity.h) and the planner.
+// Interface between the measured error model (Tuning/Sensitivity.h) and the
+// precision planner.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,30 +18,29 @@ namespace mpc {
 
 class PlanningFacts;
 
-/// The squared error of a model's outputs that a rounding brings, to first
-/// order. Squares of different roundings add up. TF32 as a type means operands
-/// that a contraction rounds to it.
+/// First-order squared error that a rounding adds to a model's outputs. Squared
+/// errors of different roundings add up. TF32 as a type stands for contraction
+/// operands rounded to tf32.
 class RoundingErrors {
 public:
   virtual ~RoundingErrors() = default;
-  /// Of storing `value` in `type`: all its readers read it rounded.
+  /// Error of storing `value` in `type`, rounded for all readers.
   virtual double ofValue(mlir::Value value, mlir::FloatType type) const = 0;
-  /// Of rounding what this reader alone reads.
+  /// Error of rounding one operand only.
   virtual double ofUse(mlir::OpOperand &use, mlir::FloatType type) const = 0;
-  /// Of storing the weights that `op` multiplies in `format`, with scales for
-  /// factors of `bits` significant bits; 0 where nobody asked for it before.
+  /// Error of storing the weights of `op` in `format`, with scales for operands
+  /// of `bits` significant bits; 0 if never computed before.
   virtual double ofWeights(mlir::Operation *op, const WeightFormat &format,
                            int bits) const = 0;
 };
 
-/// A planner's price of errors. Plans with prices are made by the thousand:
-/// they say of no value why it is stored as it is.
+/// Weight of errors in the planner's objective. Plans with prices are made by
+/// the thousand and do not record reasons.
 struct RoundingPrices {
   const RoundingErrors &errors;
   /// Bytes that one unit of squared error is worth.
   double bytesPerError = 0;
-  /// Of the function and the target of the plan; null where they are to be
-  /// found anew.
+  /// Cached analyses of the plan's function and target; null to compute them.
   const PlanningFacts *facts = nullptr;
 };
 

@@ -1,10 +1,10 @@
-//===- RowIndependence.h - rows that do not know each other -----*- C++ -*-===//
+//===- RowIndependence.h - batch independence of results --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A dimension may be padded by a caller, and the results cut, where no row of a
-// result along it depends on another row of an input, nor on how many there
-// are. Both are told from one model imported twice, with different extents.
+// A caller may pad a dimension and crop the results if no row of a result along
+// it depends on another row of an input, nor on their number. Both are verified
+// by comparing two imports of one model with different extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,36 +19,36 @@
 
 namespace mpc {
 
-/// Where rows stand in a value: dimension `dim` holds, several times one after
-/// the other, each row as `width` elements. With n rows, its extent is a
-/// multiple of n * width.
+/// Location of rows in a value: dimension `dim` contains, in consecutive
+/// copies, `width` elements per row. With n rows, its extent is a multiple of n
+/// * width.
 struct RowPlace {
   unsigned dim = 0;
   int64_t width = 1;
 };
 
-/// What is known of the rows of a function.
+/// Result of the analysis.
 struct RowIndependence {
   enum class Outcome {
     /// Each row of a result depends on the same row of the arguments.
     Independent,
-    /// Rows are mixed, as a diagnostic says at the op that does it.
+    /// Rows are mixed; a diagnostic names the op.
     Mixed,
     /// The two functions are different programs.
     OtherProgram,
   };
   Outcome outcome = Outcome::Mixed;
-  /// Of each result, where its rows are; nullopt where it has none and is the
-  /// same for any number of them.
+  /// Row location in each result; nullopt if it has no rows and does not depend
+  /// on their number.
   llvm::SmallVector<std::optional<RowPlace>> results;
 };
 
-/// Compares `few` and `many`, functions of one block and one context that were
-/// imported from one model with `fewRows` and with `manyRows` in a dimension of
-/// some arguments, and follows the rows through both. Where they are
-/// independent, `many` gives for the first `fewRows` rows what `few` gives, up
-/// to the order in which a kernel adds; the other rows may hold anything.
-/// Diagnostics speak of `dimension` and stand at ops of `many`.
+/// Compares `few` and `many`, single-block functions in one context, imported
+/// from one model with `fewRows` and `manyRows` in a dimension of some
+/// arguments, and tracks the rows through both. If they are independent, the
+/// first `fewRows` result rows of `many` equal those of `few`, up to summation
+/// order; the other rows are unspecified. Diagnostics name `dimension` and are
+/// located at ops of `many`.
 RowIndependence followRows(mlir::func::FuncOp few, mlir::func::FuncOp many,
                            int64_t fewRows, int64_t manyRows,
                            llvm::StringRef dimension);

@@ -1,4 +1,4 @@
-//===- ScaledRows.h - 8-bit numbers times a scale of their row --*- C++ -*-===//
+//===- ScaledRows.h - rows of a quantized KV cache --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,19 +14,19 @@
 
 namespace mpc {
 
-/// Rows as a decoder's cache of 8 bits keeps them: a tensor that is the product
-/// of 8-bit numbers and a scale for each row of the last dimension, behind ops
-/// that move whole rows or convert between floats.
+/// Dequantized rows of an 8-bit KV cache: a tensor that is the product of 8-bit
+/// numbers and one scale per row of the last dimension, after ops that move
+/// whole rows or convert between floats.
 struct ScaledRows {
-  /// What `tensor` is such a product of; nothing where it is something else.
+  /// Matches such a product; nullopt otherwise.
   static std::optional<ScaledRows> of(mlir::Value tensor);
 
-  /// Whether a conversion rounds the products.
+  /// Returns true if a conversion rounds the products.
   bool isRounded() const;
 
   /// The numbers in f32, and the scales with a last extent of 1.
   mlir::Value numbers, scales;
-  /// What makes the tensor, from it back to the numbers.
+  /// Ops from the tensor back to the numbers.
   llvm::SmallVector<mlir::Operation *> chain;
 };
 

@@ -1,4 +1,4 @@
-//===- SideBySide.h - launches that do not wait for each other --*- C++ -*-===//
+//===- SideBySide.h - grouping of independent launches ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,20 +13,19 @@
 
 namespace mpc {
 
-/// A launch of a program whose launches are numbered in their order.
+/// A launch of a program; launches are indexed in program order.
 struct OrderedLaunch {
-  /// The earlier launches that it waits for.
+  /// Earlier launches that it depends on.
   llvm::SmallVector<unsigned> reads;
-  /// Whether it may run beside others, and so before launches that stand in
-  /// front of it.
+  /// Whether it may run concurrently with others, and so before earlier
+  /// launches.
   bool mayJoin = false;
 };
 
-/// Groups of launches that run at once, in an order in which each comes behind
-/// what it reads. The first launch of a group stands where it stood, in front
-/// of what came behind it; the others are the next ones, up to `window` behind
-/// it, that wait for nothing that is not done before the group, and of which
-/// `fits(group, launch)` says that they may be added.
+/// Groups independent launches for concurrent execution. Keeps topological
+/// order: a group takes the place of its first launch and adds launches among
+/// the next `window` ones that depend only on earlier groups and that
+/// `fits(group, launch)` accepts.
 llvm::SmallVector<llvm::SmallVector<unsigned>> launchesSideBySide(
     llvm::ArrayRef<OrderedLaunch> launches, unsigned window,
     llvm::function_ref<bool(llvm::ArrayRef<unsigned>, unsigned)> fits);

@@ -1,10 +1,10 @@
-//===- SourceOps.h - ops of the framework behind ops of ours ----*- C++ -*-===//
+//===- SourceOps.h - mapping to the framework's ops -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Policies that imitate a framework type that framework's ops. One of them may
-// have been imported as several ops (linear: matmul and add); this analysis
-// finds such groups, by the attribute mpc.source or by structure.
+// Policies that imitate a framework assign types to that framework's ops. One
+// of them may have been imported as several ops (linear: matmul and add); this
+// analysis finds such groups, by the attribute mpc.source or by structure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,22 +19,22 @@
 
 namespace mpc {
 
-/// Ops that are one op of the framework.
+/// Ops that implement one op of the framework.
 struct SourceGroup {
   /// The framework's name of the op; empty where it has none.
   std::string op;
-  /// The group's ops in program order; constants are no members.
+  /// The group's ops in program order, without constants.
   llvm::SmallVector<mlir::Operation *, 2> members;
 
   bool contains(mlir::Operation *candidate) const {
     return llvm::is_contained(members, candidate);
   }
-  /// Whether `operand`, of a member, comes from outside the group.
+  /// Returns true if `operand` of a member is defined outside the group.
   bool isExternal(mlir::OpOperand &operand) const {
     mlir::Operation *producer = operand.get().getDefiningOp();
     return !producer || !contains(producer);
   }
-  /// Whether something outside the group reads `value`, of a member.
+  /// Returns true if `value` of a member is read outside the group.
   bool isResult(mlir::Value value) const {
     return value.use_empty() ||
            llvm::any_of(value.getUsers(),
@@ -42,13 +42,12 @@ struct SourceGroup {
   }
 };
 
-/// The groups of one function. Every op of its body but constants and the
+/// The groups of one function. Every op of its body except constants and the
 /// terminator is in exactly one. Invalid once the IR changes.
 class SourceOps {
 public:
-  /// `policy` names the framework's op for a kind and says which framework's
-  /// structural rules hold. `standsAlone`, where given, takes ops out of their
-  /// groups.
+  /// `policy` maps op kinds to the framework's ops and selects the framework's
+  /// structural rules. `standsAlone`, if given, excludes ops from groups.
   SourceOps(mlir::func::FuncOp func, const Policy &policy,
             llvm::function_ref<bool(mlir::Operation *)> standsAlone = {});
 
@@ -62,7 +61,7 @@ public:
 private:
   SourceGroup &makeGroup(llvm::StringRef op);
   void add(SourceGroup &group, mlir::Operation *op);
-  /// A contraction whose only reader adds a bias.
+  /// Returns the bias add that is the only reader of a contraction.
   mlir::Operation *biasAddOf(mlir::Operation *op) const;
 
   std::deque<SourceGroup> groups;
@@ -70,9 +69,9 @@ private:
   llvm::DenseMap<mlir::Operation *, SourceGroup *> groupOf;
 };
 
-/// The framework's op for `op` where no mpc.source says so: the policy's name
-/// for its kind, specialised by spatial rank and mode as torch's names are
-/// (conv3d, reflection_pad2d). Empty where the policy has none.
+/// Returns the framework's op for `op` without an mpc.source: the policy's name
+/// for its kind, specialized by spatial rank and mode as torch's names are
+/// (conv3d, reflection_pad2d). Empty if the policy has none.
 std::string systemOpOf(mlir::Operation *op, const Policy &policy);
 
 } // namespace mpc

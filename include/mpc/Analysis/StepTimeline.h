@@ -1,4 +1,4 @@
-//===- StepTimeline.h - a step of several ranks as it passes ----*- C++ -*-===//
+//===- StepTimeline.h - overlap of compute and communication ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,27 +13,27 @@
 
 namespace mpc {
 
-/// A launch of a step, or a message that it starts.
+/// A kernel launch, or a message that the step starts.
 struct TimelineItem {
   double seconds = 0;
   bool isMessage = false;
-  /// How many messages are over when it begins; of launches.
+  /// Number of messages that must complete before the launch starts.
   size_t needed = 0;
 };
 
 struct StepTimeline {
   double seconds = 0;
-  /// Of all launches, and of all messages, each by itself.
+  /// Total time of the launches, and of the messages, each without overlap.
   double launchSeconds = 0, messageSeconds = 0;
-  /// What the step takes beyond its launches.
+  /// Communication time that is not overlapped, in seconds.
   double exposedSeconds() const { return seconds - launchSeconds; }
 };
 
-/// Lets a step pass: launches one behind the other, messages in their order
-/// beside them, each from where the step comes to it; a launch waits for the
-/// messages that it needs, the end for all. A launch and a message that run at
-/// once slow each other down where messages take the processor too: with a
-/// `disturbance` of 1 each takes twice as long, with 0 as long as alone.
+/// Simulates a training step: launches run in order, messages in order and
+/// concurrently with launches, each from the point where the step starts it; a
+/// launch waits for the messages it needs, the end of the step for all. A
+/// concurrent launch and message slow each other down: with a `disturbance` of
+/// 1 each takes twice as long, with 0 there is no interference.
 StepTimeline passStep(llvm::ArrayRef<TimelineItem> items,
                       double disturbance = 0);
 

@@ -1,4 +1,4 @@
-//===- TrainingTypes.h - types that training fixes --------------*- C++ -*-===//
+//===- TrainingTypes.h - types fixed by training ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 
 namespace mpc {
 
-/// Whether a policy may give the result another type. Running statistics and
-/// what updates write stay as they are.
+/// Returns true if a policy may change the type of the result. Running
+/// statistics and results of updates are excluded.
 bool isPrecisionResult(mlir::Value result);
 
 } // namespace mpc

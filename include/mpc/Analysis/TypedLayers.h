@@ -1,9 +1,9 @@
-//===- TypedLayers.h - which types the layers of a model have ---*- C++ -*-===//
+//===- TypedLayers.h - types per layer of a model ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums up, per layer path, what a graph after Precision computes in, stores and
-// reads as variables. Reads types only: what decides is in the plan.
+// Summarizes, per layer path, the compute types, storage types and variables of
+// a graph after Precision. Reads types only; the reasons are in the plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace mpc {
 
-/// The layer paths of a model as it was imported, and which nodes each holds:
-/// passes that join ops of several layers keep the names of all.
+/// The layer paths of a model as imported, and the nodes of each: passes that
+/// merge ops of several layers preserve all names.
 class LayerPaths {
 public:
   LayerPaths() = default;
@@ -29,9 +29,9 @@ public:
 
   /// In the order of the ops.
   llvm::ArrayRef<std::string> paths() const { return ordered; }
-  /// Numbers of the layers that `op` stands for, its own path's first.
+  /// Indices of the layers of `op`, its own path's first.
   llvm::SmallVector<unsigned, 2> layersOf(mlir::Operation *op) const;
-  /// Whether other layers alone read the variable `name`.
+  /// Returns true if only other layers read the variable `name`.
   bool isOfOthers(llvm::StringRef name, unsigned layer) const;
 
 private:
@@ -43,7 +43,7 @@ private:
   llvm::StringMap<llvm::SmallVector<unsigned, 1>> readers;
 };
 
-/// How much of a layer has one type.
+/// Amount of a layer that has one type.
 struct TypeAmount {
   std::string type;
   /// Ops or values.
@@ -57,28 +57,28 @@ struct TypedVariable {
   std::string name;
   /// "parameter", "statistics" or "constant".
   std::string role;
-  /// What the policy keeps it in.
+  /// Type in which the policy keeps it.
   std::string type;
-  /// What memory holds of it.
+  /// Types in which it is stored in memory.
   llvm::SmallVector<std::string, 2> stored;
 };
 
 struct TypedLayer {
-  /// Empty for ops that no layer holds.
+  /// Empty for ops outside all layers.
   std::string path;
   std::string policy;
-  /// Of what outputs, losses and statistics are computed by, most work first.
+  /// Compute types of outputs, losses and statistics, most work first.
   llvm::SmallVector<TypeAmount, 2> compute;
-  /// Of what only gradients are computed by.
+  /// Compute types of ops that only gradients depend on.
   llvm::SmallVector<TypeAmount, 2> gradient;
-  /// Of results that other layers or the caller read, most bytes first.
+  /// Types of results read by other layers or the caller, most bytes first.
   llvm::SmallVector<TypeAmount, 2> storage;
   std::vector<TypedVariable> variables;
 };
 
-/// The layers of `func`, which is after Precision by `policy`, in the order of
-/// `paths`; one without a path last, where ops stand outside of all. Layers of
-/// which nothing is left have no types. Empty where `func` computes no outputs
+/// Returns the layers of `func`, which is after Precision by `policy`, in the
+/// order of `paths`, then one without a path for ops outside all layers. Layers
+/// without remaining ops have no types. Empty if `func` computes no outputs
 /// (the update of a training step). Linear in the ops.
 std::vector<TypedLayer> typedLayers(mlir::func::FuncOp func,
                                     const LayerPaths &paths,

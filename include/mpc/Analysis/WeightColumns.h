@@ -1,9 +1,9 @@
-//===- WeightColumns.h - weights of one op, as they are rounded -*- C++ -*-===//
+//===- WeightColumns.h - quantization columns of weights --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which constants of a graph are weights, and how the numbers of one share
-// scales.
+// Constants of a graph that are weights, and the elements that share a
+// quantization scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,28 @@
 
 namespace mpc {
 
-/// How weights are stored, for factors of so many significant bits, and mean
-/// squares of these, where they are known: one for each channel that a column
-/// is multiplied with.
+/// Storage of weights, for operands of `bits` significant bits, and the mean
+/// squares of the operand per input channel, if known.
 struct StoredWeights {
   WeightFormat format;
   int bits = kFloat32Bits;
   llvm::ArrayRef<float> squares = {};
 };
 
-/// Where the columns of a product, or the output channels of a conv, lie in its
-/// constant.
+/// Layout of the columns of a GEMM's weights, or of the output channels of a
+/// conv's, in the constant.
 struct WeightColumns {
   int64_t count = 0, length = 0;
-  /// Elements between columns, and between the elements of one.
+  /// Stride between columns, and between elements of a column, in elements.
   int64_t stride = 0, step = 0;
 
-  /// Those of operand 1 of `op`, a matmul or a conv; nullopt where that is a
-  /// batch of matrices.
+  /// Columns of operand 1 of `op`, a matmul or a conv; nullopt for a batch of
+  /// matrices.
   static std::optional<WeightColumns> of(mlir::Operation *op);
 
-  /// `format` as these columns of `op` take it: int4 is int8 where groups do
-  /// not divide a column, or the channels of a filter, and for convs of groups.
+  /// Returns the format that these columns of `op` support: int4 falls back to
+  /// int8 if groups do not divide a column, or a filter's channels, and for
+  /// grouped convs.
   WeightFormat formatFor(WeightFormat format, mlir::Operation *op) const;
 
   /// Rounds `values`, the constant that `op` reads.
@@ -47,15 +47,15 @@ struct WeightColumns {
              const StoredWeights &stored) const;
 };
 
-/// The f32 constant that `op`, a matmul or a conv, multiplies with; null where
-/// it reads no constant, or one of another type.
+/// Returns the f32 constant weights of `op`, a matmul or a conv; null if they
+/// are no constant, or of another type.
 ConstantOp weightsOf(mlir::Operation *op);
 
-/// The numbers of weightsOf(op); nullopt where they cannot be read or are not
-/// all finite.
+/// Returns the values of weightsOf(op); nullopt if they cannot be read or are
+/// not all finite.
 std::optional<std::vector<float>> finiteWeights(ConstantOp constant);
 
-/// Significant bits of a type that ops compute in.
+/// Number of significant bits of a compute type.
 int significantBits(PolicyType type);
 
 } // namespace mpc

@@ -1,9 +1,10 @@
-//===- WeightMoments.h - what weights are multiplied with -------*- C++ -*-===//
+//===- WeightMoments.h - second moments of activations ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Mean squares, by channel, of what products and convolutions multiply their
-// weights with: the weight that an error of each has in the result.
+// Mean squares, per input channel, of the activations that GEMMs and
+// convolutions multiply with their weights: the importance of each weight's
+// error for the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +21,18 @@
 
 namespace mpc {
 
-/// Channels of what `op`, a matmul or a conv, multiplies its weights with: the
-/// positions of a product's contracted extent, a convolution's input channels.
+/// Number of input channels of `op`, a matmul or a conv: the contracted extent
+/// of a GEMM, the input channels of a convolution.
 int64_t contractedChannels(mlir::Operation *op);
 
-/// Squares over samples, by the name of the op that multiplies.
+/// Mean squares over samples, by the name of the GEMM or convolution.
 class MomentRecorder {
 public:
-  /// Notes the elements of `value`, row-major, for each op that multiplies a
-  /// constant with it. Ops without a name are left out.
+  /// Accumulates the elements of `value`, row-major, for each op that
+  /// multiplies it with a constant. Skips ops without a name.
   void add(mlir::Value value, llvm::ArrayRef<double> elements);
 
-  /// Mean squares by name, in the order in which names appeared.
+  /// Returns the mean squares by name, in order of first appearance.
   std::vector<std::pair<std::string, std::vector<double>>> means() const;
 
 private:

@@ -1,9 +1,9 @@
-//===- WeightRounding.h - weights as a policy stores them -------*- C++ -*-===//
+//===- WeightRounding.h - fake quantization of weights ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rounds weights to what a narrow form of them holds: "fake quantisation", with
-// f32 numbers in and out.
+// Rounds weights to the values that a quantized format can represent ("fake
+// quantization"), with f32 numbers in and out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,32 +19,31 @@
 
 namespace mpc {
 
-/// On constants that a policy rounded as weights: the form, as a string.
+/// Attribute of constants that a policy rounded as weights: the format, as a
+/// string.
 inline constexpr llvm::StringLiteral kWeightsAttr = "mpc.weights";
 
 /// Significant bits of f32, bf16 and f16 numbers.
 inline constexpr int kFloat32Bits = 24, kBFloat16Bits = 8, kFloat16Bits = 11;
 
-/// What integers of 8 or 4 bits, or 8-bit floats, stand for:
-/// scale * (number - zero).
+/// Dequantization of int8, int4 or 8-bit floats: scale * (number - zero).
 struct WeightScale {
   float scale = 1;
   int64_t zero = 0;
 };
 
-/// The scale of `values`, which are finite and share it, for the integers or
-/// 8-bit floats of `format`: the one with the least squared error out of some
-/// that clip the values, or that which clips none. `squares` are mean squares
-/// of what each of `values` is multiplied with: the error is then that of the
-/// sum of products where these do not go together; none: all count alike. Its
-/// products with the numbers have no more than `bits` significant bits: they
-/// are numbers of the type that is multiplied.
+/// Returns the scale for `values`, which are finite and share it, in `format`:
+/// the one of least squared error among several that clip, or the one that
+/// clips nothing. `squares` are mean squares of the activation that each value
+/// multiplies, which weight the error; empty: all weights are 1. Products of
+/// the scale and the numbers have at most `bits` significant bits, so that they
+/// are exact in the compute type.
 WeightScale chooseScale(llvm::ArrayRef<float> values,
                         const WeightFormat &format, int bits = kFloat32Bits,
                         llvm::ArrayRef<float> squares = {});
 
 /// Rounds `values`, which are finite and share a scale, to the nearest numbers
-/// that `format` holds; `bits` and `squares` as above.
+/// of `format`; `bits` and `squares` as above.
 void roundWeights(llvm::MutableArrayRef<float> values,
                   const WeightFormat &format, int bits = kFloat32Bits,
                   llvm::ArrayRef<float> squares = {});

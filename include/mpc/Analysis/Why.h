@@ -1,11 +1,11 @@
-//===- Why.h - why a value has its type -------------------------*- C++ -*-===//
+//===- Why.h - explains the type of a value ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The chain of reasons for the type in which one value is stored, read off the
-// precision plan, and the label that decides. The label is not guessed: the
-// function is planned again with that label changed, and only a change that
-// changes the value's type is named.
+// Explains the storage type of one value from the precision plan, and finds the
+// label that decides it. The label is verified: the function is planned again
+// with that label changed, and only a change that affects the value's type is
+// reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,47 +20,48 @@
 
 namespace mpc {
 
-/// The element type that memory holds of `value` under `plan`: its storage
-/// type, or where that is f32 the one narrow type in which all readers take it.
+/// Returns the element type in which `value` is stored under `plan`: its
+/// storage type, or, if that is f32, the one narrow type in which all readers
+/// take it.
 mlir::Type storedType(const PrecisionPlan &plan, mlir::Value value);
 
-/// One sentence of an account and the op that it is about.
+/// One sentence of an explanation and the op that it is about.
 struct WhyStep {
   std::string text;
-  /// Null where the sentence is about an argument or the whole function.
+  /// Null if the sentence is about an argument or the whole function.
   mlir::Operation *op = nullptr;
 };
 
-/// A change of labels that was seen to change the value's type.
+/// A change of labels that was verified to change the value's type.
 struct WhyFlip {
   /// The op whose label decides.
   mlir::Operation *op = nullptr;
-  /// Overrides to add, `name:fc/MatMul=float32`: one, or two where no single
-  /// one is enough; none where dropping one is.
+  /// Overrides to add, `name:fc/MatMul=float32`: one, or two if one is not
+  /// enough; none if removing an override is.
   std::vector<std::string> add;
-  /// The override on the command line that has to go; empty where none.
+  /// The override on the command line to remove; empty if none.
   std::string drop;
-  /// The value's type then.
+  /// The value's type after the change.
   mlir::Type becomes;
 };
 
 /// Why one value has its type.
 struct WhyAccount {
-  /// The op that makes the value, null for an argument.
+  /// The op that defines the value, null for an argument.
   mlir::Operation *op = nullptr;
-  /// What memory holds of it.
+  /// Type in which it is stored.
   mlir::Type type;
-  /// From the op's own label to what pulls the value, in order.
+  /// In order, from the op's own label to the ops that pull the value.
   std::vector<WhyStep> steps;
   std::optional<WhyFlip> flip;
-  /// Where no change was found: what keeps the type.
+  /// What fixes the type, if no change was found.
   std::string keeps;
-  /// What the cut weighed; 0 where it had no choice.
+  /// Costs that the minimum cut weighed; 0 if it had no choice.
   int64_t bytesSaved = 0, castBytes = 0;
 };
 
-/// Answers for the values of one function. Holds references to `func`,
-/// `policy` and `target`, and leaves the IR as it is.
+/// Explains the values of one function. Holds references to `func`, `policy`
+/// and `target`; does not change the IR.
 class WhyAnalysis {
 public:
   /// `policy` without `sets`, the overrides of the command line.
@@ -70,16 +71,16 @@ public:
       : func(func), policy(policy), sets(std::move(sets)), target(target),
         placement(placement) {}
 
-  /// The value that `name` stands for: an op's first result, an input or an
-  /// output; null where there is none. Of several ops of one name it is the
-  /// last: what came of a node that was imported as several ops.
+  /// Returns the value called `name`: an op's first result, an input or an
+  /// output; null if there is none. Among several ops of one name, the last:
+  /// the result of a node that was imported as several ops.
   mlir::Value find(llvm::StringRef name) const;
 
-  /// The known name that is nearest to `name`; empty where none resembles it.
+  /// Returns the known name nearest to `name`; empty if none is similar.
   std::string nearestName(llvm::StringRef name) const;
 
-  /// The account of `value`; a failure, with diagnostics, where the function
-  /// cannot be planned.
+  /// Explains `value`; failure, with diagnostics, if the function cannot be
+  /// planned.
   mlir::FailureOr<WhyAccount> explain(mlir::Value value) const;
 
 private:

@@ -1,10 +1,10 @@
-//===- ContractedDag.h - nodes that become one without a cycle --*- C++ -*-===//
+//===- ContractedDag.h - DAG with cycle-free node merging -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Merges nodes of an acyclic graph as long as it stays acyclic. A topological
-// order is kept up to date, so that a merge looks only at what lies between its
-// two nodes, and from the side where less does.
+// Edge contraction on a DAG that refuses to create a cycle. Maintains a
+// topological order incrementally, so that a merge searches only the nodes
+// between its two ends, from both sides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,50 +22,50 @@ class ContractedDag {
 public:
   using Node = unsigned;
 
-  /// Adds a node behind all others. Edges lead to it from nodes before it.
+  /// Appends a node to the order. Edges lead to it from earlier nodes.
   Node addNode(llvm::ArrayRef<Node> inputs);
 
-  /// Adds an edge between two nodes of which one depends on the other already.
+  /// Adds an edge between two nodes, one of which already depends on the other.
   void addEdge(Node from, Node to);
 
-  /// The node that `node` is part of: itself until it is merged.
+  /// Returns the representative of `node`: the node itself until it is merged.
   Node find(Node node) const;
 
-  /// How many nodes were merged into the one that `node` is part of.
+  /// Returns the number of nodes merged into the representative of `node`.
   unsigned sizeOf(Node node) const { return nodes[find(node)].size; }
 
-  /// Makes one node of two; false, and nothing changes, where a third one lies
-  /// on a way between them.
+  /// Merges two nodes. Returns false and changes nothing if a path between them
+  /// passes through a third node.
   bool merge(Node a, Node b);
 
-  /// The third node, where the last merge was refused.
+  /// Returns the third node on the path that made the last merge fail.
   Node getBetween() const { return find(between); }
 
-  /// Nodes that all merges together have looked at: the work done.
+  /// Number of nodes visited by all merges, as a measure of work.
   int64_t getVisited() const { return visited; }
 
 private:
   struct Data {
     mutable Node parent;
     unsigned size = 1;
-    /// Edges may lead to merged nodes, to the node itself, and several times to
-    /// one.
+    /// Edges may lead to merged nodes, to the node itself, and repeatedly to
+    /// one node.
     std::vector<Node> inputs, outputs;
-    /// Neighbours in the order, and a number that grows along it.
+    /// Neighbors in the order, and a label that grows along it.
     Node before, behind;
     uint64_t label;
-    /// The search that reached the node last, from which side.
+    /// Number of the search that last reached the node, per side.
     unsigned seenForward = 0, seenBackward = 0;
   };
   static constexpr Node kNone = ~Node(0);
 
-  /// One side of the search between two nodes.
+  /// One side of the bidirectional search between two nodes.
   class Search;
 
   void unlink(Node node);
-  /// Puts `node` behind `place`; at the front where that is none.
+  /// Inserts `node` after `place`, or at the front if `place` is none.
   void insertBehind(Node node, Node place);
-  /// Spreads the labels around `place` until there is room behind it.
+  /// Relabels the nodes around `place` until a label after it is free.
   void makeRoom(Node place);
 
   std::vector<Data> nodes;

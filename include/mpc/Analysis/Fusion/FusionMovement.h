@@ -1,8 +1,8 @@
-//===- FusionMovement.h - ops that kernels move by ---------===//
+//===- FusionMovement.h - properties of ops for fusion ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Questions about single ops that the fusion rules ask.
+// Predicates on single ops that the fusion rules use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,68 +15,71 @@
 
 namespace mpc {
 
-/// Kernels of more ops take long to compile and run out of registers.
+/// Larger kernels take long to compile and run out of registers.
 inline constexpr size_t kMostKernelOps = 64;
 
-/// The op's family; one that the fuser does not know has a kernel of its own.
+/// Returns the op's fusion class; an op unknown to the fuser has its own
+/// kernel.
 inline FusionClass familyOf(mlir::Operation *op) { return fusionClassOf(op); }
 
 inline bool isElementwise(mlir::Operation *op) {
   return mlir::isa<ElementwiseOpInterface>(op);
 }
 
-/// Conversions cost nothing beside the memory they save.
+/// Conversions are cheap compared with the memory traffic they save.
 inline bool isFreeToRepeat(mlir::Operation *op) {
   return mlir::isa<CastOp, IotaOp, BroadcastOp, SliceOp>(op);
 }
 
-/// A conversion to a wider float of a value that lies in memory in fewer bits.
+/// Returns true for a conversion to a wider float of a value stored in fewer
+/// bits.
 bool isWidening(CastOp cast);
-/// A conversion to a narrower float.
+/// Returns true for a conversion to a narrower float.
 bool isNarrowing(CastOp cast);
 
-/// Whether every reader of the cast can widen what it loads by itself.
+/// Returns true if every reader of the cast can convert while it loads.
 bool isWidenedByReaders(CastOp cast);
 
-/// Movement whose readers may each get a copy of their own, to load through.
+/// Returns true for data movement that is duplicated into each reader's kernel.
 inline bool isCopiedForReaders(mlir::Operation *op) {
   return mlir::isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
 }
 
-/// Whether neighbours along the result's last dimension are neighbours (or the
-/// same element) in the operand too, so that loads stay vectors.
+/// Returns true if neighbors along the result's last dimension are neighbors
+/// (or the same element) in the operand too, so that vector loads remain
+/// possible.
 bool keepsLastDimension(mlir::Operation *op);
 
-/// The same for a vector of 16 bytes of a concat or pad: it comes from one
-/// operand, or is the pad's value.
+/// The same for 16-byte vectors of a concat or pad: each comes from one operand
+/// or is the pad's value.
 bool keepsVectors(mlir::Operation *op);
 
-/// Whether the last dimension is no number of whole vectors of 16 bytes, so
-/// that elements are loaded one by one anyway.
+/// Returns true if the last dimension is not a multiple of 16-byte vectors, so
+/// that loads are scalar anyway.
 bool hasOddRows(mlir::Value value);
 
-/// The same, or so few elements that a vector holds them all.
+/// The same, or so few elements that one vector holds them all.
 bool hasShortRows(mlir::Value value);
 
-/// Only elementwise ops, and what keeps vectors.
+/// Returns true if the ops are elementwise or preserve vectors.
 bool isPlainLoop(llvm::ArrayRef<mlir::Operation *> ops);
 
-/// Whether one of the ops is a transpose that takes rows apart.
+/// Returns true if one of the ops transposes the last dimension.
 bool isLastDimensionMoved(llvm::ArrayRef<mlir::Operation *> ops);
 
-/// The value behind reshapes.
+/// Returns the value before reshapes.
 mlir::Value behindReshapes(mlir::Value value);
 
-/// Whether the kernel of an attention's gradient stores what `op`, a transpose
-/// or concat, makes of its results (GroupAttention.cpp).
+/// Returns true if the attention-gradient kernel stores the result of `op`, a
+/// transpose or concat of its results, directly (GroupAttention.cpp).
 bool isStoredByAttention(mlir::Operation *op);
 
-/// Whether `use` returns the new value of a state argument of `function`.
+/// Returns true if `use` returns the new value of a state argument of
+/// `function`.
 bool returnsState(mlir::OpOperand &use, mlir::FunctionOpInterface function);
 
-/// Whether `op` is a slice of what a product makes, narrowed or not, and all
-/// others that read it are slices as well: a GPU's kernel stores each of them
-/// by itself.
+/// Returns true if `op` is a slice of a GEMM's result, possibly narrowed, that
+/// is only read by slices: a GPU kernel stores each slice separately.
 bool isPartOfProduct(mlir::Operation *op);
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- GroupOps.h - which ops share a kernel --------------------*- C++ -*-===//
+//===- GroupOps.h - greedy operator fusion ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The grouping of mpc-group-ops: takes the steps that the rules allow, the one
-// that saves most time first. What places casts or pads asks it as well, before
-// there are kernels.
+// Greedy fusion of mpc-group-ops: applies the allowed fusion that saves the
+// most time first. Cast placement and padding also run it, before kernels
+// exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,64 +16,64 @@
 
 namespace mpc {
 
-/// How ops come into a kernel, in the order in which equals go.
+/// Kinds of fusion, in the order that breaks ties.
 enum class FusionStep {
-  /// Index maps and casts through which a contraction loads an operand.
+  /// Index maps and casts applied while a contraction loads an operand.
   Operand,
-  /// Elementwise ops that read the kernel's results.
+  /// Elementwise consumers of the kernel's results.
   Epilogue,
-  /// What computes other operands of the epilogue.
+  /// Producers of other operands of the epilogue.
   EpilogueOperand,
-  /// Movement behind the results: the kernel stores elsewhere.
+  /// Data movement after the results, folded into the store.
   Store,
-  /// What stands before a norm, softmax or reduction.
+  /// Producers of a norm, softmax or reduction.
   Prologue,
-  /// Two loops.
+  /// Two elementwise loops.
   Loop,
-  /// A lone conversion and the loop that makes its input.
+  /// A lone conversion and the loop that produces its input.
   Cast,
   /// A loop that computes an operand of a contraction.
   OperandLoop,
-  /// A norm whose rows are the first operand of a product.
+  /// A norm whose rows are the first operand of a GEMM.
   OperandNorm,
 };
 
 llvm::StringRef nameOf(FusionStep step);
 
-/// What one fusion changes.
+/// Effect of one fusion.
 struct FusionSaving {
-  /// Bytes that are neither written nor read any more.
+  /// Bytes no longer written or read.
   int64_t bytes = 0;
-  /// Time by which a contraction that loads another operand takes longer.
+  /// Additional time of a contraction that loads another operand, in seconds.
   double extraSeconds = 0;
-  /// Kernels that are no longer launched.
+  /// Kernel launches saved.
   int64_t launches = 0;
-  /// Time saved; negative where the fusion costs more than it saves.
+  /// Time saved, in seconds; negative if the fusion costs more than it saves.
   double seconds = 0;
 };
 
-/// What became of one step.
+/// Outcome of one fusion candidate.
 struct FusionDecision {
   enum class Verdict { Taken, CostsMore, Cycle };
 
   FusionStep step;
   Verdict verdict;
-  /// The op that leads the kernel, and the one that joins it.
+  /// Anchor of the kernel, and the op that is fused into it.
   mlir::Operation *into, *from;
   FusionSaving saving;
 };
 
-/// Counts of what the queue did.
+/// Counters of the work done.
 struct FusionWork {
-  /// Steps that were put into the queue.
+  /// Candidates pushed onto the queue.
   int64_t steps = 0;
-  /// Groups whose border was walked for a price.
+  /// Group borders traversed to compute a price.
   int64_t borders = 0;
-  /// Operands of loops that were weighed against what makes them.
+  /// Operands of loops compared with their producers.
   int64_t operands = 0;
 };
 
-/// Decides which ops of `block` share a group. Returns every decision in order.
+/// Decides which ops of `block` share a group. Returns all decisions in order.
 std::vector<FusionDecision> groupOps(FusionGraph &graph, mlir::Block &block,
                                      const TargetInfo &target,
                                      FusionWork *work = nullptr);

@@ -1,9 +1,9 @@
-//===- JoinKernels.h - kernels that run as one ------------------*- C++ -*-===//
+//===- JoinKernels.h - horizontal fusion of kernels -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The second half of grouping, which mpc-join-kernels runs once all kernels
-// have grown.
+// Horizontal fusion: mpc-join-kernels merges kernels after mpc-group-ops has
+// grown them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +15,12 @@
 
 namespace mpc {
 
-/// Whether rows of a tensor of this shape, along its last dimension, stay in a
-/// block while softmaxes, extrema, sums and what is made of them walk over
-/// them.
+/// Returns true if a block can buffer rows of this shape (last dimension) while
+/// a chain of softmaxes, extrema, sums and elementwise ops iterates over them.
 bool joinsChainsOfRows(llvm::ArrayRef<int64_t> shape);
 
-/// Gives widening casts to their readers; where the target runs kernels that
-/// stand side by side as one launch, makes these one group.
+/// Fuses widening casts into their readers and, where the target supports it,
+/// merges independent kernels into one launch.
 void joinKernels(FusionGraph &graph, mlir::Block &block,
                  const TargetInfo &target);
 

@@ -1,9 +1,9 @@
-//===- Views.h - ops that move nothing --------------------------*- C++ -*-===//
+//===- Views.h - zero-copy views of buffers ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which ops only name a part of a buffer, or several that lie side by side. The
-// fuser leaves these outside kernels, and the planner gives them no memory.
+// Ops that alias part of a buffer, or several adjacent buffers, without a copy.
+// The fuser leaves them outside kernels; the planner allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,34 +14,34 @@
 
 namespace mpc {
 
-/// Every buffer and every view starts at a multiple of this many bytes.
+/// Alignment of every buffer and view, in bytes.
 inline constexpr int64_t kBufferAlign = 64;
 
-/// The first byte of a slice in its input where it is one contiguous, aligned
-/// piece; nullopt otherwise.
+/// Returns the byte offset of a slice in its input if it is contiguous and
+/// aligned, else nullopt.
 std::optional<int64_t> contiguousOffset(SliceOp slice);
 
-/// Whether a slice is a view: contiguous, of a value that a kernel computes, or
-/// what an append leaves of its argument.
+/// Returns true if a slice is a view: contiguous, of a kernel's result or of
+/// the rows that an append retains from its argument.
 bool isFreeSlice(SliceOp slice);
 
-/// Whether a concat is a view: its operands lie one after the other, each
-/// starts aligned, and each is a kernel's result that no other operand shares.
-/// The first may be what an append leaves of its argument.
+/// Returns true if a concat is a view: its operands are adjacent and aligned,
+/// and each is a kernel's result that no other concat contains. The first may
+/// be the rows that an append retains from its argument.
 bool isFreeConcat(ConcatOp concat);
 
-/// Whether a concat joins many small results of elementwise ops that nothing
-/// else reads: one kernel computes them all in less time than as many launches
-/// take that each store a part of a view.
+/// Returns true if a concat joins many small results of elementwise ops with no
+/// other reader: one kernel for all of them is faster than a launch per part of
+/// a view.
 bool joinsSmallLoops(ConcatOp concat);
 
-/// The argument in whose place the concat's result is returned and whose first
-/// rows, which nothing else reads, the concat begins with: what stands behind
-/// them is written over the argument's last rows. Null where the concat is no
-/// such append.
+/// Returns the argument that an in-place append updates: the concat starts with
+/// rows of the argument that nothing else reads, is returned in its place, and
+/// overwrites the argument's last rows with the new ones. Null if the concat is
+/// no such append.
 mlir::BlockArgument appendedTo(ConcatOp concat);
 
-/// Whether `op` is a reshape, a free slice or a free concat.
+/// Returns true if `op` is a reshape, a free slice or a free concat.
 bool isView(mlir::Operation *op);
 
 } // namespace mpc
