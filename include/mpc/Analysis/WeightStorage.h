@@ -21,8 +21,8 @@ namespace mpc {
 bool readsStored(mlir::Operation *op, PolicyType type,
                  const WeightFormat &format, const FusionTarget &target);
 
-/// Returns true if GEMMs dequantize row-major constants with one scale per
-/// column: threads load any element, and there are no packed panels.
+/// Returns true if GEMMs dequantize column-major constants: threads load
+/// elements in any order, and there are no packed panels.
 bool unpacksMatrices(const TargetInfo &target);
 
 /// Weights of a GEMM that its threads dequantize.

@@ -1,11 +1,11 @@
-//===- ContractedDag.cpp - nodes that become one without a cycle ----------===//
+//===- ContractedDag.cpp - DAG with cycle-free node merging ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A way from the first of two nodes to the last through a third would be a
-// cycle. It is looked for from both ends in turn, between their places in the
-// order. Where neither end finds one, the end that ran out first has seen all
-// that must stand on its side of the joint node.
+// Merging two nodes creates a cycle if a path between them passes through a
+// third. A bidirectional search, one edge per side in turn, looks for it
+// between their positions in the order. If there is none, the side that
+// finishes first has visited all nodes that must move across the merged node.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 using namespace mpc;
 
-/// Room between the labels of nodes that are added one behind the other.
+/// Gap between the labels of nodes appended to the order.
 static constexpr uint64_t kGap = uint64_t(1) << 32;
 
 ContractedDag::Node ContractedDag::addNode(llvm::ArrayRef<Node> inputs) {
@@ -72,7 +72,7 @@ void ContractedDag::insertBehind(Node node, Node place) {
   if (above() - below() < 2)
     makeRoom(place == kNone ? behind : place);
   Data &data = nodes[node];
-  // At the end there is as much room as between any two.
+  // Appended nodes get a full gap.
   data.label =
       behind == kNone ? below() + kGap : below() + (above() - below()) / 2;
   data.before = place;
@@ -82,8 +82,9 @@ void ContractedDag::insertBehind(Node node, Node place) {
 }
 
 void ContractedDag::makeRoom(Node place) {
-  // The smallest range of labels around the place, of a power of two, that is
-  // not too full: the larger, the fewer nodes it may hold for its size.
+  // The smallest power-of-two range of labels around the position that is not
+  // too dense; the permitted density decreases with the size (order maintenance
+  // after Dietz and Sleator).
   Node begin = place, end = place;
   uint64_t count = 1;
   double allowed = 1;
@@ -114,8 +115,8 @@ void ContractedDag::makeRoom(Node place) {
 // Merges
 //===----------------------------------------------------------------------===//
 
-/// Walks from one of two nodes towards the other, one edge at a time. The
-/// nearest nodes first: many ways lead through a single node.
+/// Search from one node towards the other, one edge per step, in breadth-first
+/// order: many paths pass through a single node.
 class ContractedDag::Search {
 public:
   Search(ContractedDag &dag, Node from, Node to, bool forward)
@@ -135,7 +136,7 @@ public:
       }
       Node reached = dag.find(edges[edge]);
       if (reached == node) {
-        // Inside the node: it need not be looked at again.
+        // Inside the merged node: drop the edge.
         edges[edge] = edges.back();
         edges.pop_back();
         continue;
@@ -159,7 +160,7 @@ public:
     }
   }
 
-  /// All that was reached between the two nodes.
+  /// Nodes reached between the two ends.
   std::vector<Node> found;
 
 private:
@@ -170,7 +171,7 @@ private:
 
   ContractedDag &dag;
   Node from, to;
-  /// Where it is: an edge of a node, and the next node.
+  /// Cursor: an edge of a node, and the next node.
   Node node;
   size_t edge = 0, next = 0;
   bool forward;
@@ -199,7 +200,7 @@ bool ContractedDag::merge(Node a, Node b) {
     }
   }
 
-  // What `b` needs goes before `a`, or what needs `a` behind `b`.
+  // Move the ancestors of `b` before `a`, or the descendants of `a` after `b`.
   auto byLabel = [&](Node left, Node right) {
     return nodes[left].label < nodes[right].label;
   };
@@ -214,8 +215,8 @@ bool ContractedDag::merge(Node a, Node b) {
   }
 
   unlink(gone);
-  // The larger of the two lends its edges, and the place goes with the node
-  // that stays in the order.
+  // Append the shorter edge list to the longer one. The position stays with the
+  // node that remains in the order.
   Data &into = nodes[kept], &from = nodes[gone];
   auto join = [](std::vector<Node> &edges, std::vector<Node> &more) {
     if (edges.size() < more.size())

@@ -1,4 +1,4 @@
-//===- FusionCost.cpp - the time that a fusion saves ----------------------===//
+//===- FusionCost.cpp - cost model of fusion ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,37 +17,37 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Rates of a target about which nothing is known; only proportions matter.
+/// Bandwidth of an unknown target; only proportions matter.
 static constexpr double kSomeBandwidth = 1e12;
 
-/// A contraction's block of results: what a large kernel keeps in registers.
+/// Output tile of a large GEMM kernel.
 static constexpr int64_t kBlockRows = 128, kBlockColumns = 256;
 
-/// The same where rows are few: narrow ones fill the machine.
+/// Tile for few rows: narrow tiles fill the machine.
 static constexpr int64_t kLeastRows = 16, kFewColumns = 64;
 
-/// What a block that keeps whole rows has of the right side and of its results,
-/// and what lines of rows take with what lies between them.
+/// Shared memory of a block that buffers whole rows: bytes for the right-hand
+/// side and the results, and the factor for row padding.
 static constexpr int64_t kOtherBytes = 32 * 1024;
 static constexpr double kWithEnds = 1.25;
 
-/// A step along the depth of a product waits for memory, less for the steps
-/// that are on their way behind it. Blocks that share a depth have this many
-/// steps each at least, and meet at the end.
+/// Seconds per step along the contracted dimension, latency-bound with some
+/// pipelining; seconds of a split-K reduction; minimum number of steps per
+/// split.
 static constexpr double kStepSeconds = 0.17e-6, kMeetSeconds = 1.4e-6;
 static constexpr int64_t kStepsOfShare = 8;
-/// Bytes of a row that a matrix unit takes in a step, and positions without
-/// one: two of the kernel's own, so that a launch is saved where it is close.
+/// Bytes per row and step of a matrix unit, and elements per step without one:
+/// two steps of the actual kernel, in favor of saving a launch when it is
+/// close.
 static constexpr int64_t kStepBytes = 128, kPlainStep = 32;
 
-/// A step whose elements are loaded one by one waits for memory by itself: no
-/// other is on its way meanwhile.
+/// Latency of a step with scalar loads, which are not pipelined, in seconds.
 static constexpr double kWaitSeconds = 0.5e-6;
 
-/// What is read again soon comes from a cache, which is this much faster.
+/// Speed of a cache relative to memory, for data read again soon.
 static constexpr double kCacheSpeed = 3;
 
-/// The least that a cache takes at once.
+/// Size of a cache sector, in bytes.
 static constexpr int64_t kSectorBytes = 32;
 
 FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
@@ -56,7 +56,7 @@ FusionCost::FusionCost(const TargetInfo &target, const FusionGraph &graph)
                                           : kSomeBandwidth),
       launchSeconds(target.launchSeconds()), borders(graph.getNumGroups()) {}
 
-/// The value in memory that `value` is, behind views.
+/// Returns the stored value that `value` is a view of.
 static Value behindViews(const FusionGraph &graph, Value value) {
   while (FusionGroup *group = graph.groupOf(value)) {
     auto reshape = value.getDefiningOp<ReshapeOp>();
@@ -103,8 +103,8 @@ const FusionCost::Border &FusionCost::borderOf(FusionGroup *group) const {
   return *border;
 }
 
-/// What one makes and the other reads need not be read, and where nothing else
-/// reads it, not be written.
+/// The consumer need not read the producer's results; results without another
+/// reader need not be written either.
 int64_t FusionCost::bytesBetween(FusionGroup *maker,
                                  FusionGroup *reader) const {
   int64_t bytes = 0;
@@ -129,7 +129,7 @@ FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
   FusionSaving saving;
   saving.launches = !into->isLoose && !from->isLoose;
   saving.bytes = bytesBetween(into, from) + bytesBetween(from, into);
-  // What both read is read once.
+  // Common inputs are read once.
   const llvm::SmallDenseSet<Value> &read = borderOf(into).sources;
   for (auto [input, source] : borderOf(from).inputs)
     if (graph.groupOf(source) != into && read.contains(source))
@@ -139,7 +139,7 @@ FusionSaving FusionCost::ofMerge(FusionGroup *into, FusionGroup *from) const {
   return saving;
 }
 
-/// Each element is a transaction with the cache of its own.
+/// Each element is a cache transaction of its own.
 FusionSaving FusionCost::ofScatter(FusionGroup *into, FusionGroup *from) const {
   FusionSaving saving = ofMerge(into, from);
   int64_t elements = 0;
@@ -155,8 +155,8 @@ double FusionCost::operandPasses(Operation *contraction, unsigned index) {
   ArrayRef<int64_t> result = shapeOf(contraction->getResult(0));
   if (index > 1 || result.size() < 2)
     return 1;
-  // The left-hand side meets every block of columns, the right-hand side every
-  // block of rows.
+  // The left-hand side is read once per tile of columns, the right-hand side
+  // once per tile of rows.
   int64_t columns = result.back(), rows = result[result.size() - 2];
   if (auto conv = dyn_cast<ConvOp>(contraction)) {
     columns = conv.getOutputChannels();
@@ -167,7 +167,7 @@ double FusionCost::operandPasses(Operation *contraction, unsigned index) {
                                   : llvm::divideCeil(rows, kBlockRows));
 }
 
-/// The largest of what the arithmetic, the memory and the cache need.
+/// Roofline: the maximum of compute, memory and cache time.
 double FusionCost::contractionSeconds(Operation *op,
                                       ArrayRef<double> operandBytes) const {
   double memory = byteCount(op->getResult(0).getType()), cache = memory;
@@ -184,8 +184,8 @@ double FusionCost::contractionSeconds(Operation *op,
                    cache / (kCacheSpeed * bytesPerSecond)});
 }
 
-/// What the steps of a convolution wait where it loads an image whose vectors
-/// `from` takes apart.
+/// Latency of a convolution's steps if it loads an image whose vectors `from`
+/// splits into elements.
 static double secondsOfElements(Operation *anchor, FusionGroup *from) {
   auto conv = dyn_cast<ConvOp>(anchor);
   if (!conv || !isLastDimensionMoved(from->ops) ||
@@ -200,7 +200,7 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
                                    unsigned index) const {
   FusionSaving saving = ofMerge(into, from);
   Operation *anchor = into->anchor;
-  // No more is loaded of an input than what is made of it has elements.
+  // At most one element of an input is loaded per element of the result.
   int64_t made = 0, loaded = 0, elements = 0;
   for (Value result : borderOf(from).results) {
     made += byteCount(result.getType());
@@ -218,20 +218,21 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
   saving.extraSeconds = std::max(0.0, contractionSeconds(anchor, after) -
                                           contractionSeconds(anchor, before));
   saving.extraSeconds += secondsOfElements(anchor, from);
-  // The kernel that moved the operand is gone, and this one takes longer.
+  // The kernel that moved the operand is saved; this one takes longer.
   saving.seconds = double(made + loaded) / bytesPerSecond -
                    saving.extraSeconds +
                    double(saving.launches) * launchSeconds;
   return saving;
 }
 
-/// Whether a unit multiplies the operands of `product` as they are stored.
+/// Returns true if a matrix unit multiplies the operands of `product` as they
+/// are stored.
 static bool hasUnit(MatmulOp product, const TargetInfo &target) {
   std::optional<MathType> type = mathTypeOf(product);
   return type && target.unit(*type);
 }
 
-/// Bytes of an element of the left side in the memory of a block.
+/// Bytes per element of the left side in shared memory.
 static int64_t bytesInBlock(MatmulOp product, const TargetInfo &target) {
   return hasUnit(product, target)
              ? bytesPerElement(getElementTypeOrSelf(product.getLhs()))
@@ -248,9 +249,9 @@ int64_t FusionCost::rowsOfBlock(MatmulOp product) const {
   return rows >= kLeastRows ? rows : 0;
 }
 
-/// How much longer the steps of a product of `rows` take where a block has
-/// `rowsOfBlock` of them at most and no other shares its depth. What is read
-/// again for further columns is counted in bytes.
+/// Returns the additional latency of a GEMM of `rows` rows with at most
+/// `rowsOfBlock` per block and without split-K. Repeated reads for further
+/// columns are counted in bytes.
 static double secondsOfSteps(MatmulOp product, int64_t rows,
                              int64_t rowsOfBlock, const TargetInfo &target) {
   int64_t processors = std::max<int64_t>(target.facts().multiprocessors, 1),
@@ -266,16 +267,15 @@ static double secondsOfSteps(MatmulOp product, int64_t rows,
                                   std::max<int64_t>(steps / kStepsOfShare, 1)),
           turns =
               llvm::divideCeil(llvm::divideCeil(rows, rowsOfBlock), processors);
-  // What rows take leaves room for one block at a time.
+  // Row buffers leave room for one resident block.
   double seconds = double(steps) * kStepSeconds,
          shared = seconds / double(shares) + (shares > 1 ? kMeetSeconds : 0);
   return std::max(seconds * double(turns) - shared, 0.0);
 }
 
-/// All blocks that stand side by side read the rows, from the cache but for the
-/// first of them. That they reduce them as well is hidden: the right side is on
-/// its way meanwhile. Where few rows fit, all of the right side is read more
-/// often.
+/// Concurrent blocks all read the rows, from the cache except for the first
+/// one. Their redundant reductions are hidden behind loads of the right side.
+/// If few rows fit, the whole right side is read more often.
 FusionSaving FusionCost::ofRows(FusionGroup *into, FusionGroup *from) const {
   FusionSaving saving = ofMerge(into, from);
   auto product = cast<MatmulOp>(into->anchor);

@@ -1,9 +1,9 @@
-//===- FusionCost.h - the time that a fusion saves --------------*- C++ -*-===//
+//===- FusionCost.h - cost model of fusion ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model: bytes that stay out of memory at the target's bandwidth, launches,
-// less what is read more often.
+// Time saved: memory traffic at the target's bandwidth plus launches, minus
+// repeated reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,45 +18,44 @@ class FusionCost {
 public:
   FusionCost(const TargetInfo &target, const FusionGraph &graph);
 
-  /// What is saved where both groups become one kernel.
+  /// Savings if both groups become one kernel.
   FusionSaving ofMerge(FusionGroup *into, FusionGroup *from) const;
 
-  /// The same where `from` makes what the anchor of `into` multiplies as its
-  /// operand `index`, so that the inputs of `from` are loaded once per block of
-  /// its result.
+  /// The same if `from` computes operand `index` of the anchor of `into`: its
+  /// inputs are loaded once per tile of the result.
   FusionSaving ofOperand(FusionGroup *into, FusionGroup *from,
                          unsigned index) const;
 
-  /// The same where `from` makes whole rows for the product of `into`: each
-  /// block of its result makes those that it multiplies.
+  /// The same if `from` computes whole rows for the GEMM of `into`: each block
+  /// recomputes the rows that it multiplies.
   FusionSaving ofRows(FusionGroup *into, FusionGroup *from) const;
 
-  /// Whole rows of the left side that a block of `product` has room for, as
-  /// many as a large block has at most; 0: not even those of the smallest.
+  /// Number of whole left-side rows that a block of `product` can buffer, at
+  /// most those of a large tile; 0: fewer than the smallest tile.
   int64_t rowsOfBlock(MatmulOp product) const;
 
-  /// What joining them saves where the kernel of `into` then stores elements
-  /// that lie apart.
+  /// Savings of fusion if the kernel of `into` then stores with scattered
+  /// elements.
   FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
 
-  /// How often a contraction goes over its operand number `index`.
+  /// Number of times that a contraction reads operand `index`.
   static double operandPasses(mlir::Operation *contraction, unsigned index);
 
-  /// Borders that were walked: the work done.
+  /// Borders computed, as a measure of work.
   int64_t getBorders() const { return made; }
 
 private:
-  /// What lies at the border of a group, at a version of it.
+  /// Values at the border of a group, at a version of it.
   struct Border {
     int64_t version = 0, viewVersion = 0;
-    /// Values of the group that something outside reads.
+    /// Values of the group that are read outside it.
     llvm::SmallVector<mlir::Value, 1> results;
-    /// Values outside the group that its ops read, and behind each what is in
-    /// memory.
+    /// Values outside the group that its ops read, each with the stored value
+    /// it is a view of.
     llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> inputs;
-    /// What is in memory of these.
+    /// The stored values among these.
     llvm::SmallDenseSet<mlir::Value> sources;
-    /// All that the group reads, at once or behind views.
+    /// Everything that the group reads, directly or through views.
     llvm::SmallDenseSet<mlir::Value> reads;
   };
   Border makeBorder(FusionGroup *group) const;
@@ -69,7 +68,7 @@ private:
   const FusionGraph &graph;
   TargetInfo target;
   double bytesPerSecond, launchSeconds;
-  /// By group: a border is asked for by each reader of the group.
+  /// Cache by group: each reader of the group needs its border.
   mutable std::vector<std::unique_ptr<Border>> borders;
   mutable int64_t made = 0;
 };

@@ -1,8 +1,8 @@
-//===- FusionGraph.cpp - groups of ops without cycles ---------------------===//
+//===- FusionGraph.cpp - acyclic graph of fusion groups -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Knows groups and their order, nothing of what a kernel can do.
+// Maintains groups and their order, independent of what kernels can do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ bool FusionGraph::merge(FusionGroup *into, FusionGroup *from) {
   auto byPosition = [&](Operation *a, Operation *b) {
     return positionOf(a) < positionOf(b);
   };
-  // Where one stands behind the other, nothing has to be sorted in.
+  // Append if one comes entirely after the other; otherwise merge.
   if (byPosition(into->ops.back(), from->ops.front())) {
     llvm::append_range(into->ops, from->ops);
   } else {
@@ -92,11 +92,11 @@ void FusionGraph::closeView(FusionGroup *group) {
 void FusionGraph::move(Operation *op, FusionGroup *into) {
   FusionGroup *from = groupOf(op);
   if (from->ops.size() == 1) {
-    // Nothing else reads it, so that nothing can lie between.
+    // Without another reader there is no path through a third group.
     merge(into, from);
     return;
   }
-  // The reader stands behind the op's group, and so behind what the op reads.
+  // The reader comes after the op's group, and so after the op's operands.
   for (Value operand : op->getOperands())
     if (FusionGroup *source = groupOf(operand))
       dag.addEdge(source->last, into->last);
@@ -104,7 +104,7 @@ void FusionGraph::move(Operation *op, FusionGroup *into) {
     ++viewVersion;
   ++from->version;
   ++into->version;
-  // Ways through the op are others now.
+  // Paths through the op have changed.
   between.clear();
   llvm::erase(from->ops, op);
   groups[positionOf(op)] = into;
@@ -118,15 +118,15 @@ void FusionGraph::move(Operation *op, FusionGroup *into) {
 // Marks
 //===----------------------------------------------------------------------===//
 
-/// On every op of a group, a number that no other group has; on its anchor the
-/// kind, and the shape where that is not the anchor's; on the first op of a
-/// joint group its kind.
+/// Attributes: on every op of a group, its number; on the anchor, the kind, and
+/// the shape if it differs from the anchor's; on the first op of a joint group,
+/// its kind.
 static constexpr StringLiteral kGroupAttr = "mpc.group",
                                kAnchorAttr = "mpc.anchor",
                                kShapeAttr = "mpc.group_shape",
                                kJointAttr = "mpc.joint";
 
-/// Gives `op` the attribute where it has another; null takes it off.
+/// Sets the attribute of `op` if it differs; null removes it.
 static void mark(Operation *op, StringLiteral name, Attribute attr) {
   if (op->getDiscardableAttr(name) == attr)
     return;
@@ -173,7 +173,7 @@ LogicalResult FusionGraph::readMarks(Block &block) {
     if (!merge(group, own))
       return op.emitOpError() << "is in group " << number.getInt()
                               << ", which waits for a group that waits for it";
-    // Of a plain loop; anchors have the last say.
+    // Shape of a plain loop; anchors override it.
     group->shape = own->shape;
   }
   for (Operation &op : block.without_terminator()) {

@@ -1,8 +1,8 @@
-//===- FusionMovement.cpp - ops that kernels move by ----------------------===//
+//===- FusionMovement.cpp - properties of ops for fusion ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every rule of the fuser asks of one op, without a look at groups.
+// Predicates of the fusion rules on one op, independent of groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,11 +15,12 @@ using namespace mpc;
 
 static constexpr int64_t kVectorBytes = 16;
 
-/// Loading that many one by one instead of together is no loss where a kernel
-/// of its own would do it before.
+/// Loading this many elements with scalar loads costs nothing extra if a
+/// separate kernel would do so anyway.
 static constexpr int64_t kFewElements = 4;
 
-/// Bits by which a cast between floats widens; 0 for other casts.
+/// Returns the number of bits by which a cast between floats widens; 0 for
+/// other casts.
 static int64_t widenedBits(CastOp cast) {
   auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
   auto to = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getResult()));

@@ -1,11 +1,11 @@
-//===- GroupAttention.cpp - where gradients of attention go ---------------===//
+//===- GroupAttention.cpp - stores of attention gradients -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// On a GPU one kernel makes the gradients of query, key and value. It stores
-// each where and as it is read: narrowed, heads behind positions, and side by
-// side where products read them as one. None of that costs the kernel anything,
-// so it is decided before any other kernel grows.
+// On a GPU, one kernel computes the gradients of query, key and value. It
+// stores each in the layout and type of its readers at no extra cost: narrowed,
+// with heads after positions, and concatenated for GEMMs that read all three.
+// This is decided before any other kernel grows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,15 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether the kernel stores `op`, a reader of a gradient, in its place.
+/// Returns true if `op`, a reader of a gradient, can be folded into the store.
 static bool storesThrough(Operation *op) {
   auto cast = dyn_cast<CastOp>(op);
   return (cast && isNarrowing(cast)) ||
          (isa<TransposeOp>(op) && keepsLastDimension(op));
 }
 
-/// Whether `value` in row-major order is whole runs of `run` elements, each of
-/// whole dimensions.
+/// Returns true if `value` in row-major order consists of whole runs of `run`
+/// elements, each of whole dimensions.
 static bool hasRuns(Value value, int64_t run) {
   int64_t elements = 1;
   for (int64_t extent : llvm::reverse(shapeOf(value))) {
@@ -37,9 +37,8 @@ static bool hasRuns(Value value, int64_t run) {
   return elements == run;
 }
 
-/// The gradient of attention that alone `value` is made of, by what its kernel
-/// stores through and by reshapes behind that; nothing else reads what stands
-/// between.
+/// Returns the attention gradient from which `value` is computed only through
+/// foldable ops followed by reshapes, without other readers in between.
 static AttentionGradientOp gradientBehind(Value value) {
   bool mayReshape = true;
   while (value.hasOneUse()) {
@@ -54,8 +53,8 @@ static AttentionGradientOp gradientBehind(Value value) {
   return {};
 }
 
-/// Whether the concat joins gradients of one attention. What is read wide and
-/// narrow a kernel of its own stores in one pass.
+/// Returns true if the concat joins gradients of one attention. If it is read
+/// both wide and narrow, a separate kernel stores both in one pass.
 static bool joinsGradients(ConcatOp concat) {
   if (llvm::any_of(concat->getUsers(), [](Operation *user) {
         auto cast = dyn_cast<CastOp>(user);
@@ -70,8 +69,8 @@ static bool joinsGradients(ConcatOp concat) {
          });
 }
 
-/// The same for a concat whose result may be transposed: its inputs have all
-/// dimensions that are turned around.
+/// The same for a concat whose result may be transposed: its inputs have all of
+/// the permuted dimensions.
 static bool joinsWholeGradients(ConcatOp concat) {
   return joinsGradients(concat) &&
          llvm::none_of(concat.getInputs(), [](Value input) {
@@ -90,7 +89,7 @@ bool mpc::isStoredByAttention(Operation *op) {
                                      : gradientBehind(input) != nullptr;
 }
 
-/// Takes `op`, which reads nothing but the group, into it.
+/// Fuses `op`, which reads only the group, into it.
 void GroupRules::takeReader(FusionGroup *group, Operation *op) {
   FusionGroup *own = graph.groupOf(op);
   graph.closeView(own);

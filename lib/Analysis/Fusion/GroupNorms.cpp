@@ -1,10 +1,10 @@
-//===- GroupNorms.cpp - norms before the products that read them ----------===//
+//===- GroupNorms.cpp - norms fused into GEMMs ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product whose first operand is a norm of rows along its depth can make
-// these rows itself, in the memory of each block, before it multiplies them. It
-// stores them where others read them as well.
+// A GEMM whose left operand is a norm along the contracted dimension can
+// compute the normalized rows itself, in the shared memory of each block (norm
+// prologue). It also stores them if they have other readers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether every row of the left side meets one matrix, so that rows of all
-/// batches are rows of one product.
+/// Returns true if all batches of the left side are multiplied with one matrix,
+/// so that all rows form one GEMM.
 static bool multipliesOneMatrix(MatmulOp product) {
   ArrayRef<int64_t> lhs = shapeOf(product.getLhs()),
                     rhs = shapeOf(product.getRhs()),
@@ -27,7 +27,7 @@ static bool multipliesOneMatrix(MatmulOp product) {
          productOf(result) > 0;
 }
 
-/// Whether products of these types have kernels that make rows.
+/// Returns true if GEMMs of these types have kernels with a norm prologue.
 static bool hasPlainTypes(MatmulOp product) {
   Type element = getElementTypeOrSelf(product.getLhs()),
        result = getElementTypeOrSelf(product.getResult());
@@ -38,8 +38,8 @@ static bool hasPlainTypes(MatmulOp product) {
          !product.getAccumulate().value_or(result).isF64();
 }
 
-/// Whether the group is one norm along the last dimension, with elementwise ops
-/// and movement of whole rows before it, and elementwise ops behind it.
+/// Returns true if the group is one norm along the last dimension, preceded by
+/// elementwise ops and movement of whole rows, and followed by elementwise ops.
 static bool isNormOfRows(FusionGroup *group) {
   if (!group->anchor || group->isJoint ||
       !group->anchor->hasTrait<MapsRows>() ||
@@ -62,8 +62,8 @@ static bool isNormOfRows(FusionGroup *group) {
          });
 }
 
-/// Whether the kernel of `product` reads what `source` makes as the first
-/// operand alone: it has it nowhere else, once it makes rows.
+/// Returns true if the kernel of `product` reads the results of `source` only
+/// as its first operand: once fused, the rows exist only there.
 static bool readsAsRows(const FusionGraph &graph, MatmulOp product,
                         FusionGroup *source) {
   return llvm::all_of(
@@ -97,8 +97,8 @@ void GroupRules::addOperandNorms(FusionGroup *group, FusionGroup *only,
                         cost.ofRows(group, source)});
 }
 
-/// Takes the reshape between the two first: through it the product reads what
-/// is in memory, where the norm cannot come with it.
+/// Fuses the reshape in between first: if the norm cannot be fused, the GEMM
+/// reads the stored value through it.
 bool GroupRules::takeNorm(FusionGroup *group, Value operand,
                           FusionGroup *norm) {
   FusionGroup *between = graph.groupOf(operand);

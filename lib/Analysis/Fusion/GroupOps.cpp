@@ -1,9 +1,10 @@
-//===- GroupOps.cpp - which fusion goes first -----------------------------===//
+//===- GroupOps.cpp - greedy operator fusion ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step changes what its neighbours can do: theirs are looked up again, and
-// older entries of the queue are passed over by the groups' versions.
+// Priority queue of fusion candidates. A fusion changes the candidates of its
+// neighbors: they are recomputed, and outdated entries are skipped by the
+// groups' versions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ public:
       : graph(graph), rules(rules), waiting(graph.getNumGroups()) {}
 
   std::vector<FusionDecision> run() {
-    // A step that a third kernel forbade may be allowed once that has joined
-    // one of the two.
+    // A fusion that a third kernel prevented may be possible once that kernel
+    // is merged with one of the two.
     do {
       progress = false;
       for (Operation *op : rules.operations())
@@ -42,7 +43,7 @@ public:
     return std::move(decisions);
   }
 
-  /// Steps that were put into the queue.
+  /// Number of candidates pushed onto the queue.
   int64_t getPushed() const { return number; }
 
 private:
@@ -60,17 +61,17 @@ private:
     }
   };
 
-  /// Steps of one group that were found at once, a heap.
+  /// Candidates of one group found together, a heap.
   using Batch = std::vector<Entry>;
 
-  /// All steps of one group at one version. Once it changes they are dropped as
-  /// a whole.
+  /// All candidates of one group at one version, dropped as a whole when the
+  /// group changes.
   struct Waiting {
     int64_t version = -1;
     std::vector<Batch> batches;
   };
 
-  /// The best step of a batch stands in the queue for all of them.
+  /// The best candidate of a batch represents it in the queue.
   struct Head {
     Entry best;
     size_t batch;
@@ -78,10 +79,10 @@ private:
     bool operator<(const Head &other) const { return best < other.best; }
   };
 
-  /// Kernels of matrix units and pools take only what follows them, so they go
-  /// before norms and reductions, which take what stands before them as well.
-  /// Loops wait for both: those take single ops only. A conversion rides on any
-  /// loop, and what loops and norms are left in front of products joins these.
+  /// Priority: matrix-unit kernels and pools fuse only consumers, so they come
+  /// before norms and reductions, which fuse producers too. Loops come after
+  /// both because they fuse single ops only. Last, a conversion is fused into
+  /// any loop, and remaining loops and norms before GEMMs are fused into them.
   static int turnOf(const FusionCandidate &candidate) {
     switch (candidate.step) {
     case FusionStep::OperandLoop:
@@ -100,8 +101,8 @@ private:
 
   void push(FusionGroup *group) { push(rules.candidatesOf(group)); }
 
-  /// What `group` can do since `changed`, which it reads or which reads it,
-  /// became another. Most of it waits already.
+  /// Pushes the candidates of `group` after a change of its neighbor `changed`.
+  /// Most are in the queue already.
   void pushNeighbour(FusionGroup *group, FusionGroup *changed) {
     SmallVector<FusionCandidate> candidates =
         rules.candidatesOf(group, rules.isWide(group) ? changed : nullptr,
@@ -112,7 +113,7 @@ private:
     push(candidates);
   }
 
-  /// Tells a step at one version of both groups from others.
+  /// Identifies a candidate at one version of both groups.
   using Key = std::tuple<FusionGroup *, FusionGroup *, int64_t, int64_t, void *,
                          int, uint64_t>;
   static Key keyOf(const FusionCandidate &candidate) {
@@ -147,7 +148,7 @@ private:
   }
   Waiting &waitingOf(FusionGroup *group) { return waiting[group->number]; }
 
-  /// Takes the best step out of the queue; nullopt where its group has changed.
+  /// Pops the best candidate; nullopt if its group has changed.
   std::optional<Entry> pop() {
     Head head = queue.top();
     queue.pop();
@@ -164,8 +165,8 @@ private:
     return head.best;
   }
 
-  /// Whether the step is still allowed and saves as much. Where it saves
-  /// something else by now, it goes back into the queue.
+  /// Returns true if the candidate is still allowed and saves as much. If its
+  /// saving has changed, pushes it again.
   bool isCurrent(const FusionCandidate &old) {
     for (FusionCandidate &candidate : rules.candidatesOf(old.into, old.from)) {
       if (candidate.step != old.step || candidate.operand != old.operand)
@@ -190,7 +191,7 @@ private:
       FusionDecision decision{candidate.step, FusionDecision::Verdict::Taken,
                               leaderOf(candidate.into),
                               leaderOf(candidate.from), candidate.saving};
-      // What others are to read may have to stand before `from` now.
+      // Fusions of other groups may now precede those of `from`.
       SmallVector<FusionGroup *> neighbours = neighboursOf(candidate.from);
       llvm::append_range(neighbours, neighboursOf(candidate.into));
       if (candidate.saving.seconds < 0)
@@ -219,7 +220,7 @@ private:
     return group->anchor ? group->anchor : group->ops.back();
   }
 
-  /// The groups that read from the group or that it reads, behind views too.
+  /// Returns the producers and consumers of the group, also through views.
   SmallVector<FusionGroup *> neighboursOf(FusionGroup *group) const {
     SmallVector<FusionGroup *> neighbours;
     for (Operation *op : group->ops) {
@@ -239,7 +240,7 @@ private:
     return neighbours;
   }
 
-  /// A step that was not taken is noted once.
+  /// Records each rejected candidate once.
   void note(const FusionDecision &decision) {
     if (decision.verdict == FusionDecision::Verdict::Taken ||
         refused.insert({decision.into, decision.from}).second)
@@ -253,7 +254,7 @@ private:
   std::vector<Waiting> waiting;
   std::vector<FusionDecision> decisions;
   llvm::DenseSet<std::pair<Operation *, Operation *>> refused;
-  /// What waits because a neighbour changed.
+  /// Candidates queued because a neighbor changed.
   llvm::DenseSet<Key> again;
   int64_t number = 0;
   bool progress = false;

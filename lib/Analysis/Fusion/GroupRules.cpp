@@ -1,9 +1,9 @@
-//===- GroupRules.cpp - which ops may share a kernel ----------------------===//
+//===- GroupRules.cpp - fusion rules --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules of mpc-group-ops. Each allows a step that saves a value's way
-// through memory; none computes anything heavy twice.
+// The rules of mpc-group-ops: each allows a fusion that saves a value's memory
+// traffic; none recomputes anything expensive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,7 +103,7 @@ void GroupRules::classify() {
   joinChecks();
 }
 
-/// A product of paired columns hands out their halves itself.
+/// The kernel of a GEMM with interleaved columns separates the halves.
 void GroupRules::joinHalves() {
   for (Operation *op : ops) {
     std::optional<PairedColumns> pair = PairedColumns::of(op);
@@ -116,15 +116,15 @@ void GroupRules::joinHalves() {
   }
 }
 
-/// A product unpacks its narrow panels itself.
+/// A GEMM dequantizes its panels itself.
 void GroupRules::joinPanels() {
   for (Operation *op : ops)
     if (isa<DequantizeOp>(op) && op->hasOneUse())
       graph.merge(graph.groupOf(*op->user_begin()), graph.groupOf(op));
 }
 
-/// Attention widens scaled rows of a cache as it loads them: stored wide, they
-/// would be several times what is read.
+/// Attention dequantizes rows of a KV cache while it loads them: stored wide,
+/// they would take several times the traffic.
 void GroupRules::joinScaledRows() {
   for (Operation *op : ops) {
     auto attention = dyn_cast<AttentionOp>(op);
@@ -133,7 +133,7 @@ void GroupRules::joinScaledRows() {
     bool isScaled = false;
     for (Value operand : {attention.getKey(), attention.getValue()}) {
       std::optional<ScaledRows> rows = ScaledRows::of(operand);
-      // What something else reads as well has memory.
+      // A value with another reader is stored.
       if (!rows || !llvm::all_of(rows->chain, [&](Operation *part) {
             return part->hasOneUse() && part->getBlock() == &block;
           }))
@@ -143,7 +143,7 @@ void GroupRules::joinScaledRows() {
         if (!graph.merge(graph.groupOf(op), graph.groupOf(part)))
           break;
     }
-    // A query of 16 bits meets their numbers as it is.
+    // The kernel reads a 16-bit query directly.
     Operation *widened = attention.getQuery().getDefiningOp();
     if (isScaled && isa_and_present<CastOp>(widened) && widened->hasOneUse() &&
         widened->getBlock() == &block)
@@ -155,7 +155,7 @@ void GroupRules::joinScaledRows() {
 // Questions
 //===----------------------------------------------------------------------===//
 
-/// A loop that no kernel has taken yet.
+/// Returns true for a loop that is not part of a kernel with an anchor.
 bool GroupRules::isFree(FusionGroup *group) const {
   return group && !group->isLoose && !group->isJoint && !group->anchor;
 }
@@ -166,12 +166,12 @@ bool GroupRules::isWide(FusionGroup *group) const {
   });
 }
 
-/// Whether every kernel may compute `value` anew: a launch costs more.
+/// Returns true if every kernel may recompute `value`: a launch costs more.
 bool GroupRules::isRepeatedScalar(Value value) const {
   return kernels.repeatsScalars && elementCount(value) == 1;
 }
 
-/// Whether the group's kernel loads its operands through index maps.
+/// Returns true if the group's kernel loads its operands through index maps.
 bool GroupRules::takesOperands(FusionGroup *group) const {
   FusionClass family = familyOf(group->anchor);
   return family == FusionClass::Contraction ||
@@ -179,15 +179,15 @@ bool GroupRules::takesOperands(FusionGroup *group) const {
          (family == FusionClass::Convolution && kernels.mapsOperands);
 }
 
-/// The most values of the groups' shape that are alive at once when their ops
-/// run in block order.
+/// Returns the maximum number of values of the groups' shape that are live at
+/// once when their ops run in block order.
 static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
                          FusionGroup *joining) {
   auto isInside = [&](Operation *op) {
     return graph.groupOf(op) == group || graph.groupOf(op) == joining;
   };
-  // Where the last reader of each value stands; those read outside stay alive
-  // to the end.
+  // Position of the last reader of each value; values read outside stay live to
+  // the end.
   SmallVector<std::pair<int64_t, int64_t>> ranges;
   for (Operation *op : llvm::concat<Operation *const>(
            group->ops, joining == group ? ArrayRef<Operation *>()
@@ -196,7 +196,7 @@ static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
       if (elementCount(result) != productOf(group->shape))
         continue;
       int64_t begin = graph.positionOf(op), end = begin;
-      // A value may have thousands of readers: one outside is enough.
+      // There may be thousands of readers; one outside is enough.
       for (Operation *user : result.getUsers()) {
         if (!isInside(user)) {
           end = std::numeric_limits<int64_t>::max();
@@ -206,7 +206,7 @@ static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
       }
       ranges.push_back({begin, end});
     }
-  // At the begin of each, those that have ended before are gone.
+  // At each definition, remove the values that are dead by then.
   SmallVector<int64_t> ends(llvm::make_second_range(ranges));
   llvm::sort(ranges);
   llvm::sort(ends);
@@ -230,7 +230,7 @@ bool GroupRules::isFull(FusionGroup *group, FusionGroup *joining) const {
     return true;
   if (kernels.liveValues == 0)
     return false;
-  // What is alive in the group does not live longer because others join it.
+  // Merging does not extend the live ranges of the group's own values.
   LiveValues &memo = live[group->number];
   if (memo.version != group->version)
     memo = {group->version, liveValues(graph, group, group)};
@@ -240,9 +240,9 @@ bool GroupRules::isFull(FusionGroup *group, FusionGroup *joining) const {
   return memo.count + more > most && liveValues(graph, group, joining) > most;
 }
 
-/// Whether `op` belongs to the epilogue of a kernel other than `group`, at once
-/// or through elementwise ops that no kernel has taken yet. That kernel would
-/// else store an unfinished value.
+/// Returns true if `op` belongs to the epilogue of a kernel other than `group`,
+/// directly or through elementwise ops not yet in a kernel. Fusing it here
+/// would make that kernel store an unfinished value.
 bool GroupRules::endsOtherKernel(Operation *op, FusionGroup *group) const {
   SmallVector<Operation *> pending = {op};
   SmallPtrSet<Operation *, 8> seen;
@@ -264,8 +264,8 @@ bool GroupRules::endsOtherKernel(Operation *op, FusionGroup *group) const {
   return false;
 }
 
-/// Whether `op` computes what is only summed, of results that the group stores
-/// anyway: the kernel of the sum reads these, and nothing is written for it.
+/// Returns true if `op` computes only the input of sums, from results that the
+/// group stores anyway: the kernel of the sum reads those instead.
 bool GroupRules::isForReduction(Operation *op, FusionGroup *group) const {
   bool isSummed = llvm::all_of(op->getUsers(), [&](Operation *user) {
     FusionGroup *reader = graph.groupOf(user);
@@ -274,7 +274,7 @@ bool GroupRules::isForReduction(Operation *op, FusionGroup *group) const {
   });
   if (!isSummed || op->use_empty())
     return false;
-  // Kernels after this one widen by themselves what they read.
+  // Later kernels convert what they read.
   auto isStored = [&](auto &&self, Value value) -> bool {
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
       auto cast = dyn_cast<CastOp>(user);
@@ -290,8 +290,8 @@ bool GroupRules::isForReduction(Operation *op, FusionGroup *group) const {
   });
 }
 
-/// Whether the cast has a movement before it that would else share a kernel
-/// with nothing but the cast.
+/// Returns true if the cast follows a movement op that would otherwise share a
+/// kernel with the cast only.
 bool GroupRules::convertsMovement(Operation *cast) const {
   FusionGroup *behind = graph.groupOf(cast->getOperand(0));
   return isFree(behind) && behind->ops.size() == 1 &&
@@ -305,27 +305,27 @@ bool GroupRules::convertsInput(Operation *cast) const {
          isa<BlockArgument>(behindReshapes(cast->getOperand(0)));
 }
 
-/// Whether the kernel around `anchor` reads operand number `index` element by
-/// element, as it does a mask.
+/// Returns true if the kernel of `anchor` loads operand `index` by elements,
+/// like a mask.
 static bool readsElements(Operation *anchor, unsigned index) {
   auto precision = dyn_cast<PrecisionOpInterface>(anchor);
   return familyOf(anchor) == FusionClass::Attention && precision &&
          !precision.isPrecisionOperand(index);
 }
 
-/// Whether an element costs a few instructions at most.
+/// Returns true if an element takes at most a few instructions.
 static bool isFewInstructions(Operation *op) {
   constexpr int64_t kMostFlops = 2;
   return isElementwise(op) && cast<CostOpInterface>(op).getFlops() <=
                                   kMostFlops * elementCount(op->getResult(0));
 }
 
-/// Whether the kernel around `anchor` can load `operand`, the result of
-/// `producer`, by loading what `producer` reads. What is made of it becomes the
-/// anchor's operand number `index`.
+/// Returns true if the kernel of `anchor` can load `operand`, the result of
+/// `producer`, by loading the operands of `producer`. The result becomes the
+/// anchor's operand `index`.
 bool GroupRules::ridesOnOperand(Operation *producer, Operation *anchor,
                                 Value operand, unsigned index) const {
-  // Less than the product of a score takes.
+  // Cheaper than the GEMM of a score.
   if (readsElements(anchor, index))
     return isFewInstructions(producer) || isFreeToRepeat(producer) ||
            keepsLastDimension(producer);
@@ -335,8 +335,8 @@ bool GroupRules::ridesOnOperand(Operation *producer, Operation *anchor,
     return true;
   if (!kernels.mapsOperands || familyOf(anchor) == FusionClass::Attention)
     return false;
-  // Images of few channels are loaded by elements in any order, others where
-  // an element is loaded once.
+  // Images of few channels are loaded by elements in any order; others only if
+  // each element is loaded once.
   return keepsVectors(producer) ||
          (isa<TransposeOp>(producer) && isa<ConvOp>(anchor) &&
           (hasShortRows(operand) || isProduct(anchor)));
@@ -351,9 +351,9 @@ bool mpc::isProduct(Operation *anchor) {
                        [](int64_t extent) { return extent == 1; }));
 }
 
-/// The reshape's input, where the reshape makes `operand` and can be computed
-/// inside `group`: it keeps the last extent, so that vectors stay whole, and
-/// nothing else reads it.
+/// Returns the reshape's input if `operand` is a reshape that can be computed
+/// inside `group`: it preserves the last extent, so that vectors stay whole,
+/// and has no other reader.
 Value GroupRules::reshapeToJoin(Value operand, FusionGroup *group) const {
   auto reshape = operand.getDefiningOp<ReshapeOp>();
   if (!reshape || !keepsLastDimension(reshape) ||
@@ -363,15 +363,15 @@ Value GroupRules::reshapeToJoin(Value operand, FusionGroup *group) const {
   return reshape.getInput();
 }
 
-/// Whether the loop `source`, which computes `operand` of `op` in `group`, can
-/// be computed inside it.
+/// Returns true if the loop `source`, which computes `operand` of `op` in
+/// `group`, can be fused into the group.
 bool GroupRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
                          FusionGroup *source) const {
-  // Loops of one shape side by side, with the results of both.
+  // Loops of one shape; the kernel stores the results of both.
   if (isElementwise(op) && source->shape == group->shape &&
       isPlainLoop(source->ops) && isPlainLoop(group->ops))
     return true;
-  // What a movement's kernel stores it stores narrow as well
+  // The kernel of a movement op also stores narrowed results
   // (absorbsResultCast).
   if (isa<CastOp>(op) && source->shape == group->shape &&
       !isLastDimensionMoved(source->ops) && isPlainLoop(group->ops))
@@ -383,20 +383,20 @@ bool GroupRules::mayJoin(Operation *op, Value operand, FusionGroup *group,
   if (elementCount(operand) < elementCount(op->getResult(0)) && !isRepeatable &&
       !isa<PadOp, ConcatOp>(op))
     return false;
-  // Gathers read their input at random, and so may compute an element often.
+  // Gathers read their input at random and may recompute an element often.
   if (familyOf(op) == FusionClass::Gather && !isRepeatable)
     return false;
-  // Elementwise ops ride on any data movement but transposes of the last
-  // dimension, which have loops of their own; data movement rides on what keeps
-  // vectors.
+  // Elementwise ops are fused into any data movement except transposes of the
+  // last dimension, which have loops of their own; data movement is fused into
+  // ops that preserve vectors.
   return isElementwise(op) ? !isLastDimensionMoved(source->ops)
                            : llvm::all_of(source->ops, [](Operation *part) {
                                return isPlainLoop(part) || keepsVectors(part);
                              });
 }
 
-/// Whether the op makes rows of rows along the last dimension, as norms and
-/// softmax do.
+/// Returns true if the op maps rows to rows along the last dimension, as norms
+/// and softmax do.
 static bool mapsWholeRows(Operation *op) {
   if (!op->hasTrait<MapsRows>())
     return false;
@@ -413,17 +413,18 @@ bool GroupRules::storesElsewhere(FusionGroup *group) const {
            group->kind == FusionKind::recurrence));
 }
 
-/// Whether the group's kernel can store its results through `transpose`.
+/// Returns true if the group's kernel can store its results through
+/// `transpose`.
 bool GroupRules::mayStoreThrough(Operation *transpose,
                                  FusionGroup *group) const {
-  // Where the CPU stores a row elsewhere, it stores the whole row.
+  // CPU kernels can only redirect the store of a whole row.
   return keepsLastDimension(transpose) ||
          (kernels.mapsResults && (isa<ConvOp, MatmulOp>(group->anchor) ||
                                   mapsWholeRows(group->anchor)));
 }
 
-/// An elementwise op behind the reshape that no kernel has taken yet; null
-/// where there is none.
+/// Returns the group of an elementwise reader of the reshape that is not yet in
+/// a kernel; null if there is none.
 FusionGroup *GroupRules::readerBehind(Operation *reshape) const {
   for (Operation *user : reshape->getUsers())
     if (FusionGroup *reader = graph.groupOf(user);
@@ -432,7 +433,7 @@ FusionGroup *GroupRules::readerBehind(Operation *reshape) const {
   return nullptr;
 }
 
-/// Whether a reshape takes away dimensions of extent 1 alone.
+/// Returns true if a reshape only removes dimensions of extent 1.
 static bool dropsUnits(Operation *reshape) {
   ArrayRef<int64_t> from = shapeOf(reshape->getOperand(0)),
                     to = shapeOf(reshape->getResult(0));
@@ -446,9 +447,9 @@ static bool dropsUnits(Operation *reshape) {
   return kept == to.size();
 }
 
-/// The movement that alone reads the group's only result, so that the kernel
-/// can store elsewhere at no cost. Afterwards the group has the last one's
-/// shape, and nothing in it reads the old one.
+/// Returns the movement ops that are the only readers of the group's only
+/// result, so that the kernel can fold them into its store. Afterwards the
+/// group has the shape of the last one, and no op in it reads the old one.
 SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
   SmallVector<Value> results = graph.resultsOf(group);
   if (results.size() != 1)
@@ -471,12 +472,12 @@ SmallVector<Operation *> GroupRules::storeChain(FusionGroup *group) const {
     bool isReshape = kernels.mapsResults && isa<ReshapeOp>(reader);
     if (!(isMovement && !owner->isLoose) && !isReshape)
       break;
-    // The states of a layer are stored in their own dimensions.
+    // The states of a recurrent layer are stored in their own dimensions.
     bool isRecurrence = group->kind == FusionKind::recurrence;
     if (isRecurrence && isReshape && !dropsUnits(reader))
       break;
     chain.push_back(reader);
-    // A reshape in the end belongs to the kernel where elementwise ops follow.
+    // Include a final reshape if elementwise ops follow.
     bool isFollowed =
         (length > 0 || isRow) && !isRecurrence && readerBehind(reader);
     if (isMovement || isFollowed)

@@ -1,10 +1,8 @@
-//===- GroupRules.h - which ops may share a kernel ---------------*- C++
-//-*-===//
+//===- GroupRules.h - fusion rules ------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps by which groups grow. Rules say what a kernel can take; which step
-// goes first is the queue's choice (GroupOps.h).
+// Defines which fusions a kernel supports; GroupOps.h orders them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,18 +13,18 @@
 
 namespace mpc {
 
-/// One step that the rules allow.
+/// A fusion that the rules allow.
 struct FusionCandidate {
   FusionStep step;
-  /// The group that grows, and the one that joins it.
+  /// The group that grows, and the group merged into it.
   FusionGroup *into = nullptr, *from = nullptr;
-  /// What lies between the two, where they meet in it: the operand that is
-  /// taken, or the first movement behind a result.
+  /// Value between the two groups: the fused operand, or the first movement op
+  /// after a result.
   mlir::Value operand;
   FusionSaving saving;
 };
 
-/// Whether `anchor` multiplies matrices: no element of its first operand is
+/// Returns true if `anchor` is a GEMM: no element of its first operand is
 /// loaded for several positions of a window.
 bool isProduct(mlir::Operation *anchor);
 
@@ -34,39 +32,40 @@ class GroupRules {
 public:
   GroupRules(FusionGraph &graph, mlir::Block &block, const TargetInfo &target);
 
-  /// Gives every group of one op its kind and anchor.
+  /// Assigns kind and anchor to every single-op group.
   void classify();
 
-  /// The steps by which `group` can grow now; those that take `only`, where it
-  /// is given. Of what reads the group only `onlyReader` is looked at, where
-  /// that is given: there may be thousands.
+  /// Returns the fusions by which `group` can grow now; only those with group
+  /// `only`, if given. Among its readers considers only `onlyReader`, if given:
+  /// there may be thousands.
   llvm::SmallVector<FusionCandidate>
   candidatesOf(FusionGroup *group, FusionGroup *only = nullptr,
                FusionGroup *onlyReader = nullptr) const;
 
-  /// Whether the group is a loop over many operands. Whoever asks for its steps
-  /// after each change of one operand does well to name what changed.
+  /// Returns true if the group is a loop over many operands. Callers that query
+  /// candidates after each change of an operand should pass the changed group.
   bool isWide(FusionGroup *group) const;
 
-  /// Takes a step. False where a third kernel lies between the two groups.
+  /// Applies a fusion. Returns false if a path between the two groups passes
+  /// through a third.
   bool apply(const FusionCandidate &candidate);
 
-  /// The steps by which the kernel of `group` loads its operands through what
-  /// makes them.
+  /// Returns the fusions by which the kernel of `group` computes its operands
+  /// while loading.
   llvm::SmallVector<FusionCandidate> operandsOf(FusionGroup *group) const;
 
-  /// Whether `joining` makes the kernel of `group` too large. A cast fits that
-  /// its readers do not do themselves: its placement counts on it
+  /// Returns true if `joining` makes the kernel of `group` too large. Always
+  /// accepts a cast that its readers do not fuse: its placement relies on that
   /// (absorbsResultCast).
   bool isFull(FusionGroup *group, FusionGroup *joining) const;
 
-  /// Whether the cast narrows an argument of the function, which no kernel
-  /// before it can do.
+  /// Returns true if the cast narrows a function argument, which no earlier
+  /// kernel can do.
   bool convertsInput(mlir::Operation *cast) const;
 
   llvm::ArrayRef<mlir::Operation *> operations() const { return ops; }
   const FusionCost &getCost() const { return cost; }
-  /// Operands that were weighed for loops: the work done.
+  /// Number of loop operands considered, as a measure of work.
   int64_t getWeighed() const { return weighed; }
 
 private:
@@ -108,7 +107,7 @@ private:
   bool takeNorm(FusionGroup *group, mlir::Value operand, FusionGroup *norm);
   bool takeStore(FusionGroup *group);
 
-  // Kernels of several tensors (GroupState.cpp, GroupAttention.cpp).
+  // Multi-tensor kernels (GroupState.cpp, GroupAttention.cpp).
   void joinUpdates();
   void joinChecks();
   void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
@@ -122,7 +121,7 @@ private:
   mlir::Block &block;
   llvm::SmallVector<mlir::Operation *> ops;
   FusionCost cost;
-  /// Values of each group that are alive at once, at a version of the group.
+  /// Number of live values of each group, at a version of the group.
   struct LiveValues {
     int64_t version = -1;
     size_t count = 0;

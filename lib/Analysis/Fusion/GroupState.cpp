@@ -1,12 +1,12 @@
-//===- GroupState.cpp - one kernel for the state of a training step -------===//
+//===- GroupState.cpp - multi-tensor kernels of a training step -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The groups that a training step ends in are made before any other grows. All
-// that computes new values of state arguments from gradients is one kernel,
-// whatever the shapes; all checks of gradients are another. Else each
-// parameter would cost launches, and a product that takes its parameter's
-// update as epilogue could neither be a library's nor wait for the checks.
+// Groups at the end of a training step, formed before any other grows: one
+// kernel for all updates of state arguments, whatever their shapes
+// (multi-tensor apply), and one for all gradient checks. Otherwise each
+// parameter would need its own launches, and a GEMM with a parameter update as
+// epilogue could neither be a library call nor wait for the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,11 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Buffers of one kernel: a launch passes 4 KiB of pointers.
+/// Maximum buffers of one kernel: a launch passes 4 KiB of pointers.
 static constexpr size_t kMostBuffers = 480;
 
-/// Whether another kernel makes the input of the cast and can store it in 16
-/// bits: a gradient then lies in memory as such.
+/// Returns true if another kernel computes the input of the cast and can store
+/// it in 16 bits, as a gradient's.
 static bool isStoredNarrow(CastOp cast) {
   Operation *producer = behindReshapes(cast.getInput()).getDefiningOp();
   return isNarrowing(cast) &&
@@ -35,9 +35,9 @@ static bool isStoredNarrow(CastOp cast) {
          absorbsResultCast(producer, FusionTarget());
 }
 
-/// Makes groups of kind `kind` out of `members`, which are in block order and
-/// on no way between each other but through members: as few as a launch's
-/// pointers allow, and ops that hand tensors to each other together.
+/// Forms groups of kind `kind` from `members`, which are in block order and
+/// connected only through members: as few groups as a launch's pointer limit
+/// allows, with connected ops together.
 void GroupRules::joinInto(ArrayRef<Operation *> members, FusionKind kind) {
   llvm::SetVector<FusionGroup *> parts;
   for (Operation *op : members)
@@ -47,7 +47,7 @@ void GroupRules::joinInto(ArrayRef<Operation *> members, FusionKind kind) {
       if (FusionGroup *source = graph.groupOf(operand);
           source && source->isJoint && elementCount(operand) > 1)
         graph.merge(graph.groupOf(op), source);
-  // Scalars first: a way from one of them to a tensor may lead through others.
+  // Scalars first: a path from a scalar to a tensor may pass through others.
   for (bool isTensor : {false, true})
     for (Operation *op : members)
       if (isTensor == (elementCount(op->getResult(0)) > 1))
@@ -72,8 +72,8 @@ void GroupRules::joinInto(ArrayRef<Operation *> members, FusionKind kind) {
   }
 }
 
-/// The kernel of kind `update`: elementwise ops, of any shape, whose results
-/// only new values of state arguments are made of.
+/// The kernel of kind `update`: elementwise ops, of any shape, on which only
+/// new values of state arguments depend.
 void GroupRules::joinUpdates() {
   auto function = dyn_cast_if_present<FunctionOpInterface>(block.getParentOp());
   llvm::SmallPtrSet<Operation *, 32> updates;
@@ -104,8 +104,8 @@ void GroupRules::joinUpdates() {
   joinInto(members, FusionKind::update);
 }
 
-/// The kernel that walks all gradients: whether they are finite, their norm.
-/// It widens what it loads, and computes what it unscales by.
+/// The kernel that reads all gradients to check that they are finite and to
+/// compute their norm. It widens loads and computes the unscaling factor.
 void GroupRules::joinChecks() {
   llvm::SmallPtrSet<Operation *, 16> checks;
   SmallVector<Operation *> members;

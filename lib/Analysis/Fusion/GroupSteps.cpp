@@ -1,9 +1,9 @@
-//===- GroupSteps.cpp - the steps by which groups grow --------------------===//
+//===- GroupSteps.cpp - candidates of operator fusion ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks at a group's borders for operands that it could compute itself and
-// readers that it could take in, and takes the step that the queue chose.
+// Finds operands that a group could compute and consumers that it could fuse,
+// and applies the fusion that the queue chose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mpc;
 // Looking
 //===----------------------------------------------------------------------===//
 
-/// Whether steps that take `group` are asked for.
+/// Returns true if candidates with `group` are requested.
 static bool isWanted(FusionGroup *group, FusionGroup *only) {
   return !only || group == only;
 }
@@ -42,7 +42,7 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
     addOperands(group, only, candidates);
     addOperandLoops(group, only, candidates);
     addOperandNorms(group, only, candidates);
-    // What its three results become is known from the start.
+    // The consumers of its three results are decided in advance.
     if (isa<AttentionGradientOp>(group->anchor))
       return candidates;
   }
@@ -54,8 +54,8 @@ GroupRules::candidatesOf(FusionGroup *group, FusionGroup *only,
   return candidates;
 }
 
-/// Calls `take` with each op outside `group` that reads its `op`, of those in
-/// `only` where that is given.
+/// Calls `take` with each op outside `group` that reads its `op`, restricted to
+/// `only` if given.
 static void forEachReader(const FusionGraph &graph, FusionGroup *group,
                           Operation *op, FusionGroup *only,
                           llvm::function_ref<void(Operation *)> take) {
@@ -79,7 +79,7 @@ SmallVector<FusionCandidate> GroupRules::operandsOf(FusionGroup *group) const {
   return candidates;
 }
 
-/// Index maps and casts behind the anchor's operands.
+/// Index maps and casts before the anchor's operands.
 void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
                              Candidates &candidates) const {
   unsigned count =
@@ -93,7 +93,7 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
     FusionGroup *source = graph.groupOf(operand);
     if (source == group) {
       Operation *op = operand.getDefiningOp();
-      // What stands before a norm was the norm's kernel's to take.
+      // The norm's kernel has already considered the norm's inputs.
       if (!op->hasTrait<MapsRows>() && seen.insert(op).second)
         for (Value behind : op->getOperands())
           pending.push_back({behind, index});
@@ -113,8 +113,8 @@ void GroupRules::addOperands(FusionGroup *group, FusionGroup *only,
   }
 }
 
-/// Loops whose elements the kernel of a product, or of a convolution that is
-/// one, computes as it loads an operand, each once.
+/// Loops that the kernel of a GEMM, or of an equivalent convolution, computes
+/// while it loads an operand, each element once.
 void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
                                  Candidates &candidates) const {
   Operation *anchor = group->anchor;
@@ -122,7 +122,7 @@ void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
       FusionCost::operandPasses(anchor, /*index=*/0) > 1)
     return;
   Value operand = anchor->getOperand(0);
-  // An image that is turned while it is loaded, element by element.
+  // An image that is transposed while loading, element by element.
   while (operand.getDefiningOp<TransposeOp>() && graph.isInternal(operand))
     operand = operand.getDefiningOp()->getOperand(0);
   FusionGroup *source = graph.groupOf(operand), *reader = group;
@@ -130,7 +130,7 @@ void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
     source = graph.groupOf(behind);
     reader = graph.groupOf(operand);
   }
-  // Vectors have to come whole out of whatever is computed.
+  // Computed values must consist of whole vectors.
   auto keepsWhole = [](Operation *op) {
     return isElementwise(op) || (isa<ConcatOp>(op) && keepsVectors(op)) ||
            (isa<SliceOp, TransposeOp, BroadcastOp>(op) &&
@@ -145,8 +145,9 @@ void GroupRules::addOperandLoops(FusionGroup *group, FusionGroup *only,
                         cost.ofOperand(group, source, /*index=*/0)});
 }
 
-/// Whether `op` reads more than one result of the group's anchor, at once or
-/// through ops of the group. A recurrent layer has them at different times.
+/// Returns true if `op` depends on more than one result of the group's anchor,
+/// directly or through ops of the group. A recurrent layer computes them at
+/// different times.
 static bool mixesResults(const FusionGraph &graph, Operation *op,
                          FusionGroup *group) {
   SmallPtrSet<Operation *, 8> seen;
@@ -168,9 +169,9 @@ static bool mixesResults(const FusionGraph &graph, Operation *op,
   return false;
 }
 
-/// Elementwise ops of the group's shape that read its results, and what
-/// computes their other operands: elementwise ops of that shape, and index maps
-/// and conversions of any, where nothing else reads them.
+/// Elementwise consumers of the group's shape, and producers of their other
+/// operands: elementwise ops of that shape, and index maps and conversions of
+/// any shape without other readers.
 void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
                              FusionGroup *onlyReader,
                              Candidates &candidates) const {
@@ -185,8 +186,8 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
 
   SmallPtrSet<FusionGroup *, 8> seen;
   for (Operation *op : group->ops) {
-    // What a product's rows are made of is stored for others, not kept for
-    // them; the kernel of a norm holds it beside its results.
+    // The inputs of a GEMM's operand rows are stored for other readers but not
+    // buffered for the epilogue; a norm's kernel holds its input in registers.
     bool isOperand = op != group->anchor && before.contains(op) &&
                      familyOf(group->anchor) == FusionClass::Contraction;
     forEachReader(graph, group, op, onlyReader, [&](Operation *user) {
@@ -214,11 +215,11 @@ void GroupRules::addEpilogue(FusionGroup *group, FusionGroup *only,
               ? shapeOf(operand) == group->shape || isFreeToRepeat(producer) ||
                     isRepeatedScalar(operand)
               : keepsLastDimension(producer) ||
-                    // A number per row is loaded alone anyway.
+                    // One number per row is a scalar load anyway.
                     (kernels.mapsOperands && isa<TransposeOp>(producer) &&
                      shapeOf(operand).back() == 1) ||
                     (kernels.mapsOperands && isa<OneHotOp>(producer)) ||
-                    // Biases that stand side by side.
+                    // Concatenated biases.
                     (kernels.mapsOperands && isa<ConcatOp>(producer) &&
                      keepsVectors(producer));
       if (fits && !endsOtherKernel(producer, group) &&
@@ -234,14 +235,15 @@ void GroupRules::addStore(FusionGroup *group, FusionGroup *only,
   SmallVector<Operation *> chain = storeChain(group);
   if (chain.empty())
     return;
-  // Reshapes cost nothing: the movement, or what can join then, is what saves.
+  // Reshapes are free: the saving is the movement's, or that of the op that can
+  // be fused afterwards.
   auto *movement =
       llvm::find_if(chain, [](Operation *op) { return !isa<ReshapeOp>(op); });
   FusionGroup *from = movement != chain.end() ? graph.groupOf(*movement)
                                               : readerBehind(chain.back());
   if (!isWanted(from, only))
     return;
-  // Products leave through shared memory, in any order; rows do not.
+  // GEMM results are stored via shared memory, in any order; rows are not.
   bool isScattered = familyOf(group->anchor) == FusionClass::RowWise &&
                      isLastDimensionMoved(chain);
   candidates.push_back(
@@ -249,8 +251,8 @@ void GroupRules::addStore(FusionGroup *group, FusionGroup *only,
        isScattered ? cost.ofScatter(group, from) : cost.ofMerge(group, from)});
 }
 
-/// What computes the anchor's first operand, also values that others read as
-/// well where they have the shape of the group's results.
+/// Producers of the anchor's first operand, including values with other readers
+/// if they have the shape of the group's results.
 void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
                              Candidates &candidates) const {
   Value input = group->anchor->getOperand(0);
@@ -258,7 +260,7 @@ void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
   bool mayYield =
       isRow && shapeOf(input) == shapeOf(group->anchor->getResult(0));
   SmallVector<Value> pending = {input};
-  // The gradient of a norm has rows of two tensors.
+  // The gradient of a norm reads rows of two tensors.
   if (auto norm = dyn_cast<NormGradientOp>(group->anchor))
     pending.push_back(norm.getGradient());
   SmallPtrSet<Operation *, 8> seen;
@@ -289,8 +291,8 @@ void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
   }
 }
 
-/// Loops that compute operands of the group's ops, and for a lone conversion
-/// any loop before it.
+/// Loops that compute operands of the group's ops, and any loop before a lone
+/// conversion.
 void GroupRules::addLoops(FusionGroup *group, FusionGroup *only,
                           Candidates &candidates) const {
   for (Operation *op : group->ops) {
@@ -298,8 +300,7 @@ void GroupRules::addLoops(FusionGroup *group, FusionGroup *only,
       FusionGroup *source = graph.groupOf(operand);
       if (!source || source == group)
         continue;
-      // What cannot be is ruled out by the cheapest questions: a concatenation
-      // may have thousands of operands.
+      // Cheap checks first: a concatenation may have thousands of operands.
       FusionGroup *maker = source;
       if (source->isLoose) {
         auto reshape = operand.getDefiningOp<ReshapeOp>();
@@ -349,24 +350,25 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
 }
 
 /// Merges `source`, which computes `operand` or the input of the reshape that
-/// does.
+/// defines it.
 bool GroupRules::mergeThrough(FusionGroup *group, Value operand,
                               FusionGroup *source) {
   FusionGroup *between = graph.groupOf(operand);
   if (between == source)
     return graph.merge(group, source);
-  // Only the source stands before the reshape and only the group behind it.
+  // The reshape has only the source before it and only the group after it.
   graph.closeView(between);
   if (graph.merge(between, source) && graph.merge(group, between))
     return true;
-  // The pair stays a kernel of its own, a plain loop that ends in the reshape.
+  // The pair remains a kernel of its own, a plain loop that ends in the
+  // reshape.
   return false;
 }
 
-/// Takes the movement that alone reads the group's result.
+/// Fuses the movement op that is the only reader of the group's result.
 bool GroupRules::takeStore(FusionGroup *group) {
   for (Operation *op : storeChain(group)) {
-    // It reads nothing else, so that nothing can lie between.
+    // It has no other operand, so no path passes through a third group.
     FusionGroup *owner = graph.groupOf(op);
     graph.closeView(owner);
     if (!graph.merge(group, owner))

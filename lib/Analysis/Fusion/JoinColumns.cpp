@@ -1,10 +1,10 @@
-//===- JoinColumns.cpp - sums over the rows of row kernels ----------------===//
+//===- JoinColumns.cpp - column sums in row kernels -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel that has rows in registers also adds up what they hold: the gradient
-// of a norm's bias beside that of its input, the mean of a loss beside the norm
-// that it compares. Alone, such a sum would read all rows again.
+// A row-wise kernel, which has rows in registers, also reduces over rows: the
+// gradient of a norm's bias together with that of its input, the mean of a loss
+// together with the norm it uses. A separate kernel would read all rows again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// How many of its first dimensions `op` sums over, in f32 or f64: all, or at
-/// least one before those that stay. 0 for other ops.
+/// Returns how many of its leading dimensions `op` sums over, in f32 or f64:
+/// all, or at least one before those that remain. 0 for other ops.
 static int64_t summedDimensions(Operation *op) {
   if (!isa<ReduceSumOp, ReduceMeanOp>(op))
     return 0;
@@ -32,14 +32,14 @@ static int64_t summedDimensions(Operation *op) {
   return isLeading && (type.isF32() || type.isF64()) ? count : 0;
 }
 
-/// The dimensions of `shape` before those that `op` works along, where it works
-/// on whole rows; 0 for other ops.
+/// Returns the number of dimensions of `shape` before those that `op` reduces,
+/// if it works on whole rows; 0 for other ops.
 static int64_t dimensionsOfRows(Operation *op, ArrayRef<int64_t> shape) {
   if (op->getNumOperands() == 0 || shapeOf(op->getOperand(0)) != shape)
     return 0;
   if (auto norm = dyn_cast<NormGradientOp>(op)) {
-    // A scale that rows share in part is summed over other dimensions, and rows
-    // of several dimensions are worked on as one.
+    // A scale with broadcast dimensions is summed over other dimensions, and
+    // rows of several dimensions are flattened.
     auto last = static_cast<int64_t>(shape.size()) - 1;
     bool fits = static_cast<int64_t>(norm.getAxis()) == last &&
                 elementCount(norm.getScale()) == shape.back();
@@ -52,13 +52,13 @@ static int64_t dimensionsOfRows(Operation *op, ArrayRef<int64_t> shape) {
   return !axes.empty() && axes.front() == first ? first : 0;
 }
 
-/// Whether `op` says which column is a row's class, from no more than a number
-/// per row.
+/// Returns true if `op` compares columns with a row's class, from at most one
+/// number per row.
 static bool isOfClasses(Operation *op) { return isa<IotaOp, OneHotOp>(op); }
 
-/// The dimensions before the rows of `shape` on which the group works, with
-/// nothing but elementwise ops and sums over the rows around it; 0 where it is
-/// no such group.
+/// Returns the number of dimensions before the rows of `shape` if the group
+/// works on these rows and contains otherwise only elementwise ops and sums
+/// over rows; else 0.
 static int64_t dimensionsOfRows(FusionGroup *group, ArrayRef<int64_t> shape) {
   if (group->isLoose || group->isJoint || !group->anchor)
     return 0;
@@ -76,7 +76,7 @@ static int64_t dimensionsOfRows(FusionGroup *group, ArrayRef<int64_t> shape) {
   return fits ? rows : 0;
 }
 
-/// The values of `shape` that the group reads or, where asked for, computes.
+/// Returns the values of `shape` that the group reads or, on request, computes.
 static llvm::SmallPtrSet<Value, 8> valuesOf(const FusionGraph &graph,
                                             FusionGroup *group,
                                             ArrayRef<int64_t> shape,
@@ -93,7 +93,8 @@ static llvm::SmallPtrSet<Value, 8> valuesOf(const FusionGraph &graph,
   return values;
 }
 
-/// Whether an op of `reader` reads a result of `maker` that is not allowed.
+/// Returns true if an op of `reader` reads a result of `maker` that is not
+/// allowed.
 static bool readsFrom(const FusionGraph &graph, FusionGroup *reader,
                       FusionGroup *maker,
                       llvm::function_ref<bool(Value)> isAllowed) {
@@ -104,8 +105,8 @@ static bool readsFrom(const FusionGraph &graph, FusionGroup *reader,
   });
 }
 
-/// Whether the group of `sum` computes what it sums and what is made of the
-/// sum, and nothing else.
+/// Returns true if the group of `sum` only computes the input of the sum, the
+/// sum, and its consumers.
 static bool isPlainSum(FusionGroup *group, Operation *sum) {
   if (group->anchor != sum || group->isJoint)
     return false;
@@ -126,8 +127,8 @@ static bool isPlainSum(FusionGroup *group, Operation *sum) {
   });
 }
 
-/// The row kernels that have what the sum reads, those with most of it first,
-/// and of these the gradient of a norm, which has sums over its rows anyway.
+/// Returns the row kernels that have the sum's inputs, those with the most
+/// first, then norm gradients, which already contain column sums.
 SmallVector<FusionGroup *> KernelJoiner::rowsOfSum(Operation *sum) const {
   FusionGroup *group = graph.groupOf(sum);
   int64_t summed = summedDimensions(sum);
@@ -156,8 +157,8 @@ SmallVector<FusionGroup *> KernelJoiner::rowsOfSum(Operation *sum) const {
         (summed != rows && summed != static_cast<int64_t>(shape.size())) ||
         isFull(candidate, group))
       continue;
-    // Sums over rows are known when the last row is done: no row waits for
-    // them, nor does another sum.
+    // Column sums are complete after the last row: no row and no other sum may
+    // depend on them.
     auto isOfRow = [&](Value value) {
       return shapeOf(value) == shape ||
              elementCount(value) == productOf(shape.take_front(rows));
@@ -178,8 +179,8 @@ SmallVector<FusionGroup *> KernelJoiner::rowsOfSum(Operation *sum) const {
   return llvm::to_vector(llvm::make_second_range(kernels));
 }
 
-/// Sums over all rows, of columns or of everything, join the kernel that has
-/// the rows.
+/// Fuses sums over all rows, per column or of everything, into the kernel that
+/// reads the rows.
 void KernelJoiner::joinColumns() {
   for (Operation *op : ops) {
     SmallVector<FusionGroup *> kernels = rowsOfSum(op);

@@ -1,11 +1,11 @@
-//===- JoinConcats.cpp - concats behind products --------------------------===//
+//===- JoinConcats.cpp - concats fused into GEMMs -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A product or convolution whose result alone is missing in a concat stores it
-// there, and the other parts as well: the layers of a dense block come out side
-// by side, in the order of dimensions that the caller has, without a launch of
-// their own.
+// If the last part of a concat to be computed is the result of a GEMM or
+// convolution, its kernel stores that part in place and copies the others: the
+// layers of a dense block are concatenated, in the caller's layout, without an
+// extra launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@
 using namespace mlir;
 using namespace mpc;
 
-/// A tile of a product that leaves room for others on a small machine; what a
-/// block moves beside it in a fraction of a launch.
+/// GEMM tile size that occupies a small machine; bytes that a block copies in a
+/// fraction of a launch's time.
 static constexpr int64_t kTileRows = 32, kTileColumns = 64,
                          kBytesOfBlock = 96 * 1024;
 
-/// Whether the group is a loop around `concat` that moves elements and computes
-/// each from one.
+/// Returns true if the group is a loop around `concat` of data movement and
+/// elementwise ops with one result element per element.
 static bool isLoopAround(FusionGroup *group, ConcatOp concat) {
   return group && !group->anchor && !group->isLoose && !group->isJoint &&
          llvm::all_of(group->ops, [&](Operation *op) {
@@ -34,8 +34,8 @@ static bool isLoopAround(FusionGroup *group, ConcatOp concat) {
          });
 }
 
-/// Whether every reader of `value` is reached through one operand of `concat`
-/// by elementwise ops of the group.
+/// Returns the operand of `concat` through which all readers of `value` use it,
+/// with elementwise ops of the group in between.
 static Value partOf(const FusionGraph &graph, FusionGroup *group,
                     ConcatOp concat, Value value) {
   while (!llvm::is_contained(concat.getInputs(), value)) {
@@ -50,7 +50,7 @@ static Value partOf(const FusionGraph &graph, FusionGroup *group,
   return value.hasOneUse() ? value : Value();
 }
 
-/// Whether the kernel around `anchor` is one of tiles.
+/// Returns true if the kernel of `anchor` is tiled.
 static bool hasTiles(Operation *anchor) {
   if (auto conv = dyn_cast<ConvOp>(anchor))
     return conv.getLayout() == ImageLayout::channels_last &&
@@ -67,7 +67,7 @@ void KernelJoiner::joinConcats() {
         graph.resultsOf(loop).size() != 1)
       continue;
     Value result = graph.resultsOf(loop).front();
-    // The product that ends last: the other parts are there when it begins.
+    // The last GEMM: the other parts are complete when it starts.
     FusionGroup *last = nullptr;
     for (Operation *member : loop->ops)
       for (Value operand : member->getOperands()) {

@@ -1,9 +1,9 @@
-//===- JoinFilters.cpp - sums beside the gradients of filters -------------===//
+//===- JoinFilters.cpp - bias gradients in filter-gradient kernels --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gradient of a convolution's bias goes to the kernel of its filter's,
-// which reads the same values.
+// Fuses the gradient of a convolution's bias into the kernel of its filter's
+// gradient, which reads the same values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `op` sums f32 over all dimensions of an image but its channels.
+/// Returns true if `op` sums f32 over all dimensions of an image except
+/// channels.
 static bool sumsChannels(ReduceSumOp op, ImageLayout layout) {
   int64_t rank = op.getInput().getType().getRank();
   SmallVector<int64_t> axes;
@@ -27,8 +28,8 @@ static bool sumsChannels(ReduceSumOp op, ImageLayout layout) {
   return op.getAxes() == ArrayRef<int64_t>(axes) && sumsInFloat32(op);
 }
 
-/// The kernel of a filter's gradient reads every gradient, so it sums them for
-/// the bias as well. It narrows the image that it loads and what it stores.
+/// The filter-gradient kernel reads every gradient, so it can also sum them for
+/// the bias. It narrows the image that it loads and the result that it stores.
 void KernelJoiner::joinFilters() {
   for (Operation *op : ops) {
     auto filter = dyn_cast<ConvFilterGradientOp>(op);

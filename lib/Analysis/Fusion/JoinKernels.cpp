@@ -1,9 +1,9 @@
-//===- JoinKernels.cpp - kernels that run as one --------------------------===//
+//===- JoinKernels.cpp - horizontal fusion of kernels ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Some kernels that stand side by side become one launch, most of them on a GPU
-// alone. The order is that of what they gain: rows first, which are read once.
+// Merges independent kernels into one launch, mostly for GPUs. In order of
+// gain: rows first, which are then read once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,7 @@ void KernelJoiner::widenAtReaders() {
   }
 }
 
-/// Takes the cast, where there is one, that widens what the group reads through
-/// memory.
+/// Fuses the cast, if any, that widens the group's input from memory.
 void KernelJoiner::takeWidening(FusionGroup *group, CastOp wide) {
   FusionGroup *widened = wide ? graph.groupOf(wide.getOperation()) : group;
   if (widened->ops.size() == 1)
@@ -49,8 +48,8 @@ void KernelJoiner::takeWidening(FusionGroup *group, CastOp wide) {
     graph.move(wide, group);
 }
 
-/// Takes the cast, where it is a kernel of its own, that alone reads the
-/// group's `value` and narrows it.
+/// Fuses the cast, if it is a kernel of its own, that narrows the group's
+/// `value` and is its only reader.
 void KernelJoiner::takeNarrowing(FusionGroup *group, Value value) {
   auto cast =
       value.hasOneUse() ? dyn_cast<CastOp>(*value.user_begin()) : CastOp();
@@ -62,7 +61,7 @@ void KernelJoiner::takeNarrowing(FusionGroup *group, Value value) {
 void mpc::joinKernels(FusionGraph &graph, Block &block,
                       const TargetInfo &target) {
   KernelJoiner joiner(graph, block, target);
-  // Kernels that read one narrow value are seen to read the same.
+  // Exposes kernels with a common narrow input.
   joiner.widenAtReaders();
   bool joinsSiblings = target.kernels().joinsSiblings;
   joiner.joinRowMaxima();
@@ -81,6 +80,6 @@ void mpc::joinKernels(FusionGraph &graph, Block &block,
   joiner.joinSums();
   joiner.joinConcats();
   joiner.widenAtReaders();
-  // What stands before other kernels stays as these have left it.
+  // Last, so that the inputs of other kernels stay as fused above.
   joiner.joinLoops();
 }

@@ -1,11 +1,11 @@
-//===- JoinLoops.cpp - loops of one launch --------------------------------===//
+//===- JoinLoops.cpp - horizontal fusion of elementwise loops -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops that one kernel reads run as one, whatever shapes they have: the turned
-// query, the caches that new keys and values join, inputs that are narrowed. A
-// loop that others read as well is computed anew inside each where that takes
-// less time than a launch: the angles of rotary positions and their cosines.
+// Loops that one kernel reads run in one launch, whatever their shapes: the
+// transposed query, KV caches with new rows appended, narrowed inputs. A loop
+// with several readers is recomputed in each if that takes less time than a
+// launch, for example the sines and cosines of rotary embeddings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,14 @@
 using namespace mlir;
 using namespace mpc;
 
-/// A flop of a loop costs as much as so many of a product: nothing is fused
-/// into it, and functions take more than they count.
+/// Cost of a loop's flop relative to a GEMM's: no FMA, and functions take more
+/// flops than they count.
 static constexpr double kLoopFlop = 4;
 
-/// The share of a launch that computing something anew may take.
+/// Maximum time of recomputation, as a share of a launch.
 static constexpr double kShareOfLaunch = 0.5;
 
-/// Whether each element of what the group makes is computed where it is asked
-/// for, in any order.
+/// Returns true if the group can compute any element of its result on demand.
 static bool isLoop(FusionGroup *group) {
   return group && !group->anchor && !group->isLoose && !group->isJoint &&
          !group->ops.empty() && !isLastDimensionMoved(group->ops) &&
@@ -37,8 +36,8 @@ static bool isLoop(FusionGroup *group) {
          });
 }
 
-/// How often elements of an operand are asked for where those of `op` are
-/// `count` times: of what is joined or padded a share each.
+/// Returns how often elements of an operand are read if each result of `op` is
+/// read `count` times: an operand of a concat or pad has a share.
 static double countOf(Operation *op, Value operand, double count) {
   double made = elementCount(op->getResult(0));
   return isa<ConcatOp, PadOp>(op) && made > 0
@@ -46,8 +45,8 @@ static double countOf(Operation *op, Value operand, double count) {
              : count;
 }
 
-/// The time that `reader` takes longer where it computes what it reads of
-/// `maker` instead of loading it.
+/// Returns the additional time of `reader`, in seconds, if it recomputes the
+/// results of `maker` instead of loading them.
 double KernelJoiner::secondsAnew(FusionGroup *maker,
                                  FusionGroup *reader) const {
   llvm::DenseMap<Operation *, double> counts;
@@ -85,8 +84,8 @@ double KernelJoiner::secondsAnew(FusionGroup *maker,
          std::max(bytes, 0.0) / target.bytesPerSecond();
 }
 
-/// The reshapes through which `reader` reads what `maker` makes; nullopt where
-/// something else reads one of them as well.
+/// Returns the reshapes through which `reader` reads results of `maker`;
+/// nullopt if one of them has another reader.
 std::optional<llvm::SmallVector<FusionGroup *>>
 KernelJoiner::viewsBetween(FusionGroup *maker, FusionGroup *reader) const {
   SmallVector<FusionGroup *> views;
@@ -105,15 +104,16 @@ KernelJoiner::viewsBetween(FusionGroup *maker, FusionGroup *reader) const {
   return views;
 }
 
-/// Whether one of the reader's ops reads what `maker` makes, behind views too.
+/// Returns true if the reader reads a result of `maker`, directly or through
+/// views.
 bool KernelJoiner::readsLoop(FusionGroup *reader, FusionGroup *maker) const {
   return llvm::any_of(graph.resultsOf(maker), [&](Value result) {
     return llvm::is_contained(graph.readersOf(result), reader);
   });
 }
 
-/// What may run as one with the group: loops that read it, and those that a
-/// kernel reads as well that reads it.
+/// Fusion candidates: consumers of the group and siblings that share a
+/// consumer.
 llvm::SmallVector<FusionGroup *>
 KernelJoiner::loopsBeside(FusionGroup *group) const {
   llvm::SmallSetVector<FusionGroup *, 8> found;
@@ -147,7 +147,7 @@ void KernelJoiner::joinLoops() {
           viewsBetween(group, other);
       if (!views || secondsAnew(group, other) > most)
         return false;
-      // In the kernel that alone reads it, a reshape costs nothing.
+      // Inside the kernel of its only reader, a reshape is free.
       for (FusionGroup *view : *views) {
         graph.closeView(view);
         graph.merge(other, view);

@@ -1,10 +1,10 @@
-//===- JoinPools.cpp - means beside convolutions --------------------------===//
+//===- JoinPools.cpp - image means in convolution kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mean over each image that a squeeze begins with goes to the kernel of the
-// depthwise convolution that makes the images: it has every element in
-// registers, and a kernel of its own would read all of them again.
+// Fuses the mean over each image of a squeeze-and-excitation block into the
+// kernel of the depthwise convolution that computes the image: it has every
+// element in registers, and a separate kernel would read all of them again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The depthwise convolution whose kernel makes `value`; null for others.
+/// Returns the depthwise convolution whose kernel computes `value`; null for
+/// others.
 static ConvOp convolutionOf(const FusionGraph &graph, Value value) {
   FusionGroup *group = graph.groupOf(value);
   if (!group || group->isJoint || group->kind != FusionKind::convolution)
@@ -29,7 +30,7 @@ void KernelJoiner::joinPools() {
     FusionGroup *pool = graph.groupOf(op);
     if (pool->anchor != op || pool->isJoint || summedAxes(op).empty())
       continue;
-    // What the kernel stores narrow the sum widens again.
+    // The sum widens the results that the kernel stores narrow.
     auto wide = op->getOperand(0).getDefiningOp<CastOp>();
     if (wide && graph.groupOf(wide.getOperation()) != pool)
       wide = {};
@@ -42,7 +43,7 @@ void KernelJoiner::joinPools() {
     if (!conv || !llvm::all_of(pool->ops, isPart) || !poolsImages(op, conv))
       continue;
     FusionGroup *group = graph.groupOf(conv.getOperation());
-    // A kernel has one sum.
+    // A kernel supports one sum.
     bool hasSum = llvm::any_of(group->ops, [](Operation *member) {
       return !summedAxes(member).empty();
     });

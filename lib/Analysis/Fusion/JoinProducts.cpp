@@ -1,10 +1,9 @@
-//===- JoinProducts.cpp - what products make on the way -------------------===//
+//===- JoinProducts.cpp - bias gradients and slices in GEMM kernels -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The gradient of a bias goes to the kernel that multiplies the same values for
-// the gradient of the weight, so that they are read once; gradients of weights
-// that were multiplied as one are stored apart.
+// Fuses the gradient of a bias into the GEMM of the weight's gradient, which
+// reads the same values; stores gradients of concatenated weights separately.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +17,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The products that multiply `value`, or what reshapes and concats make of it,
-/// in block order.
+/// The GEMMs that multiply `value`, or reshapes and concats of it, in block
+/// order.
 static void addProductsOf(Value value, llvm::SetVector<Operation *> &products) {
   for (Operation *user : value.getUsers()) {
     if (isa<MatmulOp>(user))
@@ -29,8 +28,8 @@ static void addProductsOf(Value value, llvm::SetVector<Operation *> &products) {
   }
 }
 
-/// Whether what lies between an operand of the product and `part`, which it is
-/// made of, is computed in the group.
+/// Returns true if everything between an operand of the GEMM and `part`, from
+/// which it is computed, is inside the group.
 static bool reachesInside(const FusionGraph &graph, FusionGroup *group,
                           Value operand, Value part) {
   if (operand == part)
@@ -43,19 +42,19 @@ static bool reachesInside(const FusionGraph &graph, FusionGroup *group,
          });
 }
 
-/// Whether the kernel around `product` can add `sum` to what it computes.
+/// Returns true if the kernel of `product` can also compute `sum`.
 bool KernelJoiner::takesSum(MatmulOp product, ReduceSumOp sum) const {
   FusionGroup *group = graph.groupOf(product.getOperation());
   std::optional<OperandSum> part = operandSumOf(sum, product);
   if (!part || group->anchor != product || group->isJoint ||
       isFull(group, graph.groupOf(sum.getOperation())))
     return false;
-  // What makes rows in front has no sums.
+  // A GEMM with a norm prologue does not support sums.
   if (llvm::any_of(group->ops, [](Operation *member) {
         return member->hasTrait<MapsRows>();
       }))
     return false;
-  // One operand's sums are kept.
+  // Sums of one operand only.
   bool sumsOther = llvm::any_of(group->ops, [&](Operation *member) {
     auto other = dyn_cast<ReduceSumOp>(member);
     std::optional<OperandSum> with =
@@ -66,7 +65,7 @@ bool KernelJoiner::takesSum(MatmulOp product, ReduceSumOp sum) const {
   return !sumsOther && reachesInside(graph, group, operand, summedValue(sum));
 }
 
-/// Takes the index maps and casts behind the operands of a kernel that has
+/// Fuses the index maps and casts before the operands of a kernel that has
 /// become their only reader.
 void KernelJoiner::loadThroughMovement(FusionGroup *group) {
   for (bool grows = true; grows;) {
@@ -77,8 +76,8 @@ void KernelJoiner::loadThroughMovement(FusionGroup *group) {
   }
 }
 
-/// A product over all rows reads every row of its operands, so it sums one of
-/// them over these as well. It narrows the sum where that alone is read.
+/// A GEMM that contracts all rows reads every row of its operands, so it can
+/// also sum one operand over them. It narrows the sum if only that is read.
 void KernelJoiner::joinProducts() {
   for (Operation *op : ops) {
     auto sum = dyn_cast<ReduceSumOp>(op);
@@ -110,8 +109,8 @@ void KernelJoiner::joinProducts() {
   }
 }
 
-/// What is only read in slices the product's kernel stores in parts: the
-/// gradients of weights that were multiplied as one.
+/// Values that are only read in slices are stored in parts by the GEMM's
+/// kernel: the gradients of concatenated weights.
 void KernelJoiner::joinSlices() {
   for (Operation *op : ops) {
     FusionGroup *slice = graph.groupOf(op);

@@ -1,11 +1,11 @@
-//===- JoinRows.cpp - kernels of the same rows ----------------------------===//
+//===- JoinRows.cpp - horizontal fusion of row kernels --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Softmaxes of the same rows with the sums over these rows, as a loss and its
-// gradient have them, and numbers of rows with what they are made of and go
-// into, as the gradient of a norm, narrow rows of a cache and the routing of
-// experts have them: the rows are read once and kept.
+// Fuses kernels over the same rows, so that a row is read once and buffered:
+// softmaxes with sums over these rows, as in a loss and its gradient, and row
+// reductions with elementwise ops before and after, as in norm gradients, row
+// quantization of a KV cache and expert routing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The axis of a softmax; nullopt for other ops.
+/// Returns the axis of a softmax; nullopt for other ops.
 static std::optional<int64_t> softmaxAxis(Operation *op) {
   if (auto softmax = dyn_cast_or_null<SoftmaxOp>(op))
     return softmax.getAxis();
@@ -27,8 +27,8 @@ static std::optional<int64_t> softmaxAxis(Operation *op) {
   return std::nullopt;
 }
 
-/// Softmaxes of one tensor read its rows once; sums over what is made of a
-/// softmax need not read it again.
+/// Softmaxes of one tensor read its rows once; sums over functions of a softmax
+/// need not read them again.
 void KernelJoiner::joinRows() {
   for (Operation *op : ops) {
     std::optional<int64_t> axis = softmaxAxis(op);
@@ -65,9 +65,9 @@ static bool isRowNumber(Operation *op) {
          isa<ReduceMinOp, ArgmaxOp, ArgminOp, SoftmaxOp, LogSoftmaxOp>(op);
 }
 
-/// Whether the group only computes elements of `full`, numbers of its rows
-/// along the last dimension, by ops of which `joins` holds, and elements of
-/// these.
+/// Returns true if the group only computes values of shape `full`, reductions
+/// of its rows along the last dimension by ops that satisfy `joins`, and
+/// elementwise functions of both.
 static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
                      llvm::function_ref<bool(Operation *)> joins) {
   if (group->isLoose || group->isJoint)
@@ -86,16 +86,17 @@ static bool isOfRows(FusionGroup *group, ArrayRef<int64_t> full,
   });
 }
 
-/// Longer rows are read anew by each walk: then kernels are no slower that a
-/// walk shares with other blocks, or that keep the rows of a softmax alone.
+/// Longer rows do not fit and are read again by each pass: then separate
+/// kernels, which split a row over blocks or buffer it for one softmax, are as
+/// fast.
 static constexpr int64_t kLongestKept = 8192;
 
 bool mpc::joinsChainsOfRows(ArrayRef<int64_t> shape) {
   return shape.size() >= 2 && shape.back() > 1 && shape.back() <= kLongestKept;
 }
 
-/// Sums and maxima of rows may be longer, but of very long ones there have to
-/// be so many.
+/// Limits for sums and maxima: beyond kVeryLong elements at least kFewRows rows
+/// are needed.
 static constexpr int64_t kVeryLong = 65536, kFewRows = 64;
 
 static bool areManyRows(ArrayRef<int64_t> shape) {

@@ -1,9 +1,9 @@
-//===- JoinSums.cpp - sums of one launch ----------------------------------===//
+//===- JoinSums.cpp - horizontal fusion of reductions ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums over the same dimensions of what is made of one tensor, and the small
-// sums that a step ends in, which run beside the updates.
+// Merges sums over the same dimensions of functions of one tensor, and merges
+// the small sums at the end of a step with the updates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,12 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Elements that are summed to one by the threads of a block in the time that
-/// other blocks renew parameters.
+/// Maximum elements per sum that a block reduces while other blocks update
+/// parameters.
 static constexpr int64_t kMostSummed = 512;
 
-/// Whether the group only sums over `axes` of tensors of `shape`, with
-/// elementwise ops before and behind.
+/// Returns true if the group only sums over `axes` of tensors of `shape`, with
+/// elementwise ops before and after.
 static bool isOfSums(FusionGroup *group, ArrayRef<int64_t> shape,
                      ArrayRef<int64_t> axes) {
   return !group->isLoose && !group->isJoint &&
@@ -35,8 +35,8 @@ static bool isOfSums(FusionGroup *group, ArrayRef<int64_t> shape,
          });
 }
 
-/// Sums over the same dimensions of what is made of one tensor read it once:
-/// the gradients of a batch norm's scale and bias.
+/// Sums over the same dimensions of functions of one tensor read it once: the
+/// gradients of a batch norm's scale and bias.
 void KernelJoiner::joinEqualSums() {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);
@@ -60,8 +60,8 @@ void KernelJoiner::joinEqualSums() {
   }
 }
 
-/// Sums of few elements whose results the updates alone read, or nothing but
-/// the caller, have blocks of their own in the kernel of the updates.
+/// Short sums that only the updates or the caller read get blocks of their own
+/// in the update kernel.
 void KernelJoiner::joinSums() {
   FusionGroup *updates = nullptr;
   for (Operation *op : ops)

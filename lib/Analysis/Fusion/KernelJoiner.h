@@ -1,8 +1,8 @@
-//===- KernelJoiner.h - kernels that run as one -----------------*- C++ -*-===//
+//===- KernelJoiner.h - horizontal fusion of kernels ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What may be joined to what; one file for each kind of kernel that takes.
+// Horizontal fusion rules, one .cpp file per kind of target kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace mpc {
 
-/// The axes of a sum or mean; empty for other ops.
+/// Returns the axes of a sum or mean; empty for other ops.
 llvm::ArrayRef<int64_t> summedAxes(mlir::Operation *op);
 
 class KernelJoiner {
@@ -22,17 +22,16 @@ public:
       : graph(graph), target(target), rules(graph, block, target),
         ops(rules.operations()) {}
 
-  /// Gives a widening cast to the kernel that reads it: the one that makes its
-  /// input then stores 16 bits.
+  /// Fuses a widening cast into the kernel that reads it, so that the producer
+  /// of its input stores 16 bits.
   void widenAtReaders();
 
   // JoinRows.cpp, JoinColumns.cpp.
   void joinRows();
-  /// Numbers of rows, what is made of the rows with them, and numbers of that:
-  /// the gradient of a norm, the routing of experts. Rows are read once and
-  /// kept.
+  /// Row reductions, functions of the rows that use them, and reductions of
+  /// those: norm gradients, expert routing. Rows are read once and buffered.
   void joinRowNumbers();
-  /// The same of maxima alone, by which a cache scales its rows.
+  /// The same for maxima only, by which a KV cache scales its rows.
   void joinRowMaxima();
   void joinColumns();
   // JoinFilters.cpp, JoinProducts.cpp.
@@ -51,9 +50,9 @@ public:
 private:
   using JoinsOp = bool(mlir::Operation *);
   using JoinsShape = bool(llvm::ArrayRef<int64_t>);
-  /// Joins numbers of rows along the last dimension, by ops of which `joins`
-  /// holds, with what is made of the rows with them, where `joinsShape` holds
-  /// of the shape of these rows.
+  /// Merges row reductions along the last dimension by ops that satisfy
+  /// `joins`, with functions of the rows that use them, if the row shape
+  /// satisfies `joinsShape`.
   void joinRowsOf(JoinsOp *joins, JoinsShape *joinsShape);
   bool isFull(FusionGroup *group, FusionGroup *joining) const {
     return rules.isFull(group, joining);

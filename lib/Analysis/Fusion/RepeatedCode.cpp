@@ -1,11 +1,11 @@
-//===- RepeatedCode.cpp - ops that a kernel would contain many times ------===//
+//===- RepeatedCode.cpp - limit on duplicated code in a kernel ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A kernel computes an element where it is read. Data movement reads its
-// operand at other indices than its readers read the result, so that an op
-// behind several movements stands in the code once for each way to it: of
-// y = concat(y, y) or y = y[1:] + y[:-1], repeated n times, 2^n times.
+// operand at indices of its own, so the code of an op before several movement
+// ops is duplicated per path: for y = concat(y, y) or y = y[1:] + y[:-1],
+// repeated n times, 2^n copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The most ops that the code of one kernel consists of, counted as often as
-/// they stand in it; operands of a concat, which are branches, count as ops.
+/// Maximum number of ops in a kernel's code, counting copies; operands of a
+/// concat, which are branches, count as ops.
 static constexpr size_t kMostCodeOps = 4 * kMostKernelOps;
 
-/// Whether the code of a kernel of both groups would contain too many ops.
+/// Returns true if the code of a kernel of both groups would be too large.
 bool GroupRules::repeatsCode(FusionGroup *group, FusionGroup *joining) const {
   SmallVector<Operation *> members;
   size_t moving = 0;
@@ -31,14 +31,13 @@ bool GroupRules::repeatsCode(FusionGroup *group, FusionGroup *joining) const {
       members.push_back(op);
       moving += !isElementwise(op);
     }
-  // Each of fewer reads at other indices at most twice.
+  // A single movement op at most doubles the code.
   if (moving < 2)
     return false;
   llvm::sort(members, [&](Operation *a, Operation *b) {
     return graph.positionOf(a) > graph.positionOf(b);
   });
-  // The functions of a result's indices at which each op is read, by number; 0
-  // is the identity.
+  // The index functions at which each op is read, by number; 0 is the identity.
   llvm::DenseMap<Operation *, llvm::SmallSet<size_t, 4>> reads;
   size_t functions = 0, total = 0;
   for (Operation *op : members) {

@@ -1,9 +1,9 @@
-//===- Views.cpp - ops that move nothing ----------------------------------===//
+//===- Views.cpp - zero-copy views of buffers -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Whether a slice or concat lies in memory already depends on alignment and on
-// who else reads; the fuser, the planner and the verifier must agree about it.
+// Whether a slice or concat is a view depends on alignment and on its readers;
+// the fuser, the planner and the verifier must agree about it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ std::optional<int64_t> mpc::contiguousOffset(SliceOp slice) {
   ArrayRef<int64_t> shape = shapeOf(slice.getInput()), sizes = slice.getSizes();
   SmallVector<int64_t> strides = slice.getStrideValues();
   int64_t offset = 0, stride = 1;
-  // From the last dimension on: whole dimensions, one part, then single
+  // From the last dimension on: whole dimensions, one partial, then single
   // entries.
   bool whole = true;
   for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
@@ -41,7 +41,7 @@ std::optional<int64_t> mpc::contiguousOffset(SliceOp slice) {
   return bytes;
 }
 
-/// Whether the function around `terminator` returns `value` in place of
+/// Returns true if the function of `terminator` returns `value` in place of
 /// `argument`, and nowhere else.
 static bool returnsInPlace(Operation *terminator, Value value,
                            BlockArgument argument) {
@@ -70,8 +70,8 @@ BlockArgument mpc::appendedTo(ConcatOp concat) {
   return argument;
 }
 
-/// Whether the slice, perhaps behind reshapes, is appended to an argument: a
-/// kernel has to write it there.
+/// Returns true if the slice, directly or after reshapes, is appended to an
+/// argument: a kernel has to write it there.
 static bool isAppended(SliceOp slice) {
   Operation *op = slice;
   while (op->hasOneUse()) {
@@ -119,7 +119,7 @@ bool mpc::isFreeConcat(ConcatOp concat) {
         (slice && !(isAppend && isAppended(slice))) ||
         !sources.insert(source).second)
       return false;
-    // A value can lie in one concat's buffer only: the first that reads it.
+    // A value can alias one concat's buffer only: that of its first reader.
     SmallVector<Value> names = {source};
     for (size_t i = 0; i < names.size(); ++i)
       for (Operation *user : names[i].getUsers()) {
