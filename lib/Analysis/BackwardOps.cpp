@@ -1,4 +1,4 @@
-//===- BackwardOps.cpp - the backward pass of a step ----------------------===//
+//===- BackwardOps.cpp - ops of the backward pass -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mpc;
 
 llvm::DenseSet<Operation *> mpc::findBackward(func::FuncOp func) {
   llvm::DenseSet<Operation *> found;
-  // Seeds times constants, and what depends on them.
+  // Seeds times constants, and values that depend on them.
   llvm::DenseSet<Value> scales, gradients;
   for (Operation &op : func.getBody().front()) {
     auto isScale = [&](Value value) { return scales.contains(value); };

@@ -1,10 +1,10 @@
-//===- BucketPlan.cpp - which gradients share a message -------------------===//
+//===- BucketPlan.cpp - gradient bucketing for all-reduce -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// By dynamic programming: the messages before an item matter only by when the
-// last of them ends, and earlier is never worse. The fewest messages are found
-// by the same over plans of one, two, ... of them.
+// Dynamic programming over prefixes: earlier messages matter only by the end of
+// the last one, and earlier is never worse. The minimum number of messages
+// comes from the same recurrence over plans of exactly one, two, ... messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using namespace mpc;
 
 namespace {
 
-/// The earliest end of each number of first items, and where the last message
-/// begins then. `before` has the ends of what may stand before that message.
+/// For each prefix of items the earliest end, and the first item of its last
+/// message. `before` has the earliest ends of the preceding messages.
 struct Ends {
   std::vector<double> end;
   std::vector<size_t> begin;
@@ -57,7 +57,7 @@ SmallVector<size_t> mpc::planBuckets(ArrayRef<BucketItem> items,
               std::vector<size_t>(count + 1)};
   any.end[0] = 0;
   any.extend(items, network, any.end);
-  // With one message more at a time, until they end as early.
+  // Add one message at a time until the plan ends as early.
   std::vector<Ends> exactly;
   std::vector<double> before(count + 1, kNever);
   before[0] = 0;

@@ -1,11 +1,11 @@
-//===- CastPlacement.cpp - the minimum cut --------------------------------===//
+//===- CastPlacement.cpp - cast placement as a minimum cut ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Low values are on the source's side. A cast that serves several readers gets
-// a vertex of its own per direction: it is low as soon as one reader is low (or
-// high as soon as one is high), and the cast's cost lies between it and the
-// value.
+// Low values are on the source's side (Boykov-Kolmogorov max-flow). A cast
+// shared by several readers has a vertex per direction, which is low as soon as
+// one reader is low (or high as soon as one is high); the arc between it and
+// the value has the cast's cost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 using namespace mpc;
 
 #ifdef BOOST_NO_EXCEPTIONS
-// What Boost calls instead of throwing; a valid graph never gets here.
+// Boost calls these instead of throwing; unreachable for a valid graph.
 void boost::throw_exception(const std::exception &error) {
   llvm::report_fatal_error(error.what());
 }
@@ -83,8 +83,8 @@ public:
       addCast(cast);
   }
 
-  /// The smallest set of low values of least cost: what the source still
-  /// reaches once the flow is at its maximum.
+  /// The smallest set of low values of least cost: the vertices reachable from
+  /// the source in the residual network.
   std::vector<StorageLabel> solve(size_t count) {
     boost::boykov_kolmogorov_max_flow(
         network, get(&ArcData::capacity, network),
@@ -114,10 +114,10 @@ public:
   }
 
 private:
-  /// More than every finite cut; sums of a few still fit.
+  /// Exceeds every finite cut; sums of a few still fit.
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 8;
 
-  /// Paid where `low` is low and `high` is high.
+  /// Arc paid if `low` is low and `high` is high.
   void connect(Traits::vertex_descriptor low, Traits::vertex_descriptor high,
                int64_t capacity) {
     if (capacity == 0)

@@ -1,10 +1,10 @@
-//===- CheckOverrides.cpp - what became of a policy's overrides -----------===//
+//===- CheckOverrides.cpp - checks that overrides have an effect ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An override is never dropped in silence. What one function cannot tell is
-// decided here, over all functions of a module: whether an override speaks of
-// anything, and whether some op obeys it.
+// Reports every override without an effect. Decides over all functions of a
+// module what one function cannot: whether an override matches any op, and
+// whether some op follows it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +73,7 @@ LogicalResult PlanBuilder::refuse(Operation *op, const PolicyOverride &override,
   return success();
 }
 
-/// The uses of one override in all functions.
+/// Sums the uses of one override over all functions.
 static OverrideUse sumOf(ArrayRef<const PrecisionPlan *> plans, size_t index) {
   OverrideUse sum;
   for (const PrecisionPlan *plan : plans) {
@@ -86,8 +86,8 @@ static OverrideUse sumOf(ArrayRef<const PrecisionPlan *> plans, size_t index) {
   return sum;
 }
 
-/// One warning for one override, at the first op that does not obey; the
-/// decision of each op has its own reason.
+/// Emits one warning per override, at the first op that does not follow it;
+/// each op has a reason of its own.
 static void warnOfRefusals(const PolicyOverride &override,
                            const OverrideUse &use) {
   const OverrideUse::Refusal &first = use.refusals.front();
@@ -112,9 +112,10 @@ LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
                << use.refusals.front().why;
       continue;
     }
-    // A policy file serves many models; what stands on the command line is
-    // meant for this one. A kind may be absent from a model, a name or a layer
-    // is a mistake. An op that a closer override decides about was found.
+    // A policy file serves many models; an override on the command line is
+    // meant for this one. A kind may be absent from a model; an unknown name or
+    // layer is a mistake. An op with a more specific override counts as
+    // matched.
     if (use.matched > use.idle ||
         override.source != PolicyOverride::Source::CommandLine)
       continue;

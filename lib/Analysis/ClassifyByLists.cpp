@@ -1,9 +1,9 @@
-//===- ClassifyByLists.cpp - classes of ops under a policy ----------------===//
+//===- ClassifyByLists.cpp - op types from policy lists -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The hard part of a plan: what overrides, the model's own types and the
-// policy's lists say of each op.
+// Assigns each op the type that follows from overrides, the model's own types
+// and the policy's lists (class low, high, ...).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `op` touches an f32 value that carries integers.
+/// Returns true if `op` reads or computes an f32 value that carries integers.
 static bool carriesIntegers(const PlanBuilder &builder, Operation *op) {
   auto carries = [&](Value value) {
     return builder.isEligible(value) && builder.carriesIntegers(value);
@@ -25,7 +25,7 @@ static bool carriesIntegers(const PlanBuilder &builder, Operation *op) {
          llvm::any_of(op->getResults(), carries);
 }
 
-/// f32 for an op that neither a list nor a layer may narrow.
+/// Plans f32 for an op that no list and no layer may narrow.
 static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   OpPlan &plan = builder.planOf(op);
   plan.role = OpPlan::Role::Compute;
@@ -51,7 +51,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
   if (*fixed) {
     if (plan.pinned ||
         (plan.override && storageBits(plan.override->type) >= 32)) {
-      // What is asked for in f32 is to read f32, too.
+      // An op forced to f32 also reads unrounded f32.
       plan.unrounded = OpPlan::Unrounded::All;
       return success();
     }
@@ -100,7 +100,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     keepIntegers(builder, op);
     return success();
   }
-  // A layer that the policy wants in f32 reads f32, as one that is overridden.
+  // A layer with an f32 policy reads f32, like an op with an override.
   if (&policy != &builder.policy && storageBits(policy.getCompute()) >= 32)
     plan.unrounded = OpPlan::Unrounded::All;
   switch (plan.cls) {

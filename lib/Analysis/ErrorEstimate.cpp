@@ -1,10 +1,10 @@
-//===- ErrorEstimate.cpp - what roundings do to values --------------------===//
+//===- ErrorEstimate.cpp - forward error analysis -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elements and errors are taken for independent numbers of mean zero. So the
-// relative errors of factors add up, those of summands are averaged by their
-// squares, and a norm keeps the relative error while it sets the size.
+// Models elements and errors as independent, with mean zero: relative errors of
+// factors add up, those of summands are averaged by their squares, and a norm
+// preserves the relative error while it sets the magnitude.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace mpc;
 
 using Moments = ErrorEstimate::Moments;
 
-/// Elements of a constant that are looked at, evenly spread.
+/// Number of elements sampled from a constant, evenly spaced.
 static constexpr size_t kSample = 4096;
 
 static Moments ofSize(double square, double relative) {
@@ -61,8 +61,9 @@ Moments ErrorEstimate::contraction(Operation *op) const {
                 lhs.relative() + rhs.relative());
 }
 
-/// The sum of the squares of `terms` weights that a softmax makes of scores of
-/// mean square `square`: the inverse of the number of terms that count.
+/// Returns the sum of squares of the `terms` weights that a softmax computes
+/// from scores of mean square `square`: the inverse of the effective number of
+/// terms.
 static double concentration(double square, int64_t terms) {
   return std::min(std::exp(std::min(square, 64.0)) /
                       double(std::max<int64_t>(terms, 1)),
@@ -76,7 +77,7 @@ Moments ErrorEstimate::attention(Operation *op) const {
   double scale = attention.getScale().convertToDouble();
   double scores = query.square * key.square * width * scale * scale;
   double share = concentration(scores, attention.getContractionSize());
-  // A weight's relative error is its score's error; where one term counts, its
+  // A weight's relative error is its score's error; with one dominant term, its
   // weight is 1. Weights are rounded before they multiply.
   double ofScores = scores * (query.relative() + key.relative());
   bool rounds =
@@ -88,7 +89,7 @@ Moments ErrorEstimate::attention(Operation *op) const {
 Moments ErrorEstimate::rowWise(Operation *op) const {
   Moments input = read(op, 0);
   if (op->getNumOperands() == 1) {
-    // Softmax and what is like it.
+    // Softmax and similar ops.
     auto line = dyn_cast<ReductionOpInterface>(op);
     int64_t terms = line ? std::max<int64_t>(line.getReductionSize(), 1) : 1;
     if (!ranges.get(op->getResult(0)).isWithin(0, 1))
@@ -121,7 +122,8 @@ Moments ErrorEstimate::elementwise(Operation *op) const {
   }
   if (op->hasTrait<Additive>())
     return {square, error};
-  // Each half of the line as far as the range lets it: relu keeps one of them.
+  // Each half of the real line as far as the range permits: relu keeps one
+  // half.
   KnownRange range = ranges.get(op->getResult(0));
   square = (std::min(square, range.low * range.low) +
             std::min(square, range.high * range.high)) /
@@ -170,8 +172,8 @@ Moments ErrorEstimate::compute(Operation *op) const {
 ErrorEstimate::ErrorEstimate(func::FuncOp func, const PrecisionPlan &plan)
     : plan(plan), ranges(func) {
   StepFunction step(func);
-  // Parameters whose values are not known are of the size that training starts
-  // from: weights keep the size of what they multiply, biases are zero.
+  // Parameters of unknown value have the magnitude of their initialization:
+  // weights preserve the magnitude of their operand, biases are zero.
   for (BlockArgument parameter : step.arguments(RoleKind::parameter)) {
     ArrayRef<int64_t> shape = cast<ShapedType>(parameter.getType()).getShape();
     double elements = double(std::max<int64_t>(elementCount(parameter), 1));

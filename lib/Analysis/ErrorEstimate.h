@@ -1,11 +1,11 @@
-//===- ErrorEstimate.h - what roundings do to values ------------*- C++ -*-===//
+//===- ErrorEstimate.h - forward error analysis -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A forward estimate of how large values are and how much of them is error
-// under a plan, before any value is stored narrow for the sake of memory. Rough
-// on purpose: it compares the roundings that a policy asks for with those that
-// storing would add, and knows nothing of the data but the constants.
+// Estimates the magnitude of values and their rounding error under a plan,
+// before any value is stored narrow to save memory. Rough on purpose: it
+// compares the roundings of the policy with those of storage, and of the data
+// knows only the constants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,9 @@ namespace mpc {
 
 class ErrorEstimate {
 public:
-  /// `square` is the mean square of a value's elements, `error` that of their
-  /// error in units of one rounding: a rounding of the value adds `square`.
+  /// `square` is the mean square of a value's elements; `error` is the mean
+  /// square of their error in units of one rounding: rounding the value adds
+  /// `square`.
   struct Moments {
     double square = 1, error = 0;
     double relative() const { return square > 0 ? error / square : 0; }
@@ -37,7 +38,7 @@ private:
   Moments rowWise(mlir::Operation *op) const;
   Moments elementwise(mlir::Operation *op) const;
   Moments moved(mlir::Operation *op) const;
-  /// The operand as `op` reads it: rounded where it computes in 16 bits.
+  /// The operand as `op` reads it: rounded if it computes in 16 bits.
   Moments read(mlir::Operation *op, unsigned index) const;
 
   const PrecisionPlan &plan;

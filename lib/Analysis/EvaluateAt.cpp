@@ -1,4 +1,4 @@
-//===- EvaluateAt.cpp - elementwise ops at one element --------------------===//
+//===- EvaluateAt.cpp - scalar evaluation of elementwise ops --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@ std::optional<double> mpc::evaluateAt(Operation *op, ArrayRef<double> values,
     return RankedTensorType::get(
         {}, type ? type : getElementTypeOrSelf(value.getType()));
   };
-  // The op on scalars, beside the function.
+  // The op on scalars, outside of the function.
   Block arguments;
   SmallVector<Tensor> operands;
   for (auto [operand, value] : llvm::zip_equal(op->getOperands(), values)) {

@@ -1,4 +1,4 @@
-//===- EvaluateAt.h - elementwise ops at one element ------------*- C++ -*-===//
+//===- EvaluateAt.h - scalar evaluation of elementwise ops ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,9 +13,8 @@
 
 namespace mpc {
 
-/// What an elementwise op of any shape makes of one element of each operand, as
-/// the interpreter computes it in the op's types; with `type` all elements are
-/// of that instead.
+/// Evaluates an elementwise op of any shape on one element per operand with the
+/// interpreter, in the op's types, or in `type` if given.
 std::optional<double> evaluateAt(mlir::Operation *op,
                                  llvm::ArrayRef<double> values,
                                  mlir::Type type = {});

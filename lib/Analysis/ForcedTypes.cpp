@@ -1,9 +1,10 @@
-//===- ForcedTypes.cpp - types that no list decides -----------------------===//
+//===- ForcedTypes.cpp - types fixed by the model or the user -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the model's own types and the user's overrides decide about an op, and
-// which forced types cannot be honoured. Every planner asks here first.
+// Types fixed by the model's own types and the user's overrides, and
+// diagnostics for forced types that cannot be honored. Every planner checks
+// these first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ const PolicyOverride *PlanBuilder::findInputs(Operation *op) const {
 }
 
 bool PlanBuilder::isBackward(Operation *op) const {
-  // Few policies ask.
+  // Computed on demand: few policies need it.
   if (!backward)
     backward = policy.speaksOfBackward() ? findBackward(func)
                                          : llvm::DenseSet<Operation *>();
@@ -54,7 +55,7 @@ bool PlanBuilder::isBackward(Operation *op) const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What kinds of float values an op touches.
+/// Float types among an op's operands and results.
 struct FloatValues {
   bool hasWide = false;
   /// A float type that is not f32; null where there is none.
@@ -79,9 +80,9 @@ static FloatValues floatValuesOf(const PlanBuilder &builder, Operation *op) {
   return found;
 }
 
-/// What an override that decides about `op`, whose types the model fixes, has
-/// to agree with. A kind or a layer holds ops without a type to set as well,
-/// which it does not mean; a name means its op.
+/// Checks the override of `op`, whose types the model fixes, for agreement. An
+/// override by kind or layer skips ops without a type to set; one by name
+/// applies to its op.
 static LogicalResult checkAgainstModel(PlanBuilder &builder, Operation *op,
                                        const PolicyOverride &override,
                                        const FloatValues &values) {
@@ -174,7 +175,7 @@ LogicalResult mpc::checkComputeType(PlanBuilder &builder, Operation *op,
                               "bfloat16";
   if (!isComputeMode(type))
     return success();
-  // A layer or a policy means its contractions.
+  // An override by layer or policy applies to contractions only.
   if (!hasComputeMode(op)) {
     if (!aimed)
       return success();
@@ -203,7 +204,7 @@ void mpc::computeIn(PlanBuilder &builder, Operation *op, PolicyType type,
       isContraction(op) ? OpPlan::Role::Multiply : OpPlan::Role::Compute;
   plan.compute = plan.result = compute;
   if (plan.role == OpPlan::Role::Multiply && storageBits(type) < 32)
-    // Another type's accumulate says nothing about this one's.
+    // The accumulator type of another compute type does not apply.
     plan.result = accumulate == type ? compute : builder.wide;
   if (isComputeMode(type) && hasComputeMode(op))
     plan.mode = toComputeMode(type);
@@ -222,7 +223,7 @@ LogicalResult mpc::checkSum(PlanBuilder &builder, Operation *op,
                          << " sums in float32; set accumulate to float32";
 }
 
-/// The compute mode that the model itself gives `op`, as a type of policies.
+/// Compute mode that the model itself specifies for `op`, as a policy type.
 static std::optional<PolicyType> modeOfModel(Operation *op) {
   auto contraction = dyn_cast<ContractionOpInterface>(op);
   if (!contraction)
@@ -264,8 +265,8 @@ static LogicalResult planPinnedMode(PlanBuilder &builder, Operation *op,
   return success();
 }
 
-/// Keeps what `op` reads in f32 where an override says so, which leaves its
-/// result to its readers. True where there is one and it decides.
+/// Keeps the operands of `op` in f32 if an override says so, and leaves the
+/// result's type to its readers. Returns true if such an override decides.
 static FailureOr<bool> protectInputs(PlanBuilder &builder, Operation *op,
                                      const PolicyOverride *override) {
   const PolicyOverride *inputs = builder.findInputs(op);
@@ -372,7 +373,7 @@ FailureOr<const Policy *> mpc::layerPolicyOf(PlanBuilder &builder,
   return *policy;
 }
 
-/// Losses, gradients and the new values of states are no outputs of the model.
+/// Losses, gradients and new states are no outputs of the model.
 static bool isModelOutput(const StepFunction &step, unsigned result) {
   RoleAttr role = step.resultRole(result);
   return !role || (role.getKind() == RoleKind::output &&
@@ -387,7 +388,7 @@ void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
   };
   for (Operation &op : builder.body()) {
     bool isReturn = isa<func::ReturnOp>(op);
-    // The planner has reported ambiguous layers.
+    // The planner has already reported ambiguous layers.
     FailureOr<const Policy *> policy = layerPolicyOf(builder, &op);
     if (failed(policy))
       return;
@@ -397,7 +398,7 @@ void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
       Value value = operand.get();
       if (!builder.isEligible(value))
         continue;
-      // Updates read masters and return them.
+      // Updates read and return master weights.
       bool keepsMaster = isa<BlockArgument>(value) &&
                          isa<OptimizerOpInterface, func::ReturnOp>(op);
       FloatType type;

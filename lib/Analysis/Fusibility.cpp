@@ -1,9 +1,9 @@
-//===- Fusibility.cpp - casts that kernels absorb -------------------------===//
+//===- Fusibility.cpp - casts that are fused into kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One answer by family, so that the stage that places casts and the stage that
-// fuses them cannot disagree.
+// One decision per fusion class, so that the stages that place casts and that
+// fuse them agree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The op's family; ops that the fuser does not know have a kernel of their
-/// own.
+/// Returns the fusion class; ops unknown to the fuser have their own kernel.
 static FusionClass classOf(Operation *op) {
   return op ? fusionClassOf(op) : FusionClass::Opaque;
 }
@@ -51,7 +50,7 @@ bool mpc::absorbsCast(Operation *op, unsigned index,
 }
 
 bool mpc::absorbsResultCast(Operation *op, const FusionTarget &target) {
-  // Partial sums of a filter's gradient meet in memory, in f32.
+  // Partial sums of a filter's gradient are reduced in memory, in f32.
   if (isa<ConvFilterGradientOp>(op))
     return false;
   switch (classOf(op)) {

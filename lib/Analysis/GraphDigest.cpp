@@ -1,4 +1,4 @@
-//===- GraphDigest.cpp - which model a file was made for ------------------===//
+//===- GraphDigest.cpp - hash that identifies a model ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ using namespace mpc;
 std::string mpc::graphDigest(func::FuncOp function) {
   llvm::BLAKE3 hash;
   auto put = [&](StringRef text) {
-    // A length before each string keeps neighbours apart.
+    // Length prefixes separate adjacent strings.
     hash.update((llvm::Twine(text.size()) + ":").str());
     hash.update(text);
   };
@@ -38,7 +38,7 @@ std::string mpc::graphDigest(func::FuncOp function) {
     auto constant = dyn_cast<mpc::ConstantOp>(op);
     if (!constant || !isa<FloatType>(getElementTypeOrSelf(constant.getType())))
       continue;
-    // What repeats one element does so under any shape.
+    // A splat is independent of the shape.
     auto elements = dyn_cast<ElementsAttr>(constant.getValue());
     if (std::optional<double> splat = splatValue(constant.getValue()))
       put(std::to_string(*splat));

@@ -1,9 +1,9 @@
-//===- IndexBounds.cpp - what integer inputs may hold ---------------------===//
+//===- IndexBounds.cpp - bounds of integer inputs used as indices ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows integer inputs to the ops that index with them, so that drawn data
-// and the lint keep inside.
+// Follows integer inputs to the ops that index with them, so that random test
+// data and the lint respect the bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace mpc;
 
 std::optional<int64_t> mpc::indexBound(Value value) {
   int64_t bound = INT64_MAX;
-  // What is added to the elements on their way.
+  // Constant added to the elements so far.
   int64_t added = 0;
   auto limit = [&](int64_t extent) {
     bound = std::min(bound, std::max<int64_t>(extent - added, 1));
@@ -58,7 +58,7 @@ std::optional<int64_t> mpc::indexBound(Value value) {
         open.push_back({op->getResult(0), added});
       else if (isa<AddOp>(op) &&
                isa<IntegerType>(getElementTypeOrSelf(next.getType()))) {
-        // Tables of positions may begin with rows for other things.
+        // Position tables may have leading rows for other purposes.
         std::optional<double> offset =
             constantSplat(op->getOperand(1 - use.getOperandNumber()));
         if (offset && *offset >= 0 && *offset < double(INT32_MAX))

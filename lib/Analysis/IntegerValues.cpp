@@ -1,4 +1,4 @@
-//===- IntegerValues.cpp - integers that floats carry ---------------------===//
+//===- IntegerValues.cpp - float values that carry integers ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,24 +15,25 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Integers up to here are exact in every 16-bit float.
+/// Largest integer up to which every 16-bit float is exact.
 static constexpr double kAlwaysExact = 256;
-/// Beyond this a float constant is a magnitude (a mask's -1e9), not an integer:
-/// f32 itself skips integers there.
+/// Larger float constants are magnitudes (a mask's -1e9), not integers: f32
+/// itself skips integers there.
 static constexpr double kLargestInteger = 16777216;
 
 static bool isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 
-/// Whether `type` is an integer wide enough for counts and indices. Narrower
-/// ones are exact in every float; quantisation and truth values use them.
+/// Returns true if `type` is an integer wide enough for counts and indices.
+/// Narrower ones are exact in every float and are used by quantization and
+/// booleans.
 static bool isCountType(Type type) {
   auto integer = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
   return integer && integer.getWidth() >= 16;
 }
 
-/// Ops that make integers of integers.
+/// Returns true for ops that map integers to integers.
 static bool keepsIntegers(Operation *op) {
   return isa<MovementOpInterface>(op) || op->hasTrait<KeepsIntegers>();
 }
@@ -49,8 +50,8 @@ static bool isIntegralConstant(ConstantOp op, KnownRange range) {
                       [](float x) { return std::floor(x) == x; });
 }
 
-/// Whether a constant counts up or down in equal steps: positions that were
-/// computed at compile time.
+/// Returns true if a constant is an arithmetic progression: positions computed
+/// at compile time.
 static bool isProgression(ConstantOp op) {
   constexpr int64_t kLeast = 3;
   FailureOr<ConstantBytes> bytes = ConstantBytes::get(op.getValue());
@@ -100,7 +101,7 @@ IntegerValues::Fact IntegerValues::derive(Operation *op, Value result) const {
     }
   }
   fact.derived &= anyDerived;
-  // A mask times a constant takes two values; it is scaled, not counted with.
+  // A mask times a constant has two values; it is a scale, not a count.
   if (isa<MulOp>(op) && masks && anyDerived)
     return {};
   return fact;
@@ -111,7 +112,7 @@ bool IntegerValues::isIndexUse(OpOperand &use) const {
   if (isa<CastOp>(user))
     return isCountType(user->getResult(0).getType()) ||
            indexed.contains(user->getResult(0));
-  // The whole part of a quotient may be an index.
+  // The integer part of a quotient may be an index.
   bool passesOn =
       isa<MovementOpInterface, DivOp>(user) ||
       user->hasTrait<RoundsToInteger>() ||
@@ -120,15 +121,15 @@ bool IntegerValues::isIndexUse(OpOperand &use) const {
          indexed.contains(user->getResult(0));
 }
 
-/// Whether a policy's question about `value` is one of storage only: what
-/// contractions and norms make is an activation, whoever reads it.
+/// Returns true unless `value` is an activation: for results of contractions
+/// and norms, only the policy decides about storage.
 static bool mayCarry(Value value) {
   Operation *op = value.getDefiningOp();
   return !op || isa<ElementwiseOpInterface, IotaOp>(op) || keepsIntegers(op);
 }
 
-/// Whether elements of a result of `op` are computed from its float operands
-/// one by one or by sums and extrema, without a layer's weights.
+/// Returns true if a result of `op` depends on its float operands elementwise
+/// or through sums and extrema, without a layer's weights.
 static bool isArithmetic(Operation *op) {
   switch (fusionClassOf(op)) {
   case FusionClass::View:
@@ -145,7 +146,7 @@ static bool isArithmetic(Operation *op) {
 
 bool IntegerValues::isSourceUse(OpOperand &use) const {
   Operation *user = use.getOwner();
-  // Bytes and truth values are quantised activations and masks.
+  // Casts to bytes and booleans make quantized activations and masks.
   if (isa<CastOp>(user) && isCountType(user->getResult(0).getType()))
     return true;
   if (isa<CompareOp>(user)) {
@@ -216,7 +217,7 @@ bool mpc::isIntegerTable(Value value) {
   FailureOr<ConstantBytes> bytes = ConstantBytes::get(constant.getValue());
   if (failed(bytes))
     return false;
-  // Weights end this at their first element.
+  // For weights the loop ends at the first element.
   bool isLarge = false;
   for (float x : bytes->as<float>()) {
     if (!isInteger(x))

@@ -1,23 +1,23 @@
-//===- KerasLayers.cpp - types per layer, as Keras gives them -------------===//
+//===- KerasLayers.cpp - Keras dtype policies -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Plans a function as Keras' dtype policies do. The unit is the layer
 // (mpc.layer), the type is its policy's compute type:
-// - K1: a layer's policy is the entry of the policy's layer map that fits its
-//   path, else the policy itself. An op without a layer is one by itself.
+// - K1: a layer's policy is the matching entry of the policy's layer map, else
+//   the policy itself. An op without a layer is a layer of its own.
 // - K2: float operands that enter a layer are cast to its compute type and
 //   every op of the layer computes in it. Integers are not touched.
 // - K3: parameters are kept in the variable type and cast to the compute type
 //   where they are read.
-// - K4: a result keeps the compute type: what reads it in another layer casts
-//   it there, what a function returns is widened to the signature's type.
+// - K4: a result keeps the compute type: a reader in another layer casts it,
+//   and function results are widened to the signature's type.
 // - K5: batch_norm and layer_norm round their input to the compute type,
 //   compute in at least f32 with parameters of the variable type and round the
 //   result. layer_norm with parameters in 16 bits computes in 16 bits.
-// - K6: where a layer's autocast is off, operands come as they are; an op
-//   computes in the widest type among them and its parameters.
-// - K7: overrides and the model's own types come before any layer.
+// - K6: if a layer's autocast is off, operands are not cast; an op computes in
+//   the widest type among them and its parameters.
+// - K7: overrides and the model's own types precede any layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The wider of two float types; f32 for two different ones of one width.
+/// Returns the wider of two float types; f32 for two different ones of one
+/// width.
 static FloatType widest(PlanBuilder &builder, FloatType a, FloatType b) {
   if (!a || a == b)
     return b;
@@ -38,7 +39,7 @@ static FloatType widest(PlanBuilder &builder, FloatType a, FloatType b) {
   return a.getWidth() > b.getWidth() ? a : b;
 }
 
-/// K6: the type in which operands of `op` meet that nobody casts.
+/// K6: the common type of the operands of `op`, which are not cast.
 static FloatType arrivingType(PlanBuilder &builder, Operation *op,
                               FloatType variable) {
   FloatType type;

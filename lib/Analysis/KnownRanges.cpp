@@ -1,9 +1,10 @@
-//===- KnownRanges.cpp - bounds that follow from the graph ----------------===//
+//===- KnownRanges.cpp - range analysis of values -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops say what their results may hold (RangeOpInterface), or that they rise or
-// fall (MonotoneOpInterface): then the interpreter says what they make of ends.
+// Interval arithmetic. Ops either compute their result's range
+// (RangeOpInterface) or are monotone (MonotoneOpInterface): then the
+// interpreter evaluates them at the ends of the operands' ranges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ double mpc::exactIntegerLimit(FloatType type) {
 // Transfer
 //===----------------------------------------------------------------------===//
 
-/// What the element type alone says: 0 or 1, or bytes.
+/// Range implied by the element type: 0 or 1, or bytes.
 static KnownRange rangeOfType(Value value) {
   auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
   if (!type || type.getWidth() > 8)
@@ -52,12 +53,12 @@ static KnownRange rangeOfType(Value value) {
   return type.isUnsigned() ? KnownRange{0, 255} : KnownRange{-128, 127};
 }
 
-/// Ops that move the elements of operand 0 alone or convert them.
+/// Returns true for ops that only move or convert the elements of operand 0.
 static bool movesInput(Operation *op) {
   return isa<CastOp>(op) || movesOneOperand(op);
 }
 
-/// Whether `value` is an integer argument, moved or converted.
+/// Returns true if `value` is an integer argument, moved or converted.
 static bool isIntegerInput(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!movesInput(op))
@@ -67,8 +68,8 @@ static bool isIntegerInput(Value value) {
   return isa<IntegerType>(getElementTypeOrSelf(value.getType()));
 }
 
-/// Whether every reader of `value`, a truth value that is carried in a number,
-/// makes a truth value of it or multiplies it by a number that hides a score.
+/// Returns true if every reader of `value`, a boolean stored as a number,
+/// converts it to a boolean or multiplies it by a number that masks a score.
 static bool hidesScores(Value value) {
   constexpr double kLeastMask = 1000;
   return !value.use_empty() &&
@@ -90,10 +91,10 @@ static bool hidesScores(Value value) {
          });
 }
 
-/// Whether the model takes `value` for a mask of zeros and ones, whatever its
-/// type could hold: an integer input, read as 1 - value, which hides scores.
-/// Nothing in the graph bounds such an input; the model's word is taken. What
-/// the graph itself computes (positions, counts) is bounded by the graph alone.
+/// Returns true if the model uses `value` as a mask of zeros and ones, whatever
+/// its type permits: an integer input, read as 1 - value, that masks scores.
+/// The graph does not bound such an input; the model's use is trusted. Values
+/// that the graph computes (positions, counts) are bounded by the graph only.
 static bool isMask(Value value) {
   return isIntegerInput(value) &&
          llvm::any_of(value.getUses(), [](OpOperand &use) {
@@ -104,7 +105,7 @@ static bool isMask(Value value) {
          });
 }
 
-/// Whether every value of `op` has known extents: ranges count elements.
+/// Returns true if all shapes of `op` are static: ranges count elements.
 static bool hasStaticShapes(Operation *op) {
   auto isStatic = [](Value value) {
     auto type = dyn_cast<ShapedType>(value.getType());
@@ -114,19 +115,19 @@ static bool hasStaticShapes(Operation *op) {
          llvm::all_of(op->getResults(), isStatic);
 }
 
-/// What the op makes of the ends of its operands.
+/// Evaluates a monotone op at the ends of its operands' ranges.
 static KnownRange rangeOfMonotone(MonotoneOpInterface op,
                                   ArrayRef<KnownRange> operands) {
   SmallVector<double> least, most;
   for (auto [index, range] : llvm::enumerate(operands)) {
-    // Where an operand may pass a pole the result jumps.
+    // An operand range that contains a pole makes the result discontinuous.
     if (hasPoleAtZero(op, index) && range.low <= 0 && range.high >= 0)
       return {};
     bool rises = op.risesWith(index);
     least.push_back(rises ? range.low : range.high);
     most.push_back(rises ? range.high : range.low);
   }
-  // Integers wrap; whether they may is asked of the range.
+  // Integers wrap; whether they can is checked on the range.
   Type type = Float64Type::get(op.getContext());
   auto endAt = [&](ArrayRef<double> values, double otherwise) {
     double end = evaluateAt(op, values, type).value_or(otherwise);
@@ -176,7 +177,7 @@ KnownRanges::KnownRanges(func::FuncOp func) {
   for (Operation &op : func.getBody().front())
     for (OpResult result : op.getResults()) {
       KnownRange range = compute(result);
-      // 1 - x says something of x only where x came from integers.
+      // 1 - x bounds x only if x was computed from integers.
       if (isa<FloatType>(getElementTypeOrSelf(result.getType())) &&
           !(isa<CastOp>(op) &&
             isa<IntegerType>(getElementTypeOrSelf(op.getOperand(0).getType()))))

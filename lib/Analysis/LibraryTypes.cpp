@@ -1,12 +1,12 @@
-//===- LibraryTypes.cpp - types that a product library asks for -----------===//
+//===- LibraryTypes.cpp - bias types of library GEMMs ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // cuBLASLt adds a bias in the type of its result and sums the bias's gradient
-// in that of the product beside it. Where products are the library's and that
-// type has 16 bits, a bias is a parameter as its weight is: read in 16 bits,
-// with its gradient in 16 bits. The sums of the product stay in f32 up to the
-// last rounding, the bias is widened to them.
+// in the type of the weight's gradient. If the library computes GEMMs and that
+// type has 16 bits, a bias is treated like its weight: read in 16 bits, with a
+// 16-bit gradient. The GEMM accumulates in f32 up to the final rounding; the
+// bias is widened and added before it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether lists decide, so that a rounding more is the compiler's choice:
-/// presets that imitate a system round as that does.
+/// Returns true if the compiler may add a rounding: presets that imitate a
+/// framework round exactly as it does.
 static bool choosesTypes(const PlanBuilder &builder) {
   return builder.target.hasProductLibrary &&
          builder.policy.getAlgorithm() == PolicyAlgorithm::MinimumCut;
@@ -30,15 +30,15 @@ static bool isSixteenBits(FloatType type) {
   return type && type.getWidth() == 16;
 }
 
-/// Whether `value` is a parameter, or parameters side by side.
+/// Returns true if `value` is a parameter, or a concat of parameters.
 static bool holdsParameters(Value value) {
   if (auto concat = value.getDefiningOp<ConcatOp>())
     return llvm::all_of(concat.getInputs(), isParameter);
   return isParameter(value);
 }
 
-/// The 16-bit type of the operands of the product that `use` adds a row to;
-/// null where it is no bias or the types are not the policy's choice.
+/// Returns the 16-bit operand type of the GEMM to which `use` adds a row; null
+/// if it is no bias or the types are not the policy's choice.
 static FloatType multipliedType(const PlanBuilder &builder, OpOperand &use) {
   auto add = dyn_cast<AddOp>(use.getOwner());
   if (!add)
@@ -57,8 +57,8 @@ static FloatType multipliedType(const PlanBuilder &builder, OpOperand &use) {
   return isRow && isSixteenBits(plan->compute) ? plan->compute : FloatType();
 }
 
-/// The type in which the result of the product around `add` is stored, through
-/// what the library has behind a bias.
+/// Returns the storage type of the GEMM's result after `add`, through the
+/// epilogues that the library supports after a bias.
 static FloatType resultType(const PlanBuilder &builder, AddOp add) {
   Value value = add.getResult();
   while (!isSixteenBits(builder.getStorage(value)) && value.hasOneUse()) {

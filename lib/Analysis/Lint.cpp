@@ -1,8 +1,8 @@
-//===- Lint.cpp - what a narrow type will break ---------------------------===//
+//===- Lint.cpp - static lint for low-precision types ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs the parts of the lint and puts their warnings in the order of the ops.
+// Runs the lint checks and sorts their warnings by op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ std::string mpc::describe(Operation *op) {
 }
 
 std::string mpc::overrideOf(ArrayRef<Operation *> ops) {
-  /// More names than this are told by kind.
+  /// More names than this are summarized by kind.
   constexpr size_t kMostNames = 3;
   llvm::SmallSetVector<StringRef, 4> names, kinds;
   bool allNamed = true;
@@ -113,8 +113,8 @@ SmallVector<OpOperand *> mpc::readersOf(Value value) {
   return readers;
 }
 
-/// Whether an elementwise op makes zero of a zero in operand `index`, other
-/// operands being zero too where they are no constants.
+/// Returns true if an elementwise op maps a zero in operand `index` to zero,
+/// with its other non-constant operands zero too.
 static bool passesZero(Operation *op, unsigned index) {
   if (!isa<ElementwiseOpInterface>(op) ||
       !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
@@ -177,7 +177,7 @@ std::vector<LintWarning> NumericLint::run(func::FuncOp func,
   lintCoordinates(context);
   lintMeasured(context);
   lintStored(context);
-  // In the order of the ops; what is said of one op stays in the parts' order.
+  // In the order of the ops; warnings about one op stay in the checks' order.
   llvm::DenseMap<Operation *, size_t> positions;
   for (auto [position, op] : llvm::enumerate(context.body()))
     positions[&op] = position;

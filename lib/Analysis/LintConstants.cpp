@@ -1,9 +1,9 @@
-//===- LintConstants.cpp - constants that 16 bits cannot hold -------------===//
+//===- LintConstants.cpp - lint of constants in 16 bits -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Masks, clip bounds, epsilons, divisors and weights among the constants that
-// were narrowed at compile time. What a constant is, its readers say.
+// were narrowed at compile time. The readers determine the kind of a constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,22 +19,22 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Of the weights that are not zero, the share that must vanish to be worth a
-/// word. A few tiny weights among large ones are noise.
+/// Minimum share of nonzero weights that underflow for a warning. A few tiny
+/// weights among large ones are noise.
 static constexpr double kFlushedShare = 0.01;
-/// Root mean square rounding error, relative to the weights', that says that
-/// they lie among the subnormals: thirty times f16's own, nine times bf16's.
+/// Relative root-mean-square rounding error of weights that indicates
+/// subnormals: thirty times f16's own, nine times bf16's.
 static constexpr double kLostPrecision = 0.01;
-/// Bounds from here on mean "no bound".
+/// Bounds of at least this magnitude mean "no bound".
 static constexpr double kNoBound = 3.4e38;
 
 namespace {
 
-/// What rounding does to the elements of a constant.
+/// Effect of rounding on the elements of a constant.
 struct Losses {
   int64_t count = 0, nonZero = 0, overflowed = 0, flushed = 0;
-  /// The value of largest magnitude that became infinite, and that of smallest
-  /// magnitude that became zero.
+  /// The value of largest magnitude that became infinite, and the one of
+  /// smallest magnitude that became zero.
   double largest = 0, smallest = 0;
   bool onlyNegative = true;
 
@@ -55,7 +55,7 @@ struct Losses {
   }
 };
 
-/// The readers of a narrowed constant by what it is to them.
+/// Readers of a narrowed constant, by its use in them.
 using Readers = SmallVector<Operation *>;
 
 class ConstantLint {
@@ -106,7 +106,7 @@ private:
 
   LintContext &context;
   ConstantOp op;
-  /// As messages show it.
+  /// Name for messages.
   StringRef name;
   ArrayRef<OpOperand *> readers;
   const Losses &losses;
@@ -116,8 +116,8 @@ private:
 
 } // namespace
 
-/// Whether `use` reads a bound: the upper end of a range where `positive`, else
-/// the lower.
+/// Returns true if `use` reads a bound: the upper end of a range if `positive`,
+/// else the lower.
 static bool isBound(OpOperand &use, bool positive) {
   Operation *user = use.getOwner();
   if (isa<ClampOp>(user))
@@ -125,8 +125,8 @@ static bool isBound(OpOperand &use, bool positive) {
   return positive ? isa<MinOp>(user) : isa<MaxOp>(user);
 }
 
-/// Whether a large negative number that `use` reads takes positions out of a
-/// softmax or maximum.
+/// Returns true if `use` reads a large negative number to exclude positions
+/// from a softmax or maximum.
 static bool isMaskUse(OpOperand &use) {
   Operation *user = use.getOwner();
   if (isa<AttentionOp>(user))
@@ -212,7 +212,8 @@ void ConstantLint::lintPrecision() {
              numberText(100 * error) + "% of the values'");
 }
 
-/// What rounding `original` to `type` loses; nullopt where it cannot be read.
+/// Returns the losses of rounding `original` to `type`; nullopt if it cannot be
+/// read.
 static std::optional<Losses> lossesOf(ElementsAttr original, FloatType type) {
   Losses losses;
   if (std::optional<double> splat = splatValue(original)) {
@@ -231,11 +232,10 @@ static std::optional<Losses> lossesOf(ElementsAttr original, FloatType type) {
   return losses;
 }
 
-/// Weights that a policy rounds to few bits are worth a word from this root
-/// mean square error on, relative to theirs.
+/// Relative root-mean-square error of quantized weights from which to warn.
 static constexpr double kCoarseWeights = 0.12;
 
-/// Weights that lose much in the form in which the policy stores them.
+/// Warns about weights with a large error in their quantized format.
 static void lintWeights(LintContext &context, mpc::ConstantOp op) {
   auto form = op->getAttrOfType<StringAttr>(kWeightsAttr);
   auto narrowing = op->getAttrOfType<NarrowingAttr>(MpcDialect::kNarrowingAttr);
@@ -259,7 +259,7 @@ void mpc::lintConstants(LintContext &context) {
     FloatType type = narrowTypeOf(op.getResult());
     if (!type || !op->hasAttr(MpcDialect::kNarrowingAttr))
       continue;
-    // Constants that round to the same may have become one.
+    // Constants with equal rounded values may have been merged.
     llvm::MapVector<Attribute, SmallVector<OpOperand *>> readers;
     llvm::DenseMap<Attribute, StringRef> names;
     for (OpOperand &use : op->getUses()) {
@@ -270,7 +270,7 @@ void mpc::lintConstants(LintContext &context) {
       ElementsAttr original = it->second.value;
       if (original.getShapedType().getShape() !=
           cast<ShapedType>(op.getType()).getShape())
-        continue; // another op that took the place of one that is gone
+        continue; // another op replaced one that was removed
       names[original] = it->second.text;
       if (isTransparent(use.getOwner()))
         llvm::append_range(readers[original],

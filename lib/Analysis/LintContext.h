@@ -1,4 +1,4 @@
-//===- LintContext.h - what the lint's parts share --------------*- C++ -*-===//
+//===- LintContext.h - shared state of the lint checks ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,8 +28,8 @@ public:
   mlir::func::FuncOp func;
   const Policy &policy;
   KnownRanges ranges;
-  /// Values that hold an infinity, or a zero, which an op before made of a
-  /// number; their readers are not to blame.
+  /// Values that contain an infinity, or a zero, which an earlier op made of a
+  /// finite nonzero number; their readers are not to blame.
   llvm::DenseSet<mlir::Value> overflowed, flushed;
   std::vector<LintWarning> warnings;
   const ConstantReads &originals;
@@ -42,25 +42,26 @@ mlir::FloatType narrowTypeOf(mlir::Value value);
 std::string nameOf(mlir::FloatType type);
 /// Six significant digits: "1e-12", "70000".
 std::string numberText(double value);
-/// What a message calls `op`: its node's name in quotes, else its kind.
+/// Returns the description of `op` in a message: its quoted node name, else its
+/// kind.
 std::string describe(mlir::Operation *op);
-/// The flags that compute `ops` in float32; where the model itself fixes their
-/// type, a sentence instead.
+/// Returns the flags that compute `ops` in float32; a sentence instead if the
+/// model itself fixes their type.
 std::string overrideOf(llvm::ArrayRef<mlir::Operation *> ops);
 
-/// Whether `op` only moves elements or converts between floats.
+/// Returns true if `op` only moves elements or converts between floats.
 bool isTransparent(mlir::Operation *op);
 /// `value` before casts between floats.
 mlir::Value beforeCasts(mlir::Value value);
-/// The reads of `value`, looking through ops that are transparent.
+/// Returns the uses of `value`, looking through transparent ops.
 llvm::SmallVector<mlir::OpOperand *> readersOf(mlir::Value value);
-/// Orders reads by the ops' order, not by that of use lists.
+/// Sorts uses by the ops' order, independent of use lists.
 void sortByPlace(llvm::SmallVectorImpl<mlir::OpOperand *> &reads);
-/// Whether a zero in `value` reaches a divisor, a logarithm or an inverse root
-/// through a few ops that keep zeros.
+/// Returns true if a zero in `value` reaches a divisor, a logarithm or an
+/// inverse root through a few ops that map zero to zero.
 bool guardsDivision(mlir::Value value);
 
-/// The parts, in the order in which they run.
+/// The checks, in the order in which they run.
 void lintConstants(LintContext &context);
 void lintRanges(LintContext &context);
 void lintSums(LintContext &context);

@@ -1,10 +1,10 @@
-//===- LintCoordinates.cpp - angles and indices that 16 bits move ---------===//
+//===- LintCoordinates.cpp - lint of angles and indices in 16 bits --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mpc's own lists keep angles, coordinates and the arithmetic behind an index
-// in f32. Overrides and presets that follow other systems may compute them in
-// 16 bits.
+// mpc's own lists keep angles, coordinates and index arithmetic in f32.
+// Overrides and presets that imitate other frameworks may compute them in 16
+// bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The 16-bit type that `op` reads or yields because a policy says so; null
-/// where there is none.
+/// Returns the 16-bit type that `op` reads or yields under the policy; null if
+/// there is none.
 static FloatType policyTypeOf(Operation *op) {
   auto decision = op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
   if (!decision || decision.getRule() == "untouched" ||
@@ -33,7 +33,7 @@ static FloatType policyTypeOf(Operation *op) {
 void mpc::lintCoordinates(LintContext &context) {
   IntegerValues integers(context.func);
   OpSet angles = opsOfAngles(context.func);
-  // The first op of a chain speaks for those behind it.
+  // The first op of a chain represents the later ones.
   llvm::DenseSet<Operation *> reported;
   for (Operation &op : context.body()) {
     bool isAngle = angles.contains(&op);

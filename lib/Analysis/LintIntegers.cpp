@@ -1,10 +1,9 @@
-//===- LintIntegers.cpp - integers that 16-bit floats change --------------===//
+//===- LintIntegers.cpp - lint of integers in 16-bit floats ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asks of each value that carries integers whether the type that a policy
-// stores it in holds them all; the other parts of the lint look at real
-// numbers.
+// Checks for each value that carries integers whether its storage type under
+// the policy represents them all; the other checks consider real numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +25,7 @@ public:
   void visit(Value value);
 
 private:
-  /// The type that the policy stores values in, or null where that is f32.
+  /// Returns the policy's storage type for values, or null if that is f32.
   static FloatType narrowTypeOf(const Policy &policy, MLIRContext *context) {
     for (PolicyType type : {policy.getStore(), policy.getCompute()}) {
       if (type == PolicyType::Float16)
@@ -39,14 +38,14 @@ private:
   bool exceeds(Value value, FloatType type) const {
     return integers.getMagnitude(value) > exactIntegerLimit(type);
   }
-  /// Whether the lists allow `op` to read or make 16 bits.
+  /// Returns true if the lists permit `op` to read or compute 16 bits.
   bool mayNarrow(Operation *op) const {
     auto precision = dyn_cast<PrecisionOpInterface>(op);
     if (!precision || isa<CastOp>(op))
       return false;
     auto decision = op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr);
     if (decision && decision.getOverride())
-      return false; // what the user decided needs no word
+      return false; // the user decided: no warning
     PrecisionClass cls = context.policy.classOf(precision.getPrecisionKind());
     return cls != PrecisionClass::High && cls != PrecisionClass::HighResult &&
            cls != PrecisionClass::Ban;
@@ -56,7 +55,7 @@ private:
   LintContext &context;
   IntegerValues integers;
   FloatType wouldBe;
-  /// Carriers whose chain has been told of.
+  /// Carriers whose chain has been reported.
   llvm::DenseSet<Value> told;
 };
 
@@ -109,7 +108,7 @@ void IntegerLint::visit(Value value) {
   }
   if (!wouldBe || !exceeds(value, wouldBe))
     return;
-  // Narrow reads of it are told of at the cast that makes them.
+  // Narrow reads are reported at the cast.
   bool isNarrowed = llvm::any_of(value.getUsers(), [](Operation *user) {
     return isa<CastOp>(user) && mpc::narrowTypeOf(user->getResult(0));
   });

@@ -1,4 +1,4 @@
-//===- LintMeasured.cpp - what samples say of narrow types ----------------===//
+//===- LintMeasured.cpp - lint of measured ranges -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,9 +1,9 @@
-//===- LintRanges.cpp - computed values that 16 bits cannot hold ----------===//
+//===- LintRanges.cpp - lint of value ranges in 16 bits -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values whose ends the graph gives away (KnownRanges) and that an op or a cast
-// rounds to 16 bits: masks made of a truth value and a large number, squares of
+// Values with statically known bounds (KnownRanges) that an op or a cast rounds
+// to 16 bits: masks computed from a boolean and a large number, squares of
 // clipped values, epsilons and their squares.
 //
 //===----------------------------------------------------------------------===//
@@ -22,12 +22,13 @@ static bool isSquare(Operation *op) {
   return power && constantSplat(power.getRhs()) == 2.0;
 }
 
-/// Whether `end` is a number that rounds to infinity.
+/// Returns true if `end` is finite and rounds to infinity.
 static bool overflows(double end, FloatType type) {
   return std::isfinite(end) && std::isinf(roundedTo(end, type));
 }
 
-/// The end of `range` next to zero where it is not zero and rounds to zero.
+/// Returns the end of `range` nearest to zero if it is nonzero and rounds to
+/// zero.
 static std::optional<double> vanishingEnd(KnownRange range, FloatType type) {
   for (double end :
        {range.low > 0 ? range.low : 0.0, range.high < 0 ? range.high : 0.0})
@@ -36,9 +37,9 @@ static std::optional<double> vanishingEnd(KnownRange range, FloatType type) {
   return std::nullopt;
 }
 
-/// The op to override so that `result`, which `op` rounds, stays f32: the op
-/// that computes in 16 bits. A cast is not named by any policy: its readers
-/// asked for it, or else the op before was stored narrow.
+/// Returns the override that keeps `result`, which `op` rounds, in f32: of the
+/// op that computes in 16 bits. Policies do not name casts: either the readers
+/// need the cast, or the preceding op's result was stored narrow.
 static std::string fixOf(Operation *op) {
   if (!isa<CastOp>(op))
     return overrideOf(op);
@@ -65,7 +66,8 @@ private:
   void lintFlush(Operation *op, Value result, FloatType type);
 
   LintContext &context;
-  /// What was told of, before casts: several readers may each have a cast.
+  /// Values already reported, before casts: several readers may each have a
+  /// cast.
   llvm::DenseSet<Value> toldOverflow, toldFlush;
 };
 
@@ -84,7 +86,7 @@ void RangeLint::lintOverflow(Operation *op, Value result, FloatType type) {
   Operation *place = maker ? maker : op;
   double end =
       high && (!low || range.high >= -range.low) ? range.high : range.low;
-  // A range with infinite readings below a bound is clipped on one side only.
+  // An infinite range with an upper bound is clipped on one side only.
   bool mask = low && range.high <= 0;
   std::string text = describe(place) + " reaches " + numberText(end) +
                      ", which " + nameOf(type) + " rounds to " +

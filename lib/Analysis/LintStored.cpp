@@ -1,9 +1,9 @@
-//===- LintStored.cpp - what a policy stores in vain ----------------------===//
+//===- LintStored.cpp - lint of storage without benefit -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where a policy's weights and caches save nothing: they are not in the model,
-// cannot be stored so, or take as much as in 16 bits.
+// Weight and cache formats of a policy that save nothing: the weights are not
+// in the model, cannot be stored in the format, or take as much as 16 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace mpc;
 // Caches
 //===----------------------------------------------------------------------===//
 
-/// The arguments that a decoder is given as caches, by name, as
+/// Returns the KV-cache arguments of a decoder, by name, as
 /// JIT/DecoderSignature finds them.
 static SmallVector<BlockArgument> cachesOf(func::FuncOp func) {
   SmallVector<BlockArgument> caches;
@@ -40,8 +40,8 @@ static SmallVector<BlockArgument> cachesOf(func::FuncOp func) {
   return caches;
 }
 
-/// The 16 bits in which all that reads the rows of `cache`, old and new ones
-/// together, computes; null where something reads more.
+/// Returns the 16-bit compute type of all readers of the rows of `cache`, old
+/// and new ones together; null if some reader needs more.
 static FloatType narrowReads(BlockArgument cache) {
   FloatType type;
   bool isRead = false;
@@ -76,7 +76,7 @@ static void lintCaches(LintContext &context) {
   constexpr int64_t kScaleBytes = 4;
   bool isByte = *stored == WeightType::Int8 || *stored == WeightType::Float8;
   for (BlockArgument cache : caches) {
-    // What the compiler has placed already has the policy's type.
+    // Caches that the compiler already converted have the policy's type.
     if (cache.use_empty() || !getElementTypeOrSelf(cache.getType()).isF32())
       continue;
     Operation *reader = readersOf(cache).front()->getOwner();
@@ -111,7 +111,7 @@ static void lintCaches(LintContext &context) {
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// Why the weights of `op` stay as they are; empty where they need not.
+/// Returns why the weights of `op` cannot be quantized; empty if they can.
 static std::string obstacleOf(Operation *op, ElementsAttr value) {
   if (!WeightColumns::of(op))
     return "are a batch of matrices";
@@ -127,7 +127,7 @@ static void lintWeightsKept(LintContext &context) {
   if (!context.policy.narrowsWeights())
     return;
   bool areAny = false;
-  // Ops of one name are those that an op of the file has become.
+  // Ops of one name were imported from one op of the file.
   llvm::StringSet<> readers;
   llvm::MapVector<StringRef, Operation *> others;
   for (Operation &op : context.body()) {
@@ -143,7 +143,7 @@ static void lintWeightsKept(LintContext &context) {
     llvm::Expected<const Policy *> layer =
         context.policy.policyOfLayer(layerPath(&op));
     if (!layer) {
-      // The stage has said so.
+      // The stage has already reported it.
       llvm::consumeError(layer.takeError());
       continue;
     }

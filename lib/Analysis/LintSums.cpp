@@ -1,9 +1,9 @@
-//===- LintSums.cpp - sums that stop growing ------------------------------===//
+//===- LintSums.cpp - lint of 16-bit accumulation -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A running sum in 16 bits stands still once an addend is less than half a unit
-// in its last place: with equal addends after 2048 (f16) or 256 (bf16) of them.
+// A running sum in 16 bits stagnates once an addend is less than half a unit in
+// its last place: with equal addends after 2048 (f16) or 256 (bf16) of them.
 //
 //===----------------------------------------------------------------------===//
 

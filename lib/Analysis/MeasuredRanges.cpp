@@ -1,4 +1,4 @@
-//===- MeasuredRanges.cpp - ranges that samples showed --------------------===//
+//===- MeasuredRanges.cpp - ranges measured on samples --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The names under which samples know `value`.
+/// Returns the names by which samples identify `value`.
 static SmallVector<StringRef> namesOf(Value value) {
   if (Operation *op = value.getDefiningOp()) {
     SmallVector<StringRef> names = opNames(op);
@@ -42,9 +42,9 @@ const MeasuredRange *mpc::measuredRange(const Policy &policy, Value value) {
   return policy.rangeOf(namesOf(value));
 }
 
-/// What constants alone make of `value`, where contractions count as zero: sums
-/// of products of either sign, which move around what is added to them. Nothing
-/// is known of arguments, nor of ops but a few that scale and shift.
+/// Returns the range that constants alone give `value`, with contractions as
+/// zero: sums of products of either sign, centered around their bias. Arguments
+/// are unbounded, and so are ops except a few that scale and shift.
 static KnownRange constantPart(Value value, unsigned depth = 8) {
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0)
@@ -73,8 +73,8 @@ static KnownRange constantPart(Value value, unsigned depth = 8) {
   return {least, most};
 }
 
-/// "'x' lies near 1.28e+05, which its constants make and f16 rounds to inf";
-/// empty where constants do not put all of `value` out of the range of `type`.
+/// Returns "'x' lies near 1.28e+05, which its constants make and f16 rounds to
+/// inf"; empty unless constants put all of `value` out of the range of `type`.
 static std::string constantOverflow(Value value, FloatType type) {
   KnownRange range = constantPart(value);
   double least = std::max(range.low, -range.high);

@@ -1,4 +1,4 @@
-//===- MeasuredRanges.h - ranges that samples showed ------------*- C++ -*-===//
+//===- MeasuredRanges.h - ranges measured on samples ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,19 +14,19 @@
 
 namespace mpc {
 
-/// What samples showed of `value`, whose op is known by its kind where it has
-/// no name; null where they showed nothing.
+/// Returns the measured range of `value`, identified by the kind of its op if
+/// it has no name; null if nothing was measured.
 const MeasuredRange *measuredRange(const Policy &policy, mlir::Value value);
 
-/// Where `policy` knows of a sample in which `value` overflows `type`, that in
-/// a sentence: "'x' reaches 1e+05 in sample 'a.npz', which f16 rounds to inf".
-/// Where samples showed nothing of `value`, whether the model's constants put
-/// it out of range: what is added to a product or scales the sum. Else empty.
+/// Returns a sentence if `value` overflows `type` in a sample that `policy`
+/// records: "'x' reaches 1e+05 in sample 'a.npz', which f16 rounds to inf".
+/// Without measurements of `value`, checks the model's constants: the bias or
+/// scale of a contraction. Empty otherwise.
 std::string measuredOverflow(const Policy &policy, mlir::Value value,
                              mlir::FloatType type);
 
-/// The same of what `op` reads or makes in `type` where it computes in that;
-/// the result of a contraction is f32. Constants are not looked at.
+/// The same for operands and results of `op` in `type`, if it computes in that;
+/// the result of a contraction is f32. Ignores constants.
 std::string samplesOverflow(const Policy &policy, mlir::Operation *op,
                             mlir::FloatType type);
 

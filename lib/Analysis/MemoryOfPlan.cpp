@@ -1,10 +1,10 @@
-//===- MemoryOfPlan.cpp - how much memory a plan needs --------------------===//
+//===- MemoryOfPlan.cpp - peak memory of a precision plan -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constants stand in memory all the time, once in each type that readers take;
-// values between kernels from the kernel that makes them to the last one that
-// reads them, behind views too. Inputs and outputs are the caller's.
+// Constants are resident all the time, once per type that readers need; values
+// between kernels are live from their producer to their last reader, also
+// through views. Inputs and outputs belong to the caller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Bytes of a constant in each type that a reader takes it in.
+/// Bytes of a constant, once per type that readers need.
 static int64_t constantBytes(const PrecisionPlan &plan, ConstantOp constant) {
   Value value = constant.getResult();
   if (!plan.isEligible(value))
@@ -46,7 +46,7 @@ int64_t PrecisionPlan::memoryBytes(func::FuncOp func,
   for (FusionGroup *group : kernels.inOrder())
     order.try_emplace(group, order.size());
   int64_t constants = 0;
-  // What becomes of the live bytes before each kernel.
+  // Change of the live bytes before each kernel.
   std::vector<int64_t> change(order.size() + 2);
   for (Operation &op : func.getBody().front().without_terminator()) {
     if (auto constant = dyn_cast<ConstantOp>(op)) {

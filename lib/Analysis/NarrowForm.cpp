@@ -1,4 +1,4 @@
-//===- NarrowForm.cpp - narrower numbers that hold the same ---------------===//
+//===- NarrowForm.cpp - lossless compression of weights -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,14 +24,15 @@ using llvm::ArrayRef;
 // Grids
 //===----------------------------------------------------------------------===//
 
-/// The next integer, even of two, of a number below 2^51: without a call.
+/// Rounds a number below 2^51 to the nearest integer, ties to even, without a
+/// call.
 static double roundEven(double value) {
   constexpr double kNoFraction = 0x1.8p52;
   return (value + kNoFraction) - kNoFraction;
 }
 
-/// The grid of `scale` where all of `values` lie on it, less than `levels`
-/// steps apart, zero among them.
+/// Returns the grid of `scale` if it contains zero and all of `values` in fewer
+/// than `levels` steps.
 static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
                                          int64_t levels) {
   IntegerGrid grid{scale, 0, 0};
@@ -56,8 +57,8 @@ std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
     largest = std::max(largest, std::abs(value));
   if (largest == 0)
     return gridOf(values, 1, levels);
-  // The largest number is some integer's; f32 rounded its product with a scale
-  // that is then within an ulp of the quotient.
+  // The largest number is the rounded f32 product of some integer and the
+  // scale, which is then within an ulp of their quotient.
   for (int64_t integer = 1; integer < levels; ++integer) {
     float quotient = float(double(largest) / double(integer));
     for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
@@ -75,7 +76,7 @@ std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
 std::optional<IntegerGrid> mpc::findExactGrid(ArrayRef<float> values,
                                               int64_t levels) {
   constexpr int kMantissa = 24;
-  // The last bit that any of them has.
+  // Exponent of the lowest set bit of any value.
   int last = std::numeric_limits<int>::max();
   for (float value : values) {
     if (!std::isfinite(value))
@@ -90,8 +91,7 @@ std::optional<IntegerGrid> mpc::findExactGrid(ArrayRef<float> values,
   }
   if (last == std::numeric_limits<int>::max())
     return IntegerGrid();
-  // Multiples of that bit; the scale is the largest number of it that divides
-  // them all.
+  // Multiples of that bit; the scale is their greatest common divisor.
   const double most = std::ldexp(double(levels), kMantissa);
   int64_t divisor = 0;
   std::vector<int64_t> multiples;
@@ -126,9 +126,9 @@ std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
       return float(number * double(scale)) == value;
     });
   };
-  // A power of two more in the scale is one less in the numbers, so that the
-  // largest of them may stand in the last power of two but one, if not in the
-  // last, which lacks 15 eighths.
+  // Doubling the scale lowers the numbers' exponents by one, so the largest
+  // number may be in the second-highest binade, if not in the highest, which
+  // lacks 15 eighths.
   for (int eighths = 8; eighths < 16; ++eighths) {
     double number = std::ldexp(eighths, eighths < 15 ? 5 : 4);
     auto quotient = float(double(largest) / number);
@@ -147,7 +147,7 @@ std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
 
 namespace {
 
-/// The panels that a form is looked for.
+/// Panels to compress.
 struct Panels {
   float at(int64_t panel, int64_t k, int64_t column) const {
     return numbers[(panel * depth + k) * columns + column];
@@ -159,7 +159,7 @@ struct Panels {
 
 } // namespace
 
-/// Grids of `group` positions each; empty where a group has none.
+/// Returns one grid per group of `group` positions; empty if a group has none.
 static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
                                         int64_t levels) {
   std::vector<IntegerGrid> grids;
@@ -177,7 +177,7 @@ static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
   return grids;
 }
 
-/// Integers of `panels` on `grids`, as they are stored.
+/// Returns the stored integers of `panels` on `grids`.
 static NarrowForm integersOf(const Panels &panels,
                              const std::vector<IntegerGrid> &grids,
                              int64_t group, bool areNibbles, int64_t together) {
@@ -221,7 +221,7 @@ static NarrowForm integersOf(const Panels &panels,
   return form;
 }
 
-/// `panels` as 8-bit floats, with a scale for each column; nullopt where a
+/// Returns `panels` as 8-bit floats, with a scale per column; nullopt if a
 /// column has none.
 static std::optional<NarrowForm> float8Of(const Panels &panels) {
   NarrowForm form;
@@ -244,8 +244,8 @@ static std::optional<NarrowForm> float8Of(const Panels &panels) {
   return form;
 }
 
-/// `panels` as integers of 16 bits, with a scale for each column; nullopt where
-/// a column has none.
+/// Returns `panels` as 16-bit integers, with a scale per column; nullopt if a
+/// column has none.
 static std::optional<NarrowForm> int16Of(const Panels &panels) {
   constexpr int64_t kLevels = 1 << 16;
   NarrowForm form;
@@ -272,7 +272,7 @@ static std::optional<NarrowForm> int16Of(const Panels &panels) {
   return form;
 }
 
-/// The bits of a bf16 number, or nullopt where `number` is none.
+/// Returns the bits of `number` as bf16, or nullopt if it is not exact.
 static std::optional<uint16_t> bf16Bits(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
@@ -281,7 +281,7 @@ static std::optional<uint16_t> bf16Bits(float number) {
   return uint16_t(bits >> 16);
 }
 
-/// The bits of an f16 number, or nullopt where `number` is none.
+/// Returns the bits of `number` as f16, or nullopt if it is not exact.
 static std::optional<uint16_t> f16Bits(float number) {
   uint32_t bits;
   std::memcpy(&bits, &number, 4);
@@ -300,7 +300,7 @@ static std::optional<uint16_t> f16Bits(float number) {
   return uint16_t(sign | uint32_t(steps));
 }
 
-/// `panels` as numbers of 16 bits; nullopt where `bitsOf` has none for one.
+/// Returns `panels` as 16-bit floats; nullopt if `bitsOf` fails for a number.
 static std::optional<NarrowForm>
 halvesOf(const Panels &panels, NarrowForm::Kind kind,
          std::optional<uint16_t> (*bitsOf)(float)) {
@@ -326,8 +326,8 @@ std::optional<NarrowForm> mpc::findNarrowForm(ArrayRef<float> numbers,
   Panels panels{numbers, count, depth, columns};
   if (numbers.empty())
     return std::nullopt;
-  // Fewest bytes first. More scales than one for 16 positions would take as
-  // much as wider integers.
+  // Smallest format first. More than one scale per 16 positions would take as
+  // much memory as wider integers.
   for (bool areNibbles : {true, false})
     for (int64_t group :
          {depth, int64_t(128), int64_t(64), int64_t(32), int64_t(16)}) {

@@ -1,4 +1,4 @@
-//===- Network.cpp - what messages among ranks take -----------------------===//
+//===- Network.cpp - cost model of collectives ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,12 +20,13 @@ using namespace mpc;
 // Links that have names
 //===----------------------------------------------------------------------===//
 
-// Latencies are those of NCCL's own model for rings of its protocol "Simple"
-// (NVIDIA/nccl, src/graph/tuning.cc), what a message begins with too. Rates are
-// data sheets' (NVLink 25 GB/s a link and way: 6 links on V100, 12 on A100, 18
-// on H100, 18 of twice the rate on B200; PCIe x16; InfiniBand by its name),
-// times what rings reach: that model has 235 of A100's 300 GB/s, and 120 of 128
-// bytes of a line are data. Sockets over Ethernet: an estimate.
+// Latencies are those of NCCL's model for rings of its protocol "Simple"
+// (NVIDIA/nccl, src/graph/tuning.cc), as is the start-up time of a message.
+// Bandwidths are from data sheets (NVLink 25 GB/s per link and direction: 6
+// links on V100, 12 on A100, 18 on H100, 18 of twice the rate on B200; PCIe
+// x16; InfiniBand by its name), times the efficiency of rings: NCCL's model has
+// 235 of A100's 300 GB/s, and 120 of 128 bytes of a line are data. Sockets over
+// Ethernet: an estimate.
 static constexpr double kStartSeconds = 8.4e-6;
 static constexpr double kNvlinkSeconds = 3.4e-6, kPcieSeconds = 5.7e-6,
                         kInfinibandSeconds = 9.6e-6, kEthernetSeconds = 3e-5;
@@ -82,7 +83,7 @@ static StringRef nvlinkOf(int capability) {
 static Error setField(NetworkLevel &level, StringRef field) {
   auto [key, value] = field.split('=');
   constexpr int64_t kMostRanks = int64_t(1) << 20;
-  // Sums of what is larger are no numbers any more.
+  // Sums of larger values are not finite.
   constexpr double kMostSeconds = 3600, kMostRate = 1e18;
   int64_t count = 0;
   double number = 0;
@@ -131,7 +132,7 @@ static Expected<NetworkLevel> parseLevel(StringRef text, int capability) {
 Expected<Network> Network::parse(StringRef text, int computeCapability) {
   Network network;
   network.spelling = text.str();
-  // A '+' also stands in numbers: "1e+9".
+  // A '+' may also be part of a number: "1e+9".
   SmallVector<std::string> parts;
   for (StringRef part : split(text, '+')) {
     bool isExponent = !parts.empty() &&
@@ -190,7 +191,7 @@ std::string Network::whyNot(int64_t ranks) const {
 
 namespace {
 
-/// A group of equal ends.
+/// A group of equal endpoints.
 struct Ends {
   int64_t count;
   double latency, bandwidth;
@@ -198,7 +199,7 @@ struct Ends {
 
 } // namespace
 
-/// Steps through all ends one behind the other.
+/// Time of a ring through all endpoints.
 static double ringSeconds(MessageKind kind, double bytes, const Ends &ends) {
   const auto n = double(ends.count);
   const double pass =
@@ -215,7 +216,7 @@ static double ringSeconds(MessageKind kind, double bytes, const Ends &ends) {
   return (n - 1) * ends.latency + bytes / ends.bandwidth;
 }
 
-/// Steps up and down a tree.
+/// Time of a reduction up and a broadcast down a tree.
 static double treeSeconds(MessageKind kind, double bytes, const Ends &ends) {
   const double depth = Log2_64_Ceil(uint64_t(ends.count));
   const auto n = double(ends.count);
@@ -232,13 +233,14 @@ static double treeSeconds(MessageKind kind, double bytes, const Ends &ends) {
   return depth * ends.latency + (n - 1) / n * bytes / ends.bandwidth;
 }
 
-/// What a rank sends, whichever way: every piece but its own, once or twice.
+/// Bytes sent per rank with any algorithm: every chunk except its own, once or
+/// twice.
 static double sentBytes(MessageKind kind, double bytes, int64_t ranks) {
   const double passes = kind == MessageKind::AllReduce ? 2 : 1;
   return passes * bytes * double(ranks - 1) / double(ranks);
 }
 
-/// Messages inside one level.
+/// Collective inside one level.
 static MessageCost among(MessageKind kind, double bytes, const Ends &ends) {
   if (ends.count == 1)
     return {};
@@ -263,7 +265,7 @@ MessageCost Network::levelled(MessageKind kind, double bytes, int64_t ranks,
     total.seconds += cost.seconds;
     return cost.algorithm;
   };
-  // What is sent whole goes on whole.
+  // A broadcast passes the whole message on; others pass chunks.
   const bool inPieces = kind != MessageKind::Broadcast;
   std::string own;
   if (kind == MessageKind::AllReduce || kind == MessageKind::ReduceScatter)
@@ -281,8 +283,8 @@ MessageCost Network::levelled(MessageKind kind, double bytes, int64_t ranks,
 }
 
 /// One ring or tree through all ranks. It enters and leaves a group once; all
-/// links of a group carry their part of the bytes at once, as NCCL's channels
-/// do.
+/// links of a group carry their share of the bytes concurrently, like NCCL's
+/// channels.
 MessageCost Network::flat(MessageKind kind, double bytes, int64_t ranks) const {
   double rate = INFINITY, treeLatency = 0, ringLatency = 0;
   int64_t groups = ranks, joined = 1;
@@ -296,7 +298,7 @@ MessageCost Network::flat(MessageKind kind, double bytes, int64_t ranks) const {
     rate = std::min(rate, std::max(perRank * double(joined),
                                    joined == 1 ? 0 : level.bytesPerSecond));
     ringLatency += double(groups - next) * level.latencySeconds;
-    // A group is a chain of its own, as in NCCL's trees, but for the last one.
+    // As in NCCL's trees, each group is a chain, except the last one.
     treeLatency += level.latencySeconds *
                    (next == 1 ? double(Log2_64_Ceil(uint64_t(inside)))
                               : double(inside - 1));
@@ -323,7 +325,7 @@ MessageCost Network::cost(MessageKind kind, int64_t bytes,
   MessageCost best;
   if (!models.empty()) {
     best.seconds = models.at(ranks).secondsOf(int64_t(size));
-    // Every other message is about one of the two halves of an all-reduce.
+    // Every other collective is one half of an all-reduce.
     if (kind != MessageKind::AllReduce)
       best.seconds /= 2;
     best.algorithm = "as measured";

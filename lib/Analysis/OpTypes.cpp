@@ -1,4 +1,4 @@
-//===- OpTypes.cpp - types of ops and values, in words --------------------===//
+//===- OpTypes.cpp - type names for reports -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -50,7 +50,7 @@ static bool isNarrow(Type type) {
 
 Type mpc::storageType(Value result) {
   Type own = getElementTypeOrSelf(result.getType());
-  // A widening cast is its reader's own.
+  // A widening cast belongs to its reader.
   if (isNarrow(own))
     return own;
   Type common;

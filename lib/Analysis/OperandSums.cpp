@@ -1,4 +1,4 @@
-//===- OperandSums.cpp - sums beside a product ----------------------------===//
+//===- OperandSums.cpp - reductions fused into a GEMM ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,8 +29,8 @@ Value mpc::summedValue(ReduceSumOp sum) {
   return from && from.getWidth() < 32 ? cast.getInput() : sum.getInput();
 }
 
-/// The column of `operand` that the first one of `part` is; nullopt where not
-/// all rows of `part` are rows of it.
+/// Returns the column of `operand` that is the first column of `part`; nullopt
+/// unless all rows of `part` are rows of it.
 static std::optional<int64_t> columnIn(Value operand, Value part) {
   if (operand == part)
     return 0;
@@ -53,7 +53,7 @@ static std::optional<int64_t> columnIn(Value operand, Value part) {
   return std::nullopt;
 }
 
-/// Whether the product is one that kernels with sums are made for.
+/// Returns true if kernels with sums exist for the GEMM.
 static bool isPlainProduct(MatmulOp product) {
   auto isMultiplied = [](Type type) {
     return type.isF16() || type.isBF16() || type.isF32();

@@ -1,10 +1,10 @@
-//===- PaddedPlaces.cpp - what stands in padded places --------------------===//
+//===- PaddedPlaces.cpp - values of padding elements ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where the operands of an elementwise op hold known values, the interpreter
-// says what the op makes of them. Otherwise few rules tell what stays zero or
-// finite; nothing is assumed of an op without one.
+// If the operands of an elementwise op have known values, the interpreter
+// evaluates the op on them. Otherwise a few rules determine whether results
+// stay zero or finite; ops without a rule may yield anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ double mpc::paddingValue(Operation *op, unsigned operand) {
 // Elementwise, by evaluation
 //===----------------------------------------------------------------------===//
 
-/// The value of every element of a constant that has only one.
+/// Returns the value of a splat constant.
 static std::optional<double> splatOf(Value value) {
   auto constant = value.getDefiningOp<mpc::ConstantOp>();
   return constant ? splatValue(constant.getValue()) : std::nullopt;
@@ -35,7 +35,7 @@ static std::optional<double> splatOf(Value value) {
 
 bool mpc::isFiniteWhenPadded(Operation *op, ArrayRef<unsigned> padded) {
   // Other operands repeat values of the model; a positive and a negative one
-  // show an exponent's sign.
+  // reveal an exponent's sign.
   bool usesOwn = false;
   auto isFiniteWith = [&](double own) {
     SmallVector<double> values;
@@ -60,16 +60,16 @@ bool mpc::isFiniteWhenPadded(Operation *op, ArrayRef<unsigned> padded) {
 // Elementwise, by rules
 //===----------------------------------------------------------------------===//
 
-/// The state of an operand that does not have the axis and so repeats values
-/// of the model.
+/// Returns the state of an operand that does not have the axis and so repeats
+/// values of the model.
 static LaneState ownLanes(Value value) {
   if (std::optional<double> splat = splatOf(value))
     return LaneState::known(*splat);
   return LaneState::finite();
 }
 
-/// A branch without the axis may hold values that the model's own places never
-/// select.
+/// A branch without the axis may contain values that the model's own positions
+/// never select.
 static LaneState branchLanes(Operation *op, const OpAxis &axis, unsigned branch,
                              LaneState state) {
   Value value = op->getOperand(branch);
@@ -116,7 +116,7 @@ static LaneState elementwiseLanes(Operation *op, const OpAxis &axis,
     return value && !std::isnan(*value) ? LaneState::known(*value)
                                         : LaneState::any();
   }
-  // Integers and truth values are never infinite.
+  // Integers and booleans are never infinite.
   if (!isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
     return LaneState::finite();
   if (!llvm::all_of(operands,
@@ -157,7 +157,7 @@ LaneState mpc::resultLanes(Operation *op, const OpAxis &axis,
                            ArrayRef<LaneState> states, unsigned result) {
   if (auto padded = dyn_cast<PaddingOpInterface>(op))
     return padded.getPaddedPlaces(axis, result, states);
-  // Rows of finite values give finite rows, seldom zeros.
+  // Rows of finite values give finite rows, rarely zeros.
   if (op->hasTrait<MapsRows>())
     return states[0].isFinite() ? LaneState::finite() : LaneState::any();
   // Only the states of operands on the axis count; others are the model's own.

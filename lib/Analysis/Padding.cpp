@@ -1,10 +1,10 @@
-//===- Padding.cpp - which dimensions are padded --------------------------===//
+//===- Padding.cpp - padding for matrix units -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Families of dimensions are a union-find in which every node also knows how
-// many units of its root it holds. What a family costs and gains is priced
-// here, and PaddingChoice.cpp chooses by that.
+// Families of dimensions are a weighted union-find: every node also stores how
+// many units of its root it spans. Costs and gains of a family are computed
+// here; PaddingChoice.cpp chooses by them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ void PaddingPlan::addContraction(Operation *op) {
   if (!type || !isa<PaddingOpInterface>(op))
     return;
   Contraction contraction{op, *type, paddableAxes(op), {}, {}, {}};
-  // Where odd extents run as fast (the masked edges of a CPU), none is wanted.
+  // No padding if odd extents are as fast (masked edges on a CPU).
   bool gains =
       !target.hasCeilings() || target.flopsPerSecond(*type, /*aligned=*/true) >
                                    target.flopsPerSecond(*type, false);
@@ -86,7 +86,7 @@ void PaddingPlan::addContraction(Operation *op) {
     if (axes.empty() || extent % multiple == 0)
       continue;
     contraction.wants.push_back({multiple, axes});
-    // Of batches whose rows are one list the rows of each grow.
+    // With one matrix for all batches, the rows of each batch grow.
     contraction.growing.push_back(axes.back());
   }
   contractions.push_back(std::move(contraction));
@@ -104,7 +104,7 @@ int PaddingPlan::nodeOf(Value value, unsigned dim) {
 }
 
 PaddingPlan::Place PaddingPlan::find(int node) const {
-  // Every node on the way is hung below the root, for the next question.
+  // Path compression.
   SmallVector<int> way;
   for (; nodes[node].parent != node; node = nodes[node].parent)
     way.push_back(node);
@@ -130,8 +130,8 @@ void PaddingPlan::join(const AxisLink &a, int nodeA, const AxisLink &b,
   Place left = find(nodeA), right = find(nodeB);
   if (left.family == right.family)
     return;
-  // Both hold the axis `scale` times, so leftUnits units of the left family are
-  // as long as rightUnits units of the right one.
+  // Both contain `scale` copies of the axis, so leftUnits units of the left
+  // family are as long as rightUnits units of the right one.
   int64_t leftUnits = left.factor * b.scale,
           rightUnits = right.factor * a.scale;
   if (rightUnits % leftUnits == 0) {
@@ -141,8 +141,8 @@ void PaddingPlan::join(const AxisLink &a, int nodeA, const AxisLink &b,
     nodes[right.family].parent = left.family;
     nodes[right.family].factor = leftUnits / rightUnits;
   }
-  // Otherwise no unit serves both: the families stay apart, and the op converts
-  // between them.
+  // Otherwise the units are incommensurable: the families stay separate, and
+  // the op converts between them.
 }
 
 void PaddingPlan::tie(const Contraction &contraction) {
@@ -211,7 +211,7 @@ bool PaddingPlan::isAligned(const Contraction &contraction, int without) const {
 }
 
 double PaddingPlan::flops(const Contraction &contraction, int without) const {
-  // Axes that take part in some of an op's products add up.
+  // Axes that take part in some of an op's GEMMs only: shares add up.
   double factor = 1, parts = 1;
   for (auto [axis, place] :
        llvm::zip_equal(contraction.axes, contraction.places)) {
@@ -262,8 +262,8 @@ bool PaddingPlan::wins(const Contraction &contraction) const {
            llvm::all_of(llvm::seq(op->getNumResults()),
                         [&](unsigned i) { return isBounded(true, i); });
   }
-  // Neither the extra products nor the extra bytes may eat up what aligned
-  // extents win.
+  // Neither the additional flops nor the additional bytes may exceed the gain
+  // of aligned extents.
   return flops(contraction, kNothing) /
                  target.flopsPerSecond(contraction.type, /*aligned=*/true) <
              flops(contraction, kEverything) /
@@ -280,7 +280,7 @@ double PaddingPlan::seconds(const Contraction &contraction, int without) const {
 }
 
 double PaddingPlan::seconds(const Stored &value, int without) const {
-  // A padded value is written and read with what was added to it.
+  // A padded value is written and read with its padding.
   double growth = 1;
   for (auto [place, extent] : value.dims)
     if (std::optional<int64_t> to = extentOf(place.family, without))
@@ -289,8 +289,7 @@ double PaddingPlan::seconds(const Stored &value, int without) const {
 }
 
 double PaddingPlan::seconds(ArrayRef<int> parameter, int without) const {
-  // A constant is padded once; a parameter changes, and what pads it is a
-  // kernel of its own.
+  // A constant is padded once; a parameter changes, and needs a padding kernel.
   bool isPadded = llvm::any_of(parameter, [&](int family) {
     return extentOf(family, without).has_value();
   });

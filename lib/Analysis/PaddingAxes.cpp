@@ -1,10 +1,9 @@
-//===- PaddingAxes.cpp - which dimensions of an op can grow ---------------===//
+//===- PaddingAxes.cpp - dimensions of an op that can be padded -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an op is, not what padding gains: each family says which of its
-// dimensions may grow. Contractions, whose axes have roles, are in
-// PaddingContractions.cpp.
+// Models by op family of the dimensions that may grow, independent of the gain.
+// Contractions, whose axes have roles, are in PaddingContractions.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +80,7 @@ static void addElementwise(Operation *op, AxisList &list) {
   }
 }
 
-/// Every dimension but those that a row has goes through unchanged.
+/// Every dimension outside of a row is passed through unchanged.
 static void addRows(Operation *op, AxisList &list) {
   // A row of zeros has variance 0.
   auto epsilon = op->getAttrOfType<FloatAttr>("epsilon");
@@ -117,7 +116,7 @@ struct ReductionModel
     }
     return list.axes;
   }
-  /// Products of finite values may leave the type's range.
+  /// Products of finite values may overflow.
   LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
                             ArrayRef<LaneState> operands) const {
     if (std::is_same_v<OpTy, ReduceProdOp> && !operands[0].isZero())
@@ -153,7 +152,7 @@ struct SliceModel : PaddingOpInterface::ExternalModel<SliceModel, SliceOp> {
       int64_t offset = op.getOffsets()[dim], size = op.getSizes()[dim];
       if (size <= 0 || (strides[dim] != 1 && size != 1))
         continue;
-      // Some of equal neighbours.
+      // Splits the extent by the greatest common divisor.
       int64_t part = std::gcd(std::gcd(offset, size), int64_t(extent));
       list.add(
           AxisRole::Map, part,
@@ -173,7 +172,7 @@ struct SliceModel : PaddingOpInterface::ExternalModel<SliceModel, SliceOp> {
   }
 };
 
-/// Dimensions of more than one place.
+/// Returns the dimensions of extent greater than 1.
 SmallVector<unsigned> realDims(ArrayRef<int64_t> shape) {
   SmallVector<unsigned> dims;
   for (auto [dim, extent] : llvm::enumerate(shape))
@@ -182,8 +181,8 @@ SmallVector<unsigned> realDims(ArrayRef<int64_t> shape) {
   return dims;
 }
 
-/// Where a run of dimensions becomes one, its last dimension is an axis that
-/// the one holds several times.
+/// If consecutive dimensions are collapsed, the last one is an axis that the
+/// collapsed dimension contains several times.
 struct ReshapeModel
     : PaddingOpInterface::ExternalModel<ReshapeModel, ReshapeOp> {
   SmallVector<OpAxis> getPaddableAxes(Operation *operation) const {

@@ -1,10 +1,10 @@
-//===- PaddingChoice.cpp - families that do not pay -----------------------===//
+//===- PaddingChoice.cpp - drops padding that does not pay ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A family starts out padded where some contraction wants it and is given up
-// where that does not pay. What is given up changes the prices of what it has a
-// part in, and of nothing else: only these are computed again.
+// A family starts out padded if some contraction wants it and is dropped if
+// that does not pay. Dropping one changes only the prices of the items it is
+// part of; only these are recomputed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,27 +23,28 @@ class PaddingPlan::Choice {
 public:
   explicit Choice(PaddingPlan &plan);
 
-  /// A chosen family that does not pay, or nullopt.
+  /// Returns a chosen family that does not pay, or nullopt.
   std::optional<int> findUseless() const;
   void giveUp(int family);
 
 private:
-  /// Sums of prices stay exact in integers, however often one is replaced.
+  /// Sums of prices are exact in integers under repeated updates.
   using Femtoseconds = int64_t;
 
-  /// What families have a part in, and what it loses without each of them.
+  /// An item with a price, and its additional time without each of its
+  /// families.
   struct Item {
     enum class Kind { Contraction, Stored, Parameter } kind;
     size_t number;
     llvm::SmallSetVector<int, 4> families;
     SmallVector<Femtoseconds, 4> losses;
-    /// The families by which a contraction gains.
+    /// The families from which a contraction gains.
     SmallVector<int, 4> gains;
   };
   struct Family {
     double growth = 0;
     Femtoseconds loss = 0;
-    /// How many contractions gain by it.
+    /// Number of contractions that gain from it.
     int64_t gains = 0;
     std::vector<size_t> items;
   };
@@ -52,17 +53,17 @@ private:
   double seconds(const Item &item, int without) const;
   void add(Item item);
   void price(Item &item);
-  /// Puts what an item says of its families into the sums, or, with a sign of
-  /// -1, takes it out.
+  /// Adds an item's contributions to its families' sums, or, with a sign of -1,
+  /// subtracts them.
   void count(const Item &item, int sign);
   void rank(int number, bool enters);
 
   PaddingPlan &plan;
   std::vector<Item> items;
   std::map<int, Family> families;
-  /// Families that no contraction gains by, those that grow most first.
+  /// Families from which no contraction gains, largest growth first.
   std::set<std::pair<double, int>> unwanted;
-  /// Families without which nothing is lost.
+  /// Families that cost nothing to drop.
   std::set<int> lossless;
 };
 
@@ -78,7 +79,7 @@ PaddingPlan::Choice::Choice(PaddingPlan &plan) : plan(plan) {
         item.families.insert(place->family);
     add(std::move(item));
   }
-  // Without ceilings nothing but a contraction's growth is judged.
+  // Without known peak rates only the growth of contractions counts.
   if (!plan.target.hasCeilings())
     return;
   for (size_t i = 0; i < plan.stored.size(); ++i) {
@@ -163,18 +164,19 @@ void PaddingPlan::Choice::rank(int number, bool enters) {
 }
 
 std::optional<int> PaddingPlan::Choice::findUseless() const {
-  // Of the families that no contraction gains by, the one that grows most goes
-  // first: it may be what spoils the others.
+  // Among families from which no contraction gains, the one of largest growth
+  // is dropped first: it may be what spoils the others.
   if (!unwanted.empty())
     return unwanted.begin()->second;
-  // What one contraction gains others and the values between may lose.
+  // The gain of one contraction may be less than the loss of others and of the
+  // values in between.
   if (plan.target.hasCeilings() && !lossless.empty())
     return *lossless.begin();
   return std::nullopt;
 }
 
-/// Rows that are too few to grow leave the contraction as one row does: its
-/// columns and depth are what counts.
+/// If there are too few rows to pad, the contraction is treated like one with a
+/// single row: only its columns and depth count.
 void PaddingPlan::Choice::dropRows(Contraction &contraction, int family) {
   for (size_t i = contraction.wants.size(); i-- > 0;) {
     unsigned growing = contraction.growing[i];

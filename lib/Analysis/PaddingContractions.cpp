@@ -1,9 +1,9 @@
-//===- PaddingContractions.cpp - extents of sums of products --------------===//
+//===- PaddingContractions.cpp - padding of contractions ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The axes of contractions and what they need in padded places. What is summed
-// over needs zeros; rows and columns may hold anything.
+// The axes of contractions and their requirements on padding elements.
+// Contracted axes need zeros; rows and columns may contain anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// An axis that is summed over.
+/// Adds a contracted axis.
 static void addSum(AxisList &list, AxisRole role, int64_t extent,
                    ArrayRef<AxisLink> links) {
   if (OpAxis *axis = list.add(role, extent, links))
@@ -24,7 +24,7 @@ static void addSum(AxisList &list, AxisRole role, int64_t extent,
 
 namespace {
 
-/// A product with a row or column of zeros is zero.
+/// A GEMM with a row or column of zeros is zero there.
 template <typename OpTy, typename Model>
 struct ContractionModel : PaddingOpInterface::ExternalModel<Model, OpTy> {
   SmallVector<OpAxis> getPaddableAxes(Operation *op) const {
@@ -64,7 +64,7 @@ struct MatmulModel : ContractionModel<MatmulOp, MatmulModel> {
     unsigned k = op.getTransposeLhs() ? left - 2 : left - 1;
     unsigned depth = op.getTransposeRhs() ? right - 1 : right - 2;
     unsigned n = op.getTransposeRhs() ? right - 2 : right - 1;
-    // With one matrix on the right the rows of all batches are one long list.
+    // With one matrix on the right the rows of all batches form one GEMM.
     AxisRole batch =
         productOf(rhs.drop_back(2)) == 1 ? AxisRole::Rows : AxisRole::Batch;
     for (unsigned dim = 0; dim + 2 < out; ++dim) {
@@ -145,7 +145,7 @@ struct ConvTransposeModel
   }
 };
 
-/// The products of all images and positions: M is the filters, N the input's
+/// One GEMM over all images and positions: M is the filters, N the input's
 /// channels times the window.
 struct FilterGradientModel
     : ContractionModel<ConvFilterGradientOp, FilterGradientModel> {
@@ -176,7 +176,7 @@ struct FilterGradientModel
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Adds the batches of attention or its gradient that no mask tells apart.
+/// Adds the batches of attention or its gradient that share one mask.
 void addBatches(AxisList &list, Value mask, ValueRange operands,
                 unsigned results) {
   ArrayRef<int64_t> query = shapeOf(operands[0]),
@@ -211,7 +211,7 @@ struct AttentionModel : ContractionModel<AttentionOp, AttentionModel> {
       return;
     addBatches(list, op.getMask(), op->getOperands().take_front(kMask),
                /*results=*/1);
-    // Each of the two widths takes part in one of two products.
+    // Each of the two widths takes part in one of two GEMMs.
     addSum(list, AxisRole::Depth, query[width],
            {operandLink(0, width), operandLink(1, width)});
     list.add(AxisRole::Columns, value[width],
@@ -232,7 +232,7 @@ struct AttentionModel : ContractionModel<AttentionOp, AttentionModel> {
     if (!keys)
       return;
     keys->isTied = op.getCausal();
-    // Hidden, but multiplied by zero.
+    // Masked, but multiplied by zero.
     keys->need = AxisNeed::Finite;
   }
 
@@ -256,7 +256,7 @@ struct AttentionModel : ContractionModel<AttentionOp, AttentionModel> {
   }
 };
 
-/// Zeros in the gradient's rows and hidden keys leave no trace.
+/// Zeros in the gradient's rows and masked keys have no effect.
 struct AttentionGradientModel
     : ContractionModel<AttentionGradientOp, AttentionGradientModel> {
   static constexpr unsigned kQuery = 0, kKey = 1, kValue = 2, kGradient = 3,
@@ -271,8 +271,8 @@ struct AttentionGradientModel
       return;
     addBatches(list, op.getMask(), op->getOperands().take_front(kMask),
                /*results=*/3);
-    // Three of the five products run over or along query and key, two over or
-    // along value.
+    // Three of the five GEMMs have query and key widths as columns or depth,
+    // two have the value width.
     addSum(list, AxisRole::Depth, query[width],
            {resultLink(width, 1, kQuery), resultLink(width, 1, kKey),
             operandLink(kQuery, width), operandLink(kKey, width)});
@@ -317,7 +317,7 @@ struct AttentionGradientModel
     for (const AxisLink &link : axis.links)
       if (!link.isResult && !operands[link.index].isFinite())
         return LaneState::any();
-    // Of the widths a gradient has the zeros of the other factor.
+    // A gradient's padded widths are zero because the other factor is.
     unsigned factor = result == kQuery ? kKey
                       : result == kKey ? kQuery
                                        : kGradient;

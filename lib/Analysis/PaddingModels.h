@@ -1,4 +1,4 @@
-//===- PaddingModels.h - ops with dimensions that grow ----------*- C++ -*-===//
+//===- PaddingModels.h - registration of padding models ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

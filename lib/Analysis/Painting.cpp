@@ -1,9 +1,9 @@
-//===- Painting.cpp - colours that flow through a graph -------------------===//
+//===- Painting.cpp - TensorFlow's auto_mixed_precision -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function for each numbered rule, in order. Every flood visits a node at
-// most once, so each rule costs time linear in the edges.
+// One function per numbered rule, in order. Every traversal visits a node at
+// most once, so each rule takes time linear in the edges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,8 @@ Painting::Painting(const PaintGraph &graph, const PaintOptions &options)
   paintCasts();
 }
 
-// Rules 0 and 1. A seed without a 16-bit form still sends out colour; rule 6
-// takes its own away.
+// Rules 0 and 1. A seed without a 16-bit form still propagates color; rule 6
+// removes its own.
 void Painting::seed() {
   for (unsigned node = 0; node < graph.size(); ++node) {
     const PaintNode &data = graph[node];
@@ -124,9 +124,9 @@ void Painting::seed() {
   }
 }
 
-// Rule 2. Denial flows forward, but only into nodes that lead, through clear
-// nodes alone, to another deny or infer node: a clear tail before an allow node
-// stays free.
+// Rule 2. Denial propagates forward, but only into nodes from which another
+// deny or infer node is reachable through clear nodes only: a clear tail before
+// an allow node stays free.
 void Painting::propagateDeny() {
   if (options.forceAll)
     return;
@@ -149,8 +149,8 @@ void Painting::propagateDeny() {
           });
 }
 
-// Rule 3. Forward from the allow nodes through what may be painted, then back
-// through what that reached.
+// Rule 3. Forward from the allow nodes through paintable nodes, then back
+// through those reached.
 void Painting::paintBetween() {
   auto isRoot = [&](unsigned node) {
     return listOf(node) == PaintList::Allow && !graph[node].isPreserved;
@@ -177,7 +177,7 @@ void Painting::paintBetween() {
           });
 }
 
-// Rule 4, to a fixed point: what it paints paints its own followers.
+// Rule 4, to a fixed point: newly painted nodes paint their own followers.
 void Painting::paintFollowers() {
   SmallVector<unsigned> pending;
   for (unsigned node = 0; node < graph.size(); ++node)
@@ -226,7 +226,7 @@ void Painting::dropUnsupported() {
     }
 }
 
-// Rule 7: in a cluster denial wins over paint.
+// Rule 7: in a cluster denial takes precedence over paint.
 void Painting::matchClusters() {
   int clusters = 0;
   for (unsigned node = 0; node < graph.size(); ++node)
@@ -256,8 +256,8 @@ void Painting::matchClusters() {
   }
 }
 
-// Rule 7 for loops: one float32 reader of a back edge keeps all of them wide,
-// and the value that comes round takes its readers' colour.
+// Rule 7 for loops: one float32 reader of a back edge makes all of them wide,
+// and the loop-carried value takes its readers' color.
 void Painting::matchBackEdges() {
   for (auto [from, to] : graph.backEdges()) {
     unsigned source = from;
@@ -287,7 +287,7 @@ void Painting::matchBackEdges() {
   }
 }
 
-// Rule 8. Casts that feed casts are looked at once, in order, as they stand.
+// Rule 8. Casts that feed casts are visited once, in order.
 void Painting::paintCasts() {
   for (unsigned node = 0; node < graph.size(); ++node) {
     const PaintNode &data = graph[node];

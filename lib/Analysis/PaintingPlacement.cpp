@@ -1,4 +1,4 @@
-//===- PaintingPlacement.cpp - storage by TensorFlow's painting -----------===//
+//===- PaintingPlacement.cpp - storage types by color propagation ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -66,7 +66,7 @@ PaintNode StoragePainter::makeNode(Operation *op) const {
   bool staysHigh = llvm::any_of(op->getResults(), [&](Value result) {
     return builder.isEligible(result) && hard(result) == StorageLabel::High;
   });
-  // A contraction multiplies 16 bits and so sends out colour, whatever becomes
+  // A contraction multiplies 16 bits and so propagates color, whatever the type
   // of its own result.
   if (node.list == PaintList::Allow)
     node.supportsNarrow = !staysHigh;

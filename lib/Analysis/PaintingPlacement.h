@@ -1,9 +1,9 @@
-//===- PaintingPlacement.h - storage by painting ----------------*- C++ -*-===//
+//===- PaintingPlacement.h - storage types by color propagation -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The other way to choose the storage of free values under mpc's own policies,
-// for comparison with the minimum cut.
+// Alternative to the minimum cut for the storage types of free values under
+// mpc's own policies, for comparison.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,15 @@
 
 namespace mpc {
 
-/// A label and why, one sentence without a full stop.
+/// A label and its reason, one sentence without a final period.
 struct PaintedLabel {
   StorageLabel label = StorageLabel::High;
   std::string text;
 };
 
-/// Labels every result of an op: colours seed at the ops of class low and flow
-/// through the policy's classes. `hard` gives the label that a rule fixes;
-/// such a value keeps it, and one that is high stops the colour.
+/// Labels every result of an op: colors start at the ops of class low and
+/// propagate through the policy's classes. `hard` gives the label fixed by a
+/// rule; such a value keeps it, and a high one blocks the color.
 llvm::DenseMap<mlir::Value, PaintedLabel>
 paintStorage(PlanBuilder &builder,
              llvm::function_ref<std::optional<StorageLabel>(mlir::Value)> hard);

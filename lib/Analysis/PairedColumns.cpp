@@ -1,4 +1,4 @@
-//===- PairedColumns.cpp - two products in one ----------------------------===//
+//===- PairedColumns.cpp - two GEMMs with interleaved columns -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,8 +29,8 @@ bool PairedColumns::hasTypes(MatmulOp product) {
          isFloat(product.getResult()) && !product.getAccumulateType().isF64();
 }
 
-/// The half that `slice` takes of `[..., n, 2, block]`; nullopt where it is
-/// none.
+/// Returns which half of `[..., n, 2, block]` `slice` takes; nullopt if
+/// neither.
 static std::optional<int64_t> halfOf(SliceOp slice) {
   SmallVector<int64_t> sizes(shapeOf(slice.getInput()));
   size_t dimension = sizes.size() - 2;

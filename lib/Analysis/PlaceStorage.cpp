@@ -1,9 +1,9 @@
-//===- PlaceStorage.cpp - which values are stored narrow ------------------===//
+//===- PlaceStorage.cpp - storage types of values -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Keeps what a rule fixes (StorageRules.h), lets a minimum cut or colours
-// choose for the other values, and says why of each.
+// Assigns storage types: labels fixed by rules (StorageRules.h), then a minimum
+// cut or color propagation for the free values. Records the reason of each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ private:
   PlanBuilder &builder;
   PlacementModel model;
   StorageRules rules;
-  /// Nothing where errors have prices.
+  /// Unset if errors have prices.
   std::optional<SumPrices> sums;
 };
 
@@ -58,13 +58,13 @@ private:
 void StoragePlacer::collectPulls(Value value, ValueReason &reason) const {
   constexpr size_t kMostPulls = 16;
   constexpr unsigned kMostSteps = 16;
-  // Behind a value that thousands of movements read there are as many pulls.
+  // A value read by thousands of movement ops has as many pulls.
   constexpr size_t kMostSeen = 128;
   const PrecisionPlan &plan = builder.getPlan();
   FloatType type = builder.getStorage(value);
   llvm::SmallPtrSet<Operation *, 8> seen;
   SmallVector<Value> frontier = {value};
-  // What is found further away than enough pulls is not among the nearest.
+  // Values beyond enough pulls are not among the nearest.
   for (unsigned distance = 0;
        !frontier.empty() && distance < kMostSteps &&
        reason.pulls.size() < kMostPulls && seen.size() < kMostSeen;
@@ -99,7 +99,7 @@ void StoragePlacer::collectPulls(Value value, ValueReason &reason) const {
     }
     frontier = std::move(next);
   }
-  // Nearest first; of those at one distance, readers that agree.
+  // Nearest first; at equal distance, readers that agree.
   using Key = std::tuple<unsigned, bool, bool, unsigned>;
   SmallVector<Key> order;
   for (auto [index, pull] : llvm::enumerate(reason.pulls))
@@ -168,7 +168,7 @@ void StoragePlacer::store(Value value, StorageLabel label) {
     builder.setStorage(value, model.lowType(value));
 }
 
-/// What #mpc.decision says of storage.
+/// Storage reason in #mpc.decision.
 void StoragePlacer::recordAtOp(Value value, bool low,
                                const ValueReason &reason) {
   Operation *op = value.getDefiningOp();
@@ -190,8 +190,8 @@ void StoragePlacer::recordAtOp(Value value, bool low,
     plan.reason = rule->decision;
 }
 
-/// Stores every value by its label. Where colours chose the labels, they give
-/// the reasons of free values.
+/// Stores every value by its label. If color propagation chose the labels, it
+/// gives the reasons of free values.
 void StoragePlacer::apply(ArrayRef<StorageLabel> labels,
                           const llvm::DenseMap<Value, PaintedLabel> *painted) {
   for (Value value : model.getValues())
@@ -213,7 +213,7 @@ void StoragePlacer::apply(ArrayRef<StorageLabel> labels,
   }
 }
 
-/// Bytes that an error is worth; what is not finite outweighs everything.
+/// Converts an error to bytes; a non-finite one outweighs everything.
 static int64_t inBytes(const RoundingPrices &prices, double error) {
   constexpr double kMostBytes = 0x1p44;
   double bytes = prices.bytesPerError * error;
@@ -222,8 +222,8 @@ static int64_t inBytes(const RoundingPrices &prices, double error) {
   return bytes < kMostBytes ? int64_t(bytes) : int64_t(kMostBytes);
 }
 
-/// What rounding `value` adds to its label's cost, and what a move that narrows
-/// it does.
+/// Adds the price of rounding `value` to its label's cost, and the price of a
+/// move that narrows it.
 void StoragePlacer::addPrices(PlacementProblem &priced, Value value) const {
   const RoundingPrices &prices = *builder.prices;
   PlacementProblem::Node &node = priced.nodes[model.nodeOf(value)];

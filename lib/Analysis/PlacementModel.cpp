@@ -1,12 +1,12 @@
-//===- PlacementModel.cpp - what storing values costs ---------------------===//
+//===- PlacementModel.cpp - cost model of cast placement ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A value costs its way out of the kernel that makes it and into each kernel
-// that reads it, in the type that its label means; nothing where it stays
-// inside. A cast costs what it moves beyond that: a second copy where a kernel
-// makes it on its way out, a read and a write where it stands alone, nothing
-// where the reader's kernel does it.
+// The cost of a label is the memory traffic of the value between kernels: one
+// store by its producer and one load per consumer kernel, in the label's type.
+// Values inside a kernel are free. A cast costs its additional traffic: a
+// second copy if a kernel stores both types, a read and a write if it is a
+// kernel of its own, nothing if it is fused into the consumer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace mpc;
 
 static bool isNarrow(FloatType type) { return type.getWidth() < 32; }
 
-/// Elements of `value`; bounded, so that sums of bytes fit an int64.
+/// Number of elements of `value`, bounded so that sums of bytes fit an int64.
 static int64_t elementsOf(Value value) {
   return std::min(elementCount(value), int64_t(1) << 40);
 }
@@ -39,7 +39,7 @@ bool mpc::isMove(const PrecisionPlan &plan, Operation *op) {
   return opPlan && opPlan->role == OpPlan::Role::Move;
 }
 
-/// Whether `opPlan` has its op take operand `index` as it was computed.
+/// Returns true if `opPlan` has its op read operand `index` unrounded.
 static bool takesUnrounded(const OpPlan &opPlan, Operation *op,
                            unsigned index) {
   switch (opPlan.unrounded) {
@@ -84,7 +84,8 @@ FloatType mpc::bornType(const PrecisionPlan &plan, Value value) {
   return opPlan->role == OpPlan::Role::Move ? FloatType() : opPlan->result;
 }
 
-/// The first result that the policy may narrow: it gives a move its type.
+/// Returns the first result that the policy may narrow, which determines the
+/// type of a move.
 static Value movedResult(const PrecisionPlan &plan, Operation *op) {
   for (Value result : op->getResults())
     if (plan.isEligible(result))
@@ -92,7 +93,7 @@ static Value movedResult(const PrecisionPlan &plan, Operation *op) {
   return {};
 }
 
-/// Elements of `value` that `op` loads.
+/// Number of elements of `value` that `op` loads.
 static int64_t elementsRead(Operation *op, Value value) {
   switch (fusionClassOf(op)) {
   case FusionClass::View:
@@ -109,17 +110,17 @@ static int64_t elementsRead(Operation *op, Value value) {
 // What readers want
 //===----------------------------------------------------------------------===//
 
-/// The ops outside of a value's kernel that read it.
+/// Readers of a value outside its kernel.
 struct PlacementModel::Readers {
   struct Kernel {
     int64_t elements = 0;
     bool wide = false, narrow = false, any = false;
-    /// Whether it does the casts that such readers need.
+    /// Whether it fuses the casts that such readers need.
     bool widens = true, narrows = true;
   };
-  /// Those that take one type, or any.
+  /// Kernels that need one type, or any.
   llvm::MapVector<const void *, Kernel> kernels;
-  /// Moves, each once, and whether each absorbs a cast of the value.
+  /// Moves, each once, and whether each fuses a cast of the value.
   llvm::MapVector<Operation *, bool> moves;
   /// Read by the function's return.
   bool returned = false;
@@ -138,8 +139,8 @@ PlacementModel::Readers PlacementModel::readersOf(Value value) const {
     Operation *user = use.getOwner();
     Reading reading = readingOf(plan, use);
     const FusionGroup *kernel = kernels.groupOf(user);
-    // Movement inside a kernel is no place for a cast: what is moved has one
-    // type from where it is loaded.
+    // Movement inside a kernel is no place for a cast: the moved value has one
+    // type from its load on.
     bool moves = reading.kind == Reading::Kind::Moved ||
                  (producer && isMove(plan, producer));
     if (producer && !moves && kernel == kernels.groupOf(producer))
@@ -211,7 +212,7 @@ void PlacementModel::chooseLowTypes(FloatType store) {
       return born;
     const Demand &demand = demandOf(value);
     if (!born) {
-      // Elements move in the type that they come in.
+      // A move keeps the type of its input.
       llvm::SmallSetVector<FloatType, 2> sources;
       for (Value operand : value.getDefiningOp()->getOperands())
         if (FloatType source = lowTypes.lookup(operand))
@@ -283,7 +284,7 @@ void PlacementModel::addCasts(Value value, const Readers &readers) {
 
   PlacementProblem::Cast narrow{nodes[value], {}, rides ? low : alone, 0};
   PlacementProblem::Cast widen{nodes[value], {}, 0, rides ? high : alone};
-  // What casts of the readers' own would move.
+  // Traffic of separate casts in the readers' kernels.
   bool allNarrow = true;
   int64_t own = 0;
   for (auto &[kernel, reader] : readers.kernels) {

@@ -1,9 +1,9 @@
-//===- PlacementModel.h - what storing values costs -------------*- C++ -*-===//
+//===- PlacementModel.h - cost model of cast placement ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns a function whose ops have their types into a placement problem: one
-// node per value, costs in bytes by the kernels that the fuser forms.
+// Converts a function with planned ops to a cast-placement problem: one node
+// per value, costs in bytes from the kernels that the fuser forms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,41 +18,41 @@
 
 namespace mpc {
 
-/// How an op takes an operand under a plan.
+/// How an op reads an operand under a plan.
 struct Reading {
   enum class Kind {
-    Exact,  ///< as the op that made it left it, whatever others store it in
+    Exact,  ///< as computed, whatever its storage for other readers
     Wide,   ///< in f32 or wider
-    Narrow, ///< in the 16 bits that the op computes in
-    Moved,  ///< in the type that the reader's result is stored in
-    Any,    ///< in whatever type it is stored
+    Narrow, ///< in the 16-bit type that the op computes in
+    Moved,  ///< in the storage type of the reader's result
+    Any,    ///< in its storage type, whatever that is
   };
   Kind kind = Kind::Exact;
-  /// The type that an Exact, Wide or Narrow reader takes.
+  /// Type that an Exact, Wide or Narrow reader needs.
   mlir::FloatType type;
 };
 
 Reading readingOf(const PrecisionPlan &plan, mlir::OpOperand &use);
 
-/// The type that an op's result is born in; null for an op that takes its
-/// input's.
+/// Returns the type in which an op computes its result; null for an op that
+/// keeps its input's.
 mlir::FloatType bornType(const PrecisionPlan &plan, mlir::Value value);
 
-/// Whether `op` takes the type in which its input is stored.
+/// Returns true if `op` keeps the storage type of its input.
 bool isMove(const PrecisionPlan &plan, mlir::Operation *op);
 
 class PlacementModel {
 public:
   /// `store` is the narrow type of a value that no reader wants narrow. `facts`
-  /// are the function's, where they are known.
+  /// are the function's cached analyses, if any.
   PlacementModel(mlir::func::FuncOp func, const PrecisionPlan &plan,
                  const FusionTarget &target, mlir::FloatType store,
                  const PlanningFacts *facts = nullptr);
 
-  /// Hard labels are left to the caller, but for the two terminals.
+  /// Hard labels are left to the caller, except for the two terminals.
   PlacementProblem problem;
 
-  /// What the readers of a value want, looking through moves.
+  /// Types that the readers of a value need, looking through moves.
   struct Demand {
     llvm::SmallSetVector<mlir::FloatType, 2> narrow;
     bool wide = false;
@@ -60,32 +60,31 @@ public:
   const Demand &demandOf(mlir::Value value) const {
     return demands.find(value)->second;
   }
-  /// The type that the label Low means; null where there is no one such type.
+  /// Type of the label Low; null if it is not unique.
   mlir::FloatType lowType(mlir::Value value) const {
     return lowTypes.lookup(value);
   }
-  /// The eligible values that are no constants, in block order, and their
-  /// nodes.
+  /// The eligible non-constant values, in block order, and their nodes.
   llvm::ArrayRef<mlir::Value> getValues() const { return values; }
   unsigned nodeOf(mlir::Value value) const { return nodes.lookup(value); }
 
-  /// Labels for all nodes, where `isLow` says so of a value.
+  /// Returns labels for all nodes, by `isLow` of each value.
   std::vector<StorageLabel>
   labels(llvm::function_ref<bool(mlir::Value)> isLow) const;
 
-  /// Bytes that storing `value` narrow keeps from moving, casts aside.
+  /// Bytes not moved because `value` is stored narrow, without casts.
   int64_t bytesSaved(mlir::Value value) const;
 
   /// Bytes of casts of `value` under `labels`.
   int64_t castBytes(mlir::Value value,
                     llvm::ArrayRef<StorageLabel> labels) const;
 
-  /// Whether readers that want a high `value` narrow do better with casts of
-  /// their own than with one that they share.
+  /// Returns true if readers that want a high `value` narrow move fewer bytes
+  /// with casts of their own than with a shared one.
   bool prefersOwnCasts(mlir::Value value,
                        llvm::ArrayRef<StorageLabel> labels) const;
 
-  /// Bytes that kernels read of constants: each in the type that it wants.
+  /// Bytes that kernels read of constants, each in the type it needs.
   int64_t constantBytes() const;
 
   bool isInternal(mlir::Value value) const { return kernels.isInternal(value); }
@@ -103,15 +102,15 @@ private:
   mlir::func::FuncOp func;
   const PrecisionPlan &plan;
   const FusionTarget &target;
-  /// Found here where nobody knew them.
+  /// Computed here if not cached.
   std::unique_ptr<const PlanningFacts> own;
-  /// What the fuser makes of the function before any cast is in it.
+  /// Fusion groups of the function without casts.
   const FusionGraph &kernels;
   llvm::DenseMap<mlir::Value, Demand> demands;
   llvm::DenseMap<mlir::Value, mlir::FloatType> lowTypes;
   llvm::SmallVector<mlir::Value> values;
   llvm::DenseMap<mlir::Value, unsigned> nodes;
-  /// Nodes of readers whose type is fixed.
+  /// Nodes of readers with a fixed type.
   unsigned highReader = 0, lowReader = 0;
   /// Casts of each value, as indices into the problem's.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned, 2>> castsOf;

@@ -1,10 +1,10 @@
-//===- PlanBuilder.h - planners fill a precision plan -----------*- C++ -*-===//
+//===- PlanBuilder.h - shared state of the precision planners ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the planners of this folder share: the function, the policy, the target
-// and the plan that they fill. A planner is a free function on a PlanBuilder;
-// PrecisionPlan::create picks the planners by the policy's algorithm.
+// The function, the policy, the target and the plan under construction. A
+// planner is a free function on a PlanBuilder; PrecisionPlan::create picks the
+// planners by the policy's algorithm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +19,14 @@
 namespace mpc {
 
 bool isFloatTensor(mlir::Value value);
-/// Whether a policy may change the type in which `op` reads operand `index`.
+/// Returns true if a policy may change the type in which `op` reads operand
+/// `index`.
 bool isPrecisionOperand(mlir::Operation *op, unsigned index);
-/// Whether `op` multiplies its precision operands and sums the products.
+/// Returns true if `op` multiplies its precision operands and sums the
+/// products.
 bool isContraction(mlir::Operation *op);
 
-/// The parts of a plan while it is made.
+/// A plan under construction.
 class PlanBuilder {
 public:
   PlanBuilder(PrecisionPlan &plan, mlir::func::FuncOp func,
@@ -43,7 +45,7 @@ public:
   mlir::MLIRContext *context() const { return wide.getContext(); }
 
   bool isEligible(mlir::Value value) const { return plan.isEligible(value); }
-  /// The plan of `op`, made where there is none.
+  /// The plan of `op`, created on demand.
   OpPlan &planOf(mlir::Operation *op) { return plan.plans[op]; }
   /// The plan of `op`, or null.
   const OpPlan *findPlan(mlir::Operation *op) const {
@@ -61,58 +63,58 @@ public:
   }
   void setOwnCasts(mlir::Value value) { plan.ownCasts.insert(value); }
   const PrecisionPlan &getPlan() const { return plan; }
-  /// `op` rounds operand `index` to `type` before it computes.
+  /// Records that `op` rounds operand `index` to `type` before it computes.
   void setRounding(mlir::Operation *op, unsigned index, mlir::FloatType type) {
     plan.roundings[{op, index}] = type;
   }
 
-  /// Ops whose results are stored in f32 where a reader takes them so.
+  /// Ops whose results are stored in f32 if a reader needs f32.
   void addWidePart(mlir::Operation *op) { wideParts.insert(op); }
   bool isWidePart(mlir::Operation *op) const { return wideParts.contains(op); }
 
-  /// What no policy changes, where it is known; else null.
+  /// Cached policy-independent analyses, or null.
   const PlanningFacts *facts() const {
     return prices ? prices->facts : nullptr;
   }
 
-  /// Whether `value` carries integers that 16 bits may not hold.
+  /// Returns true if `value` carries integers that 16 bits may not represent.
   bool carriesIntegers(mlir::Value value) const {
     return getIntegers().contains(value);
   }
-  /// Whether an index, a length or a count is computed from `value`.
+  /// Returns true if an index, a length or a count is computed from `value`.
   bool feedsIntegers(mlir::Value value) const {
     return getIntegers().feedsIntegers(value);
   }
 
-  /// The override that decides about `op`, or null. A diagnostic where
-  /// overrides contradict each other.
+  /// Returns the override that applies to `op`, or null. Reports contradictory
+  /// overrides.
   mlir::FailureOr<const PolicyOverride *> findOverride(mlir::Operation *op);
-  /// The override that keeps what `op` reads in float32, or null.
+  /// Returns the override that keeps the operands of `op` in float32, or null.
   const PolicyOverride *findInputs(mlir::Operation *op) const;
-  /// Whether `op` belongs to a backward pass; false of all where the policy
-  /// says nothing of one.
+  /// Returns true if `op` belongs to a backward pass; always false if the
+  /// policy does not mention one.
   bool isBackward(mlir::Operation *op) const;
 
-  /// Records that `op` cannot obey `override`, which decides about it. One by
-  /// name speaks of this op alone: a diagnostic.
+  /// Records that `op` cannot follow `override`, which applies to it. Reports
+  /// an override by name, which is about this op only.
   mlir::LogicalResult refuse(mlir::Operation *op,
                              const PolicyOverride &override,
                              const llvm::Twine &why);
-  /// What became of `override` in this function.
+  /// The recorded effect of `override` in this function.
   OverrideUse &useOf(const PolicyOverride &override) {
     return plan.uses[&override - policy.getOverrides().data()];
   }
 
-  /// Where the model itself leaves no choice (integers, f64, its own 16-bit
-  /// values, casts that stand in it), records that as the plan of `op` and
-  /// returns true. An override that contradicts it is refused.
+  /// If the model itself fixes the types (integers, f64, its own 16-bit values
+  /// and casts), records them as the plan of `op` and returns true. Refuses an
+  /// override that contradicts them.
   mlir::FailureOr<bool> keepModelTypes(mlir::Operation *op,
                                        const PolicyOverride *override);
 
   mlir::func::FuncOp func;
   const Policy &policy;
   const FusionTarget &target;
-  /// What errors cost; null where rules stand in their place.
+  /// Prices of errors; null to use rules instead.
   const RoundingPrices *prices;
   /// f32, the policy's compute type and its storage type.
   mlir::FloatType wide, low, store;
@@ -133,89 +135,88 @@ private:
   llvm::DenseSet<mlir::Operation *> wideParts;
 };
 
-/// Whether `op` keeps the books of a training step: what it computes is not the
-/// model's.
+/// Returns true if `op` computes a bookkeeping scalar of a training step, not
+/// part of the model.
 bool keepsBooks(mlir::Operation *op);
 
-/// Whether `op` has a compute mode, as contractions have.
+/// Returns true if `op` has a compute mode, as contractions have.
 bool hasComputeMode(mlir::Operation *op);
 
-/// Checks that `op` can compute in `type`, which `source` asks for (an override
-/// or a policy, for messages); a diagnostic where no kernel or no meaning
-/// exists. `aimed`: the source speaks of this op or its kind.
+/// Checks that `op` can compute in `type`, as required by `source` (an override
+/// or a policy, for messages); reports a type without a kernel or a meaning.
+/// `aimed`: the source is about this op or its kind.
 mlir::LogicalResult checkComputeType(PlanBuilder &builder, mlir::Operation *op,
                                      PolicyType type, const llvm::Twine &source,
                                      bool aimed);
 
-/// Checks that the target can sum as the policy says where `op` is a
-/// contraction in `type`; a diagnostic where not.
+/// Checks that the target can accumulate as the policy says if `op` is a
+/// contraction in `type`; reports a failure.
 mlir::LogicalResult checkSum(PlanBuilder &builder, mlir::Operation *op,
                              PolicyType type);
 
-/// Gives `op` the plan of an op that computes in `type`; a contraction sums in
-/// `accumulate` where that is the same type, else in f32.
+/// Plans `op` to compute in `type`; a contraction accumulates in `accumulate`
+/// if that is the same type, else in f32.
 void computeIn(PlanBuilder &builder, mlir::Operation *op, PolicyType type,
                PolicyType accumulate);
 
-/// Records what the model's own types and overrides decide about `op`; true
-/// where they do, so that no list and no layer has a say.
+/// Records the types of `op` that the model or an override fixes; returns true
+/// if there are any, so that no list and no layer applies.
 mlir::FailureOr<bool> planFixed(PlanBuilder &builder, mlir::Operation *op);
 
-/// The policy of the layer that `op` stands in; a diagnostic where two entries
-/// of the policy's map fit.
+/// Returns the policy of the layer of `op`; reports an ambiguous match in the
+/// policy's map.
 mlir::FailureOr<const Policy *> layerPolicyOf(PlanBuilder &builder,
                                               mlir::Operation *op);
 
-/// Whether `value` holds a parameter: an argument that training replaces or a
-/// constant that is no literal of the graph.
+/// Returns true if `value` is a parameter: an argument that training replaces
+/// or a constant that is no literal of the graph.
 bool isParameter(mlir::Value value);
 
 /// Rounds parameters to the variable type of the policy (of the reader's layer)
-/// where that is narrower than f32, and outputs to the policy's output type;
-/// neither where they carry integers.
+/// if that is narrower than f32, and outputs to the policy's output type,
+/// except values that carry integers.
 void roundVariablesAndOutputs(PlanBuilder &builder);
 
-/// After every op has its plan by mpc's own lists or by layers: keeps what
-/// makes a loss in f32, and under mpc's own lists the steps of softmax.
+/// After mpc's own lists or layers have planned every op: keeps losses in f32,
+/// and under mpc's own lists the steps of softmax.
 void settleWideParts(PlanBuilder &builder);
 
-/// After every op has its plan: where the target takes them as they are, lets
-/// attention read 8-bit numbers times a scale of their row without rounding the
-/// products again (ScaledRows.cpp).
+/// After every op is planned: if the target supports it, attention reads 8-bit
+/// rows times their scale without rounding the products again (ScaledRows.cpp).
 void settleScaledRows(PlanBuilder &builder);
 
-/// Where a library computes products, the 16-bit type in which it sums the
-/// gradient of `parameter`, a bias that nothing but sums of products reads: the
-/// type of its weight's gradient. Null elsewhere.
+/// Returns, if a library computes GEMMs, the 16-bit type in which it sums the
+/// gradient of `parameter`, a bias without other readers: the type of its
+/// weight's gradient. Null otherwise.
 mlir::FloatType libraryGradientType(const PlanBuilder &builder,
                                     mlir::Value parameter);
 
-/// After values have their types, where a library computes products: rounds
-/// biases to the type of the result that they are a part of.
+/// After values are typed, if a library computes GEMMs: rounds biases to the
+/// type of the result that they are added to.
 void roundLibraryBiases(PlanBuilder &builder);
 
-/// After every op has its plan: keeps losses and what surrounds updates in f32,
-/// and rounds the gradients of parameters that are read in 16 bits alone.
+/// After every op is planned: keeps losses and the ops around updates in f32,
+/// and rounds the gradients of parameters that are only read in 16 bits.
 void settleTraining(PlanBuilder &builder);
 
-/// Gives each op role, compute and result type by overrides, pins and the
+/// Assigns each op a role, compute and result type by overrides, pins and the
 /// policy's classes.
 mlir::LogicalResult classifyByLists(PlanBuilder &builder);
 
-/// After classifyByLists: gives each value its storage type by a minimum cut
-/// over the free ones.
+/// After classifyByLists: assigns storage types by a minimum cut over the free
+/// values.
 void placeByMinimumCut(PlanBuilder &builder);
 
-/// After classifyByLists: gives each value its type by TensorFlow's painting.
+/// After classifyByLists: assigns types by TensorFlow's color propagation.
 void placeByPropagation(PlanBuilder &builder);
 
-/// The whole plan as torch.autocast types each op.
+/// Plans as torch.autocast types each op.
 mlir::LogicalResult planTorchAutocast(PlanBuilder &builder);
 
-/// The whole plan as TensorFlow's auto_mixed_precision paints the graph.
+/// Plans as TensorFlow's auto_mixed_precision types the graph.
 mlir::LogicalResult planTensorFlowPainting(PlanBuilder &builder);
 
-/// The whole plan as Keras types layers.
+/// Plans as Keras types layers.
 mlir::LogicalResult planKerasLayers(PlanBuilder &builder);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- PlanningFacts.cpp - what no policy changes -------------------------===//
+//===- PlanningFacts.cpp - cached analyses for planning -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,8 +1,8 @@
-//===- PrecisionPlan.cpp - which type every value gets --------------------===//
+//===- PrecisionPlan.cpp - compute and storage types ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Picks the planners that the policy's algorithm asks for.
+// Dispatches to the planners of the policy's algorithm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ const ValueReason &PrecisionPlan::getReason(Value value) const {
   return it == reasons.end() ? none : it->second;
 }
 
-/// What a planner without a cut says of a value: its op's rule.
+/// Reason of a value without a minimum cut: its op's rule.
 static ValueReason reasonByRule(const PlanBuilder &builder, Value value) {
   ValueReason reason;
   Operation *op = value.getDefiningOp();
@@ -104,7 +104,7 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
     if (succeeded(planned)) {
       settleWideParts(builder);
       settleScaledRows(builder);
-      // What updates read weighs in the cut.
+      // Before the cut: the operands of updates affect it.
       settleTraining(builder);
       if (placement == CastPlacement::MinimumCut)
         placeByMinimumCut(builder);

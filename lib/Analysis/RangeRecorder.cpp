@@ -1,4 +1,4 @@
-//===- RangeRecorder.cpp - what samples show of values --------------------===//
+//===- RangeRecorder.cpp - value ranges measured over samples -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,7 @@ static void count(RecordedRange::Losses &losses, double magnitude,
 
 void RecordedRange::add(llvm::ArrayRef<double> values, int64_t sample) {
   elements += values.size();
-  // By exponent, from that of the least double.
+  // Histogram by exponent, from that of the smallest double.
   constexpr int kLeast = -1074, kMost = 1023;
   std::array<int64_t, kMost - kLeast + 1> counts{};
   for (double value : values) {

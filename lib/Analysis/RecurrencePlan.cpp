@@ -1,4 +1,4 @@
-//===- RecurrencePlan.cpp - one kernel for all steps of a layer -----------===//
+//===- RecurrencePlan.cpp - persistent RNN kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,18 +16,21 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Extents of an instruction of the matrix units: columns, rows, depth.
+/// Tile of a matrix-unit instruction: columns, rows, depth.
 static constexpr int64_t kUnitColumns = 16, kUnitRows = 8, kUnitDepth = 16;
-/// Neighbours along the depth that a thread multiplies at once.
+/// Elements along the depth that a thread multiplies at once.
 static constexpr int64_t kLanes = 4;
-/// Between rows of shared memory, so that neighbours lie in different banks.
+/// Padding between rows of shared memory, which avoids bank conflicts.
 static constexpr int64_t kSkewBytes = 16, kSumSkew = 4;
-/// Registers of a thread that sums, and sums with fragments of weights, take.
+/// Maximum registers per thread for accumulators, and for accumulators and
+/// weight fragments.
 static constexpr int64_t kMostSums = 64, kMostHeld = 128;
 
-// Estimates, in cycles of kClock. A meeting is an atomic and some looks at the
-// second-level cache, which a state passes as well; a kernel's own time is what
-// a small one takes beside the cost of its launch.
+// Estimates, in cycles of kClock: a grid barrier (an atomic and polling of L2)
+// and its cost per block, latency of a state through L2, bandwidths of L2 and
+// shared memory in bytes per cycle, cell arithmetic, GEMM start-up, matrix-unit
+// steps and tiles, and FMAs. kKernelSeconds: execution time of a small kernel
+// in addition to its launch.
 static constexpr double kClock = 1.5e9;
 static constexpr double kMeeting = 1500, kMeetingOfBlock = 4, kHandOver = 600,
                         kCacheBytes = 32, kSharedBytes = 128, kCell = 400,
@@ -39,8 +42,8 @@ static constexpr double kKernelSeconds = 1e-6;
 // The layer
 //===----------------------------------------------------------------------===//
 
-/// Of a layer whose operands and results have these shapes: weights
-/// [D, G*H, H], steps [T, B, ...].
+/// Creates the shape of a layer from its operands: weights [D, G*H, H], steps
+/// [T, B, ...].
 static RecurrenceShape makeShape(RecurrentCell cell, Value steps,
                                  Value recurrence, Value state,
                                  bool isGradient = false) {
@@ -80,8 +83,8 @@ std::optional<RecurrenceShape> RecurrenceShape::of(Operation *op) {
 }
 
 SmallVector<RecurrenceShape::Product, 2> RecurrenceShape::products() const {
-  // Gate h of a gru reads what the reset gate lets through; backwards the reset
-  // gate reads what gate h makes of that.
+  // Gate h of a gru reads the states after the reset gate; in the backward pass
+  // the reset gate reads the cotangent from gate h.
   if (cell == RecurrentCell::gru)
     return isGradient ? SmallVector<Product, 2>{{1, 2, 0}, {1, 1, 2}}
                       : SmallVector<Product, 2>{{2, 1, 0}, {1, 1, 2}};
@@ -150,7 +153,7 @@ int64_t RecurrencePlan::sumPitch() const {
 }
 
 int64_t RecurrencePlan::stateOffset() const {
-  // Threads read columns side by side, matrix units read rows of the depth.
+  // Threads read adjacent columns, matrix units read rows of the depth.
   int64_t pitch = usesMatrixUnits ? depthPitch() : depth();
   return llvm::alignTo(columns() * pitch * bytesPerElement(tileType()), 16);
 }
@@ -179,14 +182,14 @@ int64_t RecurrencePlan::scratchBytes() const {
 // The choice
 //===----------------------------------------------------------------------===//
 
-/// Whether the matrix units multiply the type.
+/// Returns true if the matrix units multiply the type.
 static bool hasUnit(const TargetInfo &target, Type type) {
   std::optional<MathType> math = mathTypeOf(type);
   return (type.isF16() || type.isBF16()) && math && target.unit(*math);
 }
 
-/// Warps of a block on the matrix units: first they share the columns, then the
-/// depth.
+/// Distributes the warps of a block on the matrix units: first over the
+/// columns, then over the depth.
 static bool placeWarps(RecurrencePlan &plan) {
   int64_t rowTiles = plan.tileRows() / kUnitRows,
           depthTiles = llvm::divideCeil(plan.rowElements(), kUnitDepth);
@@ -209,7 +212,7 @@ static bool placeWarps(RecurrencePlan &plan) {
   return sums <= kMostSums;
 }
 
-/// Threads of a block that multiply a column each, or a part of its depth.
+/// Distributes the threads of a block: a column each, or a split of its depth.
 static void placeThreads(RecurrencePlan &plan) {
   constexpr int64_t kThreads = 256, kMostSplits = 16;
   plan.threads = kThreads;
@@ -241,7 +244,8 @@ std::optional<RecurrencePlan> RecurrencePlan::with(const RecurrenceShape &shape,
   } else {
     placeThreads(plan);
   }
-  // All blocks that wait for each other have to run at once, on any product.
+  // All blocks that synchronize must be co-resident, on any GPU of the
+  // architecture.
   if (plan.sharedBytes() > target.facts().sharedBytesPerBlock ||
       (plan.meets() && plan.blocks() > target.facts().fewestMultiprocessors))
     return std::nullopt;
@@ -249,13 +253,13 @@ std::optional<RecurrencePlan> RecurrencePlan::with(const RecurrenceShape &shape,
   return plan;
 }
 
-/// The extents of slices that differ in how many there are.
+/// Returns the tile extents that differ in the number of tiles.
 static SmallVector<int64_t> slicesOf(int64_t extent) {
   SmallVector<int64_t> extents;
   for (int64_t count = 1; count <= extent;) {
     int64_t each = llvm::divideCeil(extent, count);
     extents.push_back(each);
-    // The next count whose slices are smaller.
+    // The next number of tiles with a smaller extent.
     count = each == 1 ? extent + 1 : llvm::divideCeil(extent, each - 1);
   }
   return extents;
@@ -308,7 +312,7 @@ double RecurrencePlan::stepSeconds() const {
   // The weights are loaded once.
   cycles += double(columns() * depth() * tileBytes) / kCacheBytes /
             double(shape.steps);
-  // What does not run at once runs one after the other.
+  // Waves run one after another.
   return double(waves) * cycles / kClock;
 }
 
@@ -323,8 +327,7 @@ double RecurrencePlan::unrolledSeconds(const RecurrenceShape &shape,
   double each = 2 * products * (target.launchSeconds() + kKernelSeconds);
   if (rate > 0)
     each += 2 * multiplied * double(shape.batch) / rate;
-  // Weights of a step come from the second-level cache, twice as fast as from
-  // memory.
+  // A step's weights come from L2, at twice the bandwidth of memory.
   if (target.hasCeilings())
     each += multiplied * double(bytesPerElement(shape.narrow)) /
             (2 * target.bytesPerSecond());

@@ -1,9 +1,9 @@
-//===- RoundingErrors.cpp - what the roundings of a plan bring ------------===//
+//===- RoundingErrors.cpp - roundings of a precision plan -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A stored value is rounded once, for all its readers; a reader of 16 bits
-// rounds what is stored in f32. What has been rounded is not rounded again.
+// A stored value is rounded once for all its readers; a 16-bit reader rounds a
+// value stored in f32. A rounded value is not rounded again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using namespace mpc;
 
 static bool isNarrow(FloatType type) { return type && type.getWidth() < 32; }
 
-/// The type to which a reader of `use` rounds a value that is not yet; null
-/// where it reads it as it is.
+/// Returns the type to which a reader of `use` rounds an unrounded value; null
+/// if it reads it as is.
 static FloatType roundingOf(const PrecisionPlan &plan, OpOperand &use) {
   Operation *op = use.getOwner();
   Reading reading = readingOf(plan, use);
@@ -51,7 +51,7 @@ void mpc::forEachRounding(func::FuncOp function, const PrecisionPlan &plan,
     bool isConstant = value.getDefiningOp<mpc::ConstantOp>() != nullptr;
     FloatType stored = isConstant ? FloatType() : plan.getStorage(value);
     if (isNarrow(stored)) {
-      // What only moves a value has it rounded at its source, or at the move.
+      // A moved value is rounded at its source, or at the move.
       if (!value.getDefiningOp() || !isMove(plan, value.getDefiningOp()))
         visit({value, nullptr, stored});
       return;

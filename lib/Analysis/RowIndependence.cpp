@@ -1,10 +1,10 @@
-//===- RowIndependence.cpp - rows that do not know each other -------------===//
+//===- RowIndependence.cpp - batch independence of results ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The two functions are walked side by side: extents that differ are those that
-// hold rows. Every op must put the rows of its operands into one dimension of
-// each result; nothing is assumed of an op without a rule (RowRules.cpp).
+// Traverses the two functions in parallel: extents that differ contain rows.
+// Every op must map the rows of its operands to one dimension of each result;
+// an op without a rule is rejected (RowRules.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace mpc;
 
 namespace {
 
-/// Walks two functions side by side.
+/// Traverses two functions in parallel.
 class RowFollower {
 public:
   RowFollower(int64_t fewRows, int64_t manyRows, StringRef dimension)
@@ -33,17 +33,17 @@ public:
 private:
   using Outcome = RowIndependence::Outcome;
 
-  /// The dimensions in which the extents of two values differ; nullopt where
-  /// they are not values of one kind.
+  /// Returns the dimensions in which the extents of two values differ; nullopt
+  /// if the types differ otherwise.
   static std::optional<SmallVector<unsigned>> differingDims(Value few,
                                                             Value many);
-  /// Whether two ops are the same but for what extents decide.
+  /// Returns true if two ops are the same except for extents.
   bool isSameOp(Operation &few, Operation &many) const;
   Outcome follow(Operation &few, Operation &many);
   Outcome followSource(Operation &few, Operation &many, unsigned dim);
   Outcome define(Value few, Value many, std::optional<RowPlace> place);
   Outcome mixed(Operation &op, const Twine &why) const;
-  /// Times that a dimension of this extent holds an element of each row.
+  /// Number of elements per row in a dimension of this extent.
   int64_t elementsPerRow(Value value, unsigned dim) const {
     return shapeOf(value)[dim] / manyRows;
   }
@@ -71,7 +71,7 @@ std::optional<SmallVector<unsigned>> RowFollower::differingDims(Value few,
   return dims;
 }
 
-/// Whether two constants of one type hold the same bytes.
+/// Returns true if two constants of one type contain the same bytes.
 static bool holdSame(ElementsAttr few, ElementsAttr many) {
   if (few == many)
     return true;
@@ -81,8 +81,8 @@ static bool holdSame(ElementsAttr few, ElementsAttr many) {
          succeeded(right) && left->bytes() == right->bytes();
 }
 
-/// Whether the constants have equal elements in the rows that both have along
-/// `dim`, each row being one place.
+/// Returns true if the constants have equal elements in the rows that both have
+/// along `dim`, each row being one index.
 static bool beginAlike(ElementsAttr few, ElementsAttr many, unsigned dim) {
   FailureOr<ConstantBytes> left = ConstantBytes::get(few),
                            right = ConstantBytes::get(many);
@@ -111,10 +111,10 @@ bool RowFollower::isSameOp(Operation &few, Operation &many) const {
        llvm::zip_equal(few.getOperands(), many.getOperands()))
     if (twins.lookup(right) != left)
       return false;
-  // Numbers are compared where it is known which of them are of which row.
+  // Values are compared once it is known which of them belong to which row.
   if (isa<mpc::ConstantOp>(many))
     return true;
-  // How much is taken shows in the result's extents.
+  // The slice's size follows from the result's extents.
   if (auto slice = dyn_cast<SliceOp>(many)) {
     auto other = cast<SliceOp>(few);
     return slice.getOffsets() == other.getOffsets() &&
@@ -157,7 +157,7 @@ RowIndependence::Outcome
 RowFollower::followSource(Operation &few, Operation &many, unsigned dim) {
   Value left = few.getResult(0), right = many.getResult(0);
   int64_t perRow = elementsPerRow(right, dim);
-  // Where all elements along the dimension are equal any order is one.
+  // If all elements along the dimension are equal, their order is irrelevant.
   RowPlace place{dim, std::max<int64_t>(perRow, 1)};
   if (auto constant = dyn_cast<mpc::ConstantOp>(many)) {
     ElementsAttr before = cast<mpc::ConstantOp>(few).getValue();
@@ -185,7 +185,7 @@ RowIndependence::Outcome RowFollower::follow(Operation &few, Operation &many) {
   bool readsRows = llvm::any_of(
       many.getOperands(), [&](Value value) { return places.contains(value); });
   if (!readsRows) {
-    // The same numbers, or the same for each row.
+    // The same values, or the same for each row.
     for (auto [left, right] :
          llvm::zip_equal(few.getResults(), many.getResults())) {
       std::optional<SmallVector<unsigned>> dims = differingDims(left, right);

@@ -1,4 +1,4 @@
-//===- RowRules.cpp - where an op puts rows -------------------------------===//
+//===- RowRules.cpp - propagation of rows through ops ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,8 +40,8 @@ std::optional<RowPlace> RowRules::fromOperand(unsigned operand, RowPlace place,
   return RowPlace{*dim, place.width};
 }
 
-/// The dimension of a result that is aligned from behind with one of an
-/// operand, as broadcasting does.
+/// Returns the dimension of a result that broadcasting aligns with one of an
+/// operand, counted from the last.
 static unsigned alignedDim(Value operand, unsigned dim, Value result) {
   return dim + unsigned(shapeOf(result).size() - shapeOf(operand).size());
 }
@@ -80,7 +80,7 @@ std::optional<unsigned> RowRules::throughReduction(unsigned operand,
 std::optional<RowPlace> RowRules::throughReshape(RowPlace place) {
   ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
                     to = shapeOf(op->getResult(0));
-  // In memory a row is so many elements, and again behind all rows.
+  // In memory, a row consists of this many elements, repeated after all rows.
   int64_t elements = place.width * productOf(from.drop_front(place.dim + 1));
   int64_t behind = 1;
   for (unsigned dim = to.size(); dim-- > 0; behind *= to[dim]) {

@@ -1,4 +1,4 @@
-//===- RowRules.h - where an op puts rows -----------------------*- C++ -*-===//
+//===- RowRules.h - propagation of rows through ops -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,24 +12,26 @@
 
 namespace mpc {
 
-/// Tells of one op where the rows of its operands stand in its results, if each
-/// row of a result depends on the same row of the operands.
+/// Determines the row location in the results of one op from that in its
+/// operands, if each row of a result depends only on the same row of the
+/// operands.
 class RowRules {
 public:
-  /// `places` has the operands that hold rows, of which there are `rows`.
+  /// `places` has the row locations of operands; `rows` is the number of rows.
   RowRules(mlir::Operation *op,
            const llvm::DenseMap<mlir::Value, RowPlace> &places, int64_t rows)
       : op(op), places(places), rows(rows) {}
 
-  /// The rows of a result; nullopt where they are mixed, or may be.
+  /// Returns the row location in a result; nullopt if rows are or may be mixed.
   std::optional<RowPlace> placeIn(unsigned result);
 
-  /// Behind placeIn() that gave nothing: what the op does to rows, after its
-  /// name in a sentence.
+  /// After placeIn() failed: what the op does to rows, to follow its name in a
+  /// sentence.
   const char *why() const { return reason; }
 
 private:
-  /// Where rows in dimension `place.dim` of an operand stand in a result.
+  /// Returns the location in a result of rows in dimension `place.dim` of an
+  /// operand.
   std::optional<RowPlace> fromOperand(unsigned operand, RowPlace place,
                                       unsigned result);
   std::optional<unsigned> dimFrom(unsigned operand, unsigned dim,

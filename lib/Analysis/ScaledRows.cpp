@@ -1,10 +1,11 @@
-//===- ScaledRows.cpp - 8-bit numbers times a scale of their row ----------===//
+//===- ScaledRows.cpp - rows of a quantized KV cache ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A number of 8 bits is exact in every float, its product with a scale is not:
-// rounded to 16 bits for attention it would lose as much again as it lost on
-// its way into the cache. Attention that keeps the two apart rounds neither.
+// An 8-bit number is exact in every float, its product with a scale is not:
+// rounded to 16 bits for attention, the error would be as large as that of the
+// quantization. Attention that reads numbers and scales separately rounds
+// neither.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,8 @@ bool ScaledRows::isRounded() const {
   });
 }
 
-/// Lets `rows` be multiplied by their scales in f32: f16 has not all of these.
+/// Plans the products of numbers and scales in f32: f16 cannot represent all
+/// scales.
 static void multiplyWide(PlanBuilder &builder, const ScaledRows &rows) {
   for (Operation *op : rows.chain) {
     const OpPlan *plan = builder.findPlan(op);
@@ -83,8 +85,8 @@ void mpc::settleScaledRows(PlanBuilder &builder) {
       continue;
     multiplyWide(builder, *key);
     multiplyWide(builder, *value);
-    // Such targets' attention takes the rows into its kernel
-    // (GroupRules::joinScaledRows), others' multiplies fragments of 16 bits.
+    // Attention kernels of such targets dequantize the rows themselves
+    // (GroupRules::joinScaledRows); others multiply 16-bit fragments.
     OpPlan &plan = builder.planOf(&op);
     if (builder.target.machine.kernels().mapsOperands ||
         plan.role != OpPlan::Role::Multiply || plan.isForced() ||

@@ -1,9 +1,9 @@
-//===- SideBySide.cpp - launches that do not wait for each other ----------===//
+//===- SideBySide.cpp - grouping of independent launches ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is ready when a group begins waits neither for the group nor for a part
-// of it, so that no group closes a circle.
+// A launch is added to a group only if all of its dependences are in earlier
+// groups, so the groups have no cycle.
 //
 //===----------------------------------------------------------------------===//
 

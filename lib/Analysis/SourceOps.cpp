@@ -1,4 +1,4 @@
-//===- SourceOps.cpp - ops of the framework behind ops of ours ------------===//
+//===- SourceOps.cpp - mapping to the framework's ops ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace mpc;
 // Names by kind
 //===----------------------------------------------------------------------===//
 
-/// Spatial dimensions of an image op, 0 for any other op.
+/// Number of spatial dimensions of an image op, 0 for any other op.
 static int64_t spatialRank(Operation *op) {
   FusionClass family = fusionClassOf(op);
   if (family != FusionClass::Convolution && family != FusionClass::Pool)
@@ -23,8 +23,8 @@ static int64_t spatialRank(Operation *op) {
   return cast<RankedTensorType>(op->getOperand(0).getType()).getRank() - 2;
 }
 
-/// torch's name of a padding that copies elements, which its lists tell from
-/// one with a constant.
+/// Returns torch's name of a padding by copied elements, which its lists
+/// distinguish from constant padding.
 static std::string nameOfPad(PadOp pad) {
   int64_t padded = 0;
   for (auto [low, high] : llvm::zip(pad.getLow(), pad.getHigh()))
@@ -61,7 +61,7 @@ std::string mpc::systemOpOf(Operation *op, const Policy &policy) {
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Whether `value` is data of the model or a view of it, not a result.
+/// Returns true if `value` is a parameter or a view of it, not a result.
 static bool isParameter(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (isa<ConstantOp>(op))
@@ -73,8 +73,8 @@ static bool isParameter(Value value) {
   return true;
 }
 
-/// Whether `value` holds one number for each channel along `axis` of `shape`,
-/// as what a layer adds as its bias.
+/// Returns true if `value` has one number per channel along `axis` of `shape`,
+/// like the bias of a layer.
 static bool isBias(Value value, ArrayRef<int64_t> shape, int64_t axis) {
   if (!isParameter(value))
     return false;
@@ -135,7 +135,7 @@ SourceOps::SourceOps(func::FuncOp func, const Policy &policy,
     }
     SourceGroup &group = makeGroup(systemOpOf(&op, policy));
     add(group, &op);
-    // One op of torch's is a layer with its bias.
+    // One op of torch is a layer with its bias.
     if (policy.getAlgorithm() != PolicyAlgorithm::TorchAutocast || alone(&op))
       continue;
     if (Operation *bias = biasAddOf(&op); bias && !alone(bias)) {

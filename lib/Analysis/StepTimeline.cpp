@@ -1,4 +1,4 @@
-//===- StepTimeline.cpp - a step of several ranks as it passes ------------===//
+//===- StepTimeline.cpp - overlap of compute and communication ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,21 +14,21 @@ using namespace mpc;
 
 namespace {
 
-/// Messages that were started, and the time.
+/// Simulation state: messages in flight, and the time.
 class Passing {
 public:
   explicit Passing(double disturbance) : rate(1 / (1 + disturbance)) {}
 
   void start(double seconds) { left.push_back(seconds); }
 
-  /// Waits until the first `count` messages of the step are over.
+  /// Waits until the first `count` messages of the step are complete.
   void wait(size_t count) {
     for (; done < count && !left.empty(); ++done, left.pop_front())
       now += left.front();
   }
   void waitForAll() { wait(done + left.size()); }
 
-  /// A launch that takes `seconds` by itself.
+  /// Runs a launch that takes `seconds` without interference.
   void run(double seconds) {
     while (seconds > 0 && !left.empty()) {
       const double both = std::min(seconds, left.front());
@@ -47,7 +47,7 @@ public:
 
 private:
   const double rate;
-  /// What started messages still take, and how many are over.
+  /// Remaining time of messages in flight, and number of completed ones.
   std::deque<double> left;
   size_t done = 0;
 };

@@ -1,9 +1,9 @@
-//===- StorageRules.cpp - values whose storage a rule fixes ---------------===//
+//===- StorageRules.cpp - storage types fixed by rules --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A value that readers all take in 16 bits loses nothing by being stored so;
-// the rules that protect bits speak only of those that some reader takes wide.
+// A value that all readers take in 16 bits loses nothing by being stored in 16
+// bits; the rules that protect precision apply to values with an f32 reader.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// A value of fewer bytes than this (in f32) is never rounded for the sake of
-/// memory alone: the bytes do not show, the lost bits do.
+/// Minimum size, in f32 bytes, for rounding a value only to save memory:
+/// smaller values save nothing noticeable.
 static constexpr int64_t kMinStoredBytes = 4096;
 
 std::string mpc::describeOp(Operation *op) {
@@ -29,8 +29,8 @@ std::string mpc::describeOp(Operation *op) {
   return name == kind ? kind : kind + " '" + name.str() + "'";
 }
 
-/// Whether what `op` makes of an element is ordered as the element is, or made
-/// of few of them: a rounding of the operand shows in the order of the results.
+/// Returns true if the order of the results of `op` depends on the operand's
+/// elements, so that rounding the operand changes it.
 static bool passesOrder(Operation *op) {
   switch (fusionClassOf(op)) {
   case FusionClass::Elementwise:
@@ -44,7 +44,7 @@ static bool passesOrder(Operation *op) {
 
 void StorageRules::findUnrounded(const PlanBuilder &builder) {
   using Kind = Reading::Kind;
-  // Gives `value` the reader of a result of `op`.
+  // Propagates the reader of a result of `op` to its operand `value`.
   auto inherit = [](llvm::DenseMap<Value, Operation *> &readers, Value value,
                     Operation *op) {
     for (Value result : op->getResults())
@@ -68,8 +68,8 @@ void StorageRules::findUnrounded(const PlanBuilder &builder) {
     }
 }
 
-/// A row kernel that reads `value`, where nothing else does. Such kernels
-/// subtract a mean or a maximum, which turns the rounding of a large sum into
+/// Returns a row-wise op that reads `value` if there are no other readers. It
+/// subtracts a mean or a maximum, which turns the rounding of a large sum into
 /// an error of small differences.
 static Operation *onlyNormsRead(Value value) {
   Operation *norm = nullptr;
@@ -134,11 +134,11 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
   if (!demand.wide)
     return std::nullopt;
 
-  // Some reader takes it in f32.
+  // Some reader needs f32.
   if (builder.store == builder.wide)
     return high("the policy stores values in f32", op);
   if (!born) {
-    // What an op moves is worth as much as it was before.
+    // A moved value is as precise as its source.
     bool hasSource = false;
     for (Value operand : op->getOperands()) {
       if (!builder.isEligible(operand) ||
@@ -152,7 +152,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     if (hasSource)
       return std::nullopt;
   }
-  // A norm ends in a scale: its result is no sum whose bits matter.
+  // A norm ends in a scale: its result is no precision-sensitive sum.
   bool sensitive = plan->cls == PrecisionClass::High &&
                    fusionClassOf(op) != FusionClass::RowWise;
   if (isForced)
@@ -164,7 +164,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
         "it is part of a loss, of a softmax in steps, of an angle or of "
         "coordinates, and a reader takes it in f32",
         op);
-  // What stands behind the rules below is in the price.
+  // The price includes the effect of the rules below.
   if (builder.prices && !names.empty())
     return std::nullopt;
   if (sensitive)

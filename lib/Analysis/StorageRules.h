@@ -1,8 +1,8 @@
-//===- StorageRules.h - values whose storage a rule fixes -------*- C++ -*-===//
+//===- StorageRules.h - storage types fixed by rules ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The hard labels of placement, the same for every way to place.
+// The hard labels of cast placement, independent of the placement algorithm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,26 +16,26 @@
 
 namespace mpc {
 
-/// A rule that fixes how a value is stored.
+/// A rule that fixes the storage type of a value.
 struct StorageRule {
   StorageLabel label = StorageLabel::High;
   /// One sentence.
   std::string text;
-  /// The op that the rule speaks of; null for the function.
+  /// The op that the rule refers to; null for the function.
   mlir::Operation *op = nullptr;
-  /// What #mpc.decision repeats; empty where it goes without saying.
+  /// Text repeated in #mpc.decision; empty if obvious.
   const char *decision = "";
 };
 
 /// "matmul 'fc/MatMul'".
 std::string describeOp(mlir::Operation *op);
 
-/// The rules of one function whose ops have their types.
+/// The rules of one function with planned ops.
 class StorageRules {
 public:
   StorageRules(const PlanBuilder &builder, const PlacementModel &model);
 
-  /// The rule about `value`, or null for a free one.
+  /// The rule for `value`, or null for a free one.
   const StorageRule *find(mlir::Value value) const {
     auto it = rules.find(value);
     return it == rules.end() ? nullptr : &it->second;
@@ -52,8 +52,8 @@ private:
                                     mlir::Value value) const;
 
   llvm::DenseMap<mlir::Value, StorageRule> rules;
-  /// Values that some reader needs exactly as they were computed, and the
-  /// reader; and those from which something is computed whose order decides.
+  /// Values that a reader needs unrounded, with the reader; and values on whose
+  /// order a result depends.
   llvm::DenseMap<mlir::Value, mlir::Operation *> unrounded, ordered;
 };
 

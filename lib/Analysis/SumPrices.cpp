@@ -1,4 +1,4 @@
-//===- SumPrices.cpp - what rounding a running sum costs ------------------===//
+//===- SumPrices.cpp - price of rounding a running sum --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,19 +20,19 @@
 using namespace mlir;
 using namespace mpc;
 
-/// How many times the error that a sum's terms bring along its roundings may
-/// add, both as mean squares: three would double the error.
+/// Maximum ratio of the mean-square error added by roundings to that of the
+/// sum's terms: three would double the error.
 static constexpr double kTolerated = 2;
-/// Enough to outweigh any cast.
+/// Outweighs any cast.
 static constexpr double kLargestPrice = 16;
 
-/// Whether `op` makes a partial sum, or moves one.
+/// Returns true if `op` computes a partial sum, or moves one.
 static bool passesSum(const PlanBuilder &builder, Operation *op) {
   return op->hasTrait<Additive>() || isMove(builder.getPlan(), op);
 }
 
-/// What `op` makes of the sum that it reads as `use`, where that is still one;
-/// null elsewhere.
+/// Returns the result of `op` if it continues the sum that `use` reads; else
+/// null.
 static Value sumBehind(const PlanBuilder &builder, OpOperand &use) {
   Operation *op = use.getOwner();
   if (op->getNumResults() == 0 || !builder.isEligible(op->getResult(0)) ||
@@ -44,7 +44,7 @@ static Value sumBehind(const PlanBuilder &builder, OpOperand &use) {
 
 SumPrices::SumPrices(const PlanBuilder &builder, const PlacementModel &model,
                      const StorageRules &rules) {
-  // What only moves a sum, and what stands at its beginning, is no partial sum.
+  // Moves and the first summand are no partial sums.
   auto isPartialSum = [&](Value value) {
     Operation *op = value.getDefiningOp();
     return op && op->hasTrait<Additive>() && !rules.isHigh(value) &&

@@ -1,11 +1,11 @@
-//===- TensorFlowPainting.cpp - types as auto_mixed_precision gives them --===//
+//===- TensorFlowPainting.cpp - TensorFlow auto_mixed_precision planner ---===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plans a function as TensorFlow's graph rewriter would type it: each op of
-// TensorFlow's, one or several of ours, is a node of a paint graph; a painted
-// node reads and yields 16 bits, every other one f32. docs/Imitation.md names
-// the rules and where we differ.
+// Plans a function as TensorFlow's graph rewriter would type it: each
+// TensorFlow op, imported as one or several ops, is a node of a paint graph; a
+// painted node reads and yields 16 bits, every other one f32. docs/Imitation.md
+// names the rules and the differences.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether `op` comes from a framework that is not TensorFlow, whose ops are
-/// named in CamelCase.
+/// Returns true if `op` comes from a framework other than TensorFlow, whose ops
+/// have CamelCase names.
 static bool hasForeignSource(Operation *op) {
   auto source = op->getAttrOfType<SourceAttr>(MpcDialect::kSourceAttr);
   if (!source)
@@ -46,7 +46,7 @@ static PaintList paintListOf(PrecisionClass cls) {
   case PrecisionClass::Widest:
   case PrecisionClass::HighResult:
   case PrecisionClass::Ban:
-    break; // no list of TensorFlow's
+    break; // not in TensorFlow's lists
   }
   return PaintList::None;
 }
@@ -67,8 +67,9 @@ static std::optional<PrecisionClass> classOf(PaintList list) {
   return std::nullopt;
 }
 
-/// Whether operand `index` of `op` has the type that TensorFlow's rewriter
-/// changes. Scale and statistics of a batch norm have one of their own.
+/// Returns true if operand `index` of `op` has the type that TensorFlow's
+/// rewriter changes. Scale and statistics of a batch norm have one of their
+/// own.
 static bool takesPart(Operation *op, unsigned index) {
   return isPrecisionOperand(op, index) && !(isa<BatchNormOp>(op) && index > 0);
 }
@@ -84,11 +85,12 @@ public:
   LogicalResult run();
 
 private:
-  /// What overrides or the model say of a group: the type of the member that
-  /// has one.
+  /// Returns the type that overrides or the model force on a group: that of the
+  /// member that has one.
   FailureOr<FloatType> forcedType(const SourceGroup &group) const;
   PaintList listOf(const SourceGroup &group) const;
-  /// A cast of the model's from another type to f32 that may be retargeted.
+  /// Returns true for a cast of the model from another type to f32 that may be
+  /// retargeted.
   bool isRetargetable(Operation *op) const;
   PaintNode makeNode(const SourceGroup &group, FloatType forced) const;
   void addEdges();
@@ -100,7 +102,7 @@ private:
   PlanBuilder &builder;
   SourceOps sources;
   PaintGraph graph;
-  /// The group of each node; the last node has none: it stands for readers that
+  /// The group of each node; the last node has none: it represents readers that
   /// take no part.
   SmallVector<const SourceGroup *> groups;
   llvm::DenseMap<const SourceGroup *, unsigned> nodes;
@@ -112,7 +114,7 @@ private:
 // Graph
 //===----------------------------------------------------------------------===//
 
-/// What forces the type of an op, for messages.
+/// Returns the reason for a forced type, for messages.
 static std::string forceOf(const OpPlan &plan) {
   return plan.override ? "'" + plan.override->text + "'"
                        : "the model's own compute mode";
@@ -175,7 +177,7 @@ PaintNode TensorFlowPlanner::makeNode(const SourceGroup &group,
     node.list = listOf(group);
     return node;
   }
-  // What the user forces is a seed or a denial, at the outputs too.
+  // A type forced by the user is a seed or a denial, at the outputs too.
   node.isPreserved = false;
   node.supportsNarrow = true;
   node.list = isNarrow(forced) ? PaintList::Allow : PaintList::Deny;
@@ -203,10 +205,10 @@ void TensorFlowPlanner::addEdges() {
 // Types
 //===----------------------------------------------------------------------===//
 
-// An op alone is typed: it loads and stores 16 bits and rounds once. Several
-// ops that are one of TensorFlow's round what comes in, compute in f32 and
-// round what goes out, but those that only move or compare, which have nothing
-// to round.
+// A single op is typed directly: it loads and stores 16 bits and rounds once.
+// Several ops that form one TensorFlow op round their inputs, compute in f32
+// and round their outputs, except for movement and comparisons, which do not
+// round.
 void TensorFlowPlanner::narrow(const SourceGroup &group, FloatType type) {
   const Policy &policy = builder.policy;
   bool sumsNarrow =
@@ -238,7 +240,7 @@ void TensorFlowPlanner::narrow(const SourceGroup &group, FloatType type) {
   }
 }
 
-// What is not painted stays as planned: f32, or what an override asks for.
+// Unpainted ops stay as planned: f32, or an override's type.
 void TensorFlowPlanner::keepWide(const SourceGroup &group) {
   for (Operation *op : group.members) {
     const OpPlan *plan = builder.findPlan(op);

@@ -1,31 +1,30 @@
-//===- TorchAutocast.cpp - types as torch.autocast gives them -------------===//
+//===- TorchAutocast.cpp - torch.autocast planner -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// torch.autocast sees one op at a time, in program order: the list that has the
-// op and the types in which its operands arrive decide. Rules, for an op of
-// torch (a SourceGroup):
+// torch.autocast sees one op at a time, in program order: the op's list and the
+// types of its operands decide. Rules, for an op of torch (a SourceGroup):
 //
-//   (R1) lower_precision_fp: operands are cast to the policy's type, so is the
-//        result.
-//   (R2) fp32: operands are cast to f32, the result is f32.
-//   (R3) fp32_set_opt_dtype, fp32_append_dtype: the result is f32; operands are
-//        read as they arrive.
-//   (R4) promote: f32 where any operand arrives in f32, else the policy's type.
-//   (R5) banned: an error.
-//   (R6) Any other op runs in the type to which torch promotes what arrives. An
-//        operand without dimensions, and a constant without dimensions, which
-//        is a number of the program, does not promote.
-//   (R7) A norm that no list holds takes the type of its input; statistics,
-//        scale and bias are read as they arrive.
-//   (R8) Data movement that no list holds keeps the type of what it moves.
-//   (R9) An override beats the lists. f64, integers and the model's own 16-bit
-//        values stay as they are.
+//    (R1) lower_precision_fp: operands are cast to the policy's type, so is the
+//         result.
+//    (R2) fp32: operands are cast to f32, the result is f32.
+//    (R3) fp32_set_opt_dtype, fp32_append_dtype: the result is f32; operands
+//         are not cast.
+//    (R4) promote: f32 if any operand is f32, else the policy's type.
+//    (R5) banned: an error.
+//    (R6) Any other op runs in the type to which torch promotes its operands.
+//         Zero-dimensional operands promote only each other, and
+//         zero-dimensional constants (Python numbers) nothing.
+//    (R7) A norm in no list takes the type of its input; statistics, scale and
+//         bias are not cast.
+//    (R8) Data movement in no list keeps the type of its input.
+//    (R9) An override precedes the lists. f64, integers and the model's own
+//         16-bit values keep their types.
 //
-// Operands that are no f32 or 16-bit floats have no say. An op that computes
-// in 16 bits rounds once, when it stores its result: of a group of ours the ops
-// inside compute in f32 on operands rounded to 16 bits. A contraction that
-// stores 16 bits sums in f32.
+// Operands that are neither f32 nor 16-bit floats are ignored. An op that
+// computes in 16 bits rounds once, when it stores its result: the ops inside a
+// group compute in f32 on operands rounded to 16 bits. A contraction that
+// stores 16 bits accumulates in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,16 +47,16 @@ public:
   LogicalResult run();
 
 private:
-  /// Settles ops that the model or an override decides about.
+  /// Plans ops whose types the model or an override fixes.
   LogicalResult settle(Operation *op);
   LogicalResult plan(const SourceGroup &group);
   PrecisionClass classOf(const SourceGroup &group) const;
   LogicalResult reportBan(const SourceGroup &group) const;
 
-  /// The type in which a float operand arrives: f32 or the policy's 16-bit
-  /// type; null for what has no say.
+  /// Returns the type of a float operand: f32 or the policy's 16-bit type; null
+  /// if it is ignored.
   FloatType arrivalOf(Value value, const SourceGroup &group) const;
-  /// (R4) Widest of all arrivals.
+  /// (R4) Widest operand type.
   FloatType widestArrival(const SourceGroup &group) const;
   /// (R6) Result of torch's type promotion.
   FloatType promotedArrival(const SourceGroup &group) const;
@@ -67,7 +66,7 @@ private:
   void planSingle(Operation *op, FloatType type);
   void planMember(Operation *op, const SourceGroup &group, FloatType type);
   void planNorm(Operation *op, FloatType type);
-  /// Every reader sees `value` in `type`.
+  /// Stores `value` in `type` for all readers.
   void store(Value value, FloatType type) {
     if (builder.isEligible(value) && type != builder.wide)
       builder.setStorage(value, type);
@@ -84,7 +83,7 @@ private:
 // What arrives
 //===----------------------------------------------------------------------===//
 
-/// Whether autocast leaves the parameters of `op` out of its choice (R7).
+/// Returns true if autocast ignores the parameters of `op` (R7).
 static bool isNorm(Operation *op) { return op->hasTrait<Normalizes>(); }
 
 /// Whether `op` only moves elements.
@@ -96,7 +95,7 @@ static bool isMove(Operation *op) {
 
 FloatType TorchPlanner::arrivalOf(Value value, const SourceGroup &group) const {
   // Exporters write the promotion of a 16-bit operand as a cast of the op's
-  // own: torch sees what is cast.
+  // own: torch sees the operand of the cast.
   if (auto cast = value.getDefiningOp<CastOp>();
       cast && group.contains(cast) && group.op != "_to_copy" &&
       getElementTypeOrSelf(cast.getInput().getType()) == builder.low)
@@ -107,8 +106,8 @@ FloatType TorchPlanner::arrivalOf(Value value, const SourceGroup &group) const {
   return builder.getStorage(value);
 }
 
-/// Calls `visit` with each float operand that comes from outside the group, or
-/// from a cast of the group's own that stands for promotion.
+/// Calls `visit` with each float operand defined outside the group, or by a
+/// promotion cast of the group.
 static void forEachArrival(const SourceGroup &group,
                            llvm::function_ref<void(OpOperand &operand)> visit) {
   for (Operation *op : group.members) {
@@ -126,7 +125,7 @@ FloatType TorchPlanner::widestArrival(const SourceGroup &group) const {
   forEachArrival(group, [&](OpOperand &operand) {
     if (operand.get().getDefiningOp<ConstantOp>() &&
         cast<RankedTensorType>(operand.get().getType()).getRank() == 0)
-      return; // a number of the program, not a tensor
+      return; // a Python number, not a tensor
     FloatType type = arrivalOf(operand.get(), group);
     anyWide |= type == builder.wide;
     anyLow |= type == builder.low;
@@ -139,7 +138,8 @@ FloatType TorchPlanner::promotedArrival(const SourceGroup &group) const {
     FloatType type = arrivalOf(group.members.back()->getOperand(0), group);
     return type ? type : builder.wide;
   }
-  // Tensors with dimensions decide, those without only among themselves.
+  // Tensors with dimensions decide; zero-dimensional ones only among
+  // themselves.
   bool wide[2] = {}, low[2] = {};
   forEachArrival(group, [&](OpOperand &operand) {
     int64_t rank = cast<RankedTensorType>(operand.get().getType()).getRank();
@@ -176,7 +176,7 @@ LogicalResult TorchPlanner::settle(Operation *op) {
 }
 
 PrecisionClass TorchPlanner::classOf(const SourceGroup &group) const {
-  // A user's own list names kinds and beats torch's.
+  // A user's own list names kinds and precedes torch's.
   const Policy &policy = builder.policy;
   Operation *first = group.members.front();
   auto kind = dyn_cast<PrecisionOpInterface>(first);
@@ -196,7 +196,7 @@ LogicalResult TorchPlanner::reportBan(const SourceGroup &group) const {
   if (group.op == "binary_cross_entropy")
     diag << "use binary_cross_entropy_with_logits, which takes what goes into "
             "the sigmoid, or ";
-  // The nodes of one op of torch's share its name.
+  // The nodes of one torch op share its name.
   SmallVector<StringRef> names = opNames(op);
   diag << "keep it out with --set "
        << shellWord((names.empty() ? "op:" + op->getName().stripDialect().str()
@@ -263,7 +263,7 @@ void TorchPlanner::planMember(Operation *op, const SourceGroup &group,
   if (type == builder.wide)
     return;
   if (plan.role == OpPlan::Role::Move) {
-    // Inside the group a view of 16-bit data stays one.
+    // Inside the group a view of 16-bit data keeps its type.
     Value source = op->getOperand(0);
     if (!group.isExternal(op->getOpOperand(0)) && builder.isEligible(source))
       store(op->getResult(0), builder.getStorage(source));
@@ -305,7 +305,7 @@ LogicalResult TorchPlanner::plan(const SourceGroup &group) {
 
   FloatType type = typeOf(group, cls);
   bool follows = cls == PrecisionClass::Follow || cls == PrecisionClass::Clear;
-  // A recurrent op that no list holds is made of linears on an f32 state.
+  // A recurrent op in no list consists of linears on an f32 state.
   bool isCell = follows && open.size() == 1 &&
                 fusionClassOf(open.front()) == FusionClass::Recurrent;
   for (Operation *op : open) {
@@ -335,7 +335,7 @@ LogicalResult TorchPlanner::run() {
   for (Operation &op : builder.body())
     if (failed(settle(&op)))
       return failure();
-  // A cast of the model's own stays in the group whose promotion it is.
+  // A cast of the model stays in the group whose promotion it is.
   SourceOps sources(builder.func, builder.policy, [&](Operation *op) {
     return fixed.contains(op) && !isa<CastOp>(op);
   });

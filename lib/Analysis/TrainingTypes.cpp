@@ -1,15 +1,15 @@
-//===- TrainingTypes.cpp - types that training fixes ----------------------===//
+//===- TrainingTypes.cpp - types fixed by training ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses, their gradients, learning rates, norms of gradients and updates
-// compute in f32 whatever the policy; masters, states and running statistics
+// Losses, their gradients, learning rates, gradient norms and updates compute
+// in f32 whatever the policy; master weights, states and running statistics
 // stay f32.
 //
-// A gradient has the type of what it is the gradient of: where every reader
-// takes a parameter in 16 bits, the chain rule goes through a cast to 16 bits,
-// whose cotangent is 16 bits wide. So the gradient is rounded before it reaches
-// the update or leaves the function.
+// A gradient has the type of its primal: if every reader takes a parameter in
+// 16 bits, the chain rule passes through a cast to 16 bits, whose cotangent has
+// 16 bits. So the gradient is rounded before it reaches the update or leaves
+// the function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ bool mpc::isPrecisionResult(Value result) {
 
 bool mpc::keepsBooks(Operation *op) { return op->hasTrait<KeepsBooks>(); }
 
-/// Makes `op` compute in f32, for `reason`.
+/// Plans `op` to compute in f32, for `reason`.
 static void computeWide(PlanBuilder &builder, Operation *op,
                         StringRef reason = "") {
   OpPlan &plan = builder.planOf(op);
@@ -52,15 +52,15 @@ static void computeWide(PlanBuilder &builder, Operation *op,
   plan.override = nullptr;
 }
 
-/// Makes f32 the type in which the results of `op` are stored.
+/// Stores the results of `op` in f32.
 static void storeWide(PlanBuilder &builder, Operation *op) {
   for (Value result : op->getResults())
     if (builder.isEligible(result))
       builder.setStorage(result, builder.wide);
 }
 
-/// f32 for an op that lists and layers would narrow; an override beats it. The
-/// first reason stays.
+/// Plans f32 for an op that lists and layers would narrow; an override takes
+/// precedence. The first reason is recorded.
 static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   const OpPlan *plan = builder.findPlan(op);
   if (!plan || plan->role == OpPlan::Role::Untouched || plan->isForced() ||
@@ -91,7 +91,7 @@ void mpc::settleWideParts(PlanBuilder &builder) {
     keepWide(builder, op, "part of a softmax in steps");
   auto keepUnrounded = [&](Operation *op, StringRef reason) {
     keepWide(builder, op, reason);
-    // What a layer before it computes is not rounded on the way either.
+    // The inputs from a preceding layer are not rounded either.
     if (builder.isWidePart(op))
       builder.planOf(op).unrounded = OpPlan::Unrounded::All;
   };
@@ -109,14 +109,14 @@ static void settleOp(PlanBuilder &builder, Operation *op) {
   const OpPlan *plan = builder.findPlan(op);
   if (!plan || plan->role == OpPlan::Role::Untouched)
     return;
-  // What keeps the books of a step computes numbers that are not the model's.
+  // Bookkeeping scalars of a step are not part of the model.
   if (keepsBooks(op) || (op->hasTrait<Loss>() && !plan->override)) {
     if (plan->compute != builder.wide)
       computeWide(builder, op);
     storeWide(builder, op);
     return;
   }
-  // The gradients of attention have the types of what they are gradients of.
+  // The gradients of attention have the types of their primals.
   FloatType compute = plan->compute;
   if (isa<AttentionGradientOp>(op) && compute && compute.getWidth() < 32) {
     builder.planOf(op).result = compute;
@@ -136,8 +136,8 @@ static bool isConstant(Value value) {
   return isa_and_present<ConstantOp>(value.getDefiningOp());
 }
 
-/// Whether the types of `op` are the policy's choice, no override's and not the
-/// model's.
+/// Returns true if the policy chooses the types of `op`, not an override or the
+/// model.
 static bool isFree(const PlanBuilder &builder, Operation *op) {
   const OpPlan *plan = builder.findPlan(op);
   return plan && plan->role != OpPlan::Role::Untouched && !plan->isForced();
@@ -146,9 +146,9 @@ static bool isFree(const PlanBuilder &builder, Operation *op) {
 namespace {
 
 /// The ops between the seeds of a backward pass and the gradients that leave
-/// the losses. A loss scale of 65,536 is no f16: it stays f32 until it has
-/// multiplied something, and what it multiplies is the gradient of a loss,
-/// which has the loss's own type. What leaves is stored as the policy says.
+/// the losses. A loss scale of 65,536 overflows f16: it stays f32 until it is
+/// multiplied into the gradient of a loss, which has the loss's type. Storage
+/// of gradients that leave follows the policy.
 class LossGradients {
 public:
   explicit LossGradients(PlanBuilder &builder) : builder(builder) {}
@@ -166,14 +166,14 @@ private:
   static constexpr StringLiteral kReason =
       "the gradient of a loss has the loss's type";
 
-  /// Follows the seeds' values forwards, up to the first other factor.
+  /// Follows the seeds' values forward, up to the first other factor.
   void follow(Operation *op) {
     if (isa<GradientSeedOp>(op)) {
       scales.insert(op->getResult(0));
       return;
     }
-    // Behind the scale gradients are as small as they are, and what a model's
-    // own update makes of them is no smaller.
+    // After unscaling, gradients have their small magnitudes again, and so do
+    // values that a model's own update computes from them.
     if (!isContraction(op) && isFree(builder, op) &&
         llvm::any_of(op->getOperands(),
                      [&](Value value) { return unscaled.contains(value); })) {
@@ -201,7 +201,7 @@ private:
     }
   }
 
-  /// What losses read belongs to the forward pass.
+  /// The inputs of losses belong to the forward pass.
   void collectPredictions() {
     for (Operation &op : builder.body())
       if (op.hasTrait<Loss>())
@@ -210,7 +210,7 @@ private:
             predictions.insert(maker);
   }
 
-  /// Takes `op` into a loss's gradient where nothing else reads it.
+  /// Adds `op` to a loss's gradient if it has no other readers.
   void enter(Operation *op) {
     if (!op || predictions.empty() || predictions.contains(op) ||
         wideOps.contains(op) || isa<ConstantOp>(op) || isContraction(op) ||
@@ -226,7 +226,7 @@ private:
   void makeWide(Operation *op) {
     wideOps.insert(op);
     const OpPlan *plan = builder.findPlan(op);
-    // What moves elements has the type of what it moves.
+    // A move has the type of its input.
     if (plan->role != OpPlan::Role::Move && plan->compute != builder.wide)
       ::computeWide(builder, op, kReason);
   }
@@ -234,10 +234,10 @@ private:
   PlanBuilder &builder;
   /// Values that are a seed times constants.
   llvm::SmallPtrSet<Value, 8> scales;
-  /// Values that depend on a gradient from which the scale was taken out.
+  /// Values that depend on an unscaled gradient.
   llvm::SmallPtrSet<Value, 8> unscaled;
   llvm::SmallPtrSet<Operation *, 8> wideOps, predictions;
-  /// Ops whose operands are still to be looked at.
+  /// Ops whose operands are still to be visited.
   llvm::SmallVector<Operation *> leaving;
 };
 
@@ -247,8 +247,8 @@ private:
 // Gradients of parameters
 //===----------------------------------------------------------------------===//
 
-/// Adds the types in which ops other than updates read `value`, under another
-/// shape as well; f32 stands for all readers that do not round.
+/// Adds the types in which ops other than updates read `value`, also through
+/// reshapes; f32 represents all readers that do not round.
 static void collectReadTypes(const PlanBuilder &builder, Value value,
                              llvm::SmallSetVector<FloatType, 2> &types) {
   for (OpOperand &use : value.getUses()) {
@@ -267,7 +267,7 @@ static void collectReadTypes(const PlanBuilder &builder, Value value,
   }
 }
 
-/// The one 16-bit type in which `parameter` is read, or null.
+/// Returns the one 16-bit type in which `parameter` is read, or null.
 static FloatType narrowTypeOf(const PlanBuilder &builder, Value parameter) {
   llvm::SmallSetVector<FloatType, 2> types;
   collectReadTypes(builder, parameter, types);
@@ -311,7 +311,7 @@ static void roundGradients(PlanBuilder &builder) {
 // Gradients of extrema
 //===----------------------------------------------------------------------===//
 
-/// The op that makes `value`, behind what repeats, moves or widens it.
+/// Returns the op that defines `value`, before broadcasts, moves and casts.
 static Operation *makerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || movesOneOperand(op)))
@@ -319,9 +319,9 @@ static Operation *makerOf(Value value) {
   return op;
 }
 
-/// The cotangent of an extremum goes to the elements that equal it. Where the
-/// extremum is of rounded elements, it is these that are compared: no other
-/// might be equal.
+/// The cotangent of an extremum goes to the elements equal to it. If the
+/// operand is rounded, the rounded elements must be compared: no other might be
+/// equal.
 static void roundAsExtrema(PlanBuilder &builder) {
   for (Operation &op : builder.body()) {
     const OpPlan *plan = builder.findPlan(&op);

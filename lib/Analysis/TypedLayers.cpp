@@ -1,10 +1,10 @@
-//===- TypedLayers.cpp - which types the layers of a model have -----------===//
+//===- TypedLayers.cpp - types per layer of a model -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An op counts for the layer of its path and for those whose nodes it has
-// taken in. The forward pass is what outputs, losses and statistics depend on;
-// what else stands in a layer computes its gradients.
+// An op counts for the layer of its path and for those whose nodes were merged
+// into it. The forward pass is what outputs, losses and statistics depend on;
+// the other ops of a layer compute its gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +25,10 @@ using namespace mpc;
 // Paths
 //===----------------------------------------------------------------------===//
 
-/// In place of a layer's number, for a name that several layers use.
+/// Placeholder index for a name that several layers use.
 static constexpr unsigned kAmbiguous = ~0u;
 
-/// What a user calls an argument or a constant; empty without a name.
+/// Returns the user's name of an argument or a constant; empty without one.
 static StringRef variableName(const StepFunction &step, Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return step.argumentName(argument.getArgNumber());
@@ -83,7 +83,7 @@ bool LayerPaths::isOfOthers(StringRef name, unsigned layer) const {
 
 namespace {
 
-/// Amounts by type, of which the first tier that has any counts.
+/// Amounts by type; the first nonempty tier counts.
 class Amounts {
 public:
   void add(unsigned tier, const std::string &type, int64_t weight) {
@@ -113,11 +113,11 @@ private:
   std::array<llvm::SmallVector<TypeAmount, 2>, 3> tiers;
 };
 
-/// What is known of a layer while ops are walked.
+/// Data gathered per layer during the traversal.
 struct Gathered {
   Amounts compute, gradient, storage;
   std::vector<TypedVariable> variables;
-  /// Numbers of `variables`; by value where a constant has no name.
+  /// Indices into `variables`; by value if a constant has no name.
   llvm::StringMap<size_t> byName;
   llvm::DenseMap<Value, size_t> byValue;
 };
@@ -137,7 +137,7 @@ static void addCompute(Operation *op, Amounts &amounts) {
   int64_t flops = 1;
   if (auto cost = dyn_cast<CostOpInterface>(op))
     flops = cost.getFlops();
-  // A layer of nothing else has the type of what it moves, or of its integers.
+  // A layer without float arithmetic has the type of its moves or integers.
   unsigned tier = !touchesFloats(op) ? 2 : flops == 0 ? 1 : 0;
   amounts.add(tier, computeTypeName(op),
               isa<ContractionOpInterface>(op) ? flops : 0);
@@ -164,16 +164,16 @@ public:
   std::vector<TypedLayer> collect();
 
 private:
-  /// Finds what outputs, losses and statistics depend on.
+  /// Finds the ops that outputs, losses and statistics depend on.
   void findForward();
-  /// Whether a reader of `value` in the forward pass is no op of the layer.
+  /// Returns true if an op of another layer reads `value` in the forward pass.
   bool leaves(Value value, unsigned layer) const;
   void addResults(Operation *op, unsigned layer);
   void addVariables(Operation *op, unsigned layer);
-  /// `isJoined`: its reader stands for several layers.
+  /// `isJoined`: the reader belongs to several layers.
   void addVariable(Value source, unsigned layer, bool isJoined);
-  /// Numbers of the op's layers; that of the ops outside of all where it has
-  /// none.
+  /// Indices of the op's layers; the index for ops outside of all layers if it
+  /// has none.
   ArrayRef<unsigned> layersOf(Operation *op) const {
     return known.find(op)->second;
   }
@@ -187,7 +187,7 @@ private:
   std::vector<Gathered> layers;
   llvm::DenseSet<Operation *> forward;
   llvm::DenseMap<Operation *, llvm::SmallVector<unsigned, 2>> known;
-  /// The master of each 16-bit copy.
+  /// The master weight of each 16-bit copy.
   llvm::DenseMap<Value, BlockArgument> masters;
   /// Types of a parameter's copies.
   llvm::DenseMap<Value, llvm::SmallVector<Type, 1>> copies;
@@ -202,7 +202,7 @@ const Policy &LayerCollector::policyOf(unsigned layer) const {
       policy.policyOfLayer(paths.paths()[layer]);
   if (found)
     return **found;
-  // The precision stage has said why.
+  // The precision stage has already reported why.
   llvm::consumeError(found.takeError());
   return policy;
 }
@@ -230,7 +230,7 @@ bool LayerCollector::leaves(Value value, unsigned layer) const {
       return true;
     if (!forward.contains(user))
       continue;
-    // Casts of the compiler's are their readers' or the value's own.
+    // Casts inserted by the compiler belong to their readers or to the value.
     if (isInsertedCast(user) ? leaves(user->getResult(0), layer)
                              : !llvm::is_contained(layersOf(user), layer))
       return true;
@@ -287,7 +287,7 @@ void LayerCollector::addVariable(Value source, unsigned layer, bool isJoined) {
     gathered.variables.push_back(std::move(variable));
     return;
   }
-  // A constant that is held in two types is as wide as the wider one.
+  // A constant that is stored in two types counts as the wider one.
   TypedVariable &same = gathered.variables[number];
   if (type.getIntOrFloatBitWidth() == 32)
     same.type = variable.type;
@@ -342,7 +342,7 @@ std::vector<TypedLayer> LayerCollector::collect() {
         addResults(&op, layer);
         addVariables(&op, layer);
       } else if (layer != outside) {
-        // What no layer holds keeps the books of the step.
+        // Ops outside all layers are the step's bookkeeping.
         addCompute(&op, layers[layer].gradient);
       }
     }

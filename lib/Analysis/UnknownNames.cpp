@@ -1,9 +1,9 @@
-//===- UnknownNames.cpp - names of a policy that mean nothing here --------===//
+//===- UnknownNames.cpp - unknown names in a policy -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Types of single products, values and weights, as mpc tune writes them: a name
-// that no op has is a mistake of who edited the file, or the model is another.
+// that no op has is an editing mistake, or belongs to another model.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- WeightColumns.cpp - weights of one op, as they are rounded ---------===//
+//===- WeightColumns.cpp - quantization columns of weights ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -34,8 +34,8 @@ WeightFormat WeightColumns::formatFor(WeightFormat format,
                                       Operation *op) const {
   if (format.type != WeightType::Int4)
     return format;
-  // Of a filter a group is some channels at one place of the window, and
-  // filters of groups are in no panels.
+  // For filters a group is a set of channels at one window position, and
+  // grouped filters are not packed into panels.
   auto conv = dyn_cast<ConvOp>(op);
   bool fits = conv ? conv.getGroups() == 1 &&
                          shapeOf(conv.getFilter())[1] % format.group == 0
@@ -47,9 +47,9 @@ WeightFormat WeightColumns::formatFor(WeightFormat format,
   return format;
 }
 
-/// Of a conv's column: the elements that read one input channel, and the
-/// columns that read the same channels. Of a product's each element is one
-/// channel.
+/// Returns, for a conv's column, the number of elements that read one input
+/// channel, and the number of columns that read the same channels. For a GEMM
+/// each element is one channel.
 static std::pair<int64_t, int64_t> runOf(Operation *op,
                                          const WeightColumns &columns) {
   auto conv = dyn_cast<ConvOp>(op);
@@ -64,7 +64,7 @@ void WeightColumns::round(Operation *op, MutableArrayRef<float> values,
   const WeightFormat &format = stored.format;
   int64_t group = format.type == WeightType::Int4 ? format.group : length;
   auto [run, alike] = runOf(op, *this);
-  // Panels have the channels at one place of a window side by side.
+  // Panels store the channels of one window position consecutively.
   auto placeOf = [run = run, channels = length / run](int64_t position) {
     return run == 1 ? position
                     : position % channels * run + position / channels;

@@ -1,4 +1,4 @@
-//===- WeightMoments.cpp - what weights are multiplied with ---------------===//
+//===- WeightMoments.cpp - second moments of activations ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The dimension of the left operand whose positions are channels.
+/// Returns the dimension of the left operand that is the channel.
 static int64_t channelDimension(Operation *op) {
   auto rank = int64_t(shapeOf(op->getOperand(0)).size());
   if (auto conv = dyn_cast<ConvOp>(op))
@@ -40,7 +40,7 @@ void MomentRecorder::add(Value value, ArrayRef<double> elements) {
             run = productOf(shape.drop_front(dimension + 1));
     if (sum.squares.empty())
       sum.squares.resize(channels);
-    // One name for ops of several forms says nothing.
+    // A name shared by ops of different shapes is ambiguous.
     if (int64_t(sum.squares.size()) != channels || channels == 0)
       continue;
     for (auto [at, element] : llvm::enumerate(elements))

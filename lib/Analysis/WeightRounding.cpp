@@ -1,4 +1,4 @@
-//===- WeightRounding.cpp - weights as a policy stores them ---------------===//
+//===- WeightRounding.cpp - fake quantization of weights ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ using namespace mpc;
 
 namespace {
 
-/// The integers of a format. Those of 16 bits leave nine to scales.
+/// The integers of a format. 16-bit ones leave nine bits to scales.
 struct Levels {
   Levels(const WeightFormat &format, int bits) {
     isFloat = format.type == WeightType::Float8;
@@ -27,8 +27,8 @@ struct Levels {
     low = format.zeroPoint ? 0 : -count / 2;
     high = low + count - 1;
     hasZero = format.zeroPoint;
-    // A scale with so many bits times an integer fits; those of groups are
-    // stored as bf16.
+    // Significant bits of a scale such that its product with an integer is
+    // exact; scales of groups are stored as bf16.
     significantBits = format.type == WeightType::Int4 ? 8 : 16;
     int64_t furthest = hasZero ? count - 1 : count / 2 - 1;
     int bitsOfNumber =
@@ -36,7 +36,7 @@ struct Levels {
     significantBits = std::min(significantBits, bits - bitsOfNumber);
   }
 
-  /// The scale that clips none of the numbers from `least` to `most`.
+  /// The smallest scale that clips no number from `least` to `most`.
   double wholeScale(double least, double most) const {
     if (isFloat)
       return std::max(-least, most) / kLargestFloat8;
@@ -51,7 +51,7 @@ struct Levels {
 
 } // namespace
 
-/// `value` with so many significant bits: the nearest, or the next above.
+/// Rounds `value` to `bits` significant bits: to nearest, or up.
 static double withBits(double value, int bits, bool isLeast) {
   int exponent;
   double mantissa = std::ldexp(std::frexp(value, &exponent), bits);
@@ -59,7 +59,7 @@ static double withBits(double value, int bits, bool isLeast) {
                     exponent - bits);
 }
 
-/// The nearest of the numbers that a format holds.
+/// Returns the nearest number of a format.
 static double nearest(double value, const WeightScale &scale,
                       const Levels &levels) {
   if (levels.isFloat)
@@ -69,9 +69,9 @@ static double nearest(double value, const WeightScale &scale,
   return (integer - double(scale.zero)) * scale.scale;
 }
 
-/// The sum of `lossOf(value)` times its square, where there are any. It is
-/// taken of every weight for every scale that is tried, so the loop is one that
-/// compilers vectorise.
+/// Returns the sum of `lossOf(value)` times its weight in `squares`, if any.
+/// Runs for every weight and every candidate scale, so the loop is written to
+/// be vectorized.
 template <typename Loss>
 static double weighedSum(llvm::ArrayRef<float> values,
                          llvm::ArrayRef<float> squares, Loss lossOf) {
@@ -95,15 +95,15 @@ static double weighedSum(llvm::ArrayRef<float> values,
   return total;
 }
 
-/// About the squared error of `values`.
+/// Approximate squared error of `values`.
 static double squaredError(llvm::ArrayRef<float> values,
                            llvm::ArrayRef<float> squares,
                            const WeightScale &scale, const Levels &levels) {
-  // Added to a number below 2^22 and taken off again, this leaves an integer.
+  // Adding and subtracting this rounds a number below 2^22 to an integer.
   constexpr float kNoFraction = 0x1.8p23f;
   float inverse = 1 / scale.scale, low = float(levels.low - scale.zero),
         high = float(levels.high - scale.zero);
-  // In steps, so that no square vanishes.
+  // In units of the scale, so that no square underflows.
   auto lossOfInteger = [&](float value) {
     float exact = value * inverse;
     float integer = std::min(std::max(exact, low), high);
@@ -113,8 +113,8 @@ static double squaredError(llvm::ArrayRef<float> values,
   auto lossOfFloat = [&](float value) {
     float exact = std::min(std::abs(value * inverse), 0x1p60f);
     float number = std::min(exact, float(kLargestFloat8));
-    // Below the least normal number steps are as long as above it. This leaves
-    // multiples of the step, an eighth of the power of two.
+    // Below the smallest normal number steps are as long as above it. This
+    // rounds to multiples of the step, an eighth of the power of two.
     uint32_t power =
         std::bit_cast<uint32_t>(std::max(number, 0x1p-6f)) & 0x7f800000u;
     float noFraction = std::bit_cast<float>(power) * 0x1.8p20f;
@@ -129,10 +129,10 @@ static double squaredError(llvm::ArrayRef<float> values,
 WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
                              const WeightFormat &format, int bits,
                              llvm::ArrayRef<float> squares) {
-  // A smaller scale would have fewer bits; what it is too large for is not far
-  // from where numbers end.
+  // A smaller scale would have fewer bits; the values it is too large for are
+  // close to the smallest f32.
   constexpr double kLeastScale = 0x1p-126;
-  // Shares of the range that scales are tried for.
+  // Candidate scales, as shares of the range.
   constexpr double kShares[] = {1,    0.97, 0.94, 0.91, 0.88, 0.85, 0.82,
                                 0.79, 0.75, 0.71, 0.67, 0.63, 0.59, 0.55};
   Levels levels(format, bits);
@@ -162,8 +162,8 @@ WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
   return best;
 }
 
-/// `value` in a float type of so many significant bits, of which the least
-/// normal number is 2^`leastExponent` and the largest one `largest`.
+/// Rounds `value` to a float type of `bits` significant bits, with smallest
+/// normal number 2^`leastExponent` and largest number `largest`.
 static float roundTo(float value, int bits, int leastExponent, double largest) {
   if (value == 0 || !std::isfinite(value))
     return value;

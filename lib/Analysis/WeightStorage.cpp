@@ -1,4 +1,4 @@
-//===- WeightStorage.cpp - weights as kernels read them -------------------===//
+//===- WeightStorage.cpp - storage of quantized weights -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Rows that meet each column of the weights.
+/// Number of rows multiplied with each column of the weights.
 static int64_t rowsOf(Operation *op) {
   Value result = op->getResult(0);
   return elementCount(result) / std::max<int64_t>(shapeOf(result).back(), 1);
@@ -26,15 +26,16 @@ bool mpc::unpacksMatrices(const TargetInfo &target) {
   return kernels.mapsOperands && kernels.panelColumns == 0;
 }
 
-/// Smaller constants are read in less time than anything else takes.
+/// Smaller constants are read in negligible time.
 static constexpr double kLeastBytes = 1 << 16;
-/// Instructions that unpack one weight, and rows of the tiles for each of which
-/// a kernel does it again.
+/// Instructions to dequantize one weight, and rows per tile, each of which
+/// dequantizes again.
 static constexpr double kUnpackInstructions = 4;
 static constexpr int64_t kTileRows = 128;
-/// Rows up to which a product waits for memory wherever rates are not known.
+/// Number of rows up to which a GEMM is memory-bound on a target without known
+/// rates.
 static constexpr int64_t kFewRows = 8;
-/// What is to be gained at least.
+/// Maximum relative time of a worthwhile change.
 static constexpr double kWorthwhile = 0.9;
 
 bool mpc::paysToUnpack(const UnpackedWeights &weights,
@@ -51,7 +52,7 @@ bool mpc::paysToUnpack(const UnpackedWeights &weights,
   double unpack = double(llvm::divideCeil(weights.rows, kTileRows)) * count *
                   kUnpackInstructions * 2 /
                   target.flopsPerSecond(PolicyType::Float32, /*aligned=*/true);
-  // Matrix units work beside the threads.
+  // Matrix units run concurrently with the threads.
   double busy = target.unit(weights.type) ? std::max(multiply, unpack)
                                           : multiply + unpack;
   double wide = std::max(multiply, weights.wideBytes / target.bytesPerSecond());
@@ -59,7 +60,7 @@ bool mpc::paysToUnpack(const UnpackedWeights &weights,
          kWorthwhile * wide;
 }
 
-/// Whether a kernel of threads reads them so.
+/// Returns true if a kernel of threads reads weights in this format.
 static bool unpacksStored(Operation *op, PolicyType type,
                           const WeightFormat &format, int64_t count,
                           const FusionTarget &target) {
@@ -77,7 +78,7 @@ bool mpc::readsStored(Operation *op, PolicyType type,
   ConstantOp constant = weightsOf(op);
   std::optional<WeightColumns> columns =
       constant ? WeightColumns::of(op) : std::nullopt;
-  // A splat is one number, and filters of groups are in no panels.
+  // A splat is one number, and grouped filters are not packed into panels.
   if (!columns || columns->length == 0 || splatValue(constant.getValue()) ||
       !format.isNarrow() ||
       (target.machine.kernels().panelColumns == 0 && !isUnpacked))
@@ -91,17 +92,17 @@ bool mpc::readsStored(Operation *op, PolicyType type,
                          target);
   if (type == PolicyType::Float32)
     return true;
-  // Integers of 16 bits are no narrower than what is multiplied.
+  // 16-bit integers are no narrower than the compute type.
   bool areBytes = format.isScaled() && format.type != WeightType::Int16;
   if (!areBytes ||
       (type != PolicyType::BFloat16 && type != PolicyType::Float16))
     return false;
-  // Without a unit kernels widen factors in registers, whatever they are.
+  // Without a unit, kernels upconvert any operand in registers.
   if (!target.machine.unit(type == PolicyType::Float16 ? MathType::Float16
                                                        : MathType::BFloat16))
     return true;
-  // Where there is one, the unit for bytes reads integers while few rows wait
-  // for memory.
+  // With one, the int8 unit reads integers if few rows make the GEMM
+  // memory-bound.
   constexpr int64_t kMostRows = 4, kSteps = 16;
   const MathUnit *unit = target.machine.unit(MathType::Int8);
   auto product = dyn_cast<MatmulOp>(op);

@@ -1,8 +1,8 @@
-//===- Why.cpp - why a value has its type ---------------------------------===//
+//===- Why.cpp - explains the type of a value -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Types under a plan, names, and the plans of changed policies.
+// Types under a plan, names, and plans of modified policies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +94,7 @@ static void forEachName(func::FuncOp func,
 
 Value WhyAnalysis::find(StringRef name) const {
   Value found;
-  // The name that a message shows of an op beats one that it merely stands for.
+  // An op's displayed name takes precedence over its other names.
   bool isFirst = false;
   forEachName(func, [&](StringRef candidate, Value value) {
     if (candidate != name)

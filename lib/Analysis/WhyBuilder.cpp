@@ -1,8 +1,8 @@
-//===- WhyBuilder.cpp - makes the account of one value --------------------===//
+//===- WhyBuilder.cpp - builds the explanation of a value's type ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gathers what Why.cpp puts into words.
+// Gathers the facts that Why.cpp words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Plans that a question may cost: each change that is tried is one.
+/// Maximum number of plans per question, one for each change tried.
 static constexpr size_t kMostFlips = 32;
-/// Of these so many are tried together with the value's own op.
+/// Maximum number of these tried together with the value's own op.
 static constexpr size_t kMostPairs = 16;
-/// How far from the value labels are tried, in ops.
+/// Maximum distance from the value of labels to try, in ops.
 static constexpr unsigned kMostSteps = 4;
-/// Readers that an account lists.
+/// Maximum number of readers in an explanation.
 static constexpr size_t kMostReaders = 8;
 
 WhyBuilder::WhyBuilder(const WhyAnalysis &why, const PrecisionPlan &plan,
@@ -103,8 +103,8 @@ void WhyBuilder::sayStorage() {
   const ValueReason &reason = plan.getReason(value);
   const OpPlan *label = plan.hasPlan(op) ? &plan.getPlan(op) : nullptr;
   std::string text = "its result is stored in " + type;
-  // The plan speaks of its own storage; where that is f32 and all readers
-  // narrow it, memory holds what they take.
+  // The plan describes its own storage; if that is f32 and all readers narrow
+  // it, memory holds their type.
   if (plan.getStorage(value) != account.type)
     text += ": every reader takes it in that type";
   else if (!reason.text.empty())
@@ -232,8 +232,8 @@ std::string WhyBuilder::opposite(Operation *op) const {
   PolicyType low = why.policy.getCompute();
   if (toFloatType(low, op->getContext()) == wide)
     low = PolicyType::BFloat16;
-  // Of a narrow value an op that computes in f32 is asked for f32 as well:
-  // that makes a rule of it, so that it reads and stores nothing narrower.
+  // For a narrow value, an op that computes in f32 is set to f32 as well: the
+  // override is a rule, so that it reads and stores nothing narrower.
   bool widen = account.type != wide || now != wide;
   PolicyType other = widen ? PolicyType::Float32 : low;
   return ("name:" + names.front() + "=" + stringify(other)).str();
@@ -255,7 +255,7 @@ std::optional<WhyFlip> WhyBuilder::tryPlan(Operation *op,
     if (set != drop)
       overrides.push_back(set);
   llvm::append_range(overrides, add);
-  // What the changed plan warns of is no message about the model.
+  // Warnings of the changed plan are not about the model.
   ScopedDiagnosticHandler silence(account.type.getContext(),
                                   [](Diagnostic &) { return success(); });
   FailureOr<PrecisionPlan> changed = why.planWith(overrides);
@@ -278,7 +278,7 @@ std::optional<WhyFlip> WhyBuilder::flip(Operation *op) const {
 std::optional<WhyFlip> WhyBuilder::flipBoth(Operation *op,
                                             Operation *other) const {
   std::string first = opposite(op), second = opposite(other);
-  // An account names at most one override that has to go.
+  // An explanation names at most one override to remove.
   std::string drop = namedOverride(op), otherDrop = namedOverride(other);
   if (first == second || (!drop.empty() && !otherDrop.empty()))
     return std::nullopt;
@@ -290,7 +290,7 @@ std::optional<WhyFlip> WhyBuilder::findFlip() const {
   for (Operation *op : ArrayRef(ops).take_front(kMostFlips))
     if (std::optional<WhyFlip> found = flip(op))
       return found;
-  // A value between two labels that agree moves only with both.
+  // A value between two labels that agree changes only with both.
   Operation *own = account.op;
   if (own && llvm::is_contained(ops, own))
     for (Operation *op : ArrayRef(ops).take_front(kMostPairs))

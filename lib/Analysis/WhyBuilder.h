@@ -1,4 +1,4 @@
-//===- WhyBuilder.h - makes the account of one value ------------*- C++ -*-===//
+//===- WhyBuilder.h - builds the explanation of a value's type --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,14 +13,14 @@ namespace mpc {
 
 /// The role of `op`; Untouched where the plan has none.
 OpPlan::Role roleOf(const PrecisionPlan &plan, mlir::Operation *op);
-/// The type that an op which moves elements has.
+/// The type of an op that moves elements.
 mlir::FloatType movedType(const PrecisionPlan &plan, mlir::Operation *op);
-/// The type in which `use` takes a value that the policy may narrow.
+/// The type in which `use` reads a value that the policy may narrow.
 mlir::FloatType typeOfRead(const PrecisionPlan &plan, mlir::OpOperand &use);
 
-/// Tells what the plan says of a value and of what surrounds it, then looks for
-/// the label that decides: the ops that the plan names first, then by distance,
-/// each flipped in a plan of its own.
+/// Describes the plan of a value and its surroundings, then looks for the label
+/// that decides: first the ops that the plan names, then by distance, each
+/// changed in a separate plan.
 class WhyBuilder {
 public:
   WhyBuilder(const WhyAnalysis &why, const PrecisionPlan &plan,
@@ -34,36 +34,36 @@ private:
   }
   /// "'fc/MatMul' (matmul)".
   std::string named(mlir::Operation *op) const;
-  /// Where the label of `op` comes from.
+  /// The origin of the label of `op`.
   std::string ruleOf(mlir::Operation *op) const;
-  /// How `op` computes, and which rule says so.
+  /// Adds how `op` computes, and by which rule.
   void sayLabel(mlir::Operation *op);
-  /// What the plan says of the value's storage.
+  /// Adds the plan's reason for the value's storage.
   void sayStorage();
-  /// Who reads the value, in which type, by which rule.
+  /// Adds the readers of the value, with type and rule.
   void sayReaders();
-  /// The op that pulls the value from afar, which no other sentence names.
+  /// Adds the distant op that pulls the value, if not named yet.
   void sayPull();
 
-  /// Whether a rule, not the cut, fixes the types of `op`.
+  /// Returns true if a rule, not the cut, fixes the types of `op`.
   bool isHard(mlir::Operation *op) const;
-  /// Ops whose labels may decide, the likeliest first.
+  /// Ops whose labels may decide, most likely first.
   llvm::SmallVector<mlir::Operation *> candidates() const;
-  /// The override of `op` that may give the value its other type; empty where
-  /// `op` has no name.
+  /// Returns the override of `op` that may give the value its other type; empty
+  /// if `op` has no name.
   std::string opposite(mlir::Operation *op) const;
-  /// The command line's override that names `op`, which another one of the same
-  /// name would contradict; empty where there is none.
+  /// Returns the command-line override that names `op`, which another one of
+  /// the same name would contradict; empty if there is none.
   std::string namedOverride(mlir::Operation *op) const;
   std::optional<WhyFlip> flip(mlir::Operation *op) const;
   std::optional<WhyFlip> flipBoth(mlir::Operation *op,
                                   mlir::Operation *other) const;
-  /// The flip that these changes make, where they change the value's type.
+  /// Returns the flip of these changes if they change the value's type.
   std::optional<WhyFlip> tryPlan(mlir::Operation *op,
                                  std::vector<std::string> add,
                                  llvm::StringRef drop) const;
   std::optional<WhyFlip> findFlip() const;
-  /// Why no change of labels moves the value.
+  /// Why no change of labels affects the value.
   std::string whatKeeps() const;
 
   const WhyAnalysis &why;

@@ -1,10 +1,9 @@
-//===- WideParts.cpp - parts of a graph that stay in f32 ------------------===//
+//===- WideParts.cpp - subgraphs that stay in f32 -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds what surrounds a loss, spells a softmax in steps or makes angles and
-// coordinates by traversing the graph; what a policy does with these ops is the
-// planners' business.
+// Finds losses, softmaxes written as several ops, angles and coordinates by
+// traversing the graph; the planners decide about the types of these ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ static bool movesElements(Operation *op) {
 // Losses
 //===----------------------------------------------------------------------===//
 
-/// Whether a loss may pass through `op`.
+/// Returns true if a loss may be computed through `op`.
 static bool carriesLoss(Operation *op) {
   return isa<ElementwiseOpInterface, SoftmaxOp, LogSoftmaxOp>(op) ||
          op->hasTrait<Loss>() || movesElements(op) ||
@@ -36,7 +35,8 @@ static bool carriesLoss(Operation *op) {
          fusionClassOf(op) == FusionClass::Scan;
 }
 
-/// Whether what goes into `op` is the model's, whatever reads its result.
+/// Returns true if the inputs of `op` belong to the model, whatever reads its
+/// result.
 static bool isModelOp(Operation *op) {
   return isa<ContractionOpInterface>(op) ||
          fusionClassOf(op) == FusionClass::Recurrent;
@@ -70,7 +70,7 @@ OpSet mpc::opsOfLosses(func::FuncOp func) {
           return gradients.contains(operand.getDefiningOp());
         }))
       gradients.insert(&op);
-  // What a contraction of the model reads later is the model's own.
+  // The inputs of a later contraction of the model belong to the model.
   for (Operation &op : llvm::reverse(body))
     if (llvm::any_of(op.getUsers(), [&](Operation *user) {
           return !gradients.contains(user) &&
@@ -127,11 +127,12 @@ OpSet mpc::opsOfStatistics(func::FuncOp func) {
 // Sums of exponentials
 //===----------------------------------------------------------------------===//
 
-/// Ops between an exponential and its sum, and between the sum and what divides
-/// by it: a scale, a mask, an epsilon, a broadcast.
+/// Maximum ops between an exponential and its sum, and between the sum and its
+/// division: a scale, a mask, an epsilon, a broadcast.
 static constexpr unsigned kMostBetween = 8;
 
-/// Adds the ops on paths from an exponential to `value`; whether there is one.
+/// Adds the ops on paths from an exponential to `value`; returns true if there
+/// is one.
 static bool collectExponentials(Value value, llvm::DenseSet<Operation *> &found,
                                 unsigned left) {
   Operation *op = value.getDefiningOp();
@@ -139,7 +140,7 @@ static bool collectExponentials(Value value, llvm::DenseSet<Operation *> &found,
     return false;
   if (isa<ExpOp>(op)) {
     found.insert(op);
-    // The distance to the maximum is as exact as what it is taken of.
+    // The distance to the maximum is as exact as its operands.
     if (auto sub = op->getOperand(0).getDefiningOp<SubOp>())
       found.insert(sub);
     return true;
@@ -154,8 +155,8 @@ static bool collectExponentials(Value value, llvm::DenseSet<Operation *> &found,
   return any;
 }
 
-/// Adds the ops from `value`, a sum, to what divides by it or takes its
-/// logarithm; whether there is one. Each value of `seen` is looked at once.
+/// Adds the ops from `value`, a sum, to those that divide by it or take its
+/// logarithm; returns true if there is one. Visits each value of `seen` once.
 static bool collectNormalisers(Value value, llvm::DenseSet<Operation *> &found,
                                llvm::SmallPtrSetImpl<Value> &seen,
                                unsigned left) {
@@ -169,7 +170,7 @@ static bool collectNormalisers(Value value, llvm::DenseSet<Operation *> &found,
     bool passes =
         isa<AddOp, MulOp, MaxOp, ClampOp, CastOp>(op) || movesElements(op);
     if (normalises) {
-      // A quotient ends it, an inverse or a logarithm is read by what does.
+      // A quotient is the end; an inverse or a logarithm is followed by one.
       if (!isa<DivOp>(op))
         for (Operation *reader : op->getResult(0).getUsers())
           if (isa<MulOp, SubOp>(reader))
@@ -220,7 +221,8 @@ bool mpc::sumsFewTerms(Operation *op) {
           family == FusionClass::Convolution);
 }
 
-/// Whether coordinates may become others, or an angle, by way of `op`.
+/// Returns true if coordinates may be transformed, or become an angle, through
+/// `op`.
 static bool passesCoordinates(Operation *op) {
   return isa<ElementwiseOpInterface>(op) || movesElements(op) ||
          sumsFewTerms(op);
@@ -228,9 +230,9 @@ static bool passesCoordinates(Operation *op) {
 
 OpSet mpc::opsOfAngles(func::FuncOp func) {
   Block &body = func.getBody().front();
-  // In the order of the function, so that operands are known before readers:
-  // what is made of arguments, constants and integers alone, and what stands
-  // behind a product of few terms of anything.
+  // In program order, so that operands are known before readers: values
+  // computed only from arguments, constants and integers, and results of short
+  // dot products of anything.
   llvm::DenseSet<Operation *> given, behindProduct, found;
   auto isGiven = [&](Value value) {
     Operation *op = value.getDefiningOp();
@@ -252,7 +254,7 @@ OpSet mpc::opsOfAngles(func::FuncOp func) {
     return given.contains(op) || behindProduct.contains(op);
   };
   for (Operation &op : llvm::reverse(body)) {
-    // The function too, or it would round its own argument.
+    // Include the function itself, which would otherwise round its argument.
     if (isa<SinOp, CosOp, TanOp>(op) && isCoordinate(&op))
       found.insert(&op);
     if (!found.contains(&op))

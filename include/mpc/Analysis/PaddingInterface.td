@@ -1,4 +1,4 @@
-//===- PaddingInterface.td - ops with dimensions that grow --*- tablegen -*-===//
+//===- PaddingInterface.td - interface of ops that can be padded -*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,9 +12,9 @@ include "mlir/IR/OpBase.td"
 def Mpc_PaddingOpInterface : OpInterface<"PaddingOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
-    An op of which some dimensions can be padded without changing an element
-    that was there before. Elementwise ops need no model of their own; the models
-    of other ops are attached by `registerPaddingModels`.
+    An op with dimensions that can be padded without changing any original
+    element. Elementwise ops need no model of their own; the models of other ops
+    are attached by `registerPaddingModels`.
   }];
   let methods = [
     InterfaceMethod<"The axes that can be padded with zeros.",
