@@ -1,4 +1,4 @@
-//===- TargetInfo.cpp - a target as a value -------------------------------===//
+//===- TargetInfo.cpp - registry of targets -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A family with its facts, which live as long as the program.
+/// A family with its facts, which have static lifetime.
 struct Described {
   TargetFamily family;
   std::vector<TargetFacts> targets;
@@ -31,8 +31,8 @@ struct Described {
 };
 } // namespace
 
-/// Every target that there is; a new folder of lib/Target has an entry here.
-/// Facts stay where they are when a family is added.
+/// All target families; a new folder of lib/Target adds an entry. Addresses of
+/// facts are stable when a family is added.
 static std::list<Described> &families() {
   static std::list<Described> all = {Described(cpuFamily()),
                                      Described(cudaFamily())};
@@ -161,7 +161,7 @@ MathType mpc::mathTypeOf(PolicyType type) {
   return MathType::Float32;
 }
 
-/// Products of the narrow type that one product of this type takes.
+/// Returns the number of low-precision products per product of this type.
 static double productsOf(PolicyType type) {
   if (type == PolicyType::BFloat16x2)
     return 3;
@@ -183,7 +183,7 @@ bool TargetInfo::hasFastPath(PolicyType type) const {
            flopsPerSecond(MathType::Float32, /*aligned=*/true);
   if (!unit(type))
     return false;
-  // Several products of the narrow type must be faster than one of f32.
+  // Several low-precision products must be faster than one of f32.
   return productsOf(type) == 1 || !hasCeilings() ||
          flopsPerSecond(type, /*aligned=*/true) >
              flopsPerSecond(MathType::Float32, /*aligned=*/true);
@@ -214,7 +214,8 @@ double TargetInfo::flopsPerSecond(PolicyType type, bool aligned) const {
 }
 
 double TargetInfo::flopsPerSecond(MathType type, bool aligned) const {
-  // fp8 off its multiples is no product of cuBLASLt's: half of f16 is left.
+  // cuBLASLt does not support fp8 off its multiples: half of f16's rate is
+  // left.
   if (type == MathType::Float8 && !aligned && unit(type))
     return flopsPerSecond(MathType::Float16, aligned);
   double rate = 0;
@@ -222,7 +223,7 @@ double TargetInfo::flopsPerSecond(MathType type, bool aligned) const {
     rate = described->float64Rate;
   else if (const MathUnit *found = unit(type))
     rate = found->rate;
-  // Without a unit of its own a type is widened to f32.
+  // Without a unit of its own a type is upconverted to f32.
   if (rate == 0)
     return described->float32Rate * 1e12;
   bool loses = !aligned && multiple(type) > 1;

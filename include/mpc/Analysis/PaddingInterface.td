@@ -1,4 +1,4 @@
-//===- PaddingInterface.td - interface of ops that can be padded -*- tablegen -*-===//
+//===- PaddingInterface.td - padding op interface ----------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

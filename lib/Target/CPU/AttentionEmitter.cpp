@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One work item is a group of row blocks of one head. Key and value are packed
-// once per item; the scores of a row block live in scratch, become exponentials
-// there and meet the value in a second pass of the micro-kernel, in the type of
-// the sums. Rows are divided by their sums at the end. Where there are few
-// rows, as for a decoder's one token, nothing is packed (AttentionInPlace.cpp).
+// A work item is a group of row blocks of one head. Packs key and value once
+// per item. The scores of a row block are stored in scratch, exponentiated
+// there and multiplied with the value by a second pass of the micro-kernel, in
+// the accumulator type; rows are divided by their sums at the end. With few
+// rows, as in decoding one token, nothing is packed (AttentionInPlace.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +76,8 @@ void AttentionEmitter::takeScales() {
     std::optional<ScaledRows> rows = ScaledRows::of(*numbers);
     if (!rows || rows->isRounded())
       continue;
-    // The kernel is not read again: what is added moves rows as it does.
+    // The kernel is not analyzed again, so the new ops need only move rows as
+    // it does.
     OpBuilder builder(op);
     *numbers = rows->numbers;
     *scales = rows->scales;
@@ -110,7 +111,7 @@ void AttentionEmitter::packKey() {
   });
 }
 
-/// Copies lines of the value, zeros where a panel has no more columns.
+/// Packs rows of the value, with zeros for missing columns of a panel.
 void AttentionEmitter::packValue() {
   math.loop(value.panels, [&](Value number) {
     Value first = math.mul(number, value.columns);
@@ -249,7 +250,7 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
     scores = formula.masked(scores, value);
   }
   if (op.getCausal()) {
-    // Kept while t <= s + T - S, that is t + S < s + T + 1.
+    // Causal mask: kept if t <= s + T - S, that is t + S < s + T + 1.
     auto indexType = VectorType::get({count}, b.getIndexType());
     Value steps = vector::StepOp::create(b, loc, indexType);
     Value at = arith::AddIOp::create(
@@ -264,9 +265,9 @@ Value AttentionEmitter::maskScores(Value scores, Value row, Value column,
   return scores;
 }
 
-/// Turns the scores of one row, of `range`, into exponentials and leaves the
-/// inverse of their sum; both are 0 for a row that keeps nothing. Of a part
-/// what belongs to its sums is left.
+/// Softmax of one row: turns the scores of `range` into exponentials and stores
+/// the inverse of their sum; both are 0 for a fully masked row. For split-KV it
+/// stores the partial maximum and sum instead.
 void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   firstPosition = range.begin;
   MathExpansion values(b, loc, elementTarget(contraction.target));
@@ -277,8 +278,8 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   auto type = VectorType::get({wide}, sumType);
   Value none = values.constant(type, -std::numeric_limits<double>::infinity());
 
-  // A row's place in scratch is a whole number of panels, at least as long as
-  // the vectors that cover it.
+  // A row's pitch in scratch is a whole number of panels, at least as long as
+  // the vectors that cover the row.
   bool vectorTail =
       rest && scorePitch >= (positions - rest) % partPositions + wide;
   int64_t tailLanes =
@@ -317,7 +318,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
     return vector::ReductionOp::create(b, loc, kind, vector);
   };
 
-  // Of parts only the last one has them.
+  // With split-KV, only the last split has a remainder.
   auto withRest = [&](Value before, llvm::function_ref<Value()> after) {
     if (!rest)
       return before;

@@ -1,10 +1,10 @@
-//===- AttentionInPlace.cpp - attention of few rows -----------------------===//
+//===- AttentionInPlace.cpp - decode attention on an unpacked KV cache ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decoder's one token reads each key and value once: packing them would move
-// what is only to be read. Scores are sums along a key's row, of as many keys
-// at once as a vector has lanes; values are added row by row.
+// Decoding one token reads each key and value once: packing would only add
+// traffic. Scores are dot products along a key's row, for as many keys at once
+// as a vector has lanes; values are accumulated row by row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Of as many vectors as they have lanes, the sum of each one's lanes, in
-/// order: sums of neighbours, of two vectors in one, until one is left.
+/// Horizontal sums of as many vectors as they have lanes, in order: pairwise
+/// sums of neighbors, of two vectors into one, until one is left.
 static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   int64_t lanes = vectors.size();
   SmallVector<int64_t> even, odd;
@@ -41,14 +41,13 @@ static Value sumEach(OpBuilder &b, Location loc, SmallVector<Value> vectors) {
   return vectors.front();
 }
 
-/// How much of keys is asked for before it is read, so that it comes by the
-/// time it is, and of values, whose first part comes while exponentials are
-/// computed, for which nothing is read.
+/// Prefetch distances in bytes. The first values are prefetched while
+/// exponentials are computed, which load nothing.
 static constexpr int64_t kKeyBytesAhead = 24 << 10, kValueBytesAhead = 64 << 10;
 
 void AttentionEmitter::prepareInPlace() {
-  // Where rows of several heads lie side by side, as in a decoder's cache, so
-  // many of them are read one after the other.
+  // If rows of several heads are adjacent, as in a decoder's cache, read that
+  // many one after another.
   if (blocks.fetchesRows())
     for (auto [rows, numbers, scales] :
          {std::tuple(&keyRows, keyNumbers, keyScales),
@@ -64,8 +63,8 @@ void AttentionEmitter::prepareInPlace() {
   cyclesPerItem =
       cyclesInPlace(contraction) * double(partPositions * headsPerItem);
   int64_t rows = length * headsPerItem;
-  // Scores of all heads at one position, written between reads of a long
-  // stream, do not share a few cache sets.
+  // Padding keeps the scores of all heads at one position, written between
+  // reads of a long stream, out of the same few cache sets.
   scorePitch = llvm::alignTo(partPositions, 2 * lanes) + lanes;
   scores = area(rows * scorePitch, sumType);
   inverses = stack(rows);
@@ -107,13 +106,13 @@ void AttentionEmitter::emitHeads(Value firstHead, Value count, Range range) {
         body(row, math.add(math.mul(number, length), row));
     });
   };
-  // Ranges begin at whole vectors, and only the last one ends within.
+  // Ranges start at whole vectors; only the last one ends inside of one.
   auto wholeOf = [&](int64_t step) {
     return math.min(range.end, positions - positions % step);
   };
   Value whole = wholeOf(lanes);
-  // What is read next is on its way while heads compute, in the order of
-  // memory: each asks for its share of some rows.
+  // Prefetch in memory order while heads compute: each head prefetches its
+  // share of some rows.
   auto fetchShare = [&](const FetchedRows &rows, Value from, int64_t extent,
                         Value number) {
     auto shareOf = [&](Value heads) {

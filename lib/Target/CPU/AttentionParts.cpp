@@ -1,13 +1,13 @@
-//===- AttentionParts.cpp - keys that several items share -----------------===//
+//===- AttentionParts.cpp - split-KV attention ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Few rows of few heads leave most threads without work: an item then has a
-// part of the keys. It leaves its sums with the maximum under which they were
-// made and the sum of its weights; when all have ended, those of a head are
-// joined in the order of the parts (flash-decoding: T. Dao, D. Haziza, F.
-// Massa, G. Sizov, "Flash-Decoding for long-context inference", 2023). Parts
-// come from sizes alone: results do not depend on the number of threads.
+// Split-KV (flash-decoding: T. Dao, D. Haziza, F. Massa, G. Sizov,
+// "Flash-Decoding for long-context inference", 2023): with few rows of few
+// heads, an item processes a split of the keys, so that all threads have work.
+// It stores its partial sums with their maximum and total weight; after all
+// items, the splits of a head are reduced in order. Splits depend on shapes
+// only: results do not depend on the number of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ using namespace mlir;
 using namespace mpc;
 
 void AttentionEmitter::preparePartials() {
-  // Behind the sums stand maximum and total; rows are whole lines, so that no
-  // two workers write one.
+  // Maximum and total follow the sums; rows are padded to cache lines to avoid
+  // false sharing.
   partialPitch =
       llvm::alignTo(width + 2, kLineBytes / bytesPerElement(sumType));
   laterItems = productOf(batchShape);

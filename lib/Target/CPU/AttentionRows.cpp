@@ -1,4 +1,4 @@
-//===- AttentionRows.cpp - keys and values where they lie -----------------===//
+//===- AttentionRows.cpp - in-place layout of keys and values -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mpc;
 std::optional<StoredRow> StoredRow::of(Value tensor) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
   int64_t rank = shape.size();
-  // Where the dimensions of `tensor` stand in what it is read from.
+  // Position of each dimension of `tensor` in the stored value.
   SmallVector<int64_t> places = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   while (Operation *from = tensor.getDefiningOp()) {
     if (auto transpose = dyn_cast<TransposeOp>(from)) {
@@ -53,8 +53,8 @@ static int64_t bytesOfElement(Value tensor) {
 int64_t StoredRow::bytes() const { return elements * bytesOfElement(argument); }
 
 bool StoredRow::paysWhole() const {
-  // Few parts, or those of a few lines, processors find as fast by themselves,
-  // and caches of few rows, of all layers together, stay near the core.
+  // Hardware prefetchers handle few or short pieces, and short caches, of all
+  // layers together, stay in L2.
   constexpr int64_t kFewParts = 2, kFewBytes = 256, kNearBytes = 1 << 18;
   return heads > kFewParts && bytes() > kFewBytes &&
          bytes() * positions >= kNearBytes;
@@ -90,7 +90,8 @@ bool mpc::readsWholeRows(AttentionOp op) {
 double mpc::cyclesInPlace(const Contraction &attention) {
   auto op = cast<AttentionOp>(attention.op);
   ArrayRef<int64_t> query = shapeOf(op.getQuery());
-  // Of each vector loading, widening and adding; a score's share of the rest.
+  // Three instructions per vector: load, upconvert and add; and a score's share
+  // of the remainder.
   int64_t numbers = query.back() + shapeOf(op.getValue()).back();
   return (3.0 * double(numbers) / double(attention.lanes) + 8) *
          double(query.end()[-2]);

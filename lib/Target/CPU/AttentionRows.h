@@ -1,9 +1,9 @@
-//===- AttentionRows.h - keys and values where they lie ---------*- C++ -*-===//
+//===- AttentionRows.h - in-place layout of keys and values -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is known of keys and values that attention of few rows reads in place,
-// as a decoder's one token does: for schedules and emitters.
+// Layout of keys and values that attention of few rows (decoding) reads without
+// packing, for schedules and emitters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,16 +14,18 @@
 
 namespace mpc {
 
-/// Where a key or value of all heads lies in one run of `elements` of a
-/// kernel's argument: `dimension` counts positions, `batch` are dimensions of
-/// the operand before the heads and where they stand in the argument.
+/// A key or value of all heads that is stored contiguously as `elements`
+/// elements of a kernel's argument: `dimension` is the position, `batch` pairs
+/// the operand's dimensions before the heads with those of the argument.
 struct StoredRow {
-  /// Nothing where `tensor`, `[..., heads, positions, width]`, lies otherwise.
+  /// Returns nullopt if `tensor`, `[..., heads, positions, width]`, has another
+  /// layout.
   static std::optional<StoredRow> of(mlir::Value tensor);
 
-  /// Of all heads at one position.
+  /// Size of all heads at one position, in bytes.
   int64_t bytes() const;
-  /// Whether asking for it whole is faster than what heads read by themselves.
+  /// Returns true if prefetching whole rows is faster than each head's own
+  /// reads.
   bool paysWhole() const;
 
   mlir::Value argument;
@@ -31,22 +33,21 @@ struct StoredRow {
   llvm::SmallVector<std::pair<int64_t, int64_t>> batch;
 };
 
-/// Whether attention reads keys and values where they lie: to pack them costs
-/// as much as to multiply some rows by them.
+/// Returns true if attention reads keys and values in place: packing costs as
+/// much as multiplying a few rows.
 bool readsKeysInPlace(const Contraction &attention);
 
-/// Positions that whole parts of the keys are multiples of, where vectors have
-/// so many lanes: values are weighed `kValueBlock` at a time, exponentials made
-/// two vectors at a time.
+/// Granularity of splits of the keys, in positions: values are accumulated
+/// `kValueBlock` at a time, exponentials computed two vectors at a time.
 inline constexpr int64_t kValueBlock = 16;
 inline int64_t stepOfParts(int64_t lanes) {
   return std::max(kValueBlock, 2 * lanes);
 }
 
-/// Whether all heads of a position are better read one after the other.
+/// Returns true if all heads of a position should be read one after another.
 bool readsWholeRows(AttentionOp attention);
 
-/// Bytes of a key of one head where it lies, as far as that is known.
+/// Stored size of one head's key, in bytes, as far as known.
 int64_t storedKeyBytes(AttentionOp attention);
 
 /// Cycles of one head's rows at one position.

@@ -33,7 +33,8 @@ using namespace mpc;
 // C interface
 //===----------------------------------------------------------------------===//
 
-/// Unpacks the buffer array and calls the kernel's body, which gets inlined.
+/// Creates the C entry point, which unpacks the buffer array and calls the
+/// kernel's body (inlined).
 static LogicalResult createWrapper(ModuleOp module, StringRef name,
                                    ArrayRef<bool> apart) {
   auto impl = module.lookupSymbol<LLVM::LLVMFuncOp>((name + kImplSuffix).str());
@@ -64,7 +65,7 @@ static LogicalResult createWrapper(ModuleOp module, StringRef name,
   LLVM::CallOp::create(builder, loc, impl, operands);
   LLVM::ReturnOp::create(builder, loc, ValueRange{});
 
-  // Scratch is never another buffer's memory.
+  // Scratch never aliases another buffer.
   impl.setLinkage(LLVM::Linkage::Internal);
   for (unsigned i = 0; i < impl.getNumArguments(); ++i)
     if (i < buffers ? apart[i] : i + 1 == impl.getNumArguments())
@@ -106,7 +107,7 @@ mpc::lowerKernels(ModuleOp module,
   auto run = [&](std::unique_ptr<Pass> pass, StringRef name) {
     PassManager passes(module.getContext(), ModuleOp::getOperationName());
     passes.addPass(std::move(pass));
-    // lowerToLlvm verifies what comes out.
+    // lowerToLlvm verifies its result.
     passes.enableVerifier(false);
     return success(succeeded(passes.run(module)) &&
                    (!after || succeeded(after(name))));

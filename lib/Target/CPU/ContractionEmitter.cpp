@@ -1,4 +1,4 @@
-//===- ContractionEmitter.cpp - what kernels of products share ------------===//
+//===- ContractionEmitter.cpp - base class of GEMM-like emitters ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -108,7 +108,7 @@ FailureOr<int64_t> ContractionEmitter::run() {
   emitItem(own.getItem());
   if (laterItems > 0) {
     b.setInsertionPointAfter(own);
-    // Of no weight beside what they wait for.
+    // Negligible compared with the items before.
     auto later = tile::OwnOp::create(b, loc, laterItems, /*cycles=*/1.0,
                                      /*inOrder=*/true);
     b.setInsertionPoint(later.getBody().front().getTerminator());
@@ -154,7 +154,7 @@ Value ContractionEmitter::termOf(Value factors) {
   auto next = [&](Value from) {
     if (!terms.areAll)
       return values.roundToBf16(from);
-    // Any cut of a factor leaves nothing behind its last term.
+    // Truncating any operand leaves no remainder after the last bf16 term.
     Value upper = values.bitAnd(values.bits(from), int64_t(0xffff0000));
     return values.fromBits(upper, from.getType());
   };
@@ -245,7 +245,7 @@ void ContractionEmitter::storeNumbers(int64_t number, Value memory, Value at,
   Type type = lanesOf(stored, lanes);
   TypedAttr value = cast<TypedAttr>(b.getZeroAttr(type));
   if (number) {
-    // As bits: a ui8 number is none of i8.
+    // As bits: a ui8 attribute is no i8.
     unsigned width = stored.getIntOrFloatBitWidth();
     value = b.getIntegerAttr(stored, APInt(width, number, /*isSigned=*/true,
                                            /*implicitTrunc=*/true));
@@ -284,7 +284,7 @@ Value ContractionEmitter::area(int64_t elements, Type type) {
 }
 
 Value ContractionEmitter::sharedArea(int64_t elements) {
-  // In front of the items and of scratch memory.
+  // Insert before the item range and scratch memory.
   unsigned place = impl.getNumArguments() - 3;
   auto type = MemRefType::get({elements}, sumType);
   if (failed(impl.insertArgument(place, type, {}, loc)))
@@ -303,8 +303,8 @@ Value ContractionEmitter::asBits(Value memory, Type type) {
   auto stored = cast<MemRefType>(flat.getType());
   if (!contraction.isPaired() || stored.getElementType() == type)
     return flat;
-  // All memrefs of one dimension lower to the same pointer, and this to
-  // nothing.
+  // One-dimensional memrefs of any type lower to the same pointer, and this
+  // cast to nothing.
   int64_t count = stored.getNumElements() *
                   bytesPerElement(stored.getElementType()) /
                   bytesPerElement(type);

@@ -1,4 +1,4 @@
-//===- ContractionPacking.cpp - operands in the order of kernels ----------===//
+//===- ContractionPacking.cpp - packing of operands into panels -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,9 +28,10 @@ void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
   });
 }
 
-/// First inside parts of 128 bits, then whole parts, since the instructions for
-/// both have their orders as immediates: orders in registers would be kept
-/// through the loops behind and leave sums without.
+/// Transposes first inside lanes of 128 bits, then whole 128-bit lanes: the
+/// instructions for both have their permutations as immediates, whereas
+/// permutations in registers would stay live through the following loops and
+/// displace accumulators.
 SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
   auto type = cast<VectorType>(vectors.front().getType());
   int64_t lanes = vectors.size();
@@ -41,8 +42,8 @@ SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
         b, loc, x, y, llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
   };
   SmallVector<Value> now(vectors);
-  // Runs of `run` lanes of two vectors take turns: those of the parts' lower
-  // halves in one result, those of the upper halves in the other.
+  // Interleave runs of `run` elements of two vectors: those of the lower halves
+  // of 128-bit lanes in one result, those of the upper halves in the other.
   for (int64_t run = 1; run < part; run *= 2)
     for (int64_t i = 0; i < lanes; ++i) {
       if (i & run)
@@ -58,8 +59,8 @@ SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
       now[i] = half(0);
       now[i + run] = half(part / 2);
     }
-  // Now vector g * part + p has, part by part, lane bits-of-p-reversed of rows
-  // g * part and on.
+  // Now vector g * part + p has, per 128-bit lane, element bit-reversed p of
+  // the rows from g * part on.
   int64_t groups = lanes / part;
   SmallVector<Value> result(lanes);
   for (int64_t p = 0; p < part; ++p) {
@@ -97,7 +98,7 @@ void ContractionEmitter::packRowsAcross(
         store(values(row, k, 1), memory, place(row, k));
       });
     });
-  // Squares, the last ones over others where extents are no multiples.
+  // Square blocks; the last ones overlap if extents are no multiples.
   auto squares = [&](int64_t count, llvm::function_ref<void(Value)> body) {
     math.loop(llvm::divideCeil(count, lanes), [&](Value number) {
       body(math.min(math.mul(number, lanes), count - lanes));
@@ -131,7 +132,7 @@ void ContractionEmitter::packColumns(
     return math.add(math.add(offset, n), math.mul(place(step), columns));
   };
   Type word = cast<MemRefType>(memory.getType()).getElementType();
-  // Squares of words are transposed in registers.
+  // Blocks of words are transposed in registers.
   int64_t square = depth * lanes;
   int64_t whole = asVectors ? count - count % square : 0;
   if (whole)
@@ -178,7 +179,7 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
   Value first = math.mul(number, columns);
   SmallVector<Value> at(leading);
   if (transposed) {
-    // Missing columns repeat the last one: their sums are dropped.
+    // Missing columns repeat the last one: their accumulators are dropped.
     packColumns(
         columns, count, contraction.depthOfStep(), /*asVectors=*/true, memory,
         offset,
@@ -203,7 +204,7 @@ void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
         };
         store(wordsOf(k, positions, line), memory, math.add(base, n));
       });
-      // Sums of missing columns are dropped; zeros keep them from being
+      // Accumulators of missing columns are dropped; zeros keep them from being
       // NaN.
       forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
         storeZeros(memory, math.add(base, used + n), run);
@@ -243,7 +244,7 @@ void ContractionEmitter::packStoredPanel(Value number, Value first,
   Value memory = math.flatten(memoryOf(contraction.rhs()));
   auto stored = cast<RankedTensorType>(contraction.rhs().getType());
   Type element = stored.getElementType();
-  // Of a panel, as stored.
+  // Rows of a stored panel.
   int64_t lines = stored.getDimSize(1);
   int64_t depth = contraction.packed.getDepth();
   ValueMath values(b, loc);
@@ -252,7 +253,7 @@ void ContractionEmitter::packStoredPanel(Value number, Value first,
         math.add(math.mul(number, lines), math.div(math.add(first, k), depth));
     for (int64_t column = 0; column < columns; column += lanes) {
       Value at = math.add(math.mul(line, depth * columns), depth * column);
-      // Words hold the factors of a step.
+      // A word contains the operands of one step.
       auto words = VectorType::get({lanes}, b.getI32Type());
       auto factors = [&](int64_t position) -> Value {
         if (depth == 1)

@@ -1,4 +1,4 @@
-//===- ContractionShape.cpp - what is known before code -------------------===//
+//===- ContractionShape.cpp - shapes and types of contractions ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,7 @@ Value mpc::stripReshapes(Value tensor) {
 
 int64_t mpc::tailVectors(PanelForm form, int64_t columns, int64_t used,
                          int64_t lanes) {
-  // f16 pairs come in whole rows, or only their lower halves.
+  // f16 pairs come as whole rows, or only as their lower halves.
   if (form == PanelForm::PairsF16 && used > columns / 2)
     return columns / lanes;
   return llvm::divideCeil(used, lanes);
@@ -51,7 +51,7 @@ static Type sumTypeOf(Operation *op) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// The extents of `c`, whose operands are matrices.
+/// Returns the extents of `c`, whose operands are matrices.
 static FailureOr<ProductShape> shapeOf(const Contraction &c) {
   auto lhs = cast<RankedTensorType>(c.lhs().getType());
   auto rhs = cast<RankedTensorType>(c.rhs().getType());
@@ -70,7 +70,7 @@ static FailureOr<ProductShape> shapeOf(const Contraction &c) {
   if (!c.packed)
     shape.rhsBatch.assign(rhs.getShape().begin(), rhs.getShape().end() - 2);
 
-  // Batch dimensions that the right side does not have are more rows.
+  // Batch dimensions without a counterpart on the right side are more rows.
   shape.flattened =
       !c.transposeLhs && shape.lhsBatch == shape.batchShape &&
       llvm::all_of(shape.rhsBatch, [](int64_t extent) { return extent == 1; });
@@ -119,8 +119,8 @@ FailureOr<Operation *> Contraction::find(func::FuncOp kernel) {
   return anchor;
 }
 
-/// Fills `c` for the op that writes panels: words as the products of its
-/// elements read them.
+/// Fills `c` for an op that writes panels, with words as the micro-kernel reads
+/// them.
 static LogicalResult describePacking(Contraction &c, PackOp op) {
   c.form = ContractionForm::Packing;
   c.packed = op.getPackedAttr();
@@ -234,7 +234,7 @@ bool Contraction::storesRows() const {
     return false;
   bool isRegion =
       form != ContractionForm::Product && form != ContractionForm::Attention;
-  // Positions of a pair must be neighbours.
+  // Positions of a pair must be adjacent.
   if (isPaired() && (transposeLhs || form == ContractionForm::FilterGradient))
     return false;
   return isStored(lhs()) &&
@@ -284,7 +284,7 @@ int64_t Contraction::width() const {
 }
 
 int64_t Contraction::vectors(int64_t columns) const {
-  // A last panel that is mostly padding leaves registers for more rows.
+  // If most of the last panel is padding, registers are left for more rows.
   bool isWindow = form == ContractionForm::Convolution ||
                   form == ContractionForm::FilterGradient;
   return isWindow && panelsOfGroup(columns) == 1
@@ -299,7 +299,7 @@ int64_t Contraction::mostRows(int64_t columns) const {
   int64_t most = maxBlockRows(vectors(columns), target);
   if (!splitsRows())
     return most;
-  // The registers that are not sums are for weights and a digit of a row.
+  // Registers other than accumulators hold weights and an int8 slice of a row.
   int64_t ofRow = vectors(columns) * DigitProductEmitter::sumsOfRow(narrow);
   return std::clamp<int64_t>(target.registers() * 3 / 4 / ofRow, 1, most);
 }

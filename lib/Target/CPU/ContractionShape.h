@@ -1,10 +1,10 @@
-//===- ContractionShape.h - what is known before code -----------*- C++ -*-===//
+//===- ContractionShape.h - shapes and types of contractions ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What schedules and emitters of contractions ask of an op before any code is
-// written: the type of its sums, the form of its panels, and which of its
-// dimensions are rows.
+// Properties of a contraction that schedules and emitters need before code is
+// generated: the accumulator type, the form of the panels, and the dimensions
+// that are rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace mpc {
 
-/// A matrix product's extents: batch x [m, depth] x [depth, n].
+/// The extents of a batched GEMM: batch x [m, depth] x [depth, n].
 struct ProductShape {
   /// Indices of an operand's batch dimensions for the batch at `position`
   /// (empty: the first).
@@ -35,50 +35,51 @@ struct ProductShape {
   llvm::SmallVector<int64_t> batchShape, lhsBatch, rhsBatch;
   /// Batch dimensions of the result count as rows (the right side has none).
   bool flattened = false;
-  /// Extents that a row number runs over.
+  /// Extents of the dimensions that form the row index.
   llvm::SmallVector<int64_t> rowShape;
 };
 
-/// What a contraction is to the CPU.
+/// Kind of contraction on a CPU.
 enum class ContractionForm {
   Product, ///< also a convolution without window and padding
   Convolution,
   Depthwise, ///< every channel has a filter of its own
   FilterGradient,
   Attention,
-  Packing, ///< no product: panels for one, written
+  Packing, ///< writes panels for a GEMM
 };
 
-/// The contraction that a kernel is around.
+/// The contraction of a kernel.
 struct Contraction {
-  /// The one contraction of `kernel`; null where it has none. A diagnostic
-  /// where it has several.
+  /// Returns the only contraction of `kernel`; null if it has none. Reports
+  /// several.
   static mlir::FailureOr<mlir::Operation *> find(mlir::func::FuncOp kernel);
-  /// A diagnostic at `op` where code generation does not take it.
+  /// Reports at `op` what code generation does not support.
   static mlir::FailureOr<Contraction> get(mlir::Operation *op,
                                           const CpuTarget &target);
 
-  /// The operands; of attention query and key, of packing twice the matrix.
+  /// The operands: query and key of attention; the matrix, twice, of packing.
   mlir::Value lhs() const { return op->getOperand(0); }
   mlir::Value rhs() const {
     return op->getOperand(form == ContractionForm::Packing ? 0 : 1);
   }
-  /// The right side as it lies in memory: narrow panels where there are some.
+  /// The right side as stored in memory: quantized panels, if any.
   mlir::Value stored() const {
     return narrow ? mlir::Value(narrow.getValues()) : rhs();
   }
-  /// Whether rows are split into bytes, which a unit multiplies with those of a
-  /// narrow right side.
+  /// Returns true if rows are decomposed into int8 slices, which a unit
+  /// multiplies with a quantized right side.
   bool splitsRows() const { return narrow && narrow.getDepth() > 1; }
-  /// Whether `operand` lies in memory in the type of the factors.
+  /// Returns true if `operand` is stored in the type of the multiplied
+  /// operands.
   bool isStored(mlir::Value operand) const;
-  /// Whether rows are read where they lie, as far as types and padding go.
+  /// Returns true if rows can be read in place, as far as types and padding go.
   bool storesRows() const;
-  /// The same of panels of `columns`: constants are packed before, lines of a
-  /// gradient are panels where they are whole vectors.
+  /// The same for panels of `columns`: constants are packed in advance, rows of
+  /// a gradient are panels if they are whole vectors.
   bool storesPanels(int64_t columns) const;
-  /// The kernel's other arguments that are shaped like the result, where
-  /// columns are neighbours in it: what an epilogue reads once.
+  /// The kernel's other arguments of the result's shape, if columns are
+  /// contiguous in it: operands that an epilogue reads once.
   llvm::SmallVector<mlir::BlockArgument> residuals() const;
   /// Columns of the result, in each of `groups`.
   int64_t width() const;
@@ -87,83 +88,84 @@ struct Contraction {
   int64_t panelsOfGroup(int64_t columns) const {
     return llvm::divideCeil(width(), columns);
   }
-  /// Vectors of a panel that count where all panels are alike.
+  /// Number of vectors per panel to compute, if all panels are alike.
   int64_t vectors(int64_t columns) const;
-  /// Positions of K that a step multiplies, and steps of so many positions that
-  /// are neighbours.
+  /// Positions of K per step of the micro-kernel, and steps for a number of
+  /// adjacent positions.
   int64_t depthOfStep() const { return stepDepth(unit); }
   int64_t steps(int64_t positions) const {
     return llvm::divideCeil(positions, depthOfStep());
   }
   bool isPaired() const { return depthOfStep() > 1; }
-  /// Whether words are of f16.
+  /// Returns true if words contain f16.
   bool isF16() const {
     return unit == DotUnit::TileF16 || unit == DotUnit::PairsF16;
   }
-  /// Whether a filter's gradient reads each channel of its input as an image of
-  /// its own, of which pixels are neighbours.
+  /// Returns true if a filter's gradient reads each channel of its input as an
+  /// image of its own, with adjacent pixels.
   bool isPlanar() const {
     return form == ContractionForm::FilterGradient && isTiled(unit);
   }
-  /// Most rows of a block of sums with panels of `columns`.
+  /// Maximum rows of a register block with panels of `columns`.
   int64_t mostRows(int64_t columns) const;
-  /// The target's fastest unit for factors of this type.
+  /// The target's fastest unit for operands of this type.
   const MathUnit *unitOfTarget() const;
-  /// How much faster than f32 the unit is.
+  /// Speed of the unit relative to f32.
   double speedup() const;
-  /// Runs of neighbours in a convolution's depth, and the steps of its panel.
+  /// Contiguous runs in a convolution's depth, and the steps of its panel.
   int64_t windowRuns() const {
     return geometry.run() ? geometry.depth() / geometry.run() : 0;
   }
   int64_t windowSteps() const { return windowRuns() * steps(geometry.run()); }
-  /// Type in which factors are multiplied, without rounding.
+  /// Type in which operands are multiplied, without rounding.
   mlir::Type factorType() const;
-  /// Type in which a packed operand keeps what a lane multiplies in a step:
-  /// that of the sums, or a word of several factors.
+  /// Type in which a packed operand stores a lane's operands of a step: the
+  /// accumulator type, or a word of several operands.
   mlir::Type wordType() const;
-  /// The same of panels that lie in memory: pairs of bytes are widened later.
+  /// The same for panels in memory: pairs of bytes are widened later.
   mlir::Type panelType() const;
-  /// Type of packed rows whose positions are neighbours: of the factors, bf16
-  /// as bit patterns.
+  /// Type of packed rows with adjacent positions: the operand type, bf16 as bit
+  /// patterns.
   mlir::Type rowType() const;
 
   mlir::Operation *op = nullptr;
   ContractionForm form = ContractionForm::Product;
   CpuTarget target;
-  /// f32 for floats up to f32, f64 where f64 takes part, the result's type for
-  /// integers.
+  /// Accumulator type: f32 for floats up to f32, f64 with an f64 operand, the
+  /// result's type for integers.
   mlir::Type sumType;
-  /// What multiplies: a unit where both operands are of its type.
+  /// Arithmetic unit, for operands that both have its type.
   DotUnit unit = DotUnit::MultiplyAdd;
-  /// Of 8-bit integers.
+  /// Signs of 8-bit integers.
   OperandSigns signs;
-  /// What an operand is split into; planes are the emitter's.
+  /// bf16 split of the operands; planes belong to the emitter.
   OperandTerms terms;
   int64_t lanes = 0;
   int64_t multiplyAddsInFlight = 1;
-  /// Of a constant right side, and how its panels are read.
+  /// Layout of a constant right side, and how its panels are read.
   PackedAttr packed;
   PanelForm panelForm = PanelForm::Plain;
-  /// What widens it, where it is narrower than the factors; else null.
+  /// The op that dequantizes it, if it is narrower than the operand type; else
+  /// null.
   mutable DequantizeOp narrow;
   bool transposeLhs = false, transposeRhs = false;
-  /// Of a product of two halves of columns that an epilogue meets.
+  /// Set for a GEMM of two interleaved halves that an epilogue combines.
   std::optional<PairedColumns> pair;
-  /// Of a product, or the `[depth, n]` that are packed.
+  /// Extents of a GEMM, or `[depth, n]` of packing.
   ProductShape product;
-  /// Of convolutions and their filters' gradients.
+  /// Geometry of a convolution or of its filter's gradient.
   ConvolutionGeometry geometry;
 
 private:
-  /// What multiplies, and how it reads a packed constant. A diagnostic where
-  /// the constant was packed for another unit.
+  /// Chooses the unit and the form in which it reads a packed constant. Reports
+  /// a constant that was packed for another unit.
   mlir::LogicalResult chooseUnit();
 };
 
-/// `tensor` before the reshapes that gave it its shape.
+/// Returns `tensor` before reshapes.
 mlir::Value stripReshapes(mlir::Value tensor);
 
-/// Vectors to compute in a panel of `columns` of which `used` count.
+/// Number of vectors to compute in a panel of `columns` with `used` columns.
 int64_t tailVectors(PanelForm form, int64_t columns, int64_t used,
                     int64_t lanes);
 

@@ -1,4 +1,4 @@
-//===- ContractionSums.cpp - sums and what becomes of them ----------------===//
+//===- ContractionSums.cpp - accumulators and epilogues -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Steps of K that one running sum in f32 takes: its error grows with them.
+/// Maximum steps of K per f32 accumulator: its error grows with them.
 static constexpr int64_t kLongestSum = 512;
 
 void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
@@ -72,14 +72,14 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
 std::optional<KParts>
 ContractionEmitter::partsOfDepth(const SumBlock &block,
                                  ArrayRef<KLoop> loops) const {
-  // Narrow factors are less exact than any order of their products; a narrow
-  // panel's are as exact as others.
+  // Narrow operands are less accurate than any summation order; a quantized
+  // panel's are as accurate as others.
   bool isExact = panel.form == PanelForm::Plain || contraction.narrow;
   if (block.unit != DotUnit::MultiplyAdd || !sumType.isF32() || !isExact)
     return std::nullopt;
   if (!panel.isScaled())
     return partsOf(loops, kLongestSum);
-  // A part has one scale. Of nibbles, it begins with a byte.
+  // A split has one scale. For int4 it starts at a whole byte.
   int64_t group = contraction.narrow.getGroup();
   std::optional<KParts> parts = partsOf(loops, std::min(group, kLongestSum));
   if (!parts)
@@ -132,8 +132,8 @@ void ContractionEmitter::multiplyParts(const SumBlock &block, Value memory,
                    columns, offset);
   }
   Value start = panel.offset;
-  // Adds the products of `extent` positions of loop number `parts.loop`, from
-  // `first` on; `position` is that of K.
+  // Adds the products of `extent` positions of loop `parts.loop`, from `first`
+  // on; `position` is that of K.
   auto add = [&](Value row, Value column, Value first, Value position,
                  int64_t extent) {
     SmallVector<KLoop> part(loops.drop_front(parts.loop));
@@ -234,7 +234,7 @@ void ContractionEmitter::mendOverflow(Value tile, Value first, int64_t used,
     return;
   ValueMath values(b, loc);
   auto type = VectorType::get({lanes}, sumType);
-  // 0 but for infinities and NaNs, which give NaN.
+  // 0, except for infinities and NaNs, which give NaN.
   Value zeros = values.constant(type, 0);
   for (int64_t at = 0; at < used; at += lanes)
     zeros = values.fma(
@@ -322,7 +322,7 @@ void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
       math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
       return;
     }
-    // The last vector is masked where the target masks cheaply.
+    // The last vector is masked if masked stores are cheap.
     bool masks = contraction.target.hasAvx512();
     int64_t most = 2 * lanes, whole = masks ? used - used % most : used;
     forPowers(whole, most, [&](int64_t at, int64_t run) {

@@ -1,9 +1,9 @@
-//===- ContractionUnit.cpp - what multiplies a contraction ----------------===//
+//===- ContractionUnit.cpp - choice of the arithmetic unit ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The unit that the target has for the types of the operands, where the shape
-// fills it, and the form in which a packed constant reaches it.
+// The target's unit (FMA, VNNI, AMX, ...) for the operand types, if the shape
+// fills it, and the form in which it reads a packed constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +15,12 @@
 using namespace mlir;
 using namespace mpc;
 
-/// How a constant operand of element type `element` in the layout `packed` is
-/// read; a diagnostic at `op` where the target cannot.
+/// Returns how a constant operand of element type `element` in the layout
+/// `packed` is read; reports at `op` an unsupported layout.
 static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                                         Type element, Type sumType,
                                         DotUnit unit, const CpuTarget &target) {
-  // Of terms the kernel makes panels of its own, from those of the factors.
+  // For a bf16 split the kernel packs its own panels, from unsplit ones.
   bool isSplit = unit == DotUnit::TileTerms;
   int64_t wanted = isSplit && !element.isF16() ? 1 : stepDepth(unit);
   int64_t lanes = vectorLanes(sumType, target), columns = packed.getColumns();
@@ -54,7 +54,7 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
                                          : PanelForm::Widened;
 }
 
-/// The form of panels that `narrow` widens in registers.
+/// Returns the form of panels that `narrow` dequantizes in registers.
 static FailureOr<PanelForm> narrowFormOf(Operation *op, DequantizeOp narrow,
                                          Type sumType, DotUnit unit,
                                          const CpuTarget &target) {
@@ -75,19 +75,19 @@ static FailureOr<PanelForm> narrowFormOf(Operation *op, DequantizeOp narrow,
   return narrow.getNibbles() ? PanelForm::Nibbles : PanelForm::Integers;
 }
 
-/// Positions that are neighbours where tiles would read rows.
+/// Number of contiguous positions where tiles would read rows.
 static int64_t runOf(const Contraction &c) {
   const ConvolutionGeometry &g = c.geometry;
   if (c.form == ContractionForm::Product)
     return c.product.depth;
   if (c.form == ContractionForm::Convolution)
     return g.run();
-  // Pixels of one channel, of those that fill tiles with rows.
+  // Pixels of one channel, or channels if those are fewer.
   return g.stride[2] == 1 ? std::min(g.out[2], g.groupChannels()) : 0;
 }
 
-/// Whether the target has tiles for factors of `type` and `c` fills them:
-/// shorter runs do not, and attention's scores are read in registers.
+/// Returns true if the target has tiles for operands of `type` and `c` fills
+/// them: shorter runs do not, and attention reads its scores in registers.
 static bool fillsTiles(const Contraction &c, MathType type) {
   const MathUnit *unit = c.target.info().unit(type);
   if (!unit || unit->tiles.count == 0 || c.form == ContractionForm::Attention)
@@ -96,7 +96,7 @@ static bool fillsTiles(const Contraction &c, MathType type) {
   return runOf(c) >= leastRun;
 }
 
-/// The unit for products of 8-bit integers; none for other types.
+/// Returns the unit for GEMMs of 8-bit integers; nullopt for other types.
 static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
   Type lhs = getElementTypeOrSelf(c.lhs().getType()),
        rhs = getElementTypeOrSelf(c.rhs().getType());
@@ -108,13 +108,13 @@ static std::optional<DotUnit> integerUnitOf(const Contraction &c) {
   if (lhs.isUnsignedInteger() && !rhs.isUnsignedInteger() &&
       c.target.hasDotInt8())
     return DotUnit::DotInt8;
-  // Where tiles multiply bytes of all signs, constants are packed for them.
+  // If tiles multiply bytes of any sign, constants are packed for them.
   return c.target.hasTiles() ? DotUnit::PairsInt8 : DotUnit::PairsInt16;
 }
 
-/// Whether both operands are large enough to pay for their terms, which are
-/// made in scratch memory: an element costs about what 100 multiply-adds of
-/// vectors save.
+/// Returns true if both operands are large enough to amortize the bf16 split in
+/// scratch memory: an element costs about as much as 100 vector multiply-adds
+/// save.
 static bool paysForTerms(const Contraction &c) {
   constexpr int64_t kLeastUses = 64;
   const ConvolutionGeometry &g = c.geometry;
@@ -126,7 +126,8 @@ static bool paysForTerms(const Contraction &c) {
   return rows >= kLeastUses && c.width() >= kLeastUses;
 }
 
-/// The policy type of a compute mode in terms; nullopt for other modes.
+/// Returns the policy type of a bf16x2 or bf16x3 compute mode; nullopt for
+/// others.
 static std::optional<PolicyType> typeOfTerms(Operation *op) {
   auto contraction = dyn_cast<ContractionOpInterface>(op);
   ComputeMode mode =
@@ -138,8 +139,8 @@ static std::optional<PolicyType> typeOfTerms(Operation *op) {
   return std::nullopt;
 }
 
-/// Whether an f32 product may and does multiply bf16 terms. What it may, f32
-/// does as well: the modes are permissions.
+/// Returns true if an f32 GEMM may and does use a bf16 split. The modes are
+/// permissions: f32 is always allowed.
 static bool splitsFloat32(const Contraction &c) {
   TargetInfo target = c.target.info();
   std::optional<PolicyType> type = typeOfTerms(c.op);
@@ -148,9 +149,9 @@ static bool splitsFloat32(const Contraction &c) {
          paysForTerms(c);
 }
 
-/// Whether what attention multiplies of an f32 query or key is exact in
-/// `element`, of 16 bits: a query that was widened from it, or keys of 8 bits
-/// without their scales.
+/// Returns true if attention's operand for an f32 query or key is exact in the
+/// 16-bit type `element`: a query widened from it, or 8-bit keys without their
+/// scales.
 static bool holdsExactly(Value value, Type element) {
   if (element.getIntOrFloatBitWidth() != 16)
     return false;
@@ -160,7 +161,7 @@ static bool holdsExactly(Value value, Type element) {
   return rows && !rows->isRounded();
 }
 
-/// The unit for a contraction of these operands and sums.
+/// Returns the unit for a contraction of these operand and accumulator types.
 static DotUnit unitOf(const Contraction &c) {
   const CpuTarget &target = c.target;
   if (std::optional<DotUnit> unit = integerUnitOf(c))
@@ -178,7 +179,7 @@ static DotUnit unitOf(const Contraction &c) {
         target.hasTiles() && target.info().unit(MathType::Float16)->terms > 1;
     if (fillsTiles(c, MathType::Float16) && (!isSplit || paysForTerms(c)))
       return isSplit ? DotUnit::TileTerms : DotUnit::TileF16;
-    // Only what was packed for tiles.
+    // Only for constants packed for tiles.
     return c.packed ? DotUnit::PairsF16 : DotUnit::MultiplyAdd;
   }
   if (areAll(builder.getF32Type()) && c.sumType.isF32() && splitsFloat32(c))
@@ -188,16 +189,16 @@ static DotUnit unitOf(const Contraction &c) {
     return DotUnit::MultiplyAdd;
   if (fillsTiles(c, MathType::BFloat16))
     return DotUnit::TileBf16;
-  // Where tiles are the unit for bf16, vdpbf16ps is slower than f32: only what
-  // was packed for it takes it.
+  // If tiles are the unit for bf16, vdpbf16ps is slower than f32: used only for
+  // constants packed for it.
   if (target.hasTiles() && !c.packed)
     return DotUnit::MultiplyAdd;
   return DotUnit::DotBf16;
 }
 
 LogicalResult Contraction::chooseUnit() {
-  // Lanes of a depthwise one are channels. Of attention, query and key: its
-  // weights, which meet the value, are f32.
+  // Lanes of a depthwise convolution are channels. For attention: query and
+  // key; its weights, which multiply the value, are f32.
   Type right = getElementTypeOrSelf(rhs());
   if (form != ContractionForm::Depthwise &&
       (!packed || packed.getDepth() > 1 || right.isF32()))
@@ -238,7 +239,7 @@ double Contraction::speedup() const {
   case DotUnit::PairsF16:
     return 1;
   case DotUnit::DotInt8:
-    // As many instructions of four times the factors.
+    // As many instructions, with four times the operands.
     return 4;
   default:
     return unitOfTarget()->rate / double(terms.products()) /

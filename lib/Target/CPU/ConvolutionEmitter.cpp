@@ -1,11 +1,11 @@
-//===- ConvolutionEmitter.cpp - conv kernels ------------------------------===//
+//===- ConvolutionEmitter.cpp - implicit-GEMM convolution -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Direct convolution as an implicit matrix product: a block of output pixels
-// times a panel of output channels, K running over the window and the channels
-// of a padded region. One work item is a strip of output rows of one image
-// times a group of panels.
+// Direct convolution as an implicit GEMM: a block of output pixels times a
+// panel of output channels, with K iterating over the window and the channels
+// of a padded region. A work item is a strip of output rows of one image times
+// a group of panels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ private:
   std::optional<RegionReader> reader;
 
   Value image, plane, firstRow;
-  /// The window's lines, of those that the strip reads.
+  /// The window's rows, among those that the strip reads.
   KLoop windowLines;
 };
 } // namespace
@@ -61,9 +61,9 @@ void ConvEmitter::prepare() {
     contraction.packed ? packTerms() : packFilter();
 }
 
-/// The terms of a packed constant, run by run of a window.
+/// Packs the bf16 terms of a packed constant, run by run of a window.
 void ConvEmitter::packTerms() {
-  // Of a run, as stored.
+  // Positions of a stored run.
   int64_t depth = contraction.packed.getDepth();
   int64_t positions = depth * llvm::divideCeil(g.run(), depth);
   math.loop(panels, [&](Value number) {
@@ -78,16 +78,16 @@ void ConvEmitter::packTerms() {
   });
 }
 
-/// A filter that is no packed constant is packed once per call. Neighbours in
-/// memory are window positions of one channel; a panel has channels of one
-/// window position side by side.
+/// Packs a filter that is no packed constant, once per call. Contiguous in
+/// memory are the window positions of one channel; in a panel, the channels of
+/// one window position.
 void ConvEmitter::packFilter() {
   Value filter = contraction.rhs();
   Value memory = memoryOf(filter);
   Type element = getElementTypeOrSelf(filter.getType());
   if (memory)
     memory = math.flatten(memory);
-  // A panel in the order of positions, before they are put together in steps.
+  // A panel in the order of positions, before they are combined into steps.
   Value ordered;
   if (contraction.isPaired())
     ordered = area(g.depth() * columns, sumType);
@@ -127,7 +127,7 @@ void ConvEmitter::packFilter() {
   });
 }
 
-/// Joins the positions of each run of `ordered` to the words of a panel.
+/// Combines the positions of each run of `ordered` into words of a panel.
 void ConvEmitter::pairPositions(Value ordered, Value offset) {
   math.loop(contraction.windowRuns(), [&](Value run) {
     Value from = math.mul(run, g.run());
@@ -176,7 +176,7 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
     math.loop(split.columns.blocks, [&](Value block) {
       BlockRows blockColumns(math, split.columns, block);
       Value column = blockColumns.first();
-      // Strips and column blocks come in two sizes, but never both at once.
+      // Either strips or column blocks come in two sizes, but not both.
       bool splitsColumns = split.columns.larger > 0;
       const BlockRows &sized = splitsColumns ? blockColumns : stripRows;
       int64_t vectors = tailVectors(panel.form, columns, used, lanes);
@@ -210,15 +210,14 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
   withColumns(number, blocks);
 }
 
-/// Leaves out the lines of the window that lie above the image or below it for
-/// the output's line `row`.
+/// Skips the window rows above or below the image for output row `row`.
 void ConvEmitter::skipPadding(KLoop &lines, Value row) {
   bool isPadded = g.pad[1] > 0 || g.reach(1, g.out[1]) - g.pad[1] > g.in[1];
-  // Of several lines together some read what others would skip.
+  // For several output rows together, some read what others would skip.
   if (!isPadded || g.padValue || g.window[1] == 1 || split.lines.largest() > 1)
     return;
   Value top = math.mul(row, g.stride[1]), none = math.constant(0);
-  // Lines of the window before position `extent` of the padded image.
+  // Number of window rows before position `extent` of the padded image.
   auto before = [&](int64_t extent) {
     Value count = arith::MaxSIOp::create(
         b, loc, math.sub(math.constant(extent), top), none);

@@ -1,4 +1,4 @@
-//===- ConvolutionGeometry.cpp - extents of convolutions ------------------===//
+//===- ConvolutionGeometry.cpp - geometry of convolutions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,8 +9,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The geometry of `op`, which slides `window` over images of type `input` and
-/// has positions as in `result`.
+/// Returns the geometry of `op`, which slides `window` over images of type
+/// `input` and has positions as in `result`.
 template <typename OpTy>
 static FailureOr<ConvolutionGeometry>
 geometryOf(OpTy op, Value image, Value positions, ArrayRef<int64_t> window) {
@@ -96,7 +96,7 @@ FilterRegion::FilterRegion(const ConvolutionGeometry &g,
   if (!cut.joined && g.groups == 1)
     channels = std::min(channels, blocks * cut.split.largest());
   pitch = channels;
-  // Pixels at such a distance would share few cache sets.
+  // Pixels at this distance would share few cache sets.
   if (!cut.joined && pitch * bytes % 1024 == 0)
     pitch += 64 / bytes;
 }

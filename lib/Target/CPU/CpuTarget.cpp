@@ -1,15 +1,15 @@
-//===- CpuTarget.cpp - the levels of CPUs ---------------------------------===//
+//===- CpuTarget.cpp - CPU instruction-set levels -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One row per level. Rates are those of one core of the machines that were
-// measured: of a Granite-Rapids-class server (f32 FMA on zmm 0.214, AMX bf16 on
-// random data 2.52, DRAM copy 13.8) and, for avx512bf16, of a Zen 4 one (f32
-// 0.1175, vdpbf16ps 0.235, DRAM copy 29). ymm is half of zmm and double half of
-// single by lane count; vpdpbusd has four times the factors of an f32 FMA, a
-// tile of bytes twice those of bf16. On the former vdpbf16ps reached 0.107,
-// half of the FMA rate: a level is chosen where its unit is fast (paysHere).
-// What has no unit is widened to f32 first.
+// One row per level. Rates are measured on one core: of a Granite Rapids server
+// (f32 FMA on zmm 0.214, AMX bf16 on random data 2.52, DRAM copy 13.8) and, for
+// avx512bf16, of a Zen 4 one (f32 0.1175, vdpbf16ps 0.235, DRAM copy 29). ymm
+// has half the rate of zmm and double half that of single, by lane count;
+// vpdpbusd multiplies four times the operands of an f32 FMA, an int8 tile twice
+// those of bf16. On Granite Rapids vdpbf16ps reached 0.107, half of the FMA
+// rate: a level is chosen only if its unit is fast (paysHere). Types without a
+// unit are upconverted to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 using namespace mpc;
 using llvm::StringRef;
 
-/// The levels with code, as members of the family.
+/// The supported levels, as members of the family.
 static constexpr std::pair<CpuIsa, llvm::StringLiteral> kLevels[] = {
     {CpuIsa::Avx2, "avx2"},
     {CpuIsa::AvxVnni, "avxvnni"},
@@ -53,7 +53,7 @@ std::string CpuTarget::llvmCpu() const {
 std::string CpuTarget::llvmFeatures() const {
   if (!hasAvx512())
     return isa == CpuIsa::AvxVnni ? "+avxvnni" : "";
-  // Conversions to bf16 never reach LLVM as such: the instruction for them
+  // Conversions to bf16 are never emitted as LLVM truncations: the instruction
   // flushes subnormals.
   std::string features = hasDotBf16() ? "-prefer-256-bit,+avx512bf16"
                                       : "-prefer-256-bit,-avx512bf16";
@@ -102,9 +102,9 @@ static TargetFacts level(StringRef name, int64_t lanes) {
   facts.isGenerated = true;
   facts.lanes = lanes;
   facts.registers = 2 * lanes;
-  // The least of such servers: half of what that core has.
+  // Half of that core's L2: the smallest among such servers.
   facts.cacheBytes = 1 << 20;
-  // Two ports, four cycles.
+  // Two ports, latency of four cycles.
   facts.multiplyAddsInFlight = 8;
   facts.float32Rate = lanes == 16 ? 0.214 : 0.107;
   facts.float64Rate = facts.float32Rate / 2;
@@ -112,9 +112,9 @@ static TargetFacts level(StringRef name, int64_t lanes) {
   // Vector kernels have blocks of one register's columns.
   facts.plainMultiple = lanes;
   facts.kernels.panelColumns = 2 * lanes;
-  // Without a unit by vpmaddwd, at the rate of f32 and a quarter of its bytes.
+  // Without a unit: vpmaddwd, at the rate of f32 and a quarter of its bytes.
   facts.kernels.multipliesIntegers = true;
-  // Whatever they may round, vectors multiply f32 faster as it is.
+  // Even if rounding is permitted, vectors multiply f32 faster unsplit.
   facts.kernels.fewestBFloat16Terms = 2;
   return facts;
 }
@@ -124,10 +124,10 @@ static std::vector<TargetFacts> describeLevels() {
   dots.float32Rate = 0.1175;
   dots.float64Rate = dots.float32Rate / 2;
   dots.bandwidth = 29;
-  // As fast as the second-level cache; such servers have 32 MB for 8 cores.
+  // As fast as L2; such servers have 32 MB for 8 cores.
   dots.farCacheBytes = 4 << 20;
   dots.farCacheBandwidth = 100;
-  // One port, six cycles; kernels pad odd depths in registers.
+  // One port, latency of six cycles; kernels pad odd depths in registers.
   dots.multiplyAddsInFlight = 12;
   dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,
                  /*flushesSubnormals=*/true},
@@ -143,7 +143,7 @@ static std::vector<TargetFacts> describeLevels() {
   halves.name = "cpu:amxfp16";
   halves.units.push_back({MathType::Float16, 32, 2.52, "AMX tiles", 2,
                           /*flushesSubnormals=*/false, tiles});
-  // An f16 is two numbers of bf16, a product of them four; none is subnormal.
+  // An f16 is two bf16, and a product four; none is subnormal.
   amx.units.push_back({MathType::Float16, 32, 2.52 / 4, "AMX tiles", 2,
                        /*flushesSubnormals=*/false, tiles, /*terms=*/2});
   auto withDots = [](TargetFacts facts, const char *name) {
@@ -173,15 +173,15 @@ static std::vector<TargetFacts> describeLevels() {
           halves};
 }
 
-/// Whether vdpbf16ps multiplies faster than f32 multiply-adds do. Cores that
-/// were measured are in a table, others are asked, once in a process.
+/// Returns true if vdpbf16ps multiplies faster than f32 FMA. Known cores are in
+/// a table, others are measured once per process.
 static bool isDotBf16Fast() {
   static const bool isFast = [] {
     StringRef core = llvm::sys::getHostCPUName();
     if (core == "znver4" || core == "znver5")
       return true;
-    // Where tiles are the unit for bf16, the vector instruction is the slow
-    // one: half the rate of f32 on Granite Rapids.
+    // On CPUs with bf16 tiles the vector instruction is slow: half the rate of
+    // f32 on Granite Rapids.
     for (StringRef slow : {"cooperlake", "sapphirerapids", "emeraldrapids",
                            "graniterapids", "graniterapids-d"})
       if (core == slow)
@@ -198,8 +198,8 @@ static bool hasLevel(const TargetFacts &facts) {
     return llvm::all_of(names,
                         [](StringRef name) { return features.lookup(name); });
   };
-  // What code of a level may use: the runtime's CodeObject.cpp asks for the
-  // same.
+  // CPU features that a level's code uses; the runtime's CodeObject.cpp
+  // requires the same.
   if (!has({"avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"}))
     return false;
   if (facts.emulatesUnits)

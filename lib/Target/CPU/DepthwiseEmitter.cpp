@@ -1,10 +1,10 @@
-//===- DepthwiseEmitter.cpp - conv with one filter per channel ------------===//
+//===- DepthwiseEmitter.cpp - depthwise convolution kernels ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No product is shared between channels, so lanes run over channels of both
-// operands: a few pixels times two vectors of channels in registers. The filter
-// is laid out `[window][channels]` once per call.
+// Channels share no operands, so lanes are channels of both operands: a few
+// pixels times two vectors of channels in registers. The filter is packed to
+// `[window][channels]` once per call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,10 +53,11 @@ void DepthwiseEmitter::prepare() {
   });
 }
 
-/// The filter's element for a channel at a window position, from either layout.
+/// Loads the filter's element for a channel at a window position, from either
+/// layout.
 Value DepthwiseEmitter::filterValue(Value channel, Value position) {
-  // Packed, there is one panel per channel, which is its group; the first
-  // column holds it.
+  // A packed filter has one panel per channel, its group; the first column
+  // contains it.
   SmallVector<Value> at = {channel, position, math.constant(0)};
   if (!contraction.packed) {
     at = {channel, math.constant(0)};
@@ -92,7 +93,7 @@ void DepthwiseEmitter::emitItem(Value item) {
   });
 }
 
-/// `width` pixels from `column` on, `count` channels from `channel` on.
+/// Emits `width` pixels from `column` on, `count` channels from `channel` on.
 void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
                                   Value base, Value channel, int64_t count) {
   auto type = VectorType::get({count}, sumType);

@@ -1,4 +1,4 @@
-//===- DigitProductEmitter.cpp - narrow weights by units for bytes --------===//
+//===- DigitProductEmitter.cpp - quantized GEMM on int8 units -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,28 +12,28 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Numbers are 3 digits at least, which all numbers of 16 bits down to 2^-14
-/// (bf16) or 2^-11 of the largest of a segment are. The others of f32 and
-/// weights of 4 bits are 2, since the unit takes longer than their bytes:
-/// numbers down to 2^-14 of the largest are integers then, else down to 2^-21.
+/// Number of int8 slices of the second integer. The first has 3, which
+/// represent all 16-bit operands down to 2^-14 (bf16) or 2^-11 (f16) of the
+/// largest in a segment. Other f32 operands need more; with int4 weights 2
+/// more, since the unit is slower than memory: exact down to 2^-14 of the
+/// largest, else to 2^-21.
 static int64_t fineDigits(DequantizeOp narrow) {
   if (!getElementTypeOrSelf(narrow.getResult()).isF32())
     return 0;
   return narrow.getNibbles() ? 2 : 3;
 }
 
-/// Bytes of a panel that are asked for before they are multiplied where these
-/// have two weights each. Unpacking them takes so long that processors by
-/// themselves ask too late; they keep up with bytes that are multiplied as they
-/// are, whose stream such requests would only disturb.
+/// Prefetch distance in a panel of int4 weights, in bytes. Unpacking them takes
+/// so long that the hardware prefetcher falls short; it keeps up with int8
+/// weights, whose stream software prefetches would only disturb.
 static constexpr int64_t kAhead = 12288;
 
-/// Of so many words of last digits one may be another than zero: a word that is
-/// listed takes some times as long as one that is not.
+/// Maximum density of nonzero words in the last slice, one in this many: a
+/// listed (sparse) word costs several times as much as a dense one.
 static constexpr int64_t kWordsPerListed = 8;
 
-/// The most positions that divide `extent`, in multiples of `unit`. The sums of
-/// digits of so many are integers that f32 has, and are joined seldom.
+/// Returns the largest divisor of `extent` that is a multiple of `unit`, up to
+/// a limit at which the slices' integer sums are exact in f32.
 static int64_t longestPart(int64_t extent, int64_t unit) {
   constexpr int64_t kMost = 256;
   int64_t length = std::max(std::min(extent, kMost) / unit * unit, unit);
@@ -157,7 +157,7 @@ DigitProductEmitter::multiplySegment(Value segment, int64_t rows,
   auto ofNumbers = [&] {
     Values sums =
         multiplyNumbers(segment, rows, vectors, zeros, scales, totals);
-    // A row has the same bits whatever stands in the rows beside it.
+    // A row's result must not depend on the rows in the same block.
     if (rows > 1)
       for (auto [i, sum] : llvm::enumerate(ofDigits(/*listed=*/false)))
         sums[i] = arith::SelectOp::create(
@@ -189,7 +189,7 @@ DigitProductEmitter::Values DigitProductEmitter::multiplyDigits(
           sums.push_back(sum);
         }
 
-  // More code only takes long to compile.
+  // More unrolling only increases compile time.
   constexpr int64_t kMostUnrolled = 16;
   int64_t all = digits[0] + digits[1], lastOfAll = last() ? digits[0] : 0;
   sums = carryLoads(
@@ -224,8 +224,8 @@ DigitProductEmitter::Values DigitProductEmitter::multiplyDigits(
       sums[i * all + lastOfAll] = sum;
   }
 
-  // Integers first meet the weights' scale, then their own step: the other way
-  // round large numbers would sum up to infinities before they are scaled down.
+  // Multiply integers by the weights' scale first, then by their own step: in
+  // the other order large numbers would overflow before they are scaled down.
   Values results, smallScales;
   for (Value scale : scales)
     smallScales.push_back(

@@ -1,20 +1,21 @@
-//===- DigitProductEmitter.h - narrow weights as bytes ----------*- C++ -*-===//
+//===- DigitProductEmitter.h - quantized GEMM on int8 units -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Private to this folder. f32 or 16-bit rows times weights of 8 or 4 bits,
-// whose widening would take longer than memory does. The numbers of a segment
-// of a row become integers, multiples of one power of two, whose bytes, the
-// digits, a unit for bytes multiplies with the weights as they are. Sums over a
-// segment are exact; each goes into the f32 sum by one multiply-add.
+// GEMM of f32 or 16-bit rows with int8 or int4 weights, for which
+// dequantization would take longer than the memory traffic. Exact int8
+// decomposition of the rows (Ozaki-style splitting): the numbers of a segment
+// of a row are scaled by one power of two to integers, whose bytes, the slices,
+// an int8 dot-product unit multiplies with the quantized weights. Sums over a
+// segment are exact; each is added to the f32 accumulator by one FMA.
 //
-// The last digits are mostly zeros: only numbers far below the largest of their
-// segment have others. Those words of them that are none are listed, and where
-// a segment has few, the digits in front meet all weights and they their own.
+// The last slice is mostly zeros: only numbers far below the largest of their
+// segment need it. Its nonzero words are listed; if a segment has few, all but
+// the last slice are multiplied densely and the last one sparsely.
 //
-// A segment whose numbers are no such integers, since they lie too far apart or
-// are none, is widened and multiplied in f32: what a product gives does not
-// hang on what stands beside a number.
+// A segment that is not exactly representable (its numbers differ too much in
+// magnitude, or are not finite) is dequantized and multiplied in f32: the
+// result for a row does not depend on the other rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,17 +33,17 @@ public:
   void prepare() override;
   void emitItem(mlir::Value item) override;
 
-  /// The largest integer of a segment is at most two to this power.
+  /// Maximum magnitude of a segment's integers, as a power of two.
   static constexpr int kLargestBits = 22;
-  /// What steps are multiplied by and scales of weights divided, which keeps
-  /// the products of these with sums of integers inside of what f32 has.
+  /// Factor of steps and divisor of weight scales, which keeps products of
+  /// scales with integer sums in the range of f32.
   static constexpr float kLargerSteps = 0x1p20f;
 
-  /// Sums that a row has for each vector of columns.
+  /// Number of accumulators per row and vector of columns.
   static int64_t sumsOfRow(DequantizeOp narrow);
 
 private:
-  /// Words per four positions of a row: the digits, and what is not read.
+  /// Words per four positions of a row: the slices, and padding.
   static constexpr int64_t kWords = 4;
   using Values = llvm::SmallVector<mlir::Value>;
   using Body = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
@@ -51,26 +52,25 @@ private:
   // Rows (DigitRows.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// Fills the memory of a block's rows. Where that block is all, each worker
-  /// does it once.
+  /// Decomposes the rows of a block. If there is only one block, each worker
+  /// does so once.
   void splitRows(const BlockRows &rows);
-  /// The same of row `local` of the block, which is `row` of all.
+  /// The same for row `local` of the block, which is row `row` of all.
   void splitRow(mlir::Value row, mlir::Value local);
   void splitSegment(mlir::Value local, mlir::Value segment, mlir::Value step,
                     mlir::Value perStep);
-  /// Lists the words of last digits of the segment whose number among those of
-  /// all rows is `place`, of positions from `first` on, that are not zero; how
-  /// many they are.
+  /// Lists the nonzero words of the last slice in segment `place` of all rows,
+  /// for positions from `first` on; returns their number.
   mlir::Value listLast(mlir::Value place, mlir::Value first);
-  /// The power of two that numbers of a magnitude of at most `largest`, lane by
-  /// lane and as bits, are divided by to be at most 2^22, and its inverse.
+  /// Returns the power of two by which numbers of magnitude up to `largest`,
+  /// per lane and as bits, are divided to be at most 2^22, and its inverse.
   std::pair<mlir::Value, mlir::Value> stepOf(mlir::Value largest);
-  /// The integer of lanes, rounded, as its bits and as a number.
+  /// Rounds lanes to integers, returned as bits and as numbers.
   std::pair<mlir::Value, mlir::Value> rounded(mlir::Value values);
-  /// The words of digits of integers.
+  /// Returns the int8 slices of integers, as words.
   mlir::Value digitsOf(mlir::Value integers);
-  /// Stores at `memory[at]` what the sums of each digit begin with so that the
-  /// zero point is taken off, given those of digits in all lanes.
+  /// Stores at `memory[at]` the initial values of the slices' sums, which
+  /// subtract the zero point, given the sums of the slices in all lanes.
   void storeOffsets(mlir::Value sums, mlir::Value memory, mlir::Value at);
 
   //===--------------------------------------------------------------------===//
@@ -78,34 +78,36 @@ private:
   //===--------------------------------------------------------------------===//
 
   void storePanel(mlir::Value block, mlir::Value number, int64_t used);
-  /// Adds the products of a segment to sums of `[row][vector]`.
+  /// Adds the products of a segment to the accumulators `[row][vector]`.
   Values multiplySegment(mlir::Value segment, int64_t rows, int64_t vectors,
                          mlir::ValueRange totals);
-  /// Adds the products of integers, or of numbers, with weights to sums of
-  /// `[row][vector]`, `totals`. The zero points of vectors are `zeros`, if
-  /// there are more than one, and `scales` what their weights are scaled by.
-  /// `listed`: last digits are those of the lists.
+  /// Adds the products of integers, or of numbers, with weights to the
+  /// accumulators `[row][vector]`, `totals`. `zeros` are the zero points per
+  /// vector, if they differ, and `scales` those of the weights. `listed`: the
+  /// last slice is sparse.
   Values multiplyDigits(mlir::Value segment, int64_t rows, int64_t vectors,
                         mlir::ValueRange zeros, mlir::ValueRange scales,
                         mlir::ValueRange totals, bool listed);
-  /// Adds the products of listed words to sums of last digits,
+  /// Adds the products of listed words to the sums of the last slice,
   /// `[row][vector]`.
   void addListed(mlir::Value segment, int64_t rows, int64_t vectors,
                  llvm::MutableArrayRef<mlir::Value> sums);
   Values multiplyNumbers(mlir::Value segment, int64_t rows, int64_t vectors,
                          mlir::ValueRange zeros, mlir::ValueRange scales,
                          mlir::ValueRange totals);
-  /// Carries `sums` through a segment's loads of the panel, some at a time.
+  /// Loops over a segment's loads of the panel, `together` at a time, with
+  /// `sums` as carried values.
   Values carryLoads(mlir::Value segment, int64_t together,
                     mlir::ValueRange sums, Body body);
-  /// The words of a load, with four positions each: `[word][vector]`.
+  /// Returns the words of a load, with four positions each: `[word][vector]`.
   llvm::SmallVector<Values> loadWords(mlir::Value load, int64_t vectors);
-  /// Where vector `vector` of a load lies in the panel, and its bytes as words.
+  /// Returns the index in the panel of vector `vector` of a load, and its bytes
+  /// as words.
   mlir::Value placeOf(mlir::Value load, int64_t vector);
   mlir::Value loadPacked(mlir::Value at);
-  /// The number that sums of digits, the lowest first, are.
+  /// Combines the sums of slices, lowest first, into a number.
   mlir::Value numberOf(mlir::ValueRange sums);
-  /// Whether such a number is an i32.
+  /// Returns true if such a number is an i32.
   bool isWord();
 
   mlir::Value addDotBytes(mlir::Value sum, mlir::Value bytes,
@@ -113,41 +115,40 @@ private:
   mlir::Value splat(mlir::Value scalar);
   mlir::Value word(int64_t value);
   mlir::Value number(float value);
-  /// Runs `body` on values that a loop over [0, extent) in steps carries.
+  /// Emits a loop over [0, extent) in steps with carried values.
   Values carry(int64_t extent, int64_t step, mlir::ValueRange values,
                Body body);
 
   const ProductShape &shape;
   DequantizeOp narrow;
-  /// Positions of a segment, whose sums are joined, and of a span, which share
-  /// a step; how many segments, and positions that a load of a panel's bytes
-  /// has of each column.
+  /// Positions of a segment, whose sums are combined, and of a span, which
+  /// shares a step; number of segments, and positions per column in one load of
+  /// a panel.
   int64_t length, span, segments, loaded;
-  /// Digits of the first and of the second integer of a number; numbers of 16
-  /// bits have no second one.
+  /// Slices of the first and of the second integer of a number; 16-bit numbers
+  /// have no second one.
   int64_t digits[2];
   llvm::ArrayRef<int> integers() const {
     static constexpr int kBoth[] = {0, 1};
     return llvm::ArrayRef(kBoth).take_front(digits[1] ? 2 : 1);
   }
-  /// How many times finer the second one is, a power of two.
+  /// Ratio of the steps of the first and the second integer, a power of two.
   float finer;
-  /// What `states` has: the integers are the numbers, and the last digits are
-  /// listed, or too many to be, or the integers are not.
+  /// States of a segment: the integers are exact and the last slice is listed,
+  /// it is too dense for a list, or the integers are inexact.
   enum State : int32_t { Listed, Whole, Inexact };
-  /// The most words that are listed of a segment, whose lists have as many.
+  /// Maximum number of listed words per segment, the capacity of the lists.
   int64_t mostListed;
-  /// The integer whose lowest digits are the last ones.
+  /// The integer whose lowest slice is the last one.
   int last() const { return digits[1] ? 1 : 0; }
   mlir::VectorType words, numbers;
   RowSplit split;
   int64_t blocksPerItem, rowGroups;
-  /// Of the rows of a block: the numbers, `[row][depth]`; words of digits
-  /// `[integer][row][depth / 4][kWords]`, what sums begin with,
+  /// Rows of a block: the numbers, `[row][depth]`; words of slices,
+  /// `[integer][row][depth / 4][kWords]`; initial values of the sums,
   /// `[integer][row][segment][kWords]`; the step, times kLargerSteps, and
-  /// State, `[row][segment]`;
-  /// of the words that are listed the place among those of the segment and the
-  /// word, `[row][depth / 4]`.
+  /// State, `[row][segment]`; listed words and their index in the segment,
+  /// `[row][depth / 4]`.
   mlir::Value rowNumbers, rowDigits[2], offsets[2], steps, states, listPlaces,
       listWords;
 };

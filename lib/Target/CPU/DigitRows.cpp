@@ -1,12 +1,13 @@
-//===- DigitRows.cpp - rows of f32 as bytes of integers -------------------===//
+//===- DigitRows.cpp - exact int8 slices of f32 rows ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A number x of a span whose largest has the exponent e is, as a multiple of
-// the step 2^(e - 21), q + r: the integer next to it and what is left, at most
-// a half. r is in turn the next multiple of 2^-15 or 2^-22. All three are
-// exact in f32; where nothing is left of any number, its integers are it. Of
-// numbers that had 16 bits nothing may be left behind q.
+// the step 2^(e - 21), q + r: the nearest integer and a remainder of at most
+// one half. r is in turn rounded to the next multiple of 2^-15 or 2^-22. All
+// three are exact in f32; if no number leaves a remainder, the integers
+// represent them exactly. Numbers that were 16 bits may have no remainder after
+// q.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +19,11 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The largest integer is so small that added to `kNoFraction`, where f32
-/// numbers are integers, it and its opposite stay between powers of two.
+/// The largest integer is so small that, added to `kNoFraction`, where f32
+/// numbers are integers, it and its negative stay in one binade.
 static constexpr float kNoFraction = 0x1.8p23f;
-/// Exponents of f32 with their bias: of 1, of the largest finite numbers, and
-/// of those whose step is the least normal number.
+/// Biased exponents of f32: of 1, of the largest finite numbers, and of those
+/// whose step is the smallest normal number.
 static constexpr int kBias = 127, kMostExponent = 254,
                      kLeastExponent = DigitProductEmitter::kLargestBits;
 
@@ -40,7 +41,7 @@ void DigitProductEmitter::splitRow(Value row, Value local) {
       math.constant(0), math.constant(shape.depth / span), 1,
       [&](Value number) {
         Value first = math.mul(number, span);
-        // Magnitudes are ordered as their bits are.
+        // Magnitudes are ordered like their bits.
         Value largest =
             carry(span, lanes, word(0), [&](Value k, ValueRange before) {
               at.back() = math.add(first, k);
@@ -68,8 +69,8 @@ std::pair<Value, Value> DigitProductEmitter::stepOf(Value largest) {
   };
   constexpr int kMantissaBits = 23;
   Value exponent = arith::ShRUIOp::create(b, loc, bits, integer(kMantissaBits));
-  // Infinities and NaN are found not to be integers, as are numbers far below
-  // the least step.
+  // Infinities and NaN are later found not to be integers, like numbers far
+  // below the smallest step.
   exponent = arith::MaxUIOp::create(b, loc, exponent, integer(kLeastExponent));
   exponent = arith::MinUIOp::create(b, loc, exponent, integer(kMostExponent));
   auto powerOf = [&](Value biased) -> Value {
@@ -93,11 +94,12 @@ std::pair<Value, Value> DigitProductEmitter::rounded(Value values) {
 }
 
 Value DigitProductEmitter::digitsOf(Value integers) {
-  // Half of a byte's range added to each and taken off again gives them signs.
+  // Adding half of a byte's range to each and subtracting it again makes the
+  // bytes signed.
   Value bias = word(0x808080);
   Value biased = arith::AddIOp::create(b, loc, integers, bias);
   biased = arith::XOrIOp::create(b, loc, biased, bias);
-  // Bytes of equal weight of four positions go into a word.
+  // Combine bytes of equal significance of four positions into a word.
   SmallVector<int64_t> order;
   for (int64_t i = 0; i < 4 * lanes; ++i)
     order.push_back(i / 16 * 16 + i % 4 * 4 + i / 4 % 4);
@@ -118,7 +120,7 @@ void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
                           steps, place);
   Value down = splat(step), up = splat(perStep);
 
-  // The sums of each integer's digits, then whether a number is not they.
+  // The sums of each integer's slices, then whether some number is inexact.
   size_t count = integers().size();
   Values begins(count, word(0));
   auto flags = VectorType::get({lanes}, b.getI1Type());
@@ -138,7 +140,7 @@ void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
       parts.push_back(fine);
       taken = wholeRest;
     }
-    // A product may have vanished; NaN differs from all.
+    // A product may have underflowed; NaN differs from everything.
     Value isLost = arith::CmpFOp::create(
         b, loc, arith::CmpFPredicate::UNE,
         arith::MulFOp::create(b, loc, scaled, down), values);
@@ -177,7 +179,7 @@ void DigitProductEmitter::splitSegment(Value local, Value segment, Value step,
 Value DigitProductEmitter::listLast(Value place, Value first) {
   Value list = math.mul(place, length / kWords);
   Value zero = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(0));
-  // What a list has behind its words is multiplied with them.
+  // Unused list entries are multiplied too, so zero them.
   for (int64_t i = 0; i < mostListed; ++i) {
     memref::StoreOp::create(b, loc, zero, listPlaces, math.add(list, i));
     memref::StoreOp::create(b, loc, zero, listWords, math.add(list, i));
@@ -210,7 +212,7 @@ void DigitProductEmitter::storeOffsets(Value sums, Value memory, Value at) {
     Value low = half(0), high = half(width / 2);
     sums = arith::AddIOp::create(b, loc, low, high);
   }
-  // Once for all panels where the zero point is one for all.
+  // Once for all panels if they share the zero point.
   int64_t zero = narrow.getZero() ? 1 : narrow.getCommonZero();
   auto type = cast<VectorType>(sums.getType());
   sums = arith::MulIOp::create(

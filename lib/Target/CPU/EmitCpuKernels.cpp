@@ -1,4 +1,4 @@
-//===- EmitCpuKernels.cpp - kernels as programs over tiles ----------------===//
+//===- EmitCpuKernels.cpp - kernels on tensors to tile dialect ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -71,7 +71,7 @@ static LogicalResult checkSignature(func::FuncOp kernel) {
   return success();
 }
 
-/// Creates the empty function on memory for `kernel`.
+/// Creates the empty function on memrefs for `kernel`.
 static func::FuncOp createImpl(func::FuncOp kernel) {
   OpBuilder builder(kernel);
   SmallVector<Type> types;
@@ -91,8 +91,8 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
   builder.setInsertionPointToStart(impl.addEntryBlock());
   func::ReturnOp::create(builder, kernel.getLoc());
 
-  // No other buffer is one of these: all, but results and the arguments that
-  // they may lie over.
+  // Buffers without aliases (noalias): all, except results and the arguments
+  // that they may overwrite in place.
   bool inPlace = kernel->hasAttr(exe::kInPlaceAttr);
   SmallVector<bool> apart;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
@@ -111,8 +111,8 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
   return impl;
 }
 
-/// Emits by what the kernel holds: the one contraction decides, whatever the
-/// attribute calls it. Returns the bytes of scratch memory that it uses.
+/// Dispatches on the kernel's contraction, if it has one, whatever its
+/// attribute says. Returns the bytes of scratch memory.
 static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
                                      const TargetInfo &target) {
   Operation *anchor = nullptr;

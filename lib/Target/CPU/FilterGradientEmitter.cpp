@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A matrix product over all output positions: rows are the filter's positions
-// and channels, as far as those lie side by side in the input's region, columns
-// are output channels. The sums of a block of the filter stay in scratch memory
-// while one image after the other adds to them. One work item is a group of
-// rows times a group of panels, over the whole batch.
+// A GEMM that contracts all output positions: rows are the filter's positions
+// and channels, as far as those are contiguous in the input's region, columns
+// are output channels. The accumulators of a filter block stay in scratch
+// memory while one image after another is added. A work item is a group of rows
+// times a group of panels, over the whole batch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ public:
   void emitItem(Value item) override;
 
 private:
-  /// Where an item's part of the filter begins, and the sums of a panel.
+  /// First row of the filter per item, and the accumulators of a panel.
   struct Part {
     Range panels, blocks;
     Value firstRow;
@@ -48,7 +48,7 @@ private:
   bool inPlace = !blocks.packsRight();
   int64_t vectors = contraction.vectors(columns);
   FilterBlocks cut{g, blocks.getRows(), contraction.isPlanar()};
-  /// Lines of the output in a chunk of one image, or images in a chunk.
+  /// Output rows of one image per chunk, or images per chunk.
   int64_t chunkRows =
       std::min(blocks.getChunk() / g.out[2], std::max<int64_t>(g.out[1], 1));
   int64_t chunkImages = blocks.getChunk() / (g.out[2] * chunkRows);
@@ -58,7 +58,7 @@ private:
                     bytesPerElement(contraction.wordType())};
   int64_t imageElements = chunkRows * contraction.steps(g.out[2]) * columns;
   int64_t panelElements = chunkImages * imageElements;
-  /// Rows of sums at a place of the window, and in a panel.
+  /// Rows of accumulators per window position, and per panel.
   int64_t placeRows = blocksPerItem * cut.split.largest();
   int64_t panelRows = cut.places * placeRows;
   std::optional<RegionReader> reader;
@@ -78,7 +78,7 @@ void FilterGradientEmitter::prepare() {
     terms.panelPlane = panelsPerItem * panelElements;
     panel.memory = area(terms.count * terms.panelPlane, contraction.wordType());
   }
-  // Of a pair of neighbours in a line of the gradient.
+  // Distance of a pair of adjacent elements in a row of the gradient.
   bool isPlanar = contraction.isPlanar();
   int64_t distance = contraction.isPaired() && !isPlanar ? g.stride[2] : 0;
   reader.emplace(
@@ -186,7 +186,7 @@ void FilterGradientEmitter::packPositions(Value number, Value image,
       forSteps(g.out[2], [&](Value step, Value w, int64_t count) {
         Value place = math.add(math.mul(r, contraction.steps(g.out[2])), step);
         Value target = math.add(offset, math.mul(place, columns));
-        // Channels that lie side by side are moved at once.
+        // Move contiguous channels at once.
         int64_t widest = g.channelsLast ? 2 * lanes : 1;
         forPowers(used, widest, [&](int64_t lane, int64_t run) {
           auto pixel = [&](Value column) {
@@ -259,8 +259,8 @@ void FilterGradientEmitter::storeUnit(Value number, Value block, Value place,
   });
 }
 
-/// Whether the item has, of each column, a part of the filter that lies in one
-/// piece, as long as a vector or longer, and stores it as it is.
+/// Returns true if, for each column, the item's part of the filter is
+/// contiguous, at least a vector long, and stored unchanged.
 bool FilterGradientEmitter::storesLines() const {
   bool hasAll = !cut.joined || blockGroups == 1;
   int64_t fewestBlocks = cut.split.blocks - (blockGroups - 1) * blocksPerItem;
@@ -268,16 +268,16 @@ bool FilterGradientEmitter::storesLines() const {
          fewestBlocks * cut.split.rows * cut.places >= lanes;
 }
 
-/// Stores the sums of a panel. Neighbours in a column's filter are rows of the
-/// tiles, channel by channel and in a channel the places of the window: squares
-/// of them are transposed in registers, so that memory is written in order.
+/// Stores the accumulators of a panel. In a column's filter, channels are
+/// outermost, then window positions, both rows of the tiles: square blocks are
+/// transposed in registers, so that memory is written in order.
 void FilterGradientEmitter::storeLines(const Part &part, Value number,
                                        Value sums, int64_t used) {
   int64_t window = g.windowSize(), perPlace = window / cut.places;
   BlockRows lastBlock(math, cut.split,
                       math.sub(part.blocks.end, math.constant(1)));
   Value last = math.add(lastBlock.first(), lastBlock.count());
-  // Rows of the tiles are channels at a place, or channels at some of them.
+  // Rows of the tiles are channels at one position, or channels at several.
   Value channels =
       cut.joined ? math.constant(g.channels) : math.sub(last, part.firstRow);
   Value first = cut.joined ? math.constant(0) : part.firstRow;

@@ -31,31 +31,31 @@ using ContractionFunction =
     mlir::FailureOr<int64_t>(const ContractionKernel &kernel);
 ContractionFunction emitProduct, emitDigitProduct, emitConvolution,
     emitDepthwise, emitFilterGradient, emitAttention, emitPacking;
-/// What the loops of this target are made of.
+/// Vector width and limits of this target for loop kernels.
 ElementTarget elementTarget(const CpuTarget &target);
-/// The same of any target with lanes and registers.
+/// The same for any target with lanes and registers.
 ElementTarget elementTarget(const TargetInfo &target);
 
-/// What is said of a function on memory: its scratch memory, what an argument
-/// in front of the items has that all calls share, which buffers no other one
-/// is, and, once tiles are lowered, its items, how many of them begin when the
-/// others have ended, and how many are worth a task.
+/// Attributes of a function on memory: bytes of scratch memory, bytes of the
+/// argument shared by all calls (before the items), buffers without aliases;
+/// after tiles are lowered, the number of items, of those that run after the
+/// others, and of items per task.
 inline constexpr llvm::StringLiteral kScratchBytesAttr = "mpc.scratch_bytes",
                                      kSharedBytesAttr = "mpc.shared_bytes",
                                      kApartAttr = "mpc.apart",
                                      kItemsAttr = "mpc.items",
                                      kLaterItemsAttr = "mpc.later_items",
                                      kGrainAttr = "mpc.grain";
-/// Of a function with watched results: the numbers of the arguments that are
-/// its first output and its first word.
+/// Indices of the arguments that are the first output and its word, in a
+/// function with watched results.
 inline constexpr llvm::StringLiteral kWatchedPlacesAttr = "mpc.watched_places";
-/// Lets every store to a watched result of `kernel` (kWatchedResultsAttr) set
-/// the result's word, an argument of `impl`, to 1 where it stores an infinity
-/// or a NaN.
+/// Instruments every store to a watched result of `kernel`
+/// (kWatchedResultsAttr): sets the result's word, an argument of `impl`, to 1
+/// if an infinity or a NaN is stored.
 void watchStores(mlir::func::FuncOp impl);
-/// What stands behind a kernel's name in that of its function on memory.
+/// Suffix of a kernel's name for its function on memory.
 inline constexpr llvm::StringLiteral kImplSuffix = "_impl";
-/// Gives the last argument of `impl` its size.
+/// Sets the size of the last argument of `impl`.
 void setScratch(mlir::func::FuncOp impl, int64_t bytes);
 
 } // namespace mpc

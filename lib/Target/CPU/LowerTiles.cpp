@@ -1,8 +1,8 @@
-//===- LowerTiles.cpp - items and tiles of one worker ---------------------===//
+//===- LowerTiles.cpp - tile dialect to loops -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A worker is one thread of a pool that is given some of the kernel's items.
+// A worker is a thread of a pool that runs a range of the kernel's items.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@ namespace mpc {
 using namespace mlir;
 using namespace mpc;
 
-/// Writes items as loops over [begin, end) of a call. Items that begin when
-/// others have ended do so in the runtime's order where these leave what they
-/// have in memory of all calls; else all together are one item.
+/// Lowers items to loops over the range [begin, end) of a call. Items that
+/// depend on all others run in a second phase of the runtime if partial results
+/// are in memory shared by all calls; otherwise the kernel becomes one item.
 static void lowerItems(func::FuncOp impl) {
   Value begin = impl.getArguments().end()[-3],
         end = impl.getArguments().end()[-2];
@@ -47,7 +47,7 @@ static void lowerItems(func::FuncOp impl) {
       first = alone ? begin : clip(begin);
       last = alone ? end : clip(end);
       items += count;
-      // Workers of the items before are there already.
+      // Workers of the preceding items are already running.
       if (own.getInOrder())
         later += count;
       else

@@ -36,13 +36,13 @@ void mpc::registerLoweringInterfaces(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
-/// LLVM simplifies blocks, and what a second visit of every op would find.
+/// LLVM simplifies blocks, and whatever a second visit of every op would find.
 static GreedyRewriteConfig visitOnce() {
   return GreedyRewriteConfig().setMaxIterations(1).setRegionSimplificationLevel(
       GreedySimplifyRegionLevel::Disabled);
 }
 
-/// Converts all dialects but scf in one walk. A pass for each would look at
+/// Converts all dialects but scf in one conversion. A pass for each would visit
 /// every op ten times, which takes three times as long.
 static LogicalResult convertToLlvm(ModuleOp module) {
   MLIRContext *context = module.getContext();
@@ -63,26 +63,27 @@ static LogicalResult convertToLlvm(ModuleOp module) {
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp, UnrealizedConversionCastOp>();
   ConversionConfig config;
-  // No pattern fails behind a change; keeping what was costs half of the time.
+  // No pattern fails after a change; keeping rollback state costs half of the
+  // time.
   config.allowPatternRollback = false;
   config.foldingMode = DialectConversionFoldingMode::Never;
   if (failed(applyFullConversion(module, target, std::move(patterns), config)))
     return failure();
-  // Emitters read a memref's elements as others by such casts.
+  // Emitters reinterpret a memref's element type by such casts.
   SmallVector<UnrealizedConversionCastOp> casts;
   module.walk([&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });
   reconcileUnrealizedCasts(casts);
   return success();
 }
 
-/// Folds descriptors of memrefs, which `convertToLlvm` leaves, and finds equal
-/// ops: how large a kernel is decides whether its body is inlined.
+/// Folds memref descriptors, which `convertToLlvm` leaves, and runs CSE: the
+/// size of a kernel decides whether its body is inlined.
 static void foldDescriptors(ModuleOp module) {
   FrozenRewritePatternSet none;
   IRRewriter rewriter(module.getContext());
   DominanceInfo dominance;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    // What has not converged is folded less, and right as well.
+    // Without convergence the result is less folded, but correct.
     (void)applyPatternsGreedily(function.getBody(), none, visitOnce());
     eliminateCommonSubExpressions(rewriter, dominance, function);
   }
@@ -95,7 +96,7 @@ LogicalResult mpc::lowerToLlvm(ModuleOp module) {
   // Loop-invariant index arithmetic is hoisted while loops are still visible.
   passes.addPass(createLoopInvariantCodeMotionPass());
   passes.addPass(createSCFToControlFlowPass());
-  // Between conversions of MLIR's own it would take a third of their time.
+  // Verification between MLIR's conversions would take a third of the time.
   passes.enableVerifier(false);
   if (failed(verify(module)) || failed(passes.run(module)) ||
       failed(convertToLlvm(module)))

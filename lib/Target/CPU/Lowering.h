@@ -12,7 +12,7 @@
 
 namespace mpc {
 
-/// Interfaces that the conversions below look up.
+/// Registers the interfaces that the conversions below look up.
 void registerLoweringInterfaces(mlir::DialectRegistry &registry);
 
 /// Lowers func, scf, memref, vector, arith and math to LLVM dialect; memrefs

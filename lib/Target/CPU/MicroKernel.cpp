@@ -1,4 +1,4 @@
-//===- MicroKernel.cpp - the register block of products -------------------===//
+//===- MicroKernel.cpp - GEMM micro-kernel --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -70,7 +70,7 @@ std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
       continue;
     }
     int64_t most = std::max<int64_t>(longest / inner, 1), size = most;
-    // Equal parts share their code, up to twice as many of them.
+    // Equal splits share their code, up to twice as many of them.
     while (2 * size >= most && extent % size)
       --size;
     return KParts{i, 2 * size >= most ? size : most};
@@ -104,7 +104,8 @@ public:
         loops(loops), ahead(ahead) {
     vectorType = VectorType::get({block.lanes}, block.type);
     sumsPerSet = block.rows() * block.vectors;
-    // A block with few sums is bound by latency: several sets take turns.
+    // A block with few accumulators is latency-bound: alternate between several
+    // sets.
     int64_t innermost = loops.back().extent;
     while (sets * sumsPerSet < block.inFlight && sets * 2 <= innermost &&
            sets < 8)
@@ -155,9 +156,8 @@ private:
         .getResult(0);
   }
 
-  /// Intel's manual, VDPBF16PS: two fused multiply-adds, that of the upper
-  /// factors first, which round to nearest even; subnormal numbers count as
-  /// zeros wherever they go in or come out.
+  /// Intel's manual, VDPBF16PS: two fused multiply-adds, upper operands first,
+  /// rounded to nearest even; subnormal inputs and results count as zeros.
   Value emulateDotBf16(Value x, Value y, Value sum) {
     ValueMath math(b, loc);
     for (bool isUpper : {true, false})
@@ -165,7 +165,7 @@ private:
     return sum;
   }
 
-  /// Two multiply-adds of f16 widened in registers.
+  /// Two multiply-adds of f16 upconverted in registers.
   Value dotHalves(Value x, Value y, Value sum) {
     ValueMath math(b, loc);
     for (bool isUpper : {false, true})
@@ -173,8 +173,8 @@ private:
     return sum;
   }
 
-  /// Adds up products of the integers of words. What a step has needs fewer
-  /// bits than a sum, so that only the sum wraps.
+  /// Adds the products of the integers of words. The products of a step need
+  /// fewer bits than the accumulator, so only the accumulator wraps.
   Value dotIntegers(Value x, Value y, Value sum) {
     if (block.unit == DotUnit::DotInt8)
       return addDotBytes(b, loc, sum, x, y, block.isEmulated);
@@ -192,7 +192,7 @@ private:
     return add(sum, products);
   }
 
-  /// The same of words of four bytes: first the even ones, then the odd ones.
+  /// The same for words of four bytes: first the even ones, then the odd ones.
   Value dotBytes(Value x, Value y, Value sum) {
     if (block.isEmulated)
       return addDots(b, loc, x, y, sum, 8, block.signs);
@@ -217,7 +217,7 @@ private:
     return sum;
   }
 
-  /// The first `count` factors in memory from `at` on as a word.
+  /// Loads the first `count` operands from `at` on as a word.
   Value loadFactors(Value at, int64_t count) {
     ValueMath values(b, loc);
     Type stored = cast<MemRefType>(rows.getType()).getElementType();
@@ -244,7 +244,7 @@ private:
     return word;
   }
 
-  /// The factors of a row at a step without the last `missing`, in every lane.
+  /// Broadcasts the operands of a row at a step, without the last `missing`.
   Value loadRow(Value at, int64_t missing) {
     Type stored = cast<MemRefType>(rows.getType()).getElementType();
     auto words = VectorType::get({block.lanes}, b.getI32Type());
@@ -266,7 +266,7 @@ private:
     return vector::BroadcastOp::create(b, loc, words, word);
   }
 
-  /// Loop `depth` of K; `sums` is updated in place.
+  /// Emits loop `depth` of K; `sums` is updated in place.
   void walk(size_t depth, Value row, Value column,
             SmallVectorImpl<Value> &sums) {
     if (depth == loops.size())
@@ -288,8 +288,8 @@ private:
       else
         walk(depth + 1, nextRow, nextColumn, values);
     };
-    // Many steps of a large block at once would leave no register for the last
-    // factors.
+    // Unrolling a large block further would leave no register for the last
+    // operands.
     bool isShort = loop.extent <= 4 && loop.extent * sumsPerSet <= 64;
     if (loop.extent == 1 || (last && (isShort || looped == 0))) {
       for (int64_t k = 0; k < loop.extent; ++k)
@@ -321,13 +321,13 @@ private:
       at(k, row, column, sums);
   }
 
-  /// Positions that share a byte.
+  /// Positions per byte.
   int64_t neighbours() const {
     return panel.form == PanelForm::Nibbles ? 2 : 1;
   }
 
-  /// One step: every row times every vector of the panel. The step's position
-  /// among its neighbours is known when code is written.
+  /// Emits one step: every row times every vector of the panel. The step's
+  /// position in its byte is known at compile time.
   void step(Value row, Value column, SmallVectorImpl<Value> &sums, int64_t set,
             int64_t missing, bool isOdd) {
     SmallVector<Value> columns =
@@ -374,8 +374,9 @@ private:
     case PanelForm::Floats8:
       llvm_unreachable("loadNumbers() reads these");
     }
-    // Lane j of a word vector holds column j below and column j + columns / 2
-    // above; both become f32 by moving them to the upper half.
+    // Lane j of a word vector contains column j in the lower half and column j
+    // + columns / 2 in the upper; both become f32 by moving them to the upper
+    // half.
     auto words = VectorType::get({block.lanes}, b.getI32Type());
     auto halves = VectorType::get({2 * block.lanes}, element);
     auto splat = [&](int64_t value) -> Value {
@@ -408,8 +409,8 @@ private:
     return vectors;
   }
 
-  /// The numbers that a step's integers stand for before their scale, less
-  /// their zero points, in the type of the sums.
+  /// Loads the integers of a step, minus their zero points, in the accumulator
+  /// type and without their scale.
   SmallVector<Value> loadNumbers(Value column, bool isOdd) {
     Type element = cast<MemRefType>(panel.memory.getType()).getElementType();
     auto narrow = VectorType::get({block.lanes}, element);
@@ -444,12 +445,12 @@ private:
     return vectors;
   }
 
-  /// Whether one instruction of the machine looks numbers up by the low four
-  /// bits of words.
+  /// Returns true if one instruction looks numbers up by the low four bits of
+  /// words.
   bool hasTable() const { return block.lanes == 16 && !block.isEmulated; }
 
-  /// The lower or upper four bits of bytes, each in a word. From a table, they
-  /// come with the common zero point subtracted.
+  /// Returns the lower or upper four bits of bytes, one per word. A lookup also
+  /// subtracts the common zero point.
   Value nibblesOf(Value bytes, bool isUpper) {
     ValueMath values(b, loc);
     if (isUpper)
@@ -471,7 +472,7 @@ private:
         .getResult(0);
   }
 
-  /// Pairs of bytes as words of two i16.
+  /// Widens pairs of bytes to words of two i16.
   Value widenPairs(Value pairs, bool isUnsigned) {
     auto bytes = VectorType::get({2 * block.lanes}, b.getI8Type());
     auto shorts = bytes.clone(b.getI16Type());
@@ -484,15 +485,15 @@ private:
         b, loc, VectorType::get({block.lanes}, b.getI32Type()), loaded);
   }
 
-  /// Whether only the lower columns of f16 pairs are wanted, which costs less
-  /// than multiplying both.
+  /// Returns true if only the lower columns of f16 pairs are needed, which is
+  /// cheaper than multiplying both.
   bool onlyLowHalves() const {
     return panel.form == PanelForm::PairsF16 &&
            2 * block.vectors * block.lanes <= panel.columns;
   }
 
-  /// f16 pairs are widened in memory order: column j and j + columns / 2 stand
-  /// side by side in the sums until here.
+  /// f16 pairs are upconverted in memory order: columns j and j + columns / 2
+  /// are adjacent in the accumulators until here.
   void restoreColumnOrder(SmallVectorImpl<Value> &sums) {
     if (panel.form != PanelForm::PairsF16 || onlyLowHalves())
       return;
@@ -502,7 +503,7 @@ private:
       int64_t half = block.vectors / 2;
       for (int64_t v = 0; v < block.vectors; ++v) {
         // Vector v of the result gathers the even (lower half of the columns)
-        // or odd lanes of two neighbouring vectors.
+        // or odd lanes of two adjacent vectors.
         int64_t source = 2 * (v % half), odd = v >= half;
         SmallVector<int64_t> lanes;
         for (int64_t i = 0; i < block.lanes; ++i)

@@ -1,9 +1,10 @@
-//===- NeighbouringSchedules.cpp - where a tuner looks --------------------===//
+//===- NeighbouringSchedules.cpp - local search of schedules --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cost model is right to some percent; what a machine does beyond it is
-// found by steps to schedules beside the best one so far.
+// Neighborhood for autotuning: the cost model is accurate to some percent;
+// machine-specific effects are found by hill climbing from the best schedule so
+// far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@ using namespace mpc;
 using tile::BlocksAttr;
 
 namespace {
-/// A #tile.blocks whose numbers change.
+/// A mutable #tile.blocks.
 struct Numbers {
   explicit Numbers(BlocksAttr blocks)
       : context(blocks.getContext()), rows(blocks.getRows()),
@@ -39,7 +40,7 @@ struct Numbers {
 };
 } // namespace
 
-/// The numbers after and before `number` in steps of two, 0 left alone.
+/// Returns twice and half of `number`; nothing for 0.
 static SmallVector<int64_t> beside(int64_t number) {
   if (number <= 0)
     return {};
@@ -64,7 +65,7 @@ static SmallVector<BlocksAttr> allBeside(BlocksAttr around,
   for (int64_t columns : beside(around.getColumns())) {
     if (columns % contraction.lanes)
       continue;
-    // As many rows as registers hold then, too.
+    // Also with the maximum number of rows that fits in registers.
     Numbers numbers(around);
     numbers.columns = columns;
     numbers.rows =

@@ -1,12 +1,12 @@
-//===- PackOperands.cpp - operands of products, packed once ---------------===//
+//===- PackOperands.cpp - shared packing of GEMM operands -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What no one has packed each worker of a product packs for itself, again for
-// each group of rows. A kernel before the product does it once, for all
-// workers and for all products that read the same panels.
+// Without this pass each worker of a GEMM packs an unpacked operand itself,
+// again for each group of rows. A kernel before the GEMM packs it once, for all
+// workers and for all GEMMs that read the same panels.
 //
-// After mpc-fuse, so that no decision of the fuser depends on it.
+// Runs after mpc-fuse, so that fusion decisions do not depend on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,17 +30,17 @@ using namespace mpc;
 
 namespace {
 
-/// A product that could read panels.
+/// A GEMM that can read panels.
 struct Reader {
   FusionOp fusion;
   MatmulOp product;
   BlockArgument operand;
 };
 
-/// Products that read the same panels: of what, turned or not, in which layout.
+/// Key of GEMMs with the same panels: operand, transposed or not, and layout.
 using Panels = std::tuple<Value, unsigned, Attribute>;
 
-/// The layout in which `c` would read its right side; null where it has no
+/// Returns the layout in which `c` would read its right side; null if it has no
 /// panels in memory.
 PackedAttr layoutOf(const Contraction &c) {
   Type element = getElementTypeOrSelf(c.rhs().getType());
@@ -51,8 +51,8 @@ PackedAttr layoutOf(const Contraction &c) {
   return PackedAttr::get(c.op->getContext(), columns, /*interleave=*/1, depth);
 }
 
-/// The input of the fusion that is the right side of its product, a matrix that
-/// nothing else in it reads; null where there is none.
+/// Returns the fusion's input that is the right side of its GEMM, a matrix
+/// without other uses in it; null if there is none.
 BlockArgument operandOf(MatmulOp product) {
   auto type = cast<RankedTensorType>(product.getRhs().getType());
   auto argument = dyn_cast<BlockArgument>(stripReshapes(product.getRhs()));
@@ -69,7 +69,7 @@ BlockArgument operandOf(MatmulOp product) {
   }
 }
 
-/// The cast that is all that the fusion makes; null where it makes more.
+/// Returns the cast if the fusion contains nothing else; else null.
 CastOp onlyCast(FusionOp fusion) {
   if (!fusion || fusion.getNumResults() != 1 || fusion.getInputs().size() != 1)
     return {};
@@ -132,13 +132,14 @@ struct PackOperandsPass : mpc::impl::PackOperandsPassBase<PackOperandsPass> {
   }
 
 private:
-  /// Lets `readers` read panels that a fusion before the first of them makes.
+  /// Creates a packing fusion before the first of `readers` and rewires them to
+  /// its panels.
   FusionOp pack(const Panels &panels, ArrayRef<Reader> readers) {
     auto [operand, isTransposed, layout] = panels;
     Reader first = readers.front();
     OpBuilder builder(first.fusion);
     std::string name = names.make((first.fusion.getName() + "_panels").str());
-    // The product's own name is that of the kernel that multiplies.
+    // The GEMM's own name is that of the kernel that multiplies.
     Location loc =
         NameLoc::get(builder.getStringAttr(name), first.product.getLoc());
     auto type = cast<RankedTensorType>(first.product.getRhs().getType());
@@ -186,7 +187,7 @@ private:
     return fusion;
   }
 
-  /// Packs what a kernel of its own casts for nothing but panels.
+  /// Fuses a cast that is a kernel of its own and only feeds the panels.
   static void takeCast(FusionOp packing) {
     Value operand = packing.getInputs().front();
     auto source = operand.getDefiningOp<FusionOp>();

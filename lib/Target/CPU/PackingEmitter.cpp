@@ -1,9 +1,9 @@
-//===- PackingEmitter.cpp - panels for products ---------------------------===//
+//===- PackingEmitter.cpp - packing kernels -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One work item is a group of panels times a piece of their depth: lines that
-// are neighbours in memory go to neighbouring panels.
+// A work item is a group of panels times a chunk of their depth: adjacent rows
+// in memory go to adjacent panels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ private:
 
 void PackingEmitter::prepare() {
   items = panelGroups * pieces;
-  // A word is read and written at the rate of memory: some cycles a vector.
+  // Memory-bound: some cycles per vector read and written.
   constexpr double kCyclesOfVector = 8;
   cyclesPerItem = kCyclesOfVector * double(contraction.steps(depth)) *
                   double(panels * columns) / double(lanes * items);
@@ -60,8 +60,8 @@ void PackingEmitter::emitItem(Value item) {
         [&] { pack(rest); });
 }
 
-/// Columns behind the last one, which what packs lines along the depth fills
-/// with repeats of that.
+/// Clears the padding columns, which packing of contiguous columns fills with
+/// copies of the last one.
 void PackingEmitter::clearMissing(Range numbers, Value offset, int64_t count) {
   if (!contraction.transposeRhs || contraction.product.n % columns == 0)
     return;

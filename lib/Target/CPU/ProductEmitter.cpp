@@ -1,13 +1,12 @@
-//===- ProductEmitter.cpp - matmul kernels --------------------------------===//
+//===- ProductEmitter.cpp - GEMM kernels ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One work item is a group of row blocks times a group of panels of one batch.
-// Deep products of operands that are no constants, those of a training step, go
-// along K in chunks, so that the panels of a chunk stay in the second-level
-// cache and a block of rows in the first. Operands are copied in the order in
-// which they lie in memory: rows of a transposed left side for all of an item's
-// blocks at once.
+// A work item is a group of row blocks times a group of panels of one batch.
+// Deep GEMMs without constant operands, as in training, are blocked along K
+// (GotoBLAS), so that the panels of a chunk stay in L2 and a block of rows in
+// L1. Operands are packed in memory order: rows of a transposed left side for
+// all of an item's blocks at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +45,7 @@ private:
     at.push_back(number);
     return at;
   }
-  /// Where the sums of a block and panel stand.
+  /// Index of the accumulators of a block and panel.
   Value tileOf(Value block, Value number) {
     if (!keepsSums())
       return math.constant(0);
@@ -59,17 +58,17 @@ private:
   const ProductShape &shape = contraction.product;
   Value lhs = contraction.lhs(), rhs = contraction.rhs();
   bool transposed = contraction.transposeLhs;
-  /// Whether steps of the left side stand one behind another; tiles want rows.
+  /// Whether the left side is packed step by step; tiles need rows.
   bool inSteps = transposed && !isTiled(contraction.unit);
   RowSplit split{shape.m, blocks.getRows()};
   int64_t blocksPerItem = perItem(blocks.getBlocksPerItem(), split.blocks);
   int64_t rowGroups = llvm::divideCeil(split.blocks, blocksPerItem);
   int64_t chunk = keepsSums() ? blocks.getChunk() : shape.depth;
-  /// Elements between rows, or between steps of `transposed` ones; between
-  /// blocks of the latter, which an item packs all together.
+  /// Elements between rows, or between steps if `transposed`; between blocks in
+  /// the latter case, in which an item packs all of them together.
   int64_t rowPitch = 0, blockPitch = 0;
-  /// Rows that are packed at once where there are so many: lanes behind those
-  /// of a block are written over by its next step.
+  /// Rows packed at once, if available: lanes after those of a block are
+  /// overwritten by its next step.
   int64_t runRows = llvm::PowerOf2Ceil(split.largest());
   Value rowMemory;
 
@@ -89,7 +88,7 @@ void ProductEmitter::prepare() {
     rowPitch = transposed ? shape.m : shape.depth;
   } else if (inSteps) {
     rowPitch = split.largest();
-    // One cache line more than a multiple keeps blocks out of each other's way.
+    // One additional cache line avoids conflicts between blocks.
     int64_t line = 64 / bytesPerElement(contraction.wordType());
     int64_t size = contraction.steps(chunk) * rowPitch;
     blockPitch = llvm::alignTo(size, 1024) + std::max(line, runRows - rowPitch);
@@ -159,10 +158,10 @@ void ProductEmitter::addChunk(Value first, int64_t count) {
             [&](Value block) { addBlock(block, first, count); });
 }
 
-/// Copies what the item's blocks need of `count` lines of the left side from
-/// `first` on, line by line as they lie.
+/// Packs the parts of `count` rows of the left side from `first` on that the
+/// item's blocks need, in memory order.
 void ProductEmitter::packLines(Value first, int64_t count) {
-  // Blocks behind which lines go on for a whole run.
+  // Number of blocks after which a whole run can still be read.
   int64_t longBlocks = 0;
   auto endOfRun = [&](int64_t block) {
     return block * split.rows + std::min(block, split.larger) + runRows;
@@ -192,7 +191,7 @@ void ProductEmitter::packLines(Value first, int64_t count) {
   });
 }
 
-/// Copies what a block of `size` rows needs in a step of the left side's lines
+/// Packs the part of a block of `size` rows in a step of the left side's rows
 /// from `k` on.
 void ProductEmitter::packRowColumn(const BlockRows &rows, int64_t size, Value k,
                                    int64_t count, Value to) {
@@ -276,7 +275,7 @@ void ProductEmitter::addBlock(Value block, Value first, int64_t count) {
   });
 }
 
-/// Each panel's steps fetch a part of the next block of `rows` rows.
+/// Each panel's steps prefetch a part of the next block of `rows` rows.
 RowsAhead ProductEmitter::rowsAhead(Value base, Value number, int64_t rows) {
   if (!blocks.fetchesRows())
     return {};

@@ -1,4 +1,4 @@
-//===- RegionReader.cpp - padded parts of an image ------------------------===//
+//===- RegionReader.cpp - padded input regions of convolutions ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -98,7 +98,7 @@ void RegionReader::copyLines(Value n, Value plane, Value row, Value channel,
   });
 }
 
-/// Joins the elements of `line` to words; behind its end there are zeros.
+/// Combines the elements of `line` into words, with zeros after its end.
 void RegionReader::pairRow(Value target) {
   int64_t distance = pixels.distance * pixelStride;
   fillPadding(line, math.constant(rowStride), distance);
@@ -119,8 +119,8 @@ void RegionReader::pairRow(Value target) {
   });
 }
 
-/// Joins pixels of a stored line to words without a copy between: reading what
-/// was just written, at another distance, waits for the writes.
+/// Combines pixels of a stored row into words without an intermediate copy:
+/// reading recent stores at another alignment stalls (no store forwarding).
 void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
                               Value target) {
   Type half = e.contraction.rowType(), word = e.contraction.wordType();
@@ -129,13 +129,13 @@ void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
     return vector::LoadOp::create(e.b, e.loc, VectorType::get({lanes}, half),
                                   stored, at);
   };
-  // `count` elements at `to`, whose first pixel is that of the line where both
-  // factors exist.
+  // Emits `count` elements at `to`; the first pixel is the one of the row where
+  // both operands exist.
   auto join = [&](Value to, Value pixel, bool hasLow, bool hasHigh,
                   int64_t count) {
     if (!hasLow && !hasHigh)
       return fillPadding(memory, to, count);
-    // Pixel 0 of the input is pixel left - first of the line.
+    // Pixel 0 of the input is pixel left - first of the row.
     Value from = math.sub(math.add(source, math.mul(pixel, g.channels)),
                           math.constant((left - first) * g.channels));
     e.forRuns(count, 2 * e.lanes, [&](Value at, int64_t lanes) {
@@ -152,7 +152,7 @@ void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
       vector::StoreOp::create(e.b, e.loc, words, memory, math.add(to, at));
     });
   };
-  // Pixels alike in which of their factors exist.
+  // Ranges of pixels by which of their operands exist.
   int64_t behind = left + valid, distance = pixels.distance;
   SmallVector<int64_t> edges = {
       0, left, left - distance, behind, behind - distance, regionColumns};
@@ -179,7 +179,7 @@ void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
   }
 }
 
-/// Puts the channels of `line` one after another.
+/// Transposes `line` to channel-major order.
 void RegionReader::turnRow(Value target) {
   auto values = [&](Value channel, Value pixel, int64_t lanes) -> Value {
     Value at = math.add(math.mul(pixel, copyStride), channel);

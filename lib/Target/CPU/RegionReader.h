@@ -1,10 +1,9 @@
-//===- RegionReader.h - padded parts of an image ----------------*- C++ -*-===//
+//===- RegionReader.h - padded input regions of convolutions ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The input region that one work item of a convolution reads, in place or as a
-// copy: what padding reads where that was, elements in the type that is
-// multiplied, channels last.
+// copy: with padding values, in the operand type, channels last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,34 +16,33 @@ namespace mpc {
 
 class RegionReader {
 public:
-  /// What a copy holds of a pixel.
+  /// Layout of a pixel in a copy.
   struct Pixels {
-    int64_t channels = 0; ///< so many
-    int64_t pitch = 0;    ///< between pixels
-    /// Where not 0, each element stands in a word together with that of the
-    /// pixel that is so many behind it in its line.
+    int64_t channels = 0; ///< number of channels
+    int64_t pitch = 0;    ///< elements between pixels
+    /// If not 0, each element is combined in a word with that of the pixel at
+    /// this distance in its row.
     int64_t distance = 0;
-    /// Whether pixels of a line are neighbours, its channels one after another;
-    /// not of pairs. `pitch` is that of a line on its way there.
+    /// Whether channels of a row are planar, with contiguous pixels; not for
+    /// pairs. `pitch` is that of a row before the transposition.
     bool isPlanar = false;
   };
 
-  /// Sets up memory for what `rows` lines of the output read of the left
-  /// operand, `images` times.
+  /// Sets up memory for the part of the left operand that `rows` output rows
+  /// read, `images` times.
   RegionReader(ContractionEmitter &emitter, int64_t rows);
   RegionReader(ContractionEmitter &emitter, int64_t rows, Pixels pixels,
                int64_t images = 1);
 
-  /// Makes the region for output plane `plane` and lines from `row` on of image
-  /// `n` readable, with the channels from `channel` on, as copy number `image`,
-  /// and returns the offset of its first pixel's channel 0, which may lie
-  /// before the memory.
+  /// Makes the region of image `n` for output plane `plane` and rows from `row`
+  /// on, channels from `channel` on, readable as copy `image`. Returns the
+  /// offset of its first pixel's channel 0, which may precede the memory.
   mlir::Value read(mlir::Value n, mlir::Value plane, mlir::Value row,
                    mlir::Value channel = {}, mlir::Value image = {});
 
   /// One-dimensional, in the type of rows or, with a distance, of words.
   mlir::Value memory;
-  /// Between copies, window planes, lines, pixels and channels.
+  /// Strides of copies, window planes, rows, pixels and channels, in elements.
   int64_t imageStride, planeStride, rowStride, pixelStride, channelStride;
 
 private:
@@ -56,7 +54,7 @@ private:
   void turnRow(mlir::Value target);
   void pairStored(mlir::Value n, mlir::Value plane, mlir::Value row,
                   mlir::Value channel, mlir::Value target);
-  /// The offset of a line of the input in its memory.
+  /// Returns the offset of a row of the input in its memory.
   mlir::Value lineOf(mlir::Value n, mlir::Value plane, mlir::Value row);
   void fillPadding(mlir::Value memory, mlir::Value offset, int64_t count);
 
@@ -65,12 +63,12 @@ private:
   const ConvolutionGeometry &g;
   Pixels pixels;
   int64_t regionRows, regionColumns;
-  /// Pixels of a copied line: padding on the left, then those from `first` on.
+  /// Pixels of a copied row: left padding, then `valid` pixels from `first` on.
   int64_t left, first, valid;
-  /// Between pixels of a line that is copied.
+  /// Elements between pixels of a row being copied.
   int64_t copyStride;
-  /// Of pairs: the input where it lies in memory, else a line of factors before
-  /// they are put together. Of planes: a line before it is turned.
+  /// For pairs: the input if it is stored, else a row of operands before they
+  /// are combined. For planes: a row before it is transposed.
   mlir::Value stored, line;
 };
 

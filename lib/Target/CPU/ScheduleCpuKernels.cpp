@@ -1,8 +1,9 @@
-//===- ScheduleCpuKernels.cpp - how each contraction is cut ---------------===//
+//===- ScheduleCpuKernels.cpp - schedules of contractions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// After mpc-plan, before any code of kernels is written.
+// Assigns a schedule to each contraction, after mpc-plan and before code
+// generation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
     return kernel.emitError() << "kernel '" << kernel.getName() << "' has the "
                               << exe::kScheduleAttr << " " << given
                               << ", which cuts a contraction; it holds none";
-  // Nothing is to be cut.
+  // Nothing to schedule.
   if (!*anchor || elementCount((*anchor)->getResult(0)) == 0)
     return success();
   FailureOr<Contraction> contraction = Contraction::get(*anchor, target);

@@ -1,10 +1,10 @@
-//===- Schedules.cpp - how contractions are cut ---------------------------===//
+//===- Schedules.cpp - blocking of contractions ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A block of sums fills the registers. What an item reads again and again stays
-// in parts of the second-level cache; there are enough items to keep a few
-// threads busy, as far as each pays for what it copies.
+// GotoBLAS-style blocking: accumulators fill the registers; data that an item
+// reads repeatedly occupies fractions of L2; enough items keep a few threads
+// busy, as far as each amortizes its packing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using llvm::divideCeil;
 using tile::BlocksAttr;
 
 namespace {
-/// The numbers of a #tile.blocks while they are chosen.
+/// The fields of a #tile.blocks under construction.
 struct Cut {
   explicit Cut(const Contraction &c)
       : c(c), bytes(c.terms.count * bytesPerElement(c.rowType())),
@@ -57,7 +57,8 @@ struct Cut {
   void cutPacking();
   void fetchResiduals();
   bool keepToSet(int64_t readers);
-  /// Whether rows lie a multiple of 4 KB apart, and so share one cache set.
+  /// Returns true if the row pitch is a multiple of 4 KB, so that rows share
+  /// one cache set.
   bool rowsCollide() const { return c.product.depth * bytes % 4096 == 0; }
   bool streamsPanels() const;
 
@@ -67,23 +68,23 @@ struct Cut {
   }
 
   const Contraction &c;
-  /// Of a factor as kernels pack it, with all its terms, of a sum, and of the
-  /// cache.
+  /// Bytes of an operand as packed, with all bf16 terms, of an accumulator, and
+  /// of the cache.
   int64_t bytes, sumBytes, cache;
   int64_t rows = 1, columns = 1, chunk = 0, blocksPerItem = 1,
           panelsPerItem = 0;
   bool packsLeft = false, packsRight = false;
   bool fetchesRows = false, fetchesResiduals = false;
-  /// What there is of all: batches or heads, blocks and panels.
+  /// Totals: batches or heads, blocks and panels.
   int64_t outer = 1, allBlocks = 1, panels = 1;
 };
 } // namespace
 
 static void halve(int64_t &number) { number = divideCeil(number, 2); }
 
-/// Rows of a block, up to `most`, which cut `extent` into equal blocks: those
-/// need code for one size, half of what a kernel of two sizes has to compile.
-/// `most` where much fewer rows would read each panel more often.
+/// Returns the rows of a block, up to `most`, that split `extent` into equal
+/// blocks: one block size needs half the code of two sizes. Returns `most` if
+/// much smaller blocks would read each panel more often.
 static int64_t evenRows(int64_t extent, int64_t most) {
   for (int64_t rows = most; 10 * rows >= 7 * most; --rows)
     if (extent % rows == 0)
@@ -95,37 +96,36 @@ static int64_t evenRows(int64_t extent, int64_t most) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Steps of K in a chunk of a large product, of which a panel has 32 KB; where
-/// panels are only read, rows and sums alone come and go with it.
+/// Steps of K per chunk of a large GEMM, with 32 KB per panel; more if panels
+/// are packed in advance, because only rows and accumulators are reloaded per
+/// chunk.
 static constexpr int64_t kChunkSteps = 256, kPackedChunkSteps = 1024;
 
-/// Whether the product is worth being cut along its depth, which packed panels
-/// are not for rows that lie as they are read, or gathers rows for many panels.
+/// Returns true if the GEMM should be blocked along its depth. With packed
+/// panels that only pays for rows that need packing.
 bool Cut::isLarge() const {
-  // Below this many multiply-adds of a batch the operands fit the caches
-  // anyway.
+  // With fewer multiply-adds per batch the operands fit the caches anyway.
   constexpr int64_t kLeastWork = int64_t(1) << 22, kLeastDepth = 512;
   const ProductShape &shape = c.product;
   if (shape.m * shape.n * shape.depth < kLeastWork)
     return false;
   if (c.transposeLhs || c.packed)
     return c.transposeLhs;
-  // Rows that are read in place need few panels beside them.
+  // Rows that are read in place coexist with few panels.
   bool fits = !isTiled(c.unit) && !rowsCollide() &&
               2 * shape.depth * columns * bytes <= cache / 2;
   return shape.depth > kLeastDepth && !fits;
 }
 
-/// Whether rows that have to be copied, or come from memory, are used for more
-/// packed panels than the second-level cache holds. That pays where blocks
-/// multiply no faster than panels come from the last-level cache, with half of
-/// its rate to spare.
+/// Returns true if rows that must be packed, or come from memory, are used for
+/// more packed panels than fit in L2. That pays if blocks consume panels no
+/// faster than half of the last-level cache's bandwidth.
 bool Cut::streamsPanels() const {
   const TargetFacts &facts = c.target.info().facts();
   bool isFar = c.product.m * c.product.depth * bytes > facts.farCacheBytes;
   if (packsRight || isTiled(c.unit) || !(rowsCollide() || isFar))
     return false;
-  // A factor of a panel is multiplied by one of each row; in GB/s.
+  // One panel element per element of each row; in GB/s.
   double rate = 1000 * facts.float32Rate * c.speedup() / double(2 * rows);
   return 2 * rate * double(bytes) <= facts.farCacheBandwidth;
 }
@@ -143,27 +143,26 @@ void Cut::cutProduct() {
                  : bytesPerElement(getElementTypeOrSelf(c.stored().getType()));
   int64_t panelBytes =
       std::max<int64_t>(1, shape.depth * columns * elementBytes);
-  // Rows of a block at a distance of 4 KB share one cache set: they are copied
-  // where enough panels read them.
+  // Rows of a block at a distance of 4 KB share one cache set: they are packed
+  // if enough panels read them.
   bool collides = rowsCollide();
   bool streams = streamsPanels();
   int64_t share = cache / 2;
-  // All workers go through the same panels at a time, so that they share what
-  // each has of the last-level cache.
+  // All workers use the same panels at a time, so that they share the
+  // last-level cache.
   if (streams)
     share = c.target.info().facts().farCacheBytes * 3 / 2;
   else if (collides && !isTiled(c.unit))
     share = cache * 3 / 4;
   panelsPerItem = std::clamp<int64_t>(share / panelBytes, 1, panels);
   panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));
-  // Panels that come from memory, or are packed here, pay for themselves over
-  // many rows.
+  // Panels that come from memory, or are packed here, amortize over many rows.
   int64_t mostBlocks = packsRight ? 64 : 32;
   blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, mostBlocks));
   constexpr int64_t kWantedItems = 8;
   packsLeft |= collides && panelsPerItem >= fewestReaders;
-  // To split rows takes longer than to copy them, but of one block each worker
-  // does it once.
+  // Slicing rows takes longer than packing them, but for a single block each
+  // worker does it once.
   int64_t fewestPanels =
       packsLeft
           ? std::min<int64_t>(panels, c.splitsRows() && allBlocks > 1 ? 8 : 4)
@@ -172,8 +171,8 @@ void Cut::cutProduct() {
     halve(panelsPerItem);
   while (items() < kWantedItems && blocksPerItem > (packsRight ? 8 : 1))
     halve(blocksPerItem);
-  // Few panels read the rows before others are wanted, which hardware does not
-  // foresee across pages.
+  // With few panels the next rows are needed soon, and hardware prefetchers do
+  // not cross pages.
   constexpr int64_t kMostPanels = 12;
   int64_t packedBytes = packsRight ? panelsPerItem * panelBytes : 0;
   fetchesRows = !packsLeft && !c.transposeLhs && !isTiled(c.unit) &&
@@ -182,7 +181,7 @@ void Cut::cutProduct() {
   fetchResiduals();
 }
 
-/// Of large residuals; where the depth is long they do not matter.
+/// For large residuals only; with a long depth they do not matter.
 void Cut::fetchResiduals() {
   constexpr int64_t kMostSteps = 1024;
   int64_t depth =
@@ -196,8 +195,8 @@ void Cut::fetchResiduals() {
       });
 }
 
-/// Whether rows at a distance of 4 KB are read in place, for fewer than
-/// `readers` panels: no more of them than a cache set has lines.
+/// Returns true if rows at a distance of 4 KB are read in place, by fewer than
+/// `readers` panels; limits them to the associativity of a cache set.
 bool Cut::keepToSet(int64_t readers) {
   constexpr int64_t kLinesOfSet = 8;
   if (!rowsCollide() || packsLeft || c.transposeLhs || isTiled(c.unit) ||
@@ -215,11 +214,11 @@ void Cut::cutLargeProduct() {
   allBlocks = split.blocks;
   int64_t mostPositions =
       c.depthOfStep() * (packsRight ? kChunkSteps : kPackedChunkSteps);
-  // A little more depth is no reason to keep sums in memory.
+  // A slightly larger depth is no reason to store accumulators.
   if (shape.depth <= mostPositions * 3 / 2)
     mostPositions = shape.depth;
   chunk = std::min(mostPositions, shape.depth);
-  // Chunks alike need code for one length only.
+  // Equal chunks need code for one length only.
   int64_t whole = c.depthOfStep();
   if (isTiled(c.unit))
     whole *= TileUnit::kRowBytes / 4;
@@ -228,11 +227,11 @@ void Cut::cutLargeProduct() {
       chunk = count;
       break;
     }
-  // Few panels stay in the cache at their whole depth.
+  // Few panels fit in the cache at their whole depth.
   if (isSkinny && panels * shape.depth * columns * bytes <= cache / 2)
     chunk = shape.depth;
-  // Rows are packed again for each group of panels, chunk by chunk. Gathering
-  // them costs more than panels from behind the cache do.
+  // Rows are packed again for each group of panels, chunk by chunk. That costs
+  // more than panels from the last-level cache.
   int64_t share = cache / 2;
   if (!packsRight)
     share = std::max(share, c.target.info().facts().farCacheBytes * 3 / 2);
@@ -242,25 +241,25 @@ void Cut::cutLargeProduct() {
     share = cache;
   panelsPerItem =
       std::clamp<int64_t>(share / (chunk * columns * bytes), 1, panels);
-  // Rows of a group that are worth packing its panels; all of them are packed
-  // where they are stored along K's other side.
+  // Rows of a group that amortize packing its panels; all of them if they are
+  // stored along K's other side.
   constexpr int64_t kMostRows = 1408;
   int64_t most = std::max<int64_t>(1, kMostRows / split.largest());
   // Groups of almost equal size.
   blocksPerItem = divideCeil(allBlocks, divideCeil(allBlocks, most));
   panelsPerItem = divideCeil(panels, divideCeil(panels, panelsPerItem));
   splitIntoItems(split.rows);
-  // Rows at a distance of 4 KB would share one cache set: they are copied where
+  // Rows at a distance of 4 KB would share one cache set: they are packed if
   // several panels read them.
   bool collides = rowsCollide() && panelsPerItem >= 4;
   packsLeft |= c.transposeLhs || collides;
-  // Sums of the whole depth need not wait in memory.
+  // With the whole depth, accumulators need not be stored.
   if (chunk == shape.depth)
     chunk = 0;
 }
 
-/// Makes a few items out of one, of blocks of `blockRows` rows. Fewer panels of
-/// an item gather rows again that lie across, fewer rows pack panels again.
+/// Splits one item into a few, of blocks of `blockRows` rows. Fewer panels per
+/// item pack rows again; fewer rows pack panels again.
 void Cut::splitIntoItems(int64_t blockRows) {
   constexpr int64_t kWantedItems = 4, kFewestPanels = 4, kFewestRows = 96;
   while (items() < kWantedItems) {
@@ -290,12 +289,12 @@ std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
   int64_t chunks =
       blocks.getChunk() ? divideCeil(shape.depth, blocks.getChunk()) : 1;
   // Panels are read and written for each group of rows; shared ones are read
-  // once, as far as they come from memory.
+  // once from memory.
   double panels = double(shape.depth * shape.n) * bytesPerElement(c.rowType());
   double sums = double(shape.m * shape.n) * double(bytesPerElement(c.sumType));
   double packing = double(2 * divideCeil(all, each) - 1) * panels;
   if (c.transposeLhs) {
-    // Items of shared panels need not gather rows again.
+    // With shared panels, items need not pack rows again.
     int64_t parts = divideCeil(shape.n, blocks.getColumns());
     int64_t most =
         blocks.getPanelsPerItem() ? blocks.getPanelsPerItem() : parts;
@@ -307,7 +306,7 @@ std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
 }
 
 double mpc::secondsToPack(Type type, const TargetInfo &target) {
-  // Of one kernel more: its start, and that all workers meet at its end.
+  // One additional kernel: its launch, and the barrier at its end.
   constexpr double kLaunch = 2e-6;
   return 2 * double(byteCount(type)) / (1e9 * target.facts().bandwidth) +
          kLaunch;
@@ -345,8 +344,8 @@ void Cut::cutConvolution() {
 }
 
 void Cut::cutDepthwise() {
-  // Lanes are channels of both operands, two vectors of them; lines at an
-  // item's edge are copied twice.
+  // Lanes are channels of both operands, two vectors of them; rows at an item's
+  // edge are copied twice.
   constexpr int64_t kLines = 8;
   rows = c.target.blockRows() / 2;
   columns = 2 * c.lanes;
@@ -358,9 +357,9 @@ void Cut::cutFilterGradient() {
   FilterBlocks cut(g, rows, c.isPlanar());
   panelsPerItem = panels;
   blocksPerItem = allBlocks = cut.split.blocks;
-  // Pixels at such a distance share few cache sets, and panels all read them.
+  // Pixels at this distance share few cache sets, and all panels read them.
   packsLeft |= g.channels * bytes % 1024 == 0 && panels > 1;
-  // Fewer rows than this do not pay for reading region and panels.
+  // Fewer rows than this do not amortize reading region and panels.
   constexpr int64_t kWantedItems = 4, kFewestRows = 48;
   auto rowsPerItem = [&] {
     return blocksPerItem * cut.split.largest() * cut.places;
@@ -368,10 +367,9 @@ void Cut::cutFilterGradient() {
   auto keepsTooMuch = [&] {
     return panelsPerItem * columns * rowsPerItem() * sumBytes > cache / 2;
   };
-  // A group of panels reads the region, a group of blocks the panels: the item
-  // stays square. Less than a cache line of a pixel's channels is read as
-  // dearly as all of it, and lines of the filter that an item has only some
-  // pixels of are not stored in one piece.
+  // A group of panels reads the region, a group of blocks the panels: keep the
+  // item square. Reading less than a cache line of a pixel's channels costs a
+  // whole line, and partial filter rows cannot be stored contiguously.
   constexpr int64_t kLine = 64;
   auto halvesBlocks = [&] {
     int64_t channels = blocksPerItem * cut.split.rows;
@@ -386,9 +384,9 @@ void Cut::cutFilterGradient() {
   while (items() < kWantedItems && (halvesBlocks() || panelsPerItem > 1))
     halve(halvesBlocks() ? blocksPerItem : panelsPerItem);
 
-  // A chunk is some lines of one image, all chunks alike, or some small images;
-  // the input's region, which holds pairs twice, and the gradient's panels have
-  // a quarter of the cache each.
+  // A chunk is some rows of one image, equal chunks, or several small images;
+  // the input's region, in which pairs take double space, and the gradient's
+  // panels get a quarter of the cache each.
   int64_t wordBytes = bytes * c.depthOfStep();
   FilterRegion held(g, cut, blocksPerItem, wordBytes);
   auto fits = [&](int64_t lines, int64_t images) {
@@ -400,7 +398,7 @@ void Cut::cutFilterGradient() {
   for (int64_t lines = 1; lines <= g.out[1]; ++lines)
     if (g.out[1] % lines == 0 && fits(lines, 1))
       chunk = lines * g.out[2];
-  // Sums are read and written again for each chunk.
+  // Accumulators are loaded and stored for each chunk.
   constexpr int64_t kEnough = 1024;
   int64_t image = g.out[1] * g.out[2];
   if (g.out[0] > 1 || chunk < image)
@@ -417,7 +415,7 @@ void Cut::cutFilterGradient() {
 void Cut::cutAttention() {
   auto query = cast<RankedTensorType>(c.lhs().getType());
   outer = productOf(query.getShape().drop_back(2));
-  // Fewest row blocks that pay for packing key and value again.
+  // Minimum row blocks that amortize packing key and value again.
   constexpr int64_t kWantedItems = 8, kFewestBlocks = 4;
   allBlocks = RowSplit(query.getDimSize(query.getRank() - 2), rows).blocks;
   blocksPerItem = allBlocks;
@@ -427,12 +425,13 @@ void Cut::cutAttention() {
     halve(blocksPerItem);
 }
 
-/// Of few rows a block is a head. Keys are cut where heads are too few for many
-/// threads, into parts that are worth a part of a task.
+/// In-place attention: with few rows a block is a head. Splits the keys
+/// (split-KV) if there are too few heads for the threads, into splits worth a
+/// task.
 void Cut::cutKeys() {
   constexpr int64_t kMostHeads = 4, kManyItems = 32, kFewestPositions = 64,
                     kMostParts = 128;
-  // Keys and values are read in turns: in shorter runs they come slower.
+  // Keys and values alternate: shorter runs have a lower bandwidth.
   constexpr int64_t kRunBytes = 1 << 17, kAskedRunBytes = 3 << 16;
   constexpr double kPartCycles = 20000;
   auto op = cast<AttentionOp>(c.op);
@@ -442,8 +441,8 @@ void Cut::cutKeys() {
           positions = key.getShape().end()[-2];
   if (int64_t keyHeads = key.getShape().end()[-3])
     readers = heads / keyHeads;
-  // All heads where their rows lie side by side: what processors fetch ahead of
-  // a part of a row is the rest of it. Else those that read the same keys.
+  // All heads if their rows are adjacent: the hardware prefetches the rest of a
+  // row. Otherwise, those that read the same keys.
   fetchesRows = readsWholeRows(op);
   std::optional<StoredRow> row = StoredRow::of(op.getKey());
   rows = query.getShape().end()[-2];
@@ -460,10 +459,10 @@ void Cut::cutKeys() {
     run *= divideCeil(blocksPerItem, readers);
   double wanted = kPartCycles / (cyclesInPlace(c) * double(blocksPerItem));
   int64_t fewest = (fetchesRows ? kAskedRunBytes : kRunBytes) / run;
-  // As many as are no shorter than this, all of one length.
+  // As many splits as this minimum length permits, of equal length.
   int64_t shortest = std::max({kFewestPositions, int64_t(wanted), fewest,
                                int64_t(divideCeil(positions, kMostParts))});
-  // What nothing asks for comes faster in longer runs still.
+  // Without software prefetch, longer runs are faster.
   if (!fetchesRows)
     shortest = int64_t(llvm::PowerOf2Ceil(shortest));
   int64_t parts = std::max<int64_t>(positions / shortest, 1);
@@ -478,8 +477,8 @@ void Cut::cutKeys() {
 //===----------------------------------------------------------------------===//
 
 void Cut::cutPacking() {
-  // Some cache lines of each line of the matrix, so that what is fetched with
-  // them is used, of a piece whose panels fit the second-level cache.
+  // Some cache lines per row of the matrix, so that prefetched neighbors are
+  // used, for a chunk whose panels fit in L2.
   constexpr int64_t kPanels = 8, kPositions = 512;
   rows = 1;
   panelsPerItem = std::min(kPanels, panels);
@@ -578,7 +577,7 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
     return refuse() << "has " << columns << " columns, no multiple of the "
                     << 2 * c.pair->block
                     << " in which both halves of pairs stand";
-  // Sums, the panel's vectors and a row's factor.
+  // Accumulators, the panel's vectors and a row's broadcast.
   int64_t vectors = c.vectors(columns), registers = c.target.registers();
   if (isTiled(c.unit)) {
     if (rows > c.mostRows(columns) || vectors > 2)

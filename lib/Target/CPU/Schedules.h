@@ -1,4 +1,4 @@
-//===- Schedules.h - how contractions are cut -------------------*- C++ -*-===//
+//===- Schedules.h - blocking of contractions -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,21 +15,21 @@
 
 namespace mpc {
 
-/// How the contraction is cut, from its shapes and types and from the target's
-/// registers and caches.
+/// Chooses the blocking from the contraction's shapes and types and the
+/// target's registers and caches.
 tile::BlocksAttr chooseBlocks(const Contraction &contraction);
 
-/// Whether emitters can do as `blocks` says; a diagnostic otherwise.
+/// Checks that emitters support `blocks`; reports what they do not.
 mlir::LogicalResult checkBlocks(const Contraction &contraction,
                                 tile::BlocksAttr blocks);
 
-/// What it saves, in seconds, when a kernel packs the right side of a product
-/// for all workers: each of them packs it again for each group of rows, goes
-/// through a long depth in chunks and gathers the rows of a transposed left
-/// side again for each group of panels. Nothing where the product had better
-/// pack it itself. Rates are the target's facts.
+/// Returns the time, in seconds, saved if a kernel packs the right side of a
+/// GEMM for all workers. Otherwise each worker packs it for each group of rows,
+/// blocks a long depth in chunks and packs the rows of a transposed left side
+/// for each group of panels. nullopt if the GEMM should pack it itself. Uses
+/// the target's rates.
 std::optional<double> secondsOfPacking(const Contraction &contraction);
-/// What that kernel takes, for a tensor of `type`.
+/// Returns the time of that kernel, in seconds, for a tensor of `type`.
 double secondsToPack(mlir::Type type, const TargetInfo &target);
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- TileKernel.cpp - blocks of sums in tiles ---------------------------===//
+//===- TileKernel.cpp - GEMM micro-kernel on AMX tiles --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two by two tiles of sums stay in registers for all of K; a step of K loads
-// two tiles of rows and two of the panel for four products. Rows are read where
-// the vector kernels read them, panels are the same words of pairs.
+// Two by two accumulator tiles stay in registers for all of K; a step of K
+// loads two tiles of rows and two of the panel for four tile products. Reads
+// the same rows and panels as the vector kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,22 +20,22 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Rows of one tile: `count` of them from number `first` of the block on.
+/// Rows of one tile: `count` rows from row `first` of the block on.
 struct RowRun {
   int64_t first, count;
-  /// Elements between them in memory.
+  /// Distance of rows in memory, in elements.
   int64_t distance;
 };
 
-/// Positions of a run as `count` steps of tiles that are alike, the rest left
-/// to vectors.
+/// A run of positions as `count` equal steps of tiles, and a remainder for
+/// vectors.
 struct StepSplit {
   StepSplit(int64_t positions, const SumBlock &block);
   int64_t positions, count, rest;
 };
 } // namespace
 
-/// The vector unit for what is left of `block`.
+/// Returns the vector unit for the remainder of `block`.
 static DotUnit restUnitOf(const SumBlock &block) {
   if (block.unit == DotUnit::TileBf16 || block.unit == DotUnit::TileTerms)
     return DotUnit::DotBf16;
@@ -45,7 +45,7 @@ static DotUnit restUnitOf(const SumBlock &block) {
   return isMixed ? DotUnit::DotInt8 : DotUnit::PairsInt8;
 }
 
-/// What multiplies in tiles.
+/// Returns the operand types of the tiles.
 static TileFactors factorsOf(const SumBlock &block) {
   if (block.unit == DotUnit::TileBf16 || block.unit == DotUnit::TileTerms)
     return TileFactors::Bf16;
@@ -63,11 +63,10 @@ StepSplit::StepSplit(int64_t all, const SumBlock &block) {
   positions = word;
   count = 0;
   rest = all;
-  // Of a full block, in half steps of tiles, however deep those are: a word of
-  // positions by vectors takes half as long again as one on the machine that
-  // was measured for bf16, by two f32 multiply-adds two thirds of that. Bytes
-  // take half as long: vpdpbusd has the rate of f32 multiply-adds; widened by
-  // vpmaddwd twice that.
+  // Costs for a full block, in half tile steps of any depth: for bf16, a word
+  // of positions by vdpbf16ps takes 1.5 times a tile step (measured), by two
+  // f32 multiply-adds two thirds of that. For bytes half: vpdpbusd has the rate
+  // of f32 multiply-adds, vpmaddwd twice that cost.
   int64_t byVectors = 2;
   if (restUnitOf(block) == DotUnit::DotBf16)
     byVectors = 3;
@@ -85,7 +84,7 @@ StepSplit::StepSplit(int64_t all, const SumBlock &block) {
     }
 }
 
-/// Rows at `offsets` as tiles: those of one have a common distance.
+/// Groups rows at `offsets` into tiles: rows of a tile are equidistant.
 static SmallVector<RowRun> cutRows(ArrayRef<int64_t> offsets) {
   SmallVector<RowRun> runs;
   int64_t all = offsets.size();
@@ -106,11 +105,11 @@ static SmallVector<RowRun> cutRows(ArrayRef<int64_t> offsets) {
 }
 
 namespace {
-/// Terms of rows and columns whose products are summed together, in an order in
-/// which neighbours share a factor.
+/// bf16 terms of rows and columns whose products are summed together, ordered
+/// so that consecutive pairs share an operand.
 using TermPairs = SmallVector<std::pair<int64_t, int64_t>>;
 
-/// Numbers of registers: sums of row tile i and column tile j in 2 * i + j.
+/// Register indices: accumulators of row tile i and column tile j in 2 * i + j.
 enum : int64_t { kSums = 0, kRows = 4, kColumns = 6 };
 
 class TileEmission {
@@ -127,8 +126,8 @@ public:
            "positions of a run are neighbours");
   }
 
-  /// Sums of the products of `pairs` of terms of the rows of `runs` and of up
-  /// to two vectors of columns from `first` on.
+  /// Emits the accumulators of the term products `pairs` for the rows of `runs`
+  /// and up to two vectors of columns from `first` on.
   void run(const TermPairs &pairs, ArrayRef<RowRun> runs, int64_t first,
            int64_t vectors, Value base, const TileMemory &to, bool add) {
     termPairs = pairs;
@@ -159,8 +158,8 @@ public:
 
 private:
   void configure() {
-    // A tile that is not used is as its neighbour, so that blocks of fewer
-    // tiles share a configuration.
+    // An unused tile is shaped like its neighbor, so that blocks of fewer tiles
+    // share a configuration.
     int64_t rowCount[] = {rowRuns.front().count, rowRuns.back().count};
     TileShapes shapes(TileUnit::kRegisters);
     for (int64_t i : {0, 1}) {
@@ -221,7 +220,7 @@ private:
   Value rows;
   const Panel &panel;
   ArrayRef<KLoop> loops;
-  /// Positions of a word.
+  /// Positions per word.
   int64_t word;
   StepSplit split;
   TileFactors factors;
@@ -232,13 +231,12 @@ private:
 };
 } // namespace
 
-/// Positions behind the last step of tiles, by vectors: the products of a pair
-/// of terms.
+/// Adds the positions after the last tile step by vectors, for a pair of terms.
 static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
                     std::pair<int64_t, int64_t> terms, Value rows, Value base,
                     const Panel &panel, ArrayRef<KLoop> loops,
                     const StepSplit &split, const TileMemory &to, bool add) {
-  // Sums that fit into registers with what is multiplied.
+  // Maximum rows whose accumulators fit in registers with the operands.
   constexpr int64_t kMostRows = 12;
   IndexMath math{b, loc};
   int64_t done = split.count * split.positions;
@@ -264,7 +262,8 @@ static void addRest(OpBuilder &b, Location loc, const SumBlock &block,
   }
 }
 
-/// Sums, or adds to what is there, the products of `pairs` of terms.
+/// Computes the sum of the products of `pairs` of terms, or adds it to the
+/// stored values.
 static void addProducts(OpBuilder &b, Location loc, TileUnit &unit,
                         const SumBlock &block, const TermPairs &pairs,
                         Value rows, Value base, const Panel &panel,
@@ -288,7 +287,8 @@ static void addProducts(OpBuilder &b, Location loc, TileUnit &unit,
   }
 }
 
-/// The sums of first terms, and where they are numbers those of the others.
+/// Adds the accumulators of first terms and, if those are finite, of the
+/// others.
 static void joinSums(OpBuilder &b, Location loc, const SumBlock &block,
                      const TileMemory &firstTerms, const TileMemory &others,
                      const TileMemory &to, bool add) {

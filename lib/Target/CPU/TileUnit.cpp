@@ -1,4 +1,4 @@
-//===- TileUnit.cpp - registers that hold matrices ------------------------===//
+//===- TileUnit.cpp - AMX tile instructions -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,11 +16,11 @@
 using namespace mlir;
 using namespace mpc;
 
-/// A register of the emulation in words, and a line of it.
+/// Words per emulated register, and per row of it.
 static constexpr int64_t kLine = TileUnit::kRowBytes / 4,
                          kWords = TileUnit::kRows * kLine;
-/// Where a configuration of palette 1 has bytes per row, two bytes each, and
-/// rows, one byte each.
+/// Offsets in a configuration of palette 1 of the bytes per row, two bytes
+/// each, and of the rows, one byte each.
 static constexpr int64_t kRowBytesAt = 16, kRowsAt = 48;
 
 TileUnit::TileUnit(OpBuilder &builder, func::FuncOp impl, bool isEmulated)
@@ -60,7 +60,7 @@ Value TileUnit::bytesBetween(const TileMemory &part) {
                                   b.getI64IntegerAttr(part.pitch * bits / 8));
 }
 
-/// A block of 64 bytes at the function's start.
+/// Returns a block of 64 bytes at the function's start.
 Value TileUnit::configurationOf(const TileShapes &shapes) {
   Value &memory = configurations[shapes];
   if (memory)
@@ -155,7 +155,7 @@ void TileUnit::multiply(TileFactors factors, int64_t sums, int64_t rows,
   multiplyBytes({hasRows, hasColumns}, sums, rows, columns);
 }
 
-/// Word `k` of a row in all lanes, and line `k` of the columns.
+/// Returns word `k` of a row in all lanes, and row `k` of the columns.
 std::pair<Value, Value> TileUnit::factorsAt(int64_t rows, Value row,
                                             int64_t columns, Value k) {
   auto words = VectorType::get({kLine}, b.getI32Type());
@@ -165,9 +165,9 @@ std::pair<Value, Value> TileUnit::factorsAt(int64_t rows, Value row,
                                  word(columns, k, math.constant(0)))};
 }
 
-/// Intel's Software Developer's Manual, TDPBSSD and the others: for each row of
-/// the sums, words of rows and columns meet in their order; the four products
-/// of bytes are added to the sum, without saturation.
+/// Intel's Software Developer's Manual, TDPBSSD and variants: for each
+/// accumulator row, words of rows and columns are multiplied in order; the four
+/// products of bytes are added to the accumulator, without saturation.
 void TileUnit::multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
                              int64_t columns) {
   auto words = VectorType::get({kLine}, b.getI32Type());
@@ -188,13 +188,13 @@ void TileUnit::multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
   });
 }
 
-/// Intel's Software Developer's Manual, TDPBF16PS: for each row of the sums,
-/// two of temporary sums, which begin with zero, take the first and the second
-/// factors of all pairs, in their order, by fused multiply-adds; they are added
-/// to each other, and that to the sums. Everything is rounded to nearest even,
-/// and subnormal numbers count as zeros wherever they go in or come out. The
-/// same of TDPFP16PS, but that subnormal numbers of f16 count: "Handle FP16
-/// denorms. Not forcing input FP16 denorms to 0. FP32 FMA with DAZ=FTZ=1".
+/// Intel's Software Developer's Manual, TDPBF16PS: for each accumulator row,
+/// two temporary sums, initially zero, add the products of the first and of the
+/// second operands of all pairs, in order, by FMA; their sum is added to the
+/// accumulator. Everything is rounded to nearest even, and subnormal inputs and
+/// results count as zeros. The same for TDPFP16PS, except that f16 subnormals
+/// count: "Handle FP16 denorms. Not forcing input FP16 denorms to 0. FP32 FMA
+/// with DAZ=FTZ=1".
 void TileUnit::multiplyFloats(bool isF16, int64_t sums, int64_t rows,
                               int64_t columns) {
   ValueMath values(b, loc);
@@ -268,7 +268,7 @@ void TileUnit::finish() {
 // The emulation's registers
 //===----------------------------------------------------------------------===//
 
-/// `bytes` of the configuration at byte `at`, which lie in one word.
+/// Loads `bytes` bytes of the configuration at byte `at`, all in one word.
 Value TileUnit::configured(int64_t at, int64_t bytes) {
   Value whole = memref::LoadOp::create(b, loc, current, math.constant(at / 8));
   ValueMath values(b, loc);

@@ -1,13 +1,12 @@
-//===- TileUnit.h - registers that hold matrices ----------------*- C++ -*-===//
+//===- TileUnit.h - AMX tile instructions -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// AMX, instruction by instruction. Which register holds what is the caller's
-// choice, not that of a register allocator: a kernel that holds its sums in
-// tiles for all of K leaves none to spare, and one function has blocks of
-// several shapes, for which the allocator has one configuration. The same calls
-// write the arithmetic that Intel's manual gives for each instruction, over
-// registers in memory, where the unit is emulated.
+// AMX, instruction by instruction, with explicit tile registers instead of
+// register allocation: a kernel with accumulators in tiles for all of K leaves
+// no spare tile, and a function has blocks of several shapes, whereas the
+// allocator supports one configuration. Where the unit is emulated, the same
+// calls emit the arithmetic of Intel's manual on registers in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,26 +23,26 @@
 
 namespace mpc {
 
-/// What a tile register holds.
+/// Shape of a tile register.
 struct TileShape {
   int64_t rows = 0, rowBytes = 0;
   auto operator<=>(const TileShape &) const = default;
 };
-/// Those of all registers, from number 0 on.
+/// Shapes of all registers, from register 0 on.
 using TileShapes = std::vector<TileShape>;
 
-/// Part of a one-dimensional memref: rows at a distance of `pitch` elements
-/// from `offset` on.
+/// Part of a one-dimensional memref: rows at a pitch of `pitch` elements from
+/// `offset` on.
 struct TileMemory {
   mlir::Value memory, offset;
   int64_t pitch = 0;
 };
 
-/// What words of rows and columns hold, and what multiplies them.
+/// Types of the row and column words, and the instruction.
 enum class TileFactors {
-  Bf16,             ///< two numbers; TDPBF16PS
+  Bf16,             ///< two bf16; TDPBF16PS
   F16,              ///< TDPFP16PS
-  SignedSigned,     ///< four bytes, both sides' with a sign; TDPBSSD
+  SignedSigned,     ///< four bytes, both signed; TDPBSSD
   SignedUnsigned,   ///< TDPBSUD
   UnsignedSigned,   ///< TDPBUSD
   UnsignedUnsigned, ///< TDPBUUD
@@ -53,25 +52,25 @@ class TileUnit {
 public:
   static constexpr int64_t kRegisters = 8, kRows = 16, kRowBytes = 64;
 
-  /// For code in `impl` that `builder` writes.
+  /// Emits code into `impl` with `builder`.
   TileUnit(mlir::OpBuilder &builder, mlir::func::FuncOp impl, bool isEmulated);
 
-  /// Sets the shapes of registers, whose contents are lost (LDTILECFG).
+  /// Sets the shapes of registers, which clears them (LDTILECFG).
   void configure(const TileShapes &shapes);
   /// TILEZERO.
   void zero(int64_t tile);
-  /// TILELOADD or, of memory that is read once while other tiles stay near,
+  /// TILELOADD or, for streamed memory that should not displace other tiles,
   /// TILELOADDT1.
   void load(int64_t tile, const TileMemory &from, bool isStreamed = false);
   /// TILESTORED.
   void store(int64_t tile, const TileMemory &to);
-  /// Adds rows times columns to sums, which are f32 or, of bytes, i32.
+  /// Adds rows times columns to the accumulators, f32 or, for bytes, i32.
   void multiply(TileFactors factors, int64_t sums, int64_t rows,
                 int64_t columns);
 
-  /// Writes what `configure` asked for, once for the whole function where all
-  /// ask for the same, and gives the registers back behind it (TILERELEASE).
-  /// After the last of the calls above.
+  /// Emits the configurations requested by `configure`, once per function if
+  /// all are equal, and releases the registers afterwards (TILERELEASE). Call
+  /// after all of the above.
   void finish();
 
 private:
@@ -82,7 +81,7 @@ private:
   mlir::Value configurationOf(const TileShapes &shapes);
   void loadConfiguration(const TileShapes &shapes);
 
-  // Of the emulation.
+  // Emulation.
   void multiplyFloats(bool isF16, int64_t sums, int64_t rows, int64_t columns);
   void multiplyBytes(OperandSigns signs, int64_t sums, int64_t rows,
                      int64_t columns);
@@ -104,9 +103,9 @@ private:
   IndexMath math;
   bool isEmulated;
   std::map<TileShapes, mlir::Value> configurations;
-  /// In front of it, and behind the registers, stands what is done once.
+  /// Insertion point of one-time code, after the registers.
   mlir::Operation *start;
-  /// Where `configure` was called.
+  /// Positions of the `configure` calls.
   std::vector<std::pair<mlir::Operation *, TileShapes>> marks;
   /// The emulation's registers, as words, and its configuration.
   mlir::Value registers, current;

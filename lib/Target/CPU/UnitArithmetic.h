@@ -1,9 +1,8 @@
-//===- UnitArithmetic.h - what units for products document ------*- C++ -*-===//
+//===- UnitArithmetic.h - arithmetic of emulated units ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Steps that the emulations of the vector instructions and of AMX's tiles have
-// in common.
+// Common steps of the emulations of vector instructions and AMX tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +14,7 @@
 
 namespace mpc {
 
-/// f32 numbers of which subnormal ones are zeros of their sign.
+/// Replaces subnormal f32 numbers by zeros of their sign.
 inline mlir::Value flushSubnormals(ValueMath &math, mlir::Value value) {
   mlir::Value bits = math.bits(value);
   mlir::Value isSmall = math.compare(mlir::arith::CmpIPredicate::eq,
@@ -25,7 +24,7 @@ inline mlir::Value flushSubnormals(ValueMath &math, mlir::Value value) {
   return math.fromBits(math.select(isSmall, zero, bits), value.getType());
 }
 
-/// The lower or upper f16 of words, as f32.
+/// Returns the lower or upper f16 of words, as f32.
 inline mlir::Value halfOf(ValueMath &math, bool isUpper, mlir::Value words) {
   mlir::Value bits = isUpper ? math.shiftRight(words, 16) : words;
   mlir::Builder builder(words.getContext());
@@ -36,9 +35,9 @@ inline mlir::Value halfOf(ValueMath &math, bool isUpper, mlir::Value words) {
   return math.extendFloat(math.fromBits(bits, type), builder.getF32Type());
 }
 
-/// sum + x * y, rounded once to nearest even, where x and y are the lower or
-/// upper bf16 or f16 of words; subnormal numbers of bf16 and f32 count as zeros
-/// wherever they go in or come out.
+/// Returns sum + x * y, rounded once to nearest even, with x and y the lower or
+/// upper bf16 or f16 of words; subnormal bf16 and f32 inputs and results count
+/// as zeros.
 inline mlir::Value multiplyAddHalves(ValueMath &math, bool isF16, bool isUpper,
                                      mlir::Value x, mlir::Value y,
                                      mlir::Value sum) {
@@ -53,9 +52,9 @@ inline mlir::Value multiplyAddHalves(ValueMath &math, bool isF16, bool isUpper,
       math, math.fma(half(x), half(y), flushSubnormals(math, sum)));
 }
 
-/// Adds the products of the integers of `bits` that words consist of to sums,
-/// modulo 2^32. Intel's manual: VPDPBUSD and TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD
-/// for bytes, VPMADDWD with VPADDD for words with a sign.
+/// Adds the products of the integers of `bits` bits in words to sums, modulo
+/// 2^32. Intel's manual: VPDPBUSD and TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD for
+/// bytes, VPMADDWD with VPADDD for signed words.
 inline mlir::Value addDots(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value x, mlir::Value y, mlir::Value sum,
                            int64_t bits, OperandSigns signs) {

@@ -1,4 +1,4 @@
-//===- WatchStores.cpp - infinities and NaNs as they are stored -----------===//
+//===- WatchStores.cpp - detection of non-finite stores -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// What a store writes, and where; null values for other ops.
+/// The value and target of a store; null values for other ops.
 struct WatchedStore {
   explicit WatchedStore(Operation *op) {
     if (auto store = dyn_cast<memref::StoreOp>(op)) {
@@ -36,7 +36,7 @@ struct WatchedStore {
   Value value, memory, mask;
 };
 
-/// The argument whose memory `memory` is a view of, or null.
+/// Returns the argument that `memory` is a view of, or null.
 static BlockArgument argumentBehind(Value memory) {
   while (Operation *op = memory.getDefiningOp()) {
     if (auto view = dyn_cast<ViewLikeOpInterface>(op))
@@ -49,10 +49,11 @@ static BlockArgument argumentBehind(Value memory) {
   return cast<BlockArgument>(memory);
 }
 
-/// Lanes of `value`, numbers of `element` or their bits, that are not finite.
+/// Returns the lanes of `value`, of type `element` or its bits, that are not
+/// finite.
 static Value notFinite(ValueMath &math, Value value, FloatType element) {
   if (element.getWidth() > 16) {
-    // 0 but for infinities and NaNs, which give NaN.
+    // 0, except for infinities and NaNs, which give NaN.
     Value zero = math.sub(value, value);
     return math.compare(arith::CmpFPredicate::UNO, zero, zero);
   }

@@ -91,7 +91,7 @@ template <typename F> MPC_FUNCTION F expNonPositive(F x) {
   F mantissa = detail::expm1Core<false>(parts.rest) + F(1.0);
   if (scalesAtOnce(mantissa))
     return scaleAtOnce(mantissa, parts.n);
-  // In two steps, of which only the second may leave the normal numbers. Zeros
+  // In two steps, of which only the second may give a subnormal result. Zeros
   // come before it: processors are slow at multiplications that underflow. The
   // rounding constant's own bits leave the word when shifted.
   Word power = (parts.word << Format::mantissaBits) +
@@ -177,7 +177,7 @@ template <typename F> MPC_FUNCTION F logOf(LogParts<F> x) {
 
 template <typename F> MPC_FUNCTION F log(F x) {
   F result = detail::logOf(detail::splitLog(x));
-  // Infinity and NaN stay; what is below 0 is NaN.
+  // Infinity and NaN are kept; the logarithm of a negative number is NaN.
   result = select(x < detail::infinity<F>(), result, x);
   result = select(x < F(0.0), detail::nan<F>(), result);
   return select(x == F(0.0), -detail::infinity<F>(), result);
@@ -225,7 +225,7 @@ template <typename F> MPC_FUNCTION HighAndLow<F> logParts(F x) {
 }
 
 /// a^y for a positive finite a: the exponent magnifies every error of the
-/// logarithm, which is taken in more bits than the result has.
+/// logarithm, which is computed in more bits than the result has.
 template <typename F> MPC_FUNCTION F powOf(F a, F y) {
   if constexpr (isWide<F>) {
     HighAndLow<F> whole = logParts(a);
@@ -236,7 +236,7 @@ template <typename F> MPC_FUNCTION F powOf(F a, F y) {
     return expOf(parts, 0);
   } else {
     using Wide = WideOf<F>;
-    // What the logarithm of 0 and of infinity is does not count.
+    // The logarithms of 0 and of infinity are irrelevant.
     return F(exp(Wide(y) * logOf(splitLog(Wide(a)))));
   }
 }

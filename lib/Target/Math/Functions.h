@@ -1,16 +1,16 @@
-//===- Functions.h - the names of the functions here ------------*- C++ -*-===//
+//===- Functions.h - list of math functions ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A function joins this list and one of the other headers; from it the
-// compiler's kernels, CUDA's scalars and vectors and the tests have it.
+// Single list of the functions in the other headers; from it the compiler's
+// kernels, CUDA's scalar and vector versions and the tests are generated.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_LIB_TARGET_MATH_FUNCTIONS_H
 #define MPC_LIB_TARGET_MATH_FUNCTIONS_H
 
-/// The functions of one number, and of two.
+/// Functions of one and of two arguments.
 #define MPC_MATH_1(apply)                                                      \
   apply(acos) apply(acosh) apply(asin) apply(asinh) apply(atan) apply(atanh)   \
       apply(cos) apply(cosh) apply(erf) apply(exp) apply(expm1) apply(gelu)    \

@@ -1,22 +1,21 @@
-//===- Number.h - what the functions here are written in --------*- C++ -*-===//
+//===- Number.h - primitives of the math library ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions of this folder stand here once for every machine. Kernels in
-// CUDA C++ include them with F = float or double, on a GPU as on a host; the
-// compiler calls them with F = Symbol<float> or Symbol<double>, each operation
-// of which appends an op to the kernel under construction
-// (Kernel/MathSymbol.h). So constants are written F(0.5), what depends on
-// values is chosen by select, choose and chooseRarely, and integers are words
-// without a sign. Only operations that round correctly are used: all machines
-// give the same bits.
+// Math library shared by all targets. Kernels in CUDA C++ include these headers
+// with F = float or double, on a GPU and on a host; the compiler calls them
+// with F = Symbol<float> or Symbol<double>, each operation of which appends an
+// op to the kernel under construction (Kernel/MathSymbol.h). So constants are
+// written F(0.5), branches on values use select, choose and chooseRarely, and
+// integers are unsigned words. Only correctly rounded operations are used: all
+// machines give the same bits.
 //
 // Polynomials are minimax fits (Remez), for float and for double, to the
-// function that the comment beside them names; MathPolynomialTests has the
-// bound of each. Errors in units in the last place of a float: exp, log,
-// sigmoid, tanh, erf, sin, cos below 2, atan2 3, all others at most 4; of
-// doubles about 1e-15 relative, of their sin, cos and tan for arguments below
-// 2^30 in magnitude. MathAccuracyTests measures them.
+// function named in the comment; MathPolynomialTests has the bound of each.
+// Errors in units in the last place of a float: exp, log, sigmoid, tanh, erf,
+// sin, cos below 2, atan2 3, all others at most 4; of doubles about 1e-15
+// relative, of their sin, cos and tan for arguments below 2^30 in magnitude.
+// MathAccuracyTests measures them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@
 namespace mpc {
 namespace detail {
 
-/// The layout of a type, and constants that come in as many bits as it has.
+/// Layout of a float type, and constants with its precision.
 template <typename F> struct FloatFormat;
 
 struct CommonConstants {

@@ -1,11 +1,10 @@
-//===- Short.h - functions for results of 16 bits ---------------*- C++ -*-===//
+//===- Short.h - fast functions for 16-bit results --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions where nothing but the rounding of the result to 16 bits is seen. An
-// epilogue computes one for each element of a product, so that each instruction
-// counts. exp2Fast is one instruction on GPUs, and what exp2OfNormal does
-// elsewhere.
+// Functions accurate enough for results rounded to 16 bits. An epilogue
+// computes one per element of a GEMM's result, so that each instruction counts.
+// exp2Fast is one instruction on GPUs, and exp2OfNormal elsewhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ template <typename F> MPC_FUNCTION F exp2OfNormal(F x) {
                               0.05550713273, 9.675541334e-3, 1.327647199e-3});
   if (scalesAtOnce(mantissa))
     return scaleAtOnce(mantissa, n);
-  // In two steps, of which only the second may leave the normal numbers.
+  // In two steps, of which only the second may give a subnormal result.
   WordOf<F> word = bitsOf(shifted) - WordOf<F>(Format::rounderBits);
   return mantissa * powerOfTwo<F>(word + WordOf<F>(64)) * F(0x1p-64);
 }
