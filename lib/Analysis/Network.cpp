@@ -17,7 +17,7 @@ using namespace llvm;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Links that have names
+// Named links
 //===----------------------------------------------------------------------===//
 
 // Latencies are those of NCCL's model for rings of its protocol "Simple"

@@ -50,7 +50,7 @@ struct ContractionModel : PaddingOpInterface::ExternalModel<Model, OpTy> {
 };
 
 //===----------------------------------------------------------------------===//
-// Matrix products
+// GEMMs
 //===----------------------------------------------------------------------===//
 
 struct MatmulModel : ContractionModel<MatmulOp, MatmulModel> {

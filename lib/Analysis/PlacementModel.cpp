@@ -107,7 +107,7 @@ static int64_t elementsRead(Operation *op, Value value) {
 }
 
 //===----------------------------------------------------------------------===//
-// What readers want
+// Demands of readers
 //===----------------------------------------------------------------------===//
 
 /// Readers of a value outside its kernel.
@@ -378,7 +378,7 @@ PlacementModel::PlacementModel(func::FuncOp func, const PrecisionPlan &plan,
 }
 
 //===----------------------------------------------------------------------===//
-// What labels mean
+// Types of labels
 //===----------------------------------------------------------------------===//
 
 std::vector<StorageLabel>

@@ -80,7 +80,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What arrives
+// Operand types
 //===----------------------------------------------------------------------===//
 
 /// Returns true if autocast ignores the parameters of `op` (R7).
@@ -156,7 +156,7 @@ FloatType TorchPlanner::promotedArrival(const SourceGroup &group) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What the model and overrides settle
+// Types fixed by the model and overrides
 //===----------------------------------------------------------------------===//
 
 LogicalResult TorchPlanner::settle(Operation *op) {

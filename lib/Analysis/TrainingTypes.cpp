@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Ops whose types the policy leaves alone
+// Ops with unchanged types
 //===----------------------------------------------------------------------===//
 
 bool mpc::isPrecisionResult(Value result) {

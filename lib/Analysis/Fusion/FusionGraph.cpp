@@ -115,7 +115,7 @@ void FusionGraph::move(Operation *op, FusionGroup *into) {
 }
 
 //===----------------------------------------------------------------------===//
-// Marks
+// Attributes
 //===----------------------------------------------------------------------===//
 
 /// Attributes: on every op of a group, its number; on the anchor, the kind, and

@@ -48,7 +48,7 @@ static Type sumTypeOf(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// GEMMs
 //===----------------------------------------------------------------------===//
 
 /// Returns the extents of `c`, whose operands are matrices.

@@ -14,9 +14,9 @@ using namespace mpc;
 
 /// Number of int8 slices of the second integer. The first has 3, which
 /// represent all 16-bit operands down to 2^-14 (bf16) or 2^-11 (f16) of the
-/// largest in a segment. Other f32 operands need more; with int4 weights 2
-/// more, since the unit is slower than memory: exact down to 2^-14 of the
-/// largest, else to 2^-21.
+/// largest in a segment. Other f32 operands need 3 more (exact down to 2^-21),
+/// with int4 weights 2 more (2^-14), because the unit is slower than memory
+/// there.
 static int64_t fineDigits(DequantizeOp narrow) {
   if (!getElementTypeOrSelf(narrow.getResult()).isF32())
     return 0;

@@ -26,7 +26,7 @@ public:
   void emitItem(Value item) override;
 
 private:
-  /// First row of the filter per item, and the accumulators of a panel.
+  /// Panels and row blocks of an item, and its first row of the filter.
   struct Part {
     Range panels, blocks;
     Value firstRow;

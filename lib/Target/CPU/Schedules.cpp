@@ -93,7 +93,7 @@ static int64_t evenRows(int64_t extent, int64_t most) {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// GEMMs
 //===----------------------------------------------------------------------===//
 
 /// Steps of K per chunk of a large GEMM, with 32 KB per panel; more if panels

@@ -1,9 +1,9 @@
-//===- AttentionLoops.cpp - attention, one item per query row -------------===//
+//===- AttentionLoops.cpp - fallback attention, one query row per item ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The form for types and shapes that no faster kernel takes: a loop over the
-// keys with a running maximum, the row of the result in private memory.
+// Online-softmax attention for types and shapes without a faster kernel: a loop
+// over the keys with a running maximum, and the result row in private memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
 
 private:
   int64_t keys() const { return keyShape[keyShape.size() - 2]; }
-  /// The number of keys that the row may look at.
+  /// Number of keys that are visible to the row.
   Value keyCount(Value row);
   FailureOr<Value> score(ArrayRef<Value> row, ArrayRef<Value> head, Value key);
   FailureOr<Value> masked(Value score, ArrayRef<Value> row, Value key);
@@ -111,7 +111,7 @@ FailureOr<Value> AttentionPhase::masked(Value score, ArrayRef<Value> row,
 LogicalResult AttentionPhase::emit(Value item) {
   OpBuilder &b = context.builder;
   SmallVector<Value> row = index.delinearize(item, shape.drop_back());
-  // The head of keys and values that this one reads.
+  // The head of keys and values of this query head.
   SmallVector<Value> head(ArrayRef<Value>(row).drop_back());
   int64_t heads = shape[shape.size() - 3],
           groups = keyShape[keyShape.size() - 3];

@@ -1,4 +1,4 @@
-//===- AttentionLoops.h - attention, one item per query row -----*- C++ -*-===//
+//===- AttentionLoops.h - fallback attention, a row per item ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,8 @@
 
 namespace mpc {
 
-/// Writes the result of `op` to `memref`; an item is a row of it.
+/// Creates the phase that stores the result of `op` in `memref`; an item is a
+/// row.
 std::unique_ptr<Phase> makeAttentionPhase(LoopContext &context, AttentionOp op,
                                           mlir::Value memref);
 

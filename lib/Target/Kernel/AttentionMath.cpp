@@ -1,4 +1,4 @@
-//===- AttentionMath.cpp - scores, weights and their sums -----------------===//
+//===- AttentionMath.cpp - softmax arithmetic of attention ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -55,7 +55,7 @@ Value AttentionMath::isEmpty(Value maximum) {
 }
 
 Value AttentionMath::shift(Value maximum) {
-  // Subtracting -inf from -inf would give NaN instead of nothing.
+  // Subtracting -inf from -inf would give NaN instead of 0 weight.
   Value finite = v.select(isEmpty(maximum), 0.0, maximum);
   return foldsScale() ? v.mul(finite, scale * M_LOG2E) : finite;
 }
@@ -63,7 +63,7 @@ Value AttentionMath::shift(Value maximum) {
 Value AttentionMath::power(Value score, Value shift) {
   if (!fast)
     return v.expNonPositive(v.sub(score, shift));
-  // Under an added mask scores may be so large that only differences count.
+  // With an added mask, scores may be so large that only differences are exact.
   Value exponent = foldsScale() ? v.fma(score, scale * M_LOG2E, v.neg(shift))
                                 : v.mul(v.sub(score, shift), M_LOG2E);
   return v.call("exp2Fast", exponent);

@@ -1,12 +1,14 @@
-//===- AttentionMath.h - scores, weights and their sums ---------*- C++ -*-===//
+//===- AttentionMath.h - softmax arithmetic of attention --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mathematics of attention, for every target and unit:
-//   o = sum_t w_t v_t / sum_t w_t,  w_t = exp(s_t - m),  s_t = scale q k_t +
-//   mask
-// with m the largest score, or the largest so far: under a new maximum, sums
-// are multiplied by exp(m_before - m). A row that keeps no position is zero.
+// Online softmax, shared by all targets and units:
+//
+//    o = sum_t w_t v_t / sum_t w_t,  w_t = exp(s_t - m),
+//    s_t = scale q k_t + mask
+//
+// with m the largest score so far: when the maximum grows, sums are multiplied
+// by exp(m_before - m). A fully masked row is zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,37 +20,38 @@
 
 namespace mpc {
 
-/// Works on scalars and vectors of scores alike.
+/// Operates on scalars and vectors of scores.
 class AttentionMath {
 public:
   AttentionMath(MathExpansion &values, double scale)
       : v(values), scale(scale) {}
 
-  /// Powers as those of two that the target has as "exp2Fast". Where scores are
-  /// not `scaled` before, the scale rides on the exponent's factor.
+  /// Computes exponentials as powers of two by the target's "exp2Fast". Unless
+  /// scores are already `scaled`, the scale is folded into the exponent's
+  /// factor.
   void useFastPowers(bool scaled);
 
-  /// `score` times the scale, unless powers are scaled.
+  /// Returns `score` times the scale, unless that is folded into the exponent.
   mlir::Value scaled(mlir::Value score);
-  /// `score` under the mask's value: dropped where that is false, or added to
-  /// it, of any float type.
+  /// Applies the mask's value to `score`: drops it if the mask is false, or
+  /// adds a mask of any float type.
   mlir::Value masked(mlir::Value score, mlir::Value mask);
-  /// `score`, or minus infinity where it is not kept.
+  /// Returns `score`, or minus infinity if it is masked.
   mlir::Value kept(mlir::Value keeps, mlir::Value score);
-  /// Whether causal attention of `length` rows and `positions` keeps a position
-  /// for a row (t <= s + T - S, without numbers below zero).
+  /// Returns whether causal attention of `length` rows and `positions` keys
+  /// keeps a position for a row (t <= s + T - S, without negative numbers).
   static mlir::Value isCausal(const IndexMath &math, mlir::Value row,
                               mlir::Value position, int64_t length,
                               int64_t positions);
 
   mlir::Value larger(mlir::Value x, mlir::Value y);
-  /// Whether a row keeps nothing, by its maximum.
+  /// Returns whether a row is fully masked, by its maximum.
   mlir::Value isEmpty(mlir::Value maximum);
-  /// What is subtracted from scores under a maximum.
+  /// Returns the value to subtract from scores for a given maximum.
   mlir::Value shift(mlir::Value maximum);
-  /// exp(score - maximum), by `shift` of the maximum.
+  /// Returns exp(score - maximum), given `shift` of the maximum.
   mlir::Value power(mlir::Value score, mlir::Value shift);
-  /// 1 / sum of weights, 0 for a row that keeps nothing.
+  /// Returns 1 / sum of weights, 0 for a fully masked row.
   mlir::Value inverse(mlir::Value sum, mlir::Value maximum);
 
   bool foldsScale() const { return fast && !scalesBefore; }

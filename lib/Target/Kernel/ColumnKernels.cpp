@@ -1,12 +1,12 @@
-//===- ColumnKernels.cpp - sums over the rows of a long matrix ------------===//
+//===- ColumnKernels.cpp - reductions over the rows of a long matrix ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The statistics of a batch norm, and the gradients of whatever is one number
-// per channel, add up the rows of a matrix that no cache holds. A few columns
-// at a time, their sums in registers, would read a piece of each row, and no
-// processor fetches ahead what lies in such steps: an item here goes through
-// the rows as they lie in memory, and its sums are in the first cache.
+// Column reductions (batch-norm statistics, per-channel gradients) of a matrix
+// larger than any cache. Items with a few columns each, and accumulators in
+// registers, would read short pieces of rows with a stride that hardware
+// prefetchers do not follow: an item here reads rows in memory order, with its
+// accumulators in L1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,13 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Smaller matrices are in a cache that is shared at least, from which columns
-/// come fast enough to give some to every thread.
+/// Smaller matrices fit in a shared cache, which serves columns fast enough to
+/// distribute them over all threads.
 static constexpr int64_t kLeastElements = 1 << 21;
 
-/// Columns of an item, where their number has such a divisor: their sums and
-/// what else is one number per column stay in the first cache, and what is
-/// read of a row is long enough to be fetched ahead. Else up to four times as
-/// many are one item.
+/// Columns per item, if the number of columns has such a divisor: accumulators
+/// and other per-column values stay in L1, and the part of a row is long enough
+/// for prefetching. Otherwise an item has up to four times as many.
 static constexpr int64_t kLeastColumns = 512, kMostColumns = 1024;
 
 namespace {
@@ -41,8 +40,8 @@ public:
   LogicalResult emit(Value item) override;
 
 private:
-  /// An op's sums so far: of all rows, of those of one part, of one part of
-  /// that, ...
+  /// Accumulators of an op: over all rows, over one part, over a part of that,
+  /// ...
   struct Sums {
     Operation *op;
     Reducer reducer;
@@ -71,9 +70,9 @@ private:
   Location loc;
   SmallVector<Root> roots;
   RowForm form;
-  /// Columns of an item, and of a vector.
+  /// Columns per item, and per vector.
   int64_t columns, lanes;
-  /// The first column of the item.
+  /// First column of the item.
   Value first;
 };
 } // namespace
@@ -124,7 +123,8 @@ LogicalResult ColumnPhase::addRows(ArrayRef<Sums> sums, size_t level,
   });
 }
 
-/// Adds the rows [from, to) to the sums of `level`, in parts of `lengths`.
+/// Adds the rows [from, to) to the accumulators of `level`, in parts of
+/// `lengths`.
 LogicalResult ColumnPhase::addParts(ArrayRef<Sums> sums, size_t level,
                                     Value from, Value to,
                                     ArrayRef<int64_t> lengths) {
@@ -163,7 +163,7 @@ LogicalResult ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
       failed(addParts(sums, 0, emitter.index(0), emitter.index(form.length()),
                       lengths)))
     return failure();
-  // What is one number per column from here on, as the op's type carries it.
+  // From here on one number per column, in the op's carried type.
   LogicalResult done = forColumns([&](Value column) {
     for (const Sums &sum : sums)
       emitter.store(sum.reducer.finish(load(sum.levels[0], column)),
@@ -181,8 +181,8 @@ LogicalResult ColumnPhase::emitStage(ArrayRef<Operation *> ops) {
   return done;
 }
 
-/// Everything of a vector is computed before its first store: results may lie
-/// over what others read.
+/// Computes all values of a vector before its first store: results may
+/// overwrite inputs of others (in place).
 LogicalResult ColumnPhase::storeResults() {
   IndexMath index{builder, loc};
   return forColumns([&](Value column) {
@@ -206,7 +206,7 @@ LogicalResult ColumnPhase::storeResults() {
 LogicalResult ColumnPhase::emit(Value item) {
   IndexMath index{builder, loc};
   first = index.mul(item, columns);
-  // One walk reduces for all ops that do not read each other's results.
+  // One loop reduces for all ops that do not read each other's results.
   ArrayRef<Operation *> left = form.ops;
   while (!left.empty()) {
     auto isLeft = [&](Operation *op) { return llvm::is_contained(left, op); };
@@ -224,7 +224,7 @@ LogicalResult ColumnPhase::emit(Value item) {
   return stored;
 }
 
-/// The widest vectors that `extent` is a multiple of; 0: none is full.
+/// Returns the widest vectors that divide `extent`; 0: none.
 static int64_t lanesFor(const ElementTarget &target, int64_t extent) {
   for (int64_t lanes = 2 * target.lanes; lanes >= target.lanes; lanes /= 2)
     if (extent % lanes == 0)
@@ -232,10 +232,10 @@ static int64_t lanesFor(const ElementTarget &target, int64_t extent) {
   return 0;
 }
 
-/// Whether every vector of columns is contiguous in what is read.
+/// Returns true if every vector of columns is contiguous in the inputs.
 static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
                     const RowForm &form) {
-  // Results of the reducing ops count as given.
+  // Results of the reducing ops count as available.
   for (Operation *op : form.ops)
     emitter.bindSource(op->getResult(0), {});
   LaneRange all{0, form.shape.back()};
@@ -253,8 +253,8 @@ static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
   return whole;
 }
 
-/// Columns of an item, vectors that divide `extent`; 0 where there is no good
-/// number.
+/// Returns the columns per item, a multiple of the vector length that divides
+/// `extent`; 0 if there is none.
 static int64_t columnsFor(int64_t extent, int64_t lanes) {
   for (int64_t most : {kMostColumns, 4 * kMostColumns})
     for (int64_t items = llvm::divideCeil(extent, most);
@@ -274,12 +274,12 @@ std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
       form.rows() * form.length() < kLeastElements)
     return nullptr;
   int64_t extent = form.shape.back(), lanes = lanesFor(target, extent);
-  // What is one vector wide is read as it lies in any case.
+  // A matrix one vector wide is read in memory order anyway.
   if (!lanes || extent == lanes)
     return nullptr;
   bool addsUp = llvm::all_of(form.ops, [](Operation *op) {
     Type element = getElementTypeOrSelf(op->getResult(0).getType());
-    // A product of a part may overflow where that of all does not.
+    // A product of a part may overflow when the total does not.
     return op->hasTrait<JoinsRows>() &&
            (op->hasTrait<AddsUp>() || op->hasTrait<Exact>()) &&
            carriedType(element).isF32() && accumulatorType(op).isF32();

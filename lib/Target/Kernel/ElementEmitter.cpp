@@ -1,4 +1,4 @@
-//===- ElementEmitter.cpp - bindings, memory access, dispatch -------------===//
+//===- ElementEmitter.cpp - code for elements of tensors ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Cached values per tensor; older ones are recomputed when asked for again.
+/// Maximum cached values per tensor; older ones are recomputed.
 static constexpr size_t kCachedValues = 64;
 
 Type mpc::carriedType(Type elementType) {
@@ -59,7 +59,7 @@ void ElementEmitter::unbind(Value tensor) {
   memory.erase(tensor);
   values.erase(tensor);
   sources.erase(tensor);
-  // Anything computed so far may depend on the binding.
+  // Any cached value may depend on the binding.
   cache.clear();
 }
 
@@ -203,11 +203,11 @@ Value ElementEmitter::round(Value value, Type elementType) {
   return result;
 }
 
-/// The upper 16 bits of each word, where vectors have so many `lanes`.
+/// Returns the upper 16 bits of each word, for vectors of `lanes` lanes.
 static Value upperHalves(ValueMath &math, Value words, int64_t lanes) {
   OpBuilder &builder = math.getBuilder();
   auto type = dyn_cast<VectorType>(words.getType());
-  // One permutation picks them from two vectors of 512 bits.
+  // One permutation selects them from two vectors of 512 bits.
   constexpr int64_t kWide = 16;
   if (!type || lanes < kWide || type.getNumElements() % (2 * kWide))
     return math.truncateInt(math.shiftRight(words, 16), builder.getI16Type());
@@ -232,7 +232,7 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
     Value raw = storedBits(value);
     value = raw ? raw : upperHalves(math, math.bits(value), target.lanes);
   } else if (stored.isF16() || stored.isBF16()) {
-    // What was rounded to the type already is stored as it is.
+    // A value that was already rounded to the type is stored directly.
     auto wide = value.getDefiningOp<arith::ExtFOp>();
     bool isExact = wide && getElementTypeOrSelf(wide.getIn()) == stored;
     value = isExact ? wide.getIn() : math.truncateFloat(value, stored);
@@ -267,7 +267,7 @@ Value ElementEmitter::lookUp(Value tensor, const Request &at) const {
     if (entry.lanes != at.lanes || entry.mask != at.mask ||
         !llvm::equal(entry.indices, at.indices))
       continue;
-    // It must have been computed in this block or one around it.
+    // The value must dominate: computed in this block or an enclosing one.
     Block *home = Value(entry.value).getParentBlock();
     for (Block *block = builder.getInsertionBlock(); block;) {
       if (block == home)
@@ -322,7 +322,7 @@ FailureOr<Value> ElementEmitter::emitRequest(Value tensor, const Request &at) {
 }
 
 void ElementEmitter::name(Value value, Operation *op) {
-  // Only what was made for this very op: others have their names already.
+  // Only ops created for this op: others have their names already.
   Operation *made = value.getDefiningOp();
   if (op && made && made->getLoc() == loc &&
       !made->hasTrait<OpTrait::ConstantLike>())
@@ -344,7 +344,7 @@ FailureOr<Value> ElementEmitter::emitDefinition(Value tensor,
 FailureOr<Value> ElementEmitter::emitScalar(Value tensor, ValueRange indices,
                                             int64_t lanes) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
-  // Scalars may also be tensors of extents 1.
+  // Scalars may also be tensors with extents 1.
   SmallVector<Value> zeros(indices.empty() ? shape.size() : 0);
   for (Value &zero : zeros)
     zero = index(0);
@@ -367,7 +367,8 @@ FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
   SmallVector<Value> indices(at.indices);
   for (int64_t lane = 0; lane < at.lanes; ++lane) {
     indices.back() = math.add(at.indices.back(), lane);
-    // A masked lane may lie outside; it reads the first lane's element instead.
+    // A masked lane may be out of bounds; it reads the first lane's element
+    // instead.
     if (at.mask && lane > 0) {
       Value keep = vector::ExtractOp::create(builder, loc, at.mask, lane);
       indices.back() = arith::SelectOp::create(
@@ -382,7 +383,7 @@ FailureOr<Value> ElementEmitter::emitPerLane(Value tensor, const Request &at) {
     auto type = VectorType::get({at.lanes}, elements.front().getType());
     return vector::FromElementsOp::create(builder, loc, type, elements);
   };
-  // Lanes that were widened one by one are widened at once.
+  // Lanes that were upconverted one by one are upconverted at once.
   SmallVector<Value> narrow;
   for (Value lane : lanes)
     if (auto wide = lane.getDefiningOp<arith::ExtFOp>())
@@ -451,7 +452,8 @@ FailureOr<Value> ElementEmitter::emitConstant(Operation *op,
   };
 
   int64_t count = tensorType.getNumElements();
-  // Loops over no elements are emitted with a body; no number stands there.
+  // Loops over no elements are emitted with a body; there is no element to
+  // read.
   if (count <= 1 || splatValue(constant.getValue())) {
     Attribute number = count == 0 ? builder.getZeroAttr(type) : element(0);
     Value scalar =
@@ -462,7 +464,7 @@ FailureOr<Value> ElementEmitter::emitConstant(Operation *op,
     return value;
   }
 
-  // Others become a table beside the function, in carried form.
+  // Other constants become a global table, in carried form.
   Value &table = globals[op];
   if (!table || table.getParentRegion()->getParentOfType<ModuleOp>() == nullptr)
     table = {};

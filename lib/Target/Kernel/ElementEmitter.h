@@ -1,11 +1,11 @@
-//===- ElementEmitter.h - the value of a tensor at an index -----*- C++ -*-===//
+//===- ElementEmitter.h - code for elements of tensors ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Emits scalar or vector code for one element (or a run of elements along the
 // last dimension) of a tensor value by recursion through the mpc ops that
-// define it. Every kernel, contraction epilogues included, gets its
-// elementwise code here.
+// define it (producer inlining). All elementwise code of kernels, including
+// contraction epilogues, comes from here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,11 @@
 
 namespace mpc {
 
-/// Scalar type in which generated code carries an element: f32 for f16, bf16
+/// Scalar type that represents an element in generated code: f32 for f16, bf16
 /// and f32, f64, i1, and signless integers.
 mlir::Type carriedType(mlir::Type elementType);
 
-/// `lanes` of a scalar type: the scalar itself for 1.
+/// Vector of `lanes` elements of a scalar type; the scalar itself for 1.
 mlir::Type lanesOf(mlir::Type scalar, int64_t lanes);
 
 /// A half-open range of positions along a last dimension.
@@ -49,35 +49,34 @@ public:
   ElementEmitter(mlir::OpBuilder &builder, mlir::Location loc,
                  const ElementTarget &target);
 
-  /// `tensor` (a kernel argument or a value stored earlier) lies in `memref`.
+  /// Binds `tensor` (a kernel argument or a stored value) to `memref`.
   void bindMemory(mlir::Value tensor, mlir::Value memref);
-  /// `tensor` is `ssa` (a carried value) at whatever index is asked for next. A
-  /// scalar serves vector requests by broadcasting.
+  /// Binds `tensor` to `ssa` (a carried value), whatever the next index. A
+  /// scalar is broadcast to vectors.
   void bindValue(mlir::Value tensor, mlir::Value ssa);
-  /// `tensor` is computed by `source`.
+  /// Binds `tensor` to `source`, which computes it.
   void bindSource(mlir::Value tensor, Source source);
-  /// Forgets what `tensor` was bound to.
+  /// Removes the binding of `tensor`.
   void unbind(mlir::Value tensor);
-  /// The memref that `tensor` lies in, or null.
+  /// The memref that `tensor` is bound to, or null.
   mlir::Value memoryOf(mlir::Value tensor) const {
     return memory.lookup(tensor);
   }
 
-  /// Value of `tensor` at `indices` (one index Value per dimension), `lanes`
+  /// Returns `tensor` at `indices` (one index Value per dimension), `lanes`
   /// consecutive positions along the last dimension (lanes == 1: scalar).
   /// `mask` (vector<lanes x i1>, null = all) guards loads. f16, bf16 and f32
   /// values are carried as f32, already rounded to the tensor's type.
   mlir::FailureOr<mlir::Value> emit(mlir::Value tensor,
                                     mlir::ValueRange indices, int64_t lanes,
                                     mlir::Value mask = {});
-  /// The same where all positions asked for along the last dimension lie in
-  /// `range`; joins and paddings are decided by it at compile time.
+  /// The same if all requested positions along the last dimension are in
+  /// `range`, which resolves concats and paddings at compile time.
   mlir::FailureOr<mlir::Value> emitIn(mlir::Value tensor,
                                       mlir::ValueRange indices, int64_t lanes,
                                       LaneRange range, mlir::Value mask = {});
 
-  /// The same for an operand whose shape broadcasts to the one that `indices`
-  /// belong to.
+  /// The same for an operand whose shape broadcasts to that of `indices`.
   mlir::FailureOr<mlir::Value> emitBroadcast(mlir::Value operand,
                                              mlir::ValueRange indices,
                                              int64_t lanes, LaneRange range,
@@ -92,45 +91,44 @@ public:
   mlir::Value load(mlir::Value memref, mlir::Type elementType,
                    mlir::ValueRange indices, int64_t lanes,
                    mlir::Value mask = {});
-  /// The bits in memory of a carried value that was loaded as it is, or rounded
-  /// to them by an instruction; null for others and for types that are carried
-  /// as they are stored.
+  /// Returns the stored bits of a carried value that was loaded unchanged, or
+  /// rounded to them by an instruction; null for others and for types that are
+  /// carried as stored.
   mlir::Value storedBits(mlir::Value value) const {
     return narrow.lookup(value);
   }
-  /// The same where they are those of `elementType`: a cast to a wider type
+  /// The same if the bits have type `elementType`: a cast to a wider type
   /// carries the same value.
   mlir::Value storedBits(mlir::Value value, mlir::Type elementType) const {
     return rounded.lookup(value) == elementType ? storedBits(value)
                                                 : mlir::Value();
   }
-  /// Tells that `value` holds lanes of `from` only, and is as exact.
+  /// Records that `value` consists of lanes of `from` only, and is as exact.
   void keepRounding(mlir::Value value, mlir::Value from) {
     if (mlir::Type type = rounded.lookup(from))
       rounded[value] = type;
   }
-  /// The carried value of bits of `elementType` in memory.
+  /// Returns the carried value of stored bits of `elementType`.
   mlir::Value widen(mlir::Value raw, mlir::Type elementType);
-  /// Rounds a carried value to `elementType`; nothing to do for f32, f64,
-  /// integers.
+  /// Rounds a carried value to `elementType`; no-op for f32, f64, integers.
   mlir::Value round(mlir::Value value, mlir::Type elementType);
-  /// A contiguous memref under another shape of as many elements; created
-  /// beside it.
+  /// Returns a contiguous memref with another shape of as many elements.
   mlir::Value viewAs(mlir::Value memref, llvm::ArrayRef<int64_t> shape);
-  /// An index read from a tensor, counted from the end where negative; clamped
-  /// to the extent where asked for.
+  /// Normalizes an index read from a tensor: negative ones count from the end;
+  /// clamps to the extent on request.
   mlir::Value normalizeIndex(mlir::Value raw, int64_t extent, bool clamp);
   /// Index constant, created once per function.
   mlir::Value index(int64_t value);
 
-  /// Positions along the last dimension of `tensor` that a vector must not
-  /// straddle to be loaded in one piece (joins, paddings), ascending.
+  /// Returns the positions along the last dimension of `tensor` that a
+  /// contiguous vector must not straddle (concats, paddings), ascending.
   llvm::SmallVector<int64_t> breaksOf(mlir::Value tensor);
-  /// Whether vectors inside `range` are emitted without taking lanes apart.
+  /// Returns true if vectors inside `range` need no per-lane code.
   bool isContiguous(mlir::Value tensor, LaneRange range);
-  /// Rough instructions per element of computing `tensor` from bound values.
+  /// Approximate number of instructions per element of `tensor`, from bound
+  /// values.
   int64_t costOf(mlir::Value tensor);
-  /// Whether `tensor` is bound (memory, value or source).
+  /// Returns true if `tensor` is bound (memory, value or source).
   bool isBound(mlir::Value tensor) const;
 
   mlir::OpBuilder &getBuilder() { return builder; }
@@ -172,26 +170,26 @@ private:
   Result emitMatmul(mlir::Operation *op, const Request &at);
   Result emitConv(mlir::Operation *op, const Request &at);
   Result emitBatchNorm(mlir::Operation *op, const Request &at);
-  /// The operand's value where it is broadcast to the op's result shape.
+  /// Emits an operand that is broadcast to the op's result shape.
   Result emitOperand(mlir::Value operand, const Request &at);
-  /// One scalar request per lane, joined.
+  /// Emits one scalar request per lane and combines them.
   Result emitPerLane(mlir::Value tensor, const Request &at);
-  /// A request for one element at `indices`, spread over the lanes of `at`.
+  /// Emits one element at `indices`, broadcast to the lanes of `at`.
   Result emitScalar(mlir::Value tensor, mlir::ValueRange indices,
                     int64_t lanes);
   mlir::Value lookUp(mlir::Value tensor, const Request &at) const;
-  /// A bf16 memref as one of i16: bf16 values themselves never occur in
-  /// generated code, because LLVM moves them through calls where the ISA has no
-  /// bf16.
+  /// Returns a bf16 memref as i16: bf16 values never occur in generated code,
+  /// because LLVM lowers moves of them to calls on ISAs without bf16.
   mlir::Value asPatterns(mlir::Value memref);
   mlir::Value splat(mlir::Value value, int64_t lanes);
-  /// Whether a vector request starts at a multiple of its width, so that parts
-  /// of a dimension that are cut at such multiples are met as a whole.
+  /// Returns true if a vector request starts at a multiple of its width, so
+  /// that parts of a dimension that are split at such multiples are read as a
+  /// whole.
   bool startsAtMultiple(const Request &at) const;
-  /// Whether `lanes` elements at `indices` may be moved at once.
+  /// Returns true if `lanes` elements at `indices` may be moved at once.
   bool isMovedAtOnce(mlir::Value memref, mlir::ValueRange indices,
                      int64_t lanes) const;
-  /// Gives a value that stands for an op's result the op's place in the model.
+  /// Gives a value that represents an op's result the op's location.
   void name(mlir::Value value, mlir::Operation *op);
 
   mlir::OpBuilder &builder;
@@ -203,7 +201,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<CacheEntry, 2>> cache;
   /// Carried values known to be exact in a 16-bit type.
   llvm::DenseMap<mlir::Value, mlir::Type> rounded;
-  /// What carried values of 16-bit types are in memory.
+  /// Stored bits of carried values of 16-bit types.
   llvm::DenseMap<mlir::Value, mlir::Value> narrow;
   llvm::DenseMap<mlir::Value, mlir::Value> patterns;
   llvm::DenseMap<int64_t, mlir::Value> indexConstants;

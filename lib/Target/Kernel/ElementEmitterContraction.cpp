@@ -1,9 +1,9 @@
-//===- ElementEmitterContraction.cpp - products at one result element -----===//
+//===- ElementEmitterContraction.cpp - contractions per result element ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A matrix product or convolution whose result is asked for element by element:
-// the form for types and shapes that no faster kernel takes.
+// Fallback for contractions without a faster kernel: computes each element of a
+// matmul or convolution on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Sums products of carried values in a contraction's accumulate type.
+/// Sums products of carried values in a contraction's accumulator type.
 class ProductSum {
 public:
   ProductSum(ElementEmitter &emitter, ContractionOpInterface op)
@@ -73,15 +73,15 @@ private:
 };
 } // namespace
 
-/// Whether elements of `operand`, in the layout `packed` if that is not null,
+/// Returns true if elements of `operand`, in the layout `packed` if not null,
 /// are read one by one.
 static bool readsElements(Value operand, PackedAttr packed) {
   auto narrow = operand.getDefiningOp<DequantizeOp>();
   return !packed || (narrow && narrow.getDepth() == 1);
 }
 
-/// Indices of position `k` of column `n` of a group in panels of `columns`, the
-/// first of them number `panel`.
+/// Returns the indices of position `k` of column `n` of a group in panels of
+/// `columns`, the first of which is panel `panel`.
 static SmallVector<Value> inPanels(IndexMath math, PackedAttr packed,
                                    Value panel, Value k, Value n) {
   int64_t columns = packed.getColumns();
@@ -168,7 +168,7 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
   ProductSum product(*this, conv);
   SmallVector<Value> from(at.indices), weight(count + 2);
   weight[0] = channel;
-  // Positions of a panel are those of the window, channels last.
+  // Positions of a panel are window positions, channels last.
   auto filterAt = [&]() -> FailureOr<Value> {
     if (!packed)
       return emit(conv.getFilter(), weight, 1);

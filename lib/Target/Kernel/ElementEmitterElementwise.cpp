@@ -37,7 +37,7 @@ public:
         from(getElementTypeOrSelf(op->getOperand(0).getType())),
         to(getElementTypeOrSelf(op->getResult(0).getType())) {}
 
-  /// Null where the op is none of these.
+  /// Returns null for other ops.
   Value emit();
 
 private:
@@ -71,7 +71,7 @@ private:
 // Floats
 //===----------------------------------------------------------------------===//
 
-/// The number that all elements of `value` are, where it is a constant.
+/// Returns the value of a splat constant, through casts.
 static std::optional<double> splatOf(Value value) {
   while (auto cast = value.getDefiningOp<CastOp>())
     value = cast.getInput();
@@ -80,7 +80,7 @@ static std::optional<double> splatOf(Value value) {
 }
 
 Value Elementwise::emitPow(Value x, Value y) {
-  // Exponents whose power is a few exactly rounded steps.
+  // Exponents whose power takes few exactly rounded steps.
   std::optional<double> exponent = splatOf(op->getOperand(1));
   if (exponent == 1.0)
     return x;
@@ -93,8 +93,8 @@ Value Elementwise::emitPow(Value x, Value y) {
   return pow(x, y);
 }
 
-/// The 16-bit type that `value` is rounded to before anything sees it; null
-/// where there is none.
+/// Returns the 16-bit type to which all uses round `value`; null if there is
+/// none.
 static Type typeSeen(Value value) {
   auto narrow = [](Type type) {
     type = getElementTypeOrSelf(type);
@@ -158,7 +158,7 @@ Value Elementwise::emitFloat() {
       .Case([&](SigmoidOp) { return sigmoid(x); })
       .Case([&](ErfOp) { return erf(x); })
       .Case([&](ReluOp) {
-        // Also turns -0 into 0; NaN stays.
+        // Also turns -0 into 0; preserves NaN.
         return select(compare(CmpFPredicate::OLE, x, 0.0), 0.0, x);
       })
       .Case([&](SiluOp) { return mul(x, sigmoid(x)); })
@@ -217,7 +217,7 @@ Value Elementwise::divideIntegers(Value x, Value y, bool remainder) {
     rest = arith::RemUIOp::create(b, loc, x, divisor);
     return select(byZero, zero, remainder ? rest : quotient);
   }
-  // The lowest value over -1 traps: -1 is treated apart.
+  // The lowest value over -1 traps: -1 is handled separately.
   Value byMinusOne = compare(CmpIPredicate::eq, divisor, integer(type, -1));
   divisor = select(byMinusOne, one, divisor);
   if (remainder) {
@@ -233,7 +233,7 @@ Value Elementwise::shiftIntegers(Value x, Value y, bool left) {
   Type type = x.getType();
   int64_t width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
   Value limit = integer(type, width), zero = integer(type, 0);
-  // i1 cannot hold its own width; there only a shift by 0 keeps anything.
+  // i1 cannot represent its own width; only a shift by 0 preserves it.
   Value inside = width == 1 ? compare(CmpIPredicate::eq, y, zero)
                             : compare(CmpIPredicate::ult, y, limit);
   Value amount = select(inside, y, zero);
@@ -247,7 +247,8 @@ Value Elementwise::powerOfIntegers(Value x, Value y) {
   Value zero = integer(type, 0), one = integer(type, 1);
   int64_t width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
   Value power = one, square = x;
-  // By the bits of the exponent; a vector runs all of them, at most its width.
+  // Binary exponentiation; a vector runs until all lanes are done, at most its
+  // width in bits.
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{type, type, type}, ValueRange{power, square, y},
       [&](OpBuilder &, Location, ValueRange state) {
@@ -345,8 +346,8 @@ Value Elementwise::emitCompare(ComparePredicate predicate) {
                  operands[0], operands[1]);
 }
 
-/// The same of vectors by way of i32, which LLVM would take apart: it has no
-/// saturating conversion to elements of 8 and 16 bits.
+/// The same for vectors, via i32: LLVM would scalarize saturating conversions
+/// to elements of 8 and 16 bits.
 Value Elementwise::floatToNarrowInteger(Value x, Type type) {
   double span = std::exp2(double(to.getIntOrFloatBitWidth()));
   double least = isUnsigned(to) ? 0 : -span / 2;
@@ -371,10 +372,10 @@ Value Elementwise::floatToNarrowInteger(Value x, Type type) {
 Value Elementwise::floatToInteger(Value x) {
   if (to.isInteger(1))
     return compare(CmpFPredicate::UNE, x, 0.0);
-  // The saturating conversion of LLVM: ends of the range outside it, 0 for NaN.
+  // LLVM's saturating conversion: out-of-range values are clamped, NaN gives 0.
   Type type =
       withElement(x.getType(), b.getIntegerType(to.getIntOrFloatBitWidth()));
-  // Targets with functions of their own saturate in arith's conversions too.
+  // On targets with their own functions, arith's conversions saturate too.
   if (target.call)
     return isUnsigned(to) ? Value(arith::FPToUIOp::create(b, loc, type, x))
                           : Value(arith::FPToSIOp::create(b, loc, type, x));
@@ -389,8 +390,8 @@ Value Elementwise::floatToInteger(Value x) {
 Value Elementwise::integerToFloat(Value x) {
   Type source = getElementTypeOrSelf(x.getType());
   bool narrow = to.isF16() || to.isBF16();
-  // Integers that f32 holds exactly convert directly; wider ones on the way to
-  // 16 bits go through f64, so that only one rounding counts.
+  // Integers that f32 represents exactly convert directly; wider ones on the
+  // way to 16 bits go through f64, so that only one rounding counts.
   bool direct = !narrow || source.getIntOrFloatBitWidth() <= 16;
   Type element =
       to.isF64() || !direct ? Type(b.getF64Type()) : Type(b.getF32Type());
@@ -461,7 +462,7 @@ FailureOr<Value> ElementEmitter::emitElementwise(Operation *op,
     return op->emitOpError("cannot be generated with element type ")
                << getElementTypeOrSelf(op->getOperand(0).getType()),
            failure();
-  // A choice between exact values is exact.
+  // A selection between exact values is exact.
   Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
   bool exact = op->hasTrait<Exact>() ||
                (isa<CastOp>(op) &&

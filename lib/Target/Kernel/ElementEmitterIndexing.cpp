@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each op becomes arithmetic on indices and a request to its operand. A vector
-// along the last dimension stays whole where the op keeps that dimension;
-// otherwise it is taken apart into lanes.
+// Each op becomes index arithmetic and a request to its operand. A vector along
+// the last dimension stays whole if the op preserves that dimension; otherwise
+// it is split into lanes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -182,7 +182,7 @@ FailureOr<Value> ElementEmitter::emitConcat(Operation *op, const Request &at) {
   if (last && at.lanes > 1 && !whole)
     return emitPerLane(concat.getResult(), at);
 
-  // A tree of branches over the parts [first, limit).
+  // A binary tree of branches over the parts [first, limit).
   Type type = lanesOf(
       carriedType(getElementTypeOrSelf(op->getResult(0).getType())), at.lanes);
   auto choose = [&](auto &&self, size_t first, size_t limit) -> Result {
@@ -228,7 +228,7 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
     int64_t interior = pad.getInterior() ? (*pad.getInterior())[dim] : 0;
     int64_t padded = shapeOf(pad.getResult())[dim];
     bool isLast = dim + 1 == shape.size();
-    // Positions that are asked for, counted from the input's first element.
+    // Requested positions, counted from the input's first element.
     LaneRange asked = isLast ? at.range : LaneRange{0, padded};
     asked = shift(asked, -low);
     Value position = math.sub(at.indices[dim], index(low));
@@ -249,7 +249,7 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
     if (isLast && at.lanes > 1 && !whole)
       return emitPerLane(pad.getResult(), at);
     if (constant) {
-      // A negative position is a huge unsigned one.
+      // As unsigned, a negative position is huge.
       Value end = index((extent - 1) * (interior + 1) + 1);
       require(arith::CmpIOp::create(builder, loc, CmpIPredicate::ult, position,
                                     end));
@@ -348,7 +348,7 @@ void mpc::emitIndexCheck(ElementEmitter &emitter, Operation *op, Value raw,
   auto branch = scf::IfOp::create(b, loc, isOutside);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  // Whoever comes first: the largest is left, and none is 0.
+  // The result is independent of the order: the maximum is kept, and none is 0.
   memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::maxu, raw,
                               emitter.memoryOf(words),
                               emitter.index(first.getInt() + component));
@@ -498,7 +498,7 @@ FailureOr<Value> ElementEmitter::emitIndexing(Operation *op,
         if (at.lanes > 1 && !isWhole)
           return emitPerLane(narrow.getResult(), at);
         Result value = emitNarrow(*this, narrow, at.indices, at.lanes);
-        // Whoever stored them saw to it that they are numbers of this type.
+        // The stored numbers are exact in this type by construction.
         Type element = getElementTypeOrSelf(narrow.getResult().getType());
         if (succeeded(value) && !element.isF32())
           rounded[*value] = element;

@@ -23,7 +23,7 @@ class BreakFinder {
 public:
   explicit BreakFinder(const ElementEmitter &emitter) : emitter(emitter) {}
 
-  /// Adds the breaks of `tensor`, whose position p stands at p * sign + offset.
+  /// Adds the breaks of `tensor`, whose position p is at p * sign + offset.
   void visit(Value tensor, int64_t offset, int64_t sign,
              llvm::SmallSet<int64_t, 8> &breaks) {
     if (emitter.isBound(tensor) ||
@@ -175,8 +175,8 @@ bool ElementEmitter::isContiguous(Value tensor, LaneRange range) {
   return contiguous(*this, tensor, range, visited);
 }
 
-/// Operations per element for what bf16 takes where it is a bit pattern: to
-/// read it, and to round to it, with and without an instruction for that.
+/// Operations per element for bf16 as bit patterns: to upconvert, and to round
+/// with and without an instruction for that.
 static constexpr int64_t kWidenCost = 2, kRoundCost = 11, kUnitRoundCost = 4;
 
 int64_t ElementEmitter::costOf(Value tensor) {

@@ -1,9 +1,9 @@
-//===- ElementEmitterReduction.cpp - reductions at one result element -----===//
+//===- ElementEmitterReduction.cpp - reductions per result element --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A reduction whose result is asked for element by element becomes a loop nest
-// at that element.
+// Emits a reduction that is requested per element as a loop nest at that
+// element.
 //
 //===----------------------------------------------------------------------===//
 

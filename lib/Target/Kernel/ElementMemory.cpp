@@ -1,4 +1,4 @@
-//===- ElementMemory.cpp - how tensors lie in memory ----------------------===//
+//===- ElementMemory.cpp - memory layout of tensors -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,8 +18,7 @@ Type mpc::memoryElementType(Type type) {
 
 MemRefType mpc::memoryType(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  // Bare pointers do not carry extents of 0; nothing is ever read or written
-  // there.
+  // Bare pointers do not support extents of 0; such memory is never accessed.
   SmallVector<int64_t> shape;
   for (int64_t extent : tensor.getShape())
     shape.push_back(std::max<int64_t>(extent, 1));

@@ -1,4 +1,4 @@
-//===- ElementMemory.h - how tensors lie in memory --------------*- C++ -*-===//
+//===- ElementMemory.h - memory layout of tensors ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@ namespace mpc {
 /// `type`.
 mlir::Type memoryElementType(mlir::Type type);
 
-/// The memref that holds a tensor of type `type`: contiguous, row-major, with
-/// extents of 0 as 1.
+/// The memref of a tensor of type `type`: contiguous, row-major, with extents
+/// of 0 as 1.
 mlir::MemRefType memoryType(mlir::Type type);
 
 } // namespace mpc

@@ -1,9 +1,9 @@
-//===- Float8Math.cpp - 8-bit floats by arithmetic on bits ----------------===//
+//===- Float8Math.cpp - conversion of 8-bit floats ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Numbers of the type f8E4M3FN and their codes, for machines without
-// instructions for them.
+// Encodes and decodes f8E4M3FN by bit arithmetic, for machines without
+// instructions for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,23 +15,24 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpFPredicate;
 
-/// Places by which fractions of f32 are longer, and between the two biases.
+/// Difference of fraction bits between f32 and f8E4M3FN, and of exponent
+/// biases.
 static constexpr int64_t kLonger = 20, kBiases = 127 - 7;
 
 Value mpc::decodeFloat8(ValueMath &math, Value code, bool mayBeNaN) {
   OpBuilder &b = math.getBuilder();
   Type word = b.getI32Type();
-  // The sign goes to the top with the copies of it, of which one stays.
+  // Shift the sign to the top, with its copies, of which one is kept.
   Value shifted = math.shiftLeft(math.extendSigned(code, word), kLonger);
   Value pattern =
       math.bitAnd(shifted, int64_t(0x80000000u | (uint32_t(0x7f) << kLonger)));
-  // As f32 the exponent is too small by the difference of the biases, of
-  // subnormal numbers, too.
+  // As f32 the exponent is too small by the difference of the biases, also for
+  // subnormal numbers.
   Value number = math.mul(math.fromBits(pattern, b.getF32Type()), 0x1p120);
   static_assert(kBiases == 120);
   if (!mayBeNaN)
     return number;
-  // So NaN's code has become 480.
+  // NaN's code was decoded as 480.
   Value isNaN =
       math.compare(CmpFPredicate::OGT, math.abs(number), kLargestFloat8);
   return math.select(isNaN, std::numeric_limits<double>::quiet_NaN(), number);
@@ -41,15 +42,14 @@ Value mpc::encodeFloat8(ValueMath &math, Value x) {
   Value magnitude = math.abs(x);
   Value isLarge = math.compare(CmpFPredicate::OGT, magnitude, kLargestFloat8);
   magnitude = math.select(isLarge, kLargestFloat8, magnitude);
-  // Ties go to even: half of a last place is added, less one bit where the
-  // place is even.
+  // Ties to even: add half of a last place, minus one bit if the place is even.
   Value pattern = math.bits(magnitude);
   Value last = math.bitAnd(math.shiftRight(pattern, kLonger), 1);
   Value rounded =
       math.addInt(math.addInt(pattern, (1 << (kLonger - 1)) - 1), last);
   Value normal =
       math.addInt(math.shiftRight(rounded, kLonger), -(kBiases << 3));
-  // Added to 2^14, f32 numbers are multiples of 2^-9, the least of all.
+  // Added to 2^14, f32 numbers are multiples of 2^-9, the smallest subnormal.
   constexpr double kCoarse = 0x1p14, kLeastNormal = 0x1p-6;
   Value coarse = math.bits(math.add(magnitude, kCoarse));
   Value subnormal = math.subInt(

@@ -1,4 +1,4 @@
-//===- Float8Math.h - 8-bit floats by arithmetic on bits --------*- C++ -*-===//
+//===- Float8Math.h - conversion of 8-bit floats ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,11 +11,10 @@
 
 namespace mpc {
 
-/// The f32 numbers that codes (i8) of 8-bit floats stand for
-/// (Support/Float8.h).
+/// Decodes codes (i8) of 8-bit floats to f32 (Support/Float8.h).
 mlir::Value decodeFloat8(ValueMath &math, mlir::Value code,
                          bool mayBeNaN = true);
-/// The codes of f32 numbers.
+/// Encodes f32 numbers.
 mlir::Value encodeFloat8(ValueMath &math, mlir::Value x);
 
 } // namespace mpc

@@ -20,19 +20,19 @@ using namespace mpc;
 using arith::CmpFPredicate;
 
 namespace {
-/// Elements of a piece.
+/// Elements per piece.
 constexpr int64_t kPieceLength = 16384;
-/// A tensor of no more elements is summed up in their order: lanes would save
-/// little and round otherwise than the reference interpreter.
+/// Tensors of at most this many elements are summed in order: vectors would
+/// save little and round differently from the reference interpreter.
 constexpr int64_t kLongestInOrder = 16;
 
-/// A tensor and its pieces among those of all tensors.
+/// A tensor and its range of pieces.
 struct Pieces {
   Value tensor;
   int64_t first, count;
 };
 
-/// What the two phases of one op share.
+/// Shared state of the two phases of one op.
 class Check {
 public:
   Check(LoopContext &context, Operation *op)
@@ -59,7 +59,7 @@ public:
   ValueMath math;
   IndexMath index;
   bool isNorm = false, ofNorms = false;
-  /// Of the sums.
+  /// Accumulator type.
   Type type;
   SmallVector<Pieces> tensors;
   int64_t items = 0;
@@ -79,7 +79,7 @@ private:
     }
   }
 
-  /// Whether elements are read by their row-major position.
+  /// Returns true if elements are indexed by their row-major position.
   bool isFlat(Value tensor) {
     return emitter.memoryOf(tensor) || shapeOf(tensor).size() == 1;
   }
@@ -90,7 +90,8 @@ private:
   LogicalResult reduceWhole(Value tensor, Value item, Value scale);
   FailureOr<Carried> accumulate(FailureOr<Value> element, Value keep,
                                 Value scale, ValueRange sums);
-  /// The reduction of `shape` by `element`, stored as the number of `item`.
+  /// Reduces `shape`, with elements from `element`, and stores the number of
+  /// `item`.
   LogicalResult
   run(ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
       Value scale,
@@ -132,7 +133,7 @@ FailureOr<Carried> Check::accumulate(FailureOr<Value> element, Value keep,
   }
   Type from = getElementTypeOrSelf(value.getType());
   if (from.isF64() && type.isF32()) {
-    // A large f64 is finite although its f32 is not.
+    // A large finite f64 may overflow f32.
     if (!isNorm)
       value = math.mul(value, 0.0);
     value = math.truncateFloat(value, type);
@@ -225,7 +226,7 @@ LogicalResult Check::reduce(Value item) {
                        llvm::function_ref<LogicalResult()> body) {
       if (from == to)
         return;
-      // A piece before `from` is a huge number.
+      // As unsigned, a piece before `from` is huge.
       Value inside =
           index.less(index.sub(local, index.constant(from)), to - from);
       index.branch(
@@ -269,7 +270,7 @@ private:
   std::shared_ptr<Check> check;
 };
 
-/// Joins the numbers of all pieces.
+/// Combines the numbers of all pieces.
 class JoinPhase : public Phase {
 public:
   JoinPhase(std::shared_ptr<Check> check, ArrayRef<Value> memrefs)
@@ -318,7 +319,7 @@ private:
     ValueMath &math = check->math;
     Type count = check->context.builder.getI64Type();
     Value first = math.integer(count, -1), bad = math.integer(count, 0);
-    // From the last tensor to the first, so that the first one stays.
+    // From the last tensor to the first, so that the first bad one is kept.
     for (size_t i = check->tensors.size(); i-- > 0;) {
       const Pieces &pieces = check->tensors[i];
       Value sum = sumOf(pieces.first, pieces.count);

@@ -13,8 +13,8 @@
 
 namespace mpc {
 
-/// The phases of an all_finite or global_norm, to be run in order; they write
-/// the op's results to `memrefs`.
+/// Creates the phases of an all_finite or global_norm, to be run in order; they
+/// store the op's results in `memrefs`.
 llvm::SmallVector<std::unique_ptr<Phase>>
 makeCheckPhases(LoopContext &context, mlir::Operation *op,
                 llvm::ArrayRef<mlir::Value> memrefs);

@@ -1,4 +1,4 @@
-//===- IndexMath.cpp - what is known of index values ----------------------===//
+//===- IndexMath.cpp - divisibility analysis of index values --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Chains of index arithmetic are short; longer ones are not followed.
+/// Maximum length of a chain of index arithmetic to follow.
 static constexpr int kMaxDepth = 24;
 
 static int64_t divisorOf(Value index, int depth) {
@@ -30,7 +30,7 @@ static int64_t divisorOf(Value index, int depth) {
     if (auto walk = dyn_cast<tile::WalkOp>(parent)) {
       if (argument.getArgNumber() + 1 != walk.getFrom().size())
         return 1;
-      // A last vector that overlaps ends with the line.
+      // A last vector that overlaps ends with the row.
       auto by = static_cast<int64_t>(walk.getBy());
       int64_t whole = std::gcd(walk.getFrom().back(), by);
       bool overlaps = (walk.getTo().back() - walk.getFrom().back()) % by != 0;

@@ -1,4 +1,4 @@
-//===- IndexMath.h - short forms of index arithmetic and loops --*- C++ -*-===//
+//===- IndexMath.h - builder of index arithmetic and loops ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +14,12 @@
 
 namespace mpc {
 
-/// The largest number that is known to divide an index, as far as constants,
-/// sums, products, remainders and loop steps tell; 0 for the index 0.
+/// Returns the largest known divisor of an index, from constants, sums,
+/// products, remainders and loop steps; 0 for the index 0.
 int64_t knownDivisor(mlir::Value index);
 
-/// Builds folded index arithmetic at the builder's current place. All values
-/// are non-negative, so unsigned division is used.
+/// Builds folded index arithmetic at the insertion point. All values are
+/// non-negative, so unsigned division is used.
 struct IndexMath {
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -56,7 +56,7 @@ struct IndexMath {
   mlir::Value min(mlir::Value x, mlir::Value y) const {
     return b.createOrFold<mlir::arith::MinUIOp>(loc, x, y);
   }
-  /// Bit by bit.
+  /// Bitwise.
   mlir::Value exclusiveOr(mlir::Value x, mlir::Value y) const {
     return b.createOrFold<mlir::arith::XOrIOp>(loc, x, y);
   }
@@ -68,7 +68,7 @@ struct IndexMath {
   mlir::Value less(mlir::Value x, int64_t y) const {
     return less(x, constant(y));
   }
-  /// x - y where that is positive, else 0.
+  /// max(x - y, 0).
   mlir::Value subOrZero(mlir::Value x, int64_t y) const {
     mlir::Value larger =
         b.createOrFold<mlir::arith::MaxUIOp>(loc, x, constant(y));
@@ -85,8 +85,8 @@ struct IndexMath {
     return indices;
   }
 
-  /// for (iv = begin; iv < end; iv += step) body(iv); afterwards the builder
-  /// stands behind the loop.
+  /// for (iv = begin; iv < end; iv += step) body(iv); leaves the insertion
+  /// point after the loop.
   void loop(mlir::Value begin, mlir::Value end, int64_t step,
             llvm::function_ref<void(mlir::Value)> body) const {
     auto op = mlir::scf::ForOp::create(b, loc, begin, end, constant(step));

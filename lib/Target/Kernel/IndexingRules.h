@@ -1,4 +1,4 @@
-//===- IndexingRules.h - how ops move the last dimension --------*- C++ -*-===//
+//===- IndexingRules.h - propagation of the last dimension ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,19 +13,20 @@
 
 namespace mpc {
 
-/// `range`, moved by `by` positions.
+/// Returns `range` shifted by `by` positions.
 inline LaneRange shift(LaneRange range, int64_t by) {
   return {range.begin + by, range.end + by};
 }
 
-/// Whether neighbours along the last of the result's `rank` dimensions are
-/// neighbours of the operand.
+/// Returns true if neighbors along the last of the result's `rank` dimensions
+/// are neighbors in the operand.
 inline bool keepsLanes(llvm::ArrayRef<AccessDim> access, int64_t rank) {
   return access.empty() ? rank == 0
                         : access.back().dim == rank - 1 &&
                               std::abs(access.back().stride) == 1;
 }
-/// Where `range` of the result stands in the operand, if lanes are kept.
+/// Returns the range in the operand of `range` of the result, if lanes are
+/// preserved.
 inline LaneRange rangeBehind(llvm::ArrayRef<AccessDim> access,
                              LaneRange range) {
   if (access.empty())
@@ -36,10 +37,10 @@ inline LaneRange rangeBehind(llvm::ArrayRef<AccessDim> access,
              : LaneRange{offset + 1 - range.end, offset + 1 - range.begin};
 }
 
-/// Whether a gather's result ends in a dimension of its input.
+/// Returns true if a gather's result ends in a dimension of its input.
 bool gathersWholeRows(mlir::Operation *op);
 
-/// Where `op`, a gather or scatter, has an index check, leaves `raw`, number
+/// If `op`, a gather or scatter, has an index check, stores `raw`, component
 /// `component` of an index along `extent`, in its word if it is out of range.
 void emitIndexCheck(ElementEmitter &emitter, mlir::Operation *op,
                     mlir::Value raw, int64_t extent, int64_t component = 0);

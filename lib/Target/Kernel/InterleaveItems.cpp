@@ -1,10 +1,10 @@
-//===- InterleaveItems.cpp - some items of tiles at a time ----------------===//
+//===- InterleaveItems.cpp - unroll-and-jam of items ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Items that do not depend on each other, op by op: the chain of additions,
-// divisions and roots between two walks of one item runs while the others'
-// do, and what all read is read once (unroll and jam).
+// Interleaves independent items op by op (unroll and jam): the dependence chain
+// of additions, divisions and roots between two loops of one item overlaps with
+// those of the others, and common inputs are loaded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::tile;
 
-/// What stands for the first item's values in each of the others.
+/// Maps from the first item's values to those of each other item.
 using Copies = MutableArrayRef<IRMapping>;
 
 static void copyOps(OpBuilder &builder, ArrayRef<Operation *> ops,
@@ -30,7 +30,7 @@ static SmallVector<Operation *> opsOf(Block &block) {
                              [](Operation &op) { return &op; });
 }
 
-/// Values of the first item and behind them those of the others.
+/// Returns values of the first item followed by those of the others.
 static SmallVector<Value> ofAll(ValueRange own, Copies copies) {
   SmallVector<Value> values(own);
   for (const IRMapping &copy : copies)
@@ -39,14 +39,15 @@ static SmallVector<Value> ofAll(ValueRange own, Copies copies) {
   return values;
 }
 
-/// Maps the first of `values` to those of the other items behind them.
+/// Maps the first `count` of `values` to the following ones, of the other
+/// items.
 static void mapOthers(ValueRange values, size_t count, Copies copies) {
   for (auto [number, copy] : llvm::enumerate(copies))
     for (size_t i = 0; i < count; ++i)
       copy.map(values[i], values[(number + 1) * count + i]);
 }
 
-/// One walk for all: the same positions, the carried values side by side.
+/// Emits one loop for all items: the same positions, with all carried values.
 static void joinWalks(OpBuilder &builder, WalkOp walk, Copies copies) {
   size_t count = walk.getInitial().size();
   auto merged =
@@ -58,7 +59,7 @@ static void joinWalks(OpBuilder &builder, WalkOp walk, Copies copies) {
        llvm::zip(from.getArguments(), to.getArguments()))
     argument.replaceAllUsesWith(value);
   mapOthers(merged.getCarried(), count, copies);
-  // Without carried values the new walk's block has its terminator already.
+  // Without carried values the new loop's block already has a terminator.
   if (!to.empty())
     to.back().erase();
   to.getOperations().splice(to.end(), from.getOperations());
@@ -85,8 +86,8 @@ static void copyOps(OpBuilder &builder, ArrayRef<Operation *> ops,
   }
 }
 
-/// Fetches the lines that `load` of the items after the next reads: `ahead`
-/// elements farther on.
+/// Prefetches the cache lines that `load` reads `ahead` elements farther, for
+/// items after the next.
 static void fetchAhead(OpBuilder &builder, vector::LoadOp load, int64_t ahead) {
   constexpr int64_t kLineBits = 512;
   MemRefType memory = load.getMemRefType();
@@ -122,7 +123,7 @@ void mpc::interleaveItems(OpBuilder &builder, ArrayRef<Operation *> ops,
           return;
         size_t known = loads.size();
         for (const IRMapping &copy : copies)
-          // What all read stands at the same place in each.
+          // A load shared by all items has the same operands in each.
           if (Value value = copy.lookupOrNull(load.getResult()))
             if (auto other = value.getDefiningOp<vector::LoadOp>();
                 other && other->getOperands() != load->getOperands())

@@ -1,4 +1,4 @@
-//===- KernelForm.cpp - kernels as functions on memory --------------------===//
+//===- KernelForm.cpp - functions on memory for kernels -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,8 +24,8 @@ ImplArguments::ImplArguments(func::FuncOp kernel, func::FuncOp impl) {
 }
 
 int64_t mpc::grainOf(double cyclesPerItem) {
-  // Waking a thread takes some microseconds: a task should last several times
-  // that.
+  // Cycles per task: waking a thread takes some microseconds, and a task should
+  // last several times that.
   constexpr double kTaskCycles = 40000;
   return std::max<int64_t>(
       1, std::llround(kTaskCycles / std::max(cyclesPerItem, 1.0)));

@@ -1,4 +1,4 @@
-//===- KernelForm.h - kernels as functions on memory ------------*- C++ -*-===//
+//===- KernelForm.h - functions on memory for kernels -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@
 
 namespace mpc {
 
-/// The arguments of `impl`, by what they are.
+/// The arguments of `impl` by role.
 struct ImplArguments {
   explicit ImplArguments(mlir::func::FuncOp kernel, mlir::func::FuncOp impl);
   llvm::ArrayRef<mlir::Value> inputs() const { return inputMemrefs; }
@@ -33,27 +33,27 @@ private:
   llvm::SmallVector<mlir::Value> inputMemrefs, outputMemrefs;
 };
 
-/// What a phase of a kernel offers: independent items.
+/// Parallelism of a kernel's phase: independent items and their cost.
 struct PhaseCost {
   int64_t items = 1;
   double cyclesPerItem = 1;
 };
 
-/// Memory of a kernel's arguments and results (memoryType), and bytes that
-/// phases pass values through.
+/// Memory of a kernel's arguments and results (memoryType), and scratch bytes
+/// for values passed between phases.
 struct KernelMemory {
   llvm::SmallVector<mlir::Value> inputs, outputs;
   mlir::Value scratch;
 };
 
-/// Smallest number of items whose work is worth a task, given the cost of one
-/// in cycles.
+/// Returns the minimum number of items per task, given the cost of an item in
+/// cycles.
 int64_t grainOf(double cyclesPerItem);
 
-/// Everything but contractions, convolutions and attention: elementwise, data
-/// movement, reductions, rows, pools, scans. Written at the builder's place as
-/// a program over tiles without teams; `kernel` is left alone. Returns the
-/// bytes of scratch memory that the code uses.
+/// Emits kernels without contraction, convolution and attention: elementwise,
+/// data movement, reductions, row-wise ops, pools, scans. Emits tile ops
+/// without a thread mapping at the insertion point; does not change `kernel`.
+/// Returns the bytes of scratch memory.
 mlir::FailureOr<int64_t> emitLoops(mlir::func::FuncOp kernel,
                                    mlir::OpBuilder &builder,
                                    const KernelMemory &memory,

@@ -1,4 +1,4 @@
-//===- KernelParts.cpp - parts that share nothing but scalars -------------===//
+//===- KernelParts.cpp - independent parts of a kernel --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ SmallVector<KernelPart> mpc::partsOf(func::FuncOp kernel) {
   auto key = [](Value value) { return value.getAsOpaquePointer(); };
   Block &block = kernel.getBody().front();
   for (Operation &op : block.without_terminator()) {
-    // Scalars are read by parts that have nothing else to do with each other.
+    // Scalars may be shared by otherwise independent parts.
     Value known;
     auto join = [&](Value value) {
       if (shapeOf(value).empty())

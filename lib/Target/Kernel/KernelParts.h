@@ -1,4 +1,4 @@
-//===- KernelParts.h - parts that share nothing but scalars -----*- C++ -*-===//
+//===- KernelParts.h - independent parts of a kernel ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,21 +15,21 @@
 
 namespace mpc {
 
-/// Values that are computed apart from all others of their kernel, such as
-/// those of one parameter in a kernel that updates all of them.
+/// Values that share only scalars with the rest of their kernel, such as those
+/// of one parameter in a multi-tensor update.
 struct KernelPart {
-  /// The numbers of the kernel's results among them.
+  /// Indices of the kernel's results among them.
   llvm::SmallVector<unsigned> results;
-  /// Scalars left out.
+  /// Without scalars.
   llvm::SetVector<mlir::Value> values;
 };
 
-/// The parts of a kernel: first those with results, in the order of these.
-/// Linear in the number of ops.
+/// Returns the connected components of a kernel: first those with results, in
+/// the order of these. Linear in the number of ops.
 llvm::SmallVector<KernelPart> partsOf(mlir::func::FuncOp kernel);
 
-/// Whether the shapes of an op's operands have nothing to do with each other or
-/// with its results' (random_bits, all_finite, global_norm).
+/// Returns true if the shapes of an op's operands are unrelated to each other
+/// and to its results' (random_bits, all_finite, global_norm).
 bool isShapeless(mlir::Operation *op);
 
 } // namespace mpc

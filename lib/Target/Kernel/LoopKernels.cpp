@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel is cut into phases. Most are one phase whose items run in parallel:
-// a map (elementwise, data movement, reductions and pools that are computed
-// where they are asked for) or rows (softmax, norms). Whatever does not fit is
-// run by several phases, one after the other, through scratch memory.
+// Splits a kernel into phases. Most kernels are one phase of parallel items:
+// either a map (elementwise, data movement, and reductions and pools computed
+// on demand) or rows (softmax, norms). Others run several phases one after
+// another, with intermediate values in scratch memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ Value LoopContext::allocate(ArrayRef<int64_t> shape, Type type) {
 }
 
 namespace {
-/// Decides on phases and emits them.
+/// Chooses the phases and emits them.
 class LoopKernel {
 public:
   LoopKernel(func::FuncOp kernel, OpBuilder &builder,
@@ -41,7 +41,7 @@ public:
     context.inPlace = kernel->hasAttr(exe::kInPlaceAttr);
   }
 
-  /// The bytes of scratch memory that the code uses.
+  /// Returns the bytes of scratch memory.
   FailureOr<int64_t> run();
 
 private:
@@ -50,7 +50,7 @@ private:
   void bindArguments();
   /// One phase for `wanted`, or null.
   Work singlePhase(ArrayRef<Root> wanted);
-  /// Phases that can be run in any order; none where there are no such.
+  /// Returns phases that can run in any order; empty if there are none.
   SmallVector<Work> independentPhases();
   void emitScalars();
   LogicalResult emitSerial();
@@ -79,25 +79,26 @@ void LoopKernel::bindArguments() {
     roots.push_back({result, emitter.viewAs(memref, shapeOf(result))});
 }
 
-/// Ops that are a phase of their own.
+/// Returns true for ops with a phase of their own.
 static bool isOpaque(Operation *op) {
   return isa<CumsumOp, TopKOp, ScatterElementsOp, ScatterNdOp, AttentionOp>(op);
 }
 
-/// Ops that two phases of their own compute.
+/// Returns true for ops with two phases of their own.
 static bool isCheck(Operation *op) {
   return isa<AllFiniteOp, GlobalNormOp>(op);
 }
 
-/// Ops that are never emitted element by element.
+/// Returns true for ops that are never emitted element by element.
 static bool needsPhase(Operation *op) {
   return op->hasTrait<MapsRows>() || isOpaque(op) || isCheck(op);
 }
 
-/// Fewer lines than this are too few threads to copy a scatter's input.
+/// Minimum rows to copy a scatter's input with one thread each.
 static constexpr int64_t kFewLines = 32;
 
-/// Ops that cost more than a few instructions per result element.
+/// Returns true for ops that take more than a few instructions per result
+/// element.
 static bool isComputed(Operation *op) {
   return llvm::is_contained({FusionClass::Reduction, FusionClass::Pool,
                              FusionClass::Contraction,
@@ -106,8 +107,8 @@ static bool isComputed(Operation *op) {
 }
 
 bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
-  // A computed value may be asked for once per element of a root: broadcasting
-  // or a second reduction above it would compute it again and again.
+  // A reduced value may be requested once per element of a root: broadcasting
+  // or a second reduction would recompute it.
   llvm::DenseSet<Value> visited;
   SmallVector<Value> work;
   int64_t size = elementCount(roots.front().tensor);
@@ -123,7 +124,7 @@ bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
     if (isComputed(op)) {
       if (elementCount(op->getResult(0)) < size)
         return false;
-      // What it reads is asked for more than once per element.
+      // Its operands are requested more than once per element.
       llvm::DenseSet<Value> seen;
       SmallVector<Value> below(op->getOperands());
       while (!below.empty()) {
@@ -143,8 +144,8 @@ bool mpc::isMap(const ElementEmitter &emitter, ArrayRef<Root> roots) {
   return true;
 }
 
-/// Whether a map would compute a value of more than a few instructions for
-/// several roots or ops, each time anew.
+/// Returns true if a map would recompute an expensive value for several roots
+/// or ops.
 static bool repeatsWork(const ElementEmitter &emitter, ArrayRef<Root> roots) {
   llvm::DenseSet<Value> visited;
   SmallVector<Value> work;
@@ -179,7 +180,7 @@ LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
     return rows;
   if (isMapped)
     return makeMapPhase(context, wanted);
-  // An op that is a phase of its own, whose results are all that is wanted.
+  // An op with a phase of its own, whose results are all that is wanted.
   Operation *op = wanted.front().tensor.getDefiningOp();
   if (!op || !isOpaque(op))
     return nullptr;
@@ -197,7 +198,7 @@ LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
   for (Operation &other : kernel.getBody().front())
     if (&other != op && (needsPhase(&other) || isComputed(&other)))
       return nullptr;
-  // A scatter of few lines is copied in parallel first.
+  // A scatter of few rows is copied in parallel first.
   Work phase = makeOpaquePhase(context, op, memrefs);
   bool isScatter = isa<ScatterElementsOp, ScatterNdOp>(op);
   if (isScatter && context.target.lanes == 1 && phase->cost().items < kFewLines)
@@ -240,8 +241,8 @@ SmallVector<LoopKernel::Work> LoopKernel::independentPhases() {
   return phases;
 }
 
-/// Computes what does not change over a tensor once per call: reading it again
-/// for each vector could not be avoided where results lie over arguments.
+/// Computes scalars once per call: if results may alias arguments, loads cannot
+/// be hoisted out of the loops.
 void LoopKernel::emitScalars() {
   llvm::DenseSet<Value> known;
   for (BlockArgument argument : kernel.getArguments())
@@ -267,7 +268,7 @@ LogicalResult LoopKernel::emitItems(Phase &phase, bool inOrder) {
   return phase.emit(own.getItem());
 }
 
-/// The output that `tensor` is written to, or private memory.
+/// The output for `tensor`, or private memory.
 Value LoopKernel::memoryFor(Value tensor) {
   for (const Root &root : roots)
     if (root.tensor == tensor)
@@ -278,8 +279,8 @@ Value LoopKernel::memoryFor(Value tensor) {
 }
 
 LogicalResult LoopKernel::emitSerial() {
-  // Values that get memory: results of ops that need a phase, computed values
-  // that are read more often than there are elements of them.
+  // Values to materialize: results of ops that need a phase, and computed
+  // values that are read more often than they have elements.
   for (Operation &op : kernel.getBody().front()) {
     if (op.getNumResults() == 0 || (!needsPhase(&op) && !isComputed(&op)))
       continue;
@@ -341,7 +342,7 @@ FailureOr<int64_t> LoopKernel::run() {
 FailureOr<int64_t> mpc::emitLoops(func::FuncOp kernel, OpBuilder &builder,
                                   const KernelMemory &memory,
                                   const ElementTarget &target) {
-  // The kernel itself stays as it is.
+  // Do not change the kernel itself.
   func::FuncOp copy = kernel.clone();
   llvm::scope_exit erase([&] { copy.erase(); });
   // Only values of the model's ops carry its names.

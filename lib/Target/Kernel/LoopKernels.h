@@ -1,9 +1,9 @@
-//===- LoopKernels.h - parts of loop kernels --------------------*- C++ -*-===//
+//===- LoopKernels.h - building blocks of loop kernels ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How last dimensions are cut into vectors, loops with carried values,
-// reductions, and the state that the phases of one kernel share.
+// Vectorization of last dimensions, loops with carried values, reductions, and
+// the shared state of the phases of one kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
   return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
 }
 
-/// Whether integers of an element type have no sign.
+/// Returns true if integers of an element type are unsigned.
 inline bool isUnsignedElement(mlir::Type type) {
   return type.isUnsignedInteger() || type.isInteger(1);
 }
@@ -32,15 +32,15 @@ inline bool isUnsignedElement(mlir::Type type) {
 // Vectors along a last dimension
 //===----------------------------------------------------------------------===//
 
-/// A part of a last dimension and the vector width that it is walked in.
+/// A part of a last dimension and its vector width.
 struct LaneSegment {
   LaneRange range;
   int64_t lanes = 1;
 };
 
-/// Cuts a last dimension of `extent` so that every vector of all `tensors` is
+/// Splits a last dimension of `extent` so that every vector of all `tensors` is
 /// contiguous. Vectors are as wide as the types and the cost of computing
-/// allow.
+/// permit.
 llvm::SmallVector<LaneSegment> planLanes(ElementEmitter &emitter,
                                          llvm::ArrayRef<mlir::Value> tensors,
                                          int64_t extent);
@@ -51,24 +51,24 @@ llvm::SmallVector<LaneSegment> planLanes(ElementEmitter &emitter,
 
 using Carried = llvm::SmallVector<mlir::Value, 4>;
 
-/// for (iv = begin; iv < end; iv += step): `body(iv, carried)` gives the next
-/// carried values. Known single iterations become straight code.
+/// for (iv = begin; iv < end; iv += step): `body(iv, carried)` returns the next
+/// carried values. A single iteration becomes straight-line code.
 mlir::FailureOr<Carried> carryLoop(
     ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
     mlir::ValueRange initial,
     llvm::function_ref<mlir::FailureOr<Carried>(mlir::Value, mlir::ValueRange)>
         body);
 
-/// The lengths of the parts in which a sum of `steps` terms is added up, each a
-/// multiple of the next: parts of parts; none where the terms are few. No
-/// accumulator takes many terms, the last one, whose roundings are not averaged
-/// with those of others, the fewest.
+/// Returns the part lengths for hierarchical (pairwise-style) summation of
+/// `steps` terms, each a multiple of the next; empty for few terms. No
+/// accumulator takes many terms; the last one, whose roundings are not averaged
+/// with others, takes the fewest.
 llvm::SmallVector<int64_t, 4> partsOfSum(int64_t steps);
 
-/// The same where all that is carried are sums. Many terms are added up in
-/// parts, each from `zeros` on: the error of a sum grows with the number of
-/// terms that one accumulator takes. `terms`: what one call of `body` adds to
-/// an accumulator, more than one where it is a loop itself.
+/// The same if all carried values are sums. Long sums are split into parts,
+/// each starting from `zeros`, because the error grows with the number of terms
+/// per accumulator. `terms`: terms per call of `body` and accumulator, more
+/// than one if it is a loop itself.
 mlir::FailureOr<Carried> sumLoop(
     ElementEmitter &emitter, mlir::Value begin, mlir::Value end, int64_t step,
     mlir::ValueRange sums, mlir::ValueRange zeros, int64_t terms,
@@ -77,8 +77,8 @@ mlir::FailureOr<Carried> sumLoop(
 
 /// A reduction over `axes` of an index space.
 struct ReductionLoop {
-  /// Where the loop stands: full-rank indices and vector width; `keep` (null:
-  /// all) marks the lanes that count.
+  /// Loop position: full-rank indices and vector width; `keep` (null: all)
+  /// masks the active lanes.
   struct Place {
     mlir::ValueRange indices;
     int64_t lanes;
@@ -88,38 +88,38 @@ struct ReductionLoop {
   ElementEmitter &emitter;
   llvm::ArrayRef<int64_t> shape;
   llvm::ArrayRef<int64_t> axes;
-  /// Scalars that the accumulators start from.
+  /// Scalar initial values of the accumulators.
   Carried initial;
   std::function<mlir::FailureOr<Carried>(const Place &, mlir::ValueRange)> body;
   std::function<Carried(mlir::ValueRange, mlir::ValueRange)> join;
-  /// Whether accumulators are sums in f32, which are added up in parts.
+  /// Whether accumulators are f32 sums, which are split into parts.
   bool adds = false;
 
-  /// Reduces at `indices` (entries at `axes` are ignored). Where the last
-  /// dimension is kept, `lanes` positions along it (inside `range`) are reduced
-  /// at once and the results are vectors; otherwise `segments` says how it is
-  /// walked and the results are scalars.
+  /// Reduces at `indices` (entries at `axes` are ignored). If the last
+  /// dimension is not reduced, reduces `lanes` positions along it (inside
+  /// `range`) at once into vectors; otherwise iterates over it by `segments`
+  /// and returns scalars.
   mlir::FailureOr<Carried> run(mlir::ValueRange indices, int64_t lanes,
                                LaneRange range,
                                llvm::ArrayRef<LaneSegment> segments);
 };
 
-/// Joins the lanes of vectors to scalars, halves first.
+/// Reduces the lanes of vectors to scalars, halves first.
 Carried
 joinLanes(ElementEmitter &emitter, mlir::ValueRange vectors,
           llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)> join);
 
-/// The lanes of a vector at the end of a segment that an earlier vector has not
-/// covered; null where that is all of them.
+/// Mask of the lanes of a vector at the end of a segment that no earlier vector
+/// has covered; null if that is all of them.
 mlir::Value keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered);
 
 /// Accumulator scalar type of a reduce op.
 mlir::Type accumulatorType(mlir::Operation *op);
-/// An element as the accumulator's type.
+/// Converts an element to the accumulator's type.
 mlir::Value toAccumulator(ValueMath &math, mlir::Value value,
                           mlir::Type accumulator);
-/// The result of a reduce op from its accumulator: mean's division, narrowing
-/// and rounding.
+/// Computes the result of a reduce op from its accumulator: mean's division,
+/// narrowing and rounding.
 mlir::Value finishReduction(ElementEmitter &emitter, mlir::Operation *op,
                             mlir::Value sum);
 
@@ -127,7 +127,7 @@ mlir::Value finishReduction(ElementEmitter &emitter, mlir::Operation *op,
 // Phases
 //===----------------------------------------------------------------------===//
 
-/// A tensor value and the memory that it is written to.
+/// A tensor value and the memory of its result.
 struct Root {
   mlir::Value tensor, memref;
 };
@@ -140,15 +140,16 @@ struct LoopContext {
   ElementEmitter &emitter;
   mlir::Value scratch;
   int64_t scratchBytes = 0;
-  /// Whether results may lie over arguments (exe.in_place): an element's
-  /// operands are read before anything is written there.
+  /// Whether results may alias arguments (exe.in_place): an element's operands
+  /// are read before anything is stored there.
   bool inPlace = false;
 
-  /// Private memory for a tensor of carried (`type` scalar) or stored elements.
+  /// Allocates private memory for a tensor of carried (`type` scalar) or stored
+  /// elements.
   mlir::Value allocate(llvm::ArrayRef<int64_t> shape, mlir::Type type);
 };
 
-/// Independent items of work and the code for one of them, emitted once.
+/// Independent work items and the code for one of them, emitted once.
 class Phase {
 public:
   virtual ~Phase() = default;
@@ -156,46 +157,47 @@ public:
   virtual mlir::LogicalResult emit(mlir::Value item) = 0;
 };
 
-/// Whether all of `roots` are computed well element by element: nothing costly
-/// is asked for again and again.
+/// Returns true if no expensive value would be recomputed when `roots` are
+/// computed element by element.
 bool isMap(const ElementEmitter &emitter, llvm::ArrayRef<Root> roots);
 
-/// Elementwise and data movement: all roots have one shape.
+/// Creates the phase of elementwise ops and data movement: all roots have one
+/// shape.
 std::unique_ptr<Phase> makeMapPhase(LoopContext &context,
                                     llvm::ArrayRef<Root> roots);
-/// Finds the transpositions that stand between the roots and memory, where all
-/// move the input's last dimension to the same place (returned) and everything
-/// around them is elementwise on the roots' shape. Fails where tiles do not
-/// apply.
+/// Finds the transpositions between the roots and memory, if all move the
+/// input's last dimension to the same position (returned) and everything around
+/// them is elementwise on the roots' shape. Fails if tiles do not apply.
 mlir::FailureOr<int64_t>
 findTransposes(ElementEmitter &emitter, llvm::ArrayRef<Root> roots,
                llvm::SmallVectorImpl<TransposeOp> &transposes);
-/// The gradient of a max_pool with what is elementwise in it, channels last;
-/// null where the roots have no such form.
+/// Creates the phase of a max_pool's gradient with fused elementwise ops,
+/// channels last; null if the roots have another form.
 std::unique_ptr<Phase> makeMaxPoolGradientPhase(LoopContext &context,
                                                 llvm::ArrayRef<Root> roots);
-/// Softmax, norms and reductions along common axes with what surrounds them;
-/// null where the kernel's body has no such form.
+/// Creates the phase of softmax, norms and reductions along common axes with
+/// fused ops; null if the kernel's body has another form.
 std::unique_ptr<Phase> makeRowPhase(LoopContext &context,
                                     llvm::ArrayRef<Root> roots);
-/// Sums and extremes over the rows of a matrix that no cache holds, in the
-/// order of memory; null where the kernel's body has no such form or gains
-/// nothing by it.
+/// Creates the phase of sums and extrema over the rows of a matrix larger than
+/// any cache, in memory order; null if the kernel's body has another form or
+/// does not benefit.
 std::unique_ptr<Phase> makeColumnPhase(LoopContext &context,
                                        llvm::ArrayRef<Root> roots);
-/// cumsum, top_k, scatters and attention: writes the results of `op` to
-/// `memrefs`.
+/// Creates the phase of cumsum, top_k, scatters and attention, which stores the
+/// results of `op` in `memrefs`.
 std::unique_ptr<Phase> makeOpaquePhase(LoopContext &context,
                                        mlir::Operation *op,
                                        llvm::ArrayRef<mlir::Value> memrefs);
 
-/// A scatter; where it does not copy its input, `memref` holds that already.
+/// Creates the phase of a scatter; unless it copies its input, `memref` already
+/// contains that.
 std::unique_ptr<Phase> makeScatterPhase(LoopContext &context,
                                         mlir::Operation *op, mlir::Value memref,
                                         bool copies);
 
-/// Rewrites a kernel to fewer, longer dimensions where all of its ops allow it.
-/// Argument and result types change; the memory stays the same.
+/// Collapses adjacent dimensions of a kernel if all of its ops permit it.
+/// Argument and result types change; the memory layout does not.
 void collapseDimensions(mlir::func::FuncOp kernel);
 /// Replaces group_norm and instance_norm by layer_norm on reshaped operands.
 void expandGroupedNorms(mlir::func::FuncOp kernel);

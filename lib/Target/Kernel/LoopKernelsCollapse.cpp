@@ -1,10 +1,10 @@
-//===- LoopKernelsCollapse.cpp - fewer, longer dimensions -----------------===//
+//===- LoopKernelsCollapse.cpp - collapsing of dimensions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Neighbouring dimensions that every op treats alike become one, so that loops
-// are long and few. The memory of arguments and results is contiguous, so their
-// types may change with it.
+// Collapses adjacent dimensions that every op treats alike, so that loops are
+// long and few. Arguments and results are contiguous, so their types may
+// change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@ public:
 
 private:
   bool collect();
-  /// Lets reductions keep their dimensions, so that all shapes stay aligned.
+  /// Makes reductions keep their dimensions, so that all shapes stay aligned.
   bool keepDimensions();
-  /// Whether dimension `dim + 1` may join the group that goes from `first` to
+  /// Returns true if dimension `dim + 1` may join the group from `first` to
   /// `dim`.
   bool mergeable(size_t first, size_t dim) const;
   int64_t extentOf(Value value, size_t dim) const;
@@ -39,7 +39,7 @@ private:
   llvm::SetVector<Value> values;
   SmallVector<Operation *> ops, reducing;
   SmallVector<int64_t> full;
-  /// The new dimension of each old one.
+  /// New dimension of each old one.
   SmallVector<size_t> group;
 };
 } // namespace
@@ -52,7 +52,7 @@ bool Collapser::collect() {
     if (!llvm::any_of(op.getOperands(), isOurs) &&
         !llvm::any_of(op.getResults(), isOurs))
       continue;
-    // What is random at an element hangs on its row-major position alone.
+    // A random element depends only on its row-major position.
     if (isShapeless(&op))
       continue;
     if (!isa<ElementwiseOpInterface, BroadcastOp, ConstantOp>(op) &&
@@ -62,7 +62,7 @@ bool Collapser::collect() {
       reducing.push_back(&op);
     ops.push_back(&op);
   }
-  // The state of random numbers and the record of a check stay what they are.
+  // The state of random numbers and the record of a check stay unchanged.
   for (Value value : values) {
     Operation *op = value.getDefiningOp();
     bool isRecord = op && isa<AllFiniteOp>(op);
@@ -83,7 +83,7 @@ bool Collapser::keepDimensions() {
       dropping.push_back(op);
   if (dropping.empty())
     return true;
-  // Only where every value has the input's shape, the dropped shape or one
+  // Only if every value has the input's shape, the reduced shape or one
   // element.
   ArrayRef<int64_t> shape = shapeOf(dropping.front()->getOperand(0));
   SmallVector<int64_t> dropped(shapeOf(dropping.front()->getResult(0)));
@@ -96,7 +96,7 @@ bool Collapser::keepDimensions() {
     if (shapeOf(op->getOperand(0)) != shape ||
         cast<ReductionOpInterface>(op).getReductionAxes() != axes)
       return false;
-  // Values of the dropped shape may depend on each other only elementwise.
+  // Values of the reduced shape may depend on each other only elementwise.
   if (ArrayRef<int64_t>(dropped) == shape)
     return false;
   for (Value value : values) {
@@ -126,7 +126,7 @@ bool Collapser::keepDimensions() {
   return true;
 }
 
-/// Extents are aligned at the end; missing leading ones are 1.
+/// Extents are aligned at the last dimension; missing leading ones are 1.
 int64_t Collapser::extentOf(Value value, size_t dim) const {
   ArrayRef<int64_t> shape = shapeOf(value);
   size_t missing = full.size() - shape.size();
@@ -145,8 +145,8 @@ bool Collapser::mergeable(size_t first, size_t dim) const {
     if (reduced(dim) != reduced(dim + 1))
       return false;
   }
-  // A value takes part in the whole group or is broadcast along all of it;
-  // pairs of neighbours do not tell, because an extent of 1 is both.
+  // A value must either cover the whole group or be broadcast along all of it;
+  // checking adjacent pairs is not enough, because an extent of 1 is both.
   return llvm::all_of(values, [&](Value value) {
     bool whole = true, broadcast = true;
     for (size_t d = first; d <= dim + 1; ++d) {
@@ -213,7 +213,7 @@ void Collapser::run() {
       full.insert(full.begin(), shape.size() - full.size(), 1);
     for (size_t i = 0; i < shape.size(); ++i) {
       int64_t &extent = full[full.size() - shape.size() + i];
-      // Extent 0 wins over 1, anything wins over 1.
+      // Extent 0 overrides 1, anything overrides 1.
       if (extent == 1)
         extent = shape[i];
     }

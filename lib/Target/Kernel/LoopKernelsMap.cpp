@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Work of one item where a line is cut into blocks, in instructions, and the
-/// most elements of a block.
+/// Work of one item if a row is split into blocks, in instructions, and maximum
+/// elements of a block.
 constexpr int64_t kBlockWork = 32768;
 constexpr int64_t kLongestBlock = 2048;
 
@@ -41,7 +41,7 @@ public:
     int64_t lanes = segments.front().lanes;
     int64_t length = std::min(kLongestBlock, kBlockWork / elementCost());
     block = std::max<int64_t>(length / lanes, 1) * lanes;
-    // The last block is the longest, so that its vectors stay inside.
+    // The last block is the longest, so that its vectors stay in bounds.
     if (shape.back() >= 2 * block)
       blocks = shape.back() / block;
   }
@@ -80,7 +80,7 @@ public:
   }
 
 private:
-  /// Rough instructions per element of all roots.
+  /// Approximate number of instructions per element of all roots.
   int64_t elementCost() {
     int64_t cost = 1;
     for (Value tensor : tensors)
@@ -88,7 +88,7 @@ private:
     return cost;
   }
 
-  /// The vectors of `segment` in [first, limit). `isLast` says whether that
+  /// Emits the vectors of `segment` in [first, limit). `isLast`: whether that
   /// reaches the segment's end (null: yes).
   LogicalResult walk(SmallVectorImpl<Value> &indices,
                      const LaneSegment &segment, Value first, Value limit,
@@ -112,8 +112,8 @@ private:
       });
       return result;
     }
-    // The last vector overlaps the one before: it is computed while nothing
-    // has been overwritten yet.
+    // The last vector overlaps the previous one: compute it before anything is
+    // overwritten.
     Carried values;
     auto compute = [&] {
       indices.back() = emitter.index(last);
@@ -179,7 +179,7 @@ private:
   }
 
   LogicalResult store(ValueRange indices, int64_t lanes, LaneRange range) {
-    // Everything is computed before the first store, so that loads are shared.
+    // Compute everything before the first store, so that loads are shared.
     FailureOr<Carried> values = compute(indices, lanes, range);
     if (failed(values))
       return failure();
@@ -193,7 +193,7 @@ private:
   SmallVector<Value> tensors;
   SmallVector<int64_t> shape, outer;
   SmallVector<LaneSegment> segments;
-  /// Elements of a block, and blocks of a line.
+  /// Elements of a block, and blocks of a row.
   int64_t block = 1, blocks = 1;
   bool perElement = false;
 };
@@ -226,7 +226,8 @@ public:
   LogicalResult emit(Value item) override {
     IndexMath math{context.builder, context.loc};
     SmallVector<Value> indices = math.delinearize(item, counts);
-    // The last tile of a dimension ends with it and may overlap its neighbour.
+    // The last tile of a dimension is aligned to its end and may overlap the
+    // previous.
     for (size_t dim : {static_cast<size_t>(line), shape.size() - 1}) {
       Value first = math.mul(indices[dim], tile);
       indices[dim] =
@@ -274,8 +275,8 @@ private:
     return success();
   }
 
-  /// Fetches the line that the row's place has some tiles on, along dimension
-  /// `dim` of the source: no processor guesses such steps by itself.
+  /// Prefetches the row some tiles ahead along dimension `dim` of the source:
+  /// hardware prefetchers do not follow such strides.
   void fetchAhead(Value row, int64_t dim) {
     constexpr int64_t kTiles = 4;
     Value bits = emitter.storedBits(row);
@@ -290,8 +291,8 @@ private:
                                /*isDataCache=*/true);
   }
 
-  /// The tile's columns. Rows of 16-bit types move as they lie in memory, in
-  /// half the registers, and are widened where something is computed of them.
+  /// Transposes the tile. Rows of 16-bit types are moved as stored, in half the
+  /// registers, and upconverted when used.
   SmallVector<Value> transposed(ArrayRef<Value> rows, Type elementType) {
     SmallVector<Value> raw;
     for (Value row : rows)

@@ -1,4 +1,4 @@
-//===- LoopKernelsReduction.cpp - vectors, carried loops, reductions ------===//
+//===- LoopKernelsReduction.cpp - vectorization, carried loops, reductions ===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,16 +20,16 @@ using namespace mpc;
 // Vectors along a last dimension
 //===----------------------------------------------------------------------===//
 
-/// More pieces than this are not loops of their own: elements choose theirs.
-/// Of a concat that nothing in the kernel reads, each piece contains the code
-/// of one operand alone.
+/// Maximum segments that become loops of their own; otherwise elements select
+/// their segment. For a concat without readers in the kernel, each segment
+/// contains the code of one operand only.
 static constexpr size_t kMaxSegments = 16, kMaxOperandSegments = 64;
 
-/// The most places that the lanes of one vector choose among, all lanes
-/// together: each is a branch, and compile time grows faster than their number.
+/// Maximum branches over segments for one vector, over all lanes: compile time
+/// grows faster than their number.
 static constexpr int64_t kMostChoices = 64;
 
-/// What a kernel reads along its lanes and computes there.
+/// What a kernel reads and computes along its lanes.
 struct LaneValues {
   /// Width of the widest carried type.
   int64_t widestBits = 8;
@@ -52,20 +52,21 @@ static LaneValues laneValues(ElementEmitter &emitter, ArrayRef<Value> tensors) {
     Operation *op = value.getDefiningOp();
     found.readsHalf |= hasLanes && element.isF16() && emitter.memoryOf(value);
     found.computes |= op && isa<ElementwiseOpInterface>(op);
-    // The state of random numbers is not walked along.
+    // Do not follow the state of random numbers.
     if (op && !emitter.isBound(value) && !isa<RandomBitsOp>(op))
       llvm::append_range(work, op->getOperands());
   }
   return found;
 }
 
-/// The power of two whose vectors cover `size` positions with the least work.
+/// Returns the power of two whose vectors cover `size` positions with least
+/// work.
 static int64_t chooseLanes(int64_t size, int64_t widest) {
   int64_t best = 1, bestCost = std::numeric_limits<int64_t>::max();
   for (int64_t lanes = widest; lanes >= 1; lanes /= 2) {
     if (lanes > size)
       continue;
-    // An iteration costs about as much as eight lanes.
+    // Loop overhead, as the cost of eight lanes.
     int64_t cost = llvm::divideCeil(size, lanes) * (lanes + 8);
     if (cost < bestCost) {
       best = lanes;
@@ -102,7 +103,8 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   }
   breaks.push_back(extent);
 
-  // Several registers side by side hide latencies, as far as registers last.
+  // Several registers in parallel hide latencies, as far as there are
+  // registers.
   int64_t registers = target.registers >= 32 || cost <= 8 ? 4 : 2;
   if (target.lanes == 1 || target.alignedVectors)
     registers = 1;
@@ -120,16 +122,16 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
     });
     int64_t lanes = 1;
     if (target.alignedVectors)
-      // Whole vectors only: the last one may not overlap the one before.
+      // Whole vectors only: the last one may not overlap the previous one.
       while (whole && lanes * 2 <= widest && range.begin % (lanes * 2) == 0 &&
              range.size() % (lanes * 2) == 0)
         lanes *= 2;
     else if (whole)
       lanes = chooseLanes(range.size(), widest);
     else if (cost > 12 || (values.readsHalf && values.computes))
-      // Gathering lanes pays where much is computed on them, or an f16 is
-      // widened: alone it goes into a register that others write as well, and
-      // each waits for the one before.
+      // Gathering lanes pays for expensive computations, or if an f16 is
+      // upconverted: a scalar conversion has a false dependence on its
+      // destination register.
       lanes = chooseLanes(range.size(), gathered);
     segments.push_back({range, lanes});
     begin = end;
@@ -171,7 +173,7 @@ mpc::carryLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
 }
 
 SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
-  // Steps that are summed in parts, the least of a part, and parts of a part.
+  // Minimum steps for summation in parts, minimum part, and parts of a part.
   constexpr int64_t kLongSum = 96, kLeastPart = 32, kParts = 8;
   if (steps < kLongSum)
     return {};
@@ -184,8 +186,8 @@ SmallVector<int64_t, 4> mpc::partsOfSum(int64_t steps) {
   return lengths;
 }
 
-/// Adds up [begin, end) in parts of `lengths` steps, which have parts in turn.
-/// Where every part is whole, `lengths` divide each other and the steps.
+/// Sums [begin, end) hierarchically in parts of `lengths` steps. If every part
+/// is whole, `lengths` divide each other and the steps.
 static FailureOr<Carried>
 addParts(ElementEmitter &emitter, Value begin, Value end, bool isWhole,
          int64_t step, ArrayRef<int64_t> lengths, ValueRange sums,
@@ -226,7 +228,7 @@ mpc::sumLoop(ElementEmitter &emitter, Value begin, Value end, int64_t step,
                          limit = getConstantIntValue(end);
   int64_t steps =
       first && limit ? llvm::divideCeilSigned(*limit - *first, step) : 0;
-  // A step that has the terms of a part itself is one.
+  // A step with as many terms as a part is one.
   SmallVector<int64_t, 4> lengths;
   for (int64_t part : partsOfSum(steps * terms)) {
     int64_t length = std::max<int64_t>(1, part / terms);
@@ -313,8 +315,8 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
                    ? sumLoop(emitter, from, to, step, sums, zeros, terms, inner)
                    : carryLoop(emitter, from, to, step, sums, inner);
       };
-  // Loops over the axes but the last dimension, then `inner`, which adds
-  // `terms` to each accumulator.
+  // Loops over the axes except the last dimension, then `inner`, which adds
+  // `terms` terms to each accumulator.
   auto nest = [&](auto &&self, size_t depth, ValueRange sums, int64_t terms,
                   auto &&inner) -> FailureOr<Carried> {
     if (depth == axes.size() || axes[depth] == last)
@@ -350,7 +352,7 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
                });
       if (failed(result) || whole == size)
         return result;
-      // The rest by one vector that ends with the segment.
+      // The remainder as one vector that ends with the segment.
       at[last] = emitter.index(segment.range.end - width);
       Value keep = keepMask(emitter, width, width - (size - whole));
       return body({at, width, segment.range, keep}, *result);

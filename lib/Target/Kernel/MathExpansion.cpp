@@ -6,7 +6,7 @@
 
 #include "MathSymbol.h"
 
-// Functions take the symbols' operations by their arguments: these come after.
+// Include after the symbols: functions find their operations by ADL.
 #include "../Math/Activation.h"
 #include "../Math/Circular.h"
 #include "../Math/Hyperbolic.h"
@@ -177,8 +177,8 @@ Value ValueMath::truncateToOdd(Value x) {
   Value nearest = truncateFloat(x, b.getF32Type());
   Value widened = extendFloat(nearest, b.getF64Type());
   Value pattern = bits(nearest);
-  // An inexact result with an even last bit moves to its odd neighbour towards
-  // x.
+  // Round to odd: an inexact result with an even last bit moves to its odd
+  // neighbor towards x.
   Value inexact = compare(CmpFPredicate::ONE, widened, x);
   Value even = compare(CmpIPredicate::eq, bitAnd(pattern, 1),
                        integer(pattern.getType(), 0));
@@ -209,8 +209,8 @@ Value ValueMath::widenBf16(Value pattern, bool permutes) {
   if (!permutes || count < kFullLanes || !llvm::isPowerOf2_64(count))
     return fromBits(shiftLeft(extendUnsigned(pattern, b.getI32Type()), 16),
                     f32);
-  // Zeros go below the words, which one instruction does for what a zero
-  // extension and a shift do.
+  // One permutation inserts zeros below the words, instead of a zero extension
+  // and a shift.
   Value zeros = integer(type, 0);
   SmallVector<Value> parts;
   for (int64_t first = 0; first < count; first += kFullLanes) {
@@ -225,7 +225,7 @@ Value ValueMath::widenBf16(Value pattern, bool permutes) {
 }
 
 ValueMath::Bf16 ValueMath::roundToBf16ByUnit(Value x, bool permutes) {
-  // What vfpclassps knows a subnormal number by.
+  // Class bit of subnormal numbers for vfpclassps.
   constexpr int64_t kSubnormal = 0x20;
   auto patternOf = [&](Value rounded) {
     return truncateInt(shiftRight(bits(rounded), 16), b.getI16Type());
@@ -368,14 +368,14 @@ Value MathExpansion::fmod(Value x, Value y) {
   Value start = select(valid, abs(x), zero),
         divisor = select(valid, abs(y), one);
 
-  // Exponents; a subnormal divisor is normalised to get its own.
+  // Exponents; a subnormal divisor is normalized first.
   Value subnormal = compare(CmpFPredicate::OLT, divisor, 0x1p-1022);
   Value normal = select(subnormal, mul(divisor, 0x1p54), divisor);
   Value exponent = shiftRight(bits(normal), 52);
   exponent = select(subnormal, addInt(exponent, -54), exponent);
 
-  // Each round takes whole multiples of divisor * 2^k away, at most 2^41 of
-  // them: the quotient and the remainder are exact.
+  // Each round subtracts multiples of divisor * 2^k, at most 2^41 of them: the
+  // quotient and the remainder are exact.
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{type}, ValueRange{start},
       [&](OpBuilder &, Location, ValueRange state) {
@@ -398,10 +398,10 @@ Value MathExpansion::fmod(Value x, Value y) {
         Value step = mul(mul(divisor, power(half)), power(subInt(k, half)));
         Value quotient = truncate(div(rest, step));
         Value next = fma(neg(quotient), step, rest);
-        // The division may have rounded up to the next whole number.
+        // The division may have rounded up to the next integer.
         next = select(compare(CmpFPredicate::OLT, next, zero), add(next, step),
                       next);
-        // Lanes that are done stay, also those whose divisor is infinite.
+        // Finished lanes are unchanged, also those whose divisor is infinite.
         next = select(compare(CmpFPredicate::OGE, rest, divisor), next, rest);
         scf::YieldOp::create(b, loc, next);
       });

@@ -2,10 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions of f32 and f64 scalars and vectors: by the target's own functions
-// where it has them, else those of lib/Target/Math as arithmetic without
-// branches that lanes could take apart: no call of a mathematical library is
-// ever made.
+// Functions of f32 and f64 scalars and vectors: the target's own functions if
+// available, otherwise those of lib/Target/Math as branch-free arithmetic.
+// Never calls a math library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,7 @@
 
 namespace mpc {
 
-/// Arithmetic on scalars and vectors alike at a builder's insertion point.
+/// Builds arithmetic on scalars and vectors at the insertion point.
 class ValueMath {
 public:
   ValueMath(mlir::OpBuilder &builder, mlir::Location loc)
@@ -102,34 +101,35 @@ public:
   mlir::Value bits(mlir::Value x);
   mlir::Value fromBits(mlir::Value x, mlir::Type floatType);
 
-  /// A vector's parts of `lanes`, which divides it by a power of two, and what
-  /// such parts make.
+  /// Splits a vector into parts of `lanes`, which divides its length by a power
+  /// of two, and concatenates such parts.
   llvm::SmallVector<mlir::Value> partsOf(mlir::Value x, int64_t lanes);
   mlir::Value joined(llvm::SmallVector<mlir::Value> parts);
 
-  /// The value in another element width.
+  /// Conversions to another element width.
   mlir::Value extendFloat(mlir::Value x, mlir::Type element);
   mlir::Value truncateFloat(mlir::Value x, mlir::Type element);
   mlir::Value extendUnsigned(mlir::Value x, mlir::Type element);
   mlir::Value extendSigned(mlir::Value x, mlir::Type element);
   mlir::Value truncateInt(mlir::Value x, mlir::Type element);
 
-  /// f64 to f32, the lost bits joined into the last one, so that a second
-  /// rounding to at most 22 bits is the rounding of the f64 value.
+  /// f64 to f32, rounded to odd, so that a second rounding to at most 22 bits
+  /// equals rounding the f64 value directly.
   mlir::Value truncateToOdd(mlir::Value x);
-  /// Rounds an f32 to bf16 (ties to even), kept as f32.
+  /// Rounds an f32 to bf16 (ties to even), represented as f32.
   mlir::Value roundToBf16(mlir::Value x);
-  /// An f32 value that is exact in bf16, and the 16 bits of that.
+  /// An f32 value that is exact in bf16, and its 16 bits.
   struct Bf16 {
     mlir::Value wide, pattern;
   };
-  /// The same in one instruction where `x` is a vector that has it and holds no
-  /// subnormal number (ElementTarget::roundsToBf16), the same bits in any case.
+  /// The same with one instruction if `x` is a suitable vector without
+  /// subnormal numbers (ElementTarget::roundsToBf16); always gives the same
+  /// bits.
   Bf16 roundToBf16ByUnit(mlir::Value x, bool permutes);
-  /// The f32 of bits of bf16; `permutes`: full vectors by one permutation
-  /// (ElementTarget::permutesWords).
+  /// Upconverts bits of bf16 to f32; `permutes`: full vectors by one
+  /// permutation (ElementTarget::permutesWords).
   mlir::Value widenBf16(mlir::Value pattern, bool permutes);
-  /// Rounds an f32 to f16, kept as f32.
+  /// Rounds an f32 to f16, represented as f32.
   mlir::Value roundToF16(mlir::Value x);
 
   /// `type` with another element type.
@@ -159,24 +159,24 @@ public:
   /// e^x for x <= 0 (or NaN), as softmax needs it.
   mlir::Value expNonPositive(mlir::Value x);
   mlir::Value fmod(mlir::Value x, mlir::Value y);
-  /// gelu where its result is rounded to the 16-bit type `seen` before anything
-  /// else sees it, which lets a target's own function be short; null: none.
+  /// gelu with a result that is only used rounded to the 16-bit type `seen`,
+  /// for which a target's function may be shorter; null: none.
   mlir::Value geluSeenIn(mlir::Value x, mlir::Type seen);
-  /// The function of this name, which only some targets have.
+  /// Calls the target's function of this name, which only some targets have.
   mlir::Value call(llvm::StringRef name, mlir::Value x) {
     return target.call(b, loc, name, x);
   }
 
-  /// Whether vectors of `type` fill registers that vscalef takes.
+  /// Returns true if vectors of `type` fill registers that vscalef supports.
   bool usesScalef(mlir::Type type) const;
-  /// x * 2^n, n a whole float, of such vectors.
+  /// x * 2^n with integral n, for such vectors.
   mlir::Value scalef(mlir::Value x, mlir::Value n);
 
 protected:
   ElementTarget target;
 
 private:
-  /// The target's own function of that name, else `function` of symbols.
+  /// Calls the target's own function of that name, else expands `function`.
   template <typename Function, typename... Values>
   mlir::Value expand(llvm::StringRef name, Function function, mlir::Value x,
                      Values... y);

@@ -1,10 +1,10 @@
-//===- MathSymbol.h - numbers under construction ----------------*- C++ -*-===//
+//===- MathSymbol.h - symbolic numbers for the math library -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the compiler calls the functions of lib/Target/Math with: each operation
-// appends an op at the insertion point. Lanes of a vector do not branch: choose
-// computes both sides.
+// Argument type with which the compiler instantiates the functions of
+// lib/Target/Math: each operation appends an op at the insertion point. Lanes
+// of a vector do not branch: choose computes both sides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,14 @@
 namespace mpc {
 
 /// A value with elements of type T - float, double, a word of their sizes or
-/// bool -, or a constant, which takes its shape from what it meets.
+/// bool -, or a constant, which adopts the shape of the other operand.
 template <typename T> struct Symbol {
   static constexpr bool isFloat = std::is_floating_point_v<T>;
 
   Symbol() = default;
   explicit Symbol(T constant) : constant(constant) {}
   Symbol(MathExpansion &math, mlir::Value value) : math(&math), value(value) {}
-  /// A float or word of the other width.
+  /// Converts between float or word widths.
   template <typename U> explicit Symbol(Symbol<U> x) : math(x.math) {
     mlir::Type element = elementType(*math);
     if constexpr (sizeof(T) > sizeof(U))
@@ -61,7 +61,7 @@ template <typename T> struct FloatFormat<Symbol<T>> : FloatFormat<T> {
   using Wide = Symbol<double>;
 };
 
-/// A constant in the shape of `other`.
+/// Materializes a constant in the shape of `other`.
 template <typename T, typename U>
 Symbol<T> inShapeOf(Symbol<U> other, Symbol<T> x) {
   if (x.value)
@@ -74,7 +74,7 @@ Symbol<T> inShapeOf(Symbol<U> other, Symbol<T> x) {
                 : x.math->integer(type, static_cast<int64_t>(x.constant));
   return x;
 }
-/// What `build` makes of the values of x and y.
+/// Applies `build` to the values of x and y.
 template <typename To, typename T, typename Build>
 Symbol<To> join(Symbol<T> x, Symbol<T> y, Build build) {
   Symbol<T> shape = x.value ? x : y;
@@ -148,7 +148,7 @@ MPC_FUNCTION_1(isNegative, bool,
                        x.math->integer(x.value.getType(), 0)))
 #undef MPC_FUNCTION_1
 
-/// The float of a word's size.
+/// Reinterprets a word as the float of its size.
 template <typename T>
 using FloatLike = std::conditional_t<sizeof(T) == 4, float, double>;
 template <typename T> Symbol<FloatLike<T>> floatOf(Symbol<T> x) {
@@ -188,7 +188,7 @@ auto choose(Symbol<bool> condition, F onTrue, G onFalse) {
   return select(condition, x, onFalse());
 }
 
-/// onTrue is computed behind a branch that all lanes share.
+/// Computes onTrue in a branch taken if any lane needs it.
 template <typename F, typename G>
 auto chooseRarely(Symbol<bool> condition, F onTrue, G onFalse) {
   MathExpansion &m = *condition.math;
@@ -216,7 +216,7 @@ auto chooseRarely(Symbol<bool> condition, F onTrue, G onFalse) {
   return angle;
 }
 
-/// The lesser one; where `x` is a NaN that.
+/// Returns the smaller one; a NaN if `x` is NaN.
 template <typename T> Symbol<T> minimum(Symbol<T> x, Symbol<T> y) {
   return select(x > y, y, x);
 }

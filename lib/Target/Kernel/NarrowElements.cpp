@@ -1,4 +1,4 @@
-//===- NarrowElements.cpp - elements of narrow constants ------------------===//
+//===- NarrowElements.cpp - dequantization of weights per element ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The integers of `bytes` (one of i8, or a vector), two from each, as i32.
+/// Unpacks two int4 from each of `bytes` (one i8, or a vector), as i32.
 static Value nibblesOf(ValueMath &math, Value bytes) {
   OpBuilder &b = math.getBuilder();
   Value words = math.extendUnsigned(bytes, b.getI32Type());

@@ -1,4 +1,4 @@
-//===- NarrowElements.h - elements of narrow constants ----------*- C++ -*-===//
+//===- NarrowElements.h - dequantization of weights per element -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,9 +13,9 @@
 
 namespace mpc {
 
-/// `lanes` elements of a narrow matrix along a line, as f32, unpacked where
-/// they are read. They begin at a multiple of their number and have one scale.
-/// One element of panels of depth 1.
+/// Loads and dequantizes `lanes` elements of a quantized matrix along a row, as
+/// f32. They start at a multiple of `lanes` and share one scale. For panels of
+/// depth 1, one element.
 mlir::FailureOr<mlir::Value> emitNarrow(ElementEmitter &emitter,
                                         DequantizeOp narrow,
                                         mlir::ValueRange indices,

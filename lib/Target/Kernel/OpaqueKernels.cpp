@@ -15,7 +15,7 @@ using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 
 namespace {
-/// Kernels that go along lines of one axis: what they share.
+/// Base class of kernels that process rows along one axis.
 class LinePhase : public Phase {
 public:
   LinePhase(LoopContext &context, Value input, int64_t axis)
@@ -56,7 +56,7 @@ public:
   CumsumPhase(LoopContext &context, CumsumOp op, Value memref)
       : LinePhase(context, op.getInput(), op.getAxis()), op(op),
         memref(memref) {
-    // Lines side by side form vectors where the axis is not the last dimension.
+    // Adjacent rows form vectors if the axis is not the last dimension.
     if (axis + 1 == static_cast<int64_t>(shape.size()))
       return;
     SmallVector<LaneSegment> segments = planLanes(emitter, input, shape.back());
@@ -108,10 +108,10 @@ private:
 // top_k
 //===----------------------------------------------------------------------===//
 
-/// Lines longer than this are not ranked element by element.
+/// Maximum row length for ranking element by element.
 constexpr int64_t kLongestRanked = 8192;
 
-/// What both forms share: the order of elements.
+/// Order of elements, shared by both algorithms.
 class OrderedPhase : public LinePhase {
 public:
   OrderedPhase(LoopContext &context, TopKOp op, Value values, Value places)
@@ -119,7 +119,7 @@ public:
         places(places) {}
 
 protected:
-  /// Whether x comes before y; NaN counts as larger than every number.
+  /// Returns whether x comes before y; NaN counts as larger than every number.
   Value before(Value x, Value y) {
     bool largest = op.getLargest();
     if (!isa<FloatType>(elementType)) {
@@ -129,8 +129,8 @@ protected:
                  : (largest ? CmpIPredicate::sgt : CmpIPredicate::slt);
       return math.compare(predicate, x, y);
     }
-    // "Greater or unordered" also holds for a NaN on the other side: that is
-    // cut out.
+    // "Greater or unordered" also holds for a NaN on the other side: exclude
+    // that.
     Value wins =
         math.compare(largest ? CmpFPredicate::UGT : CmpFPredicate::ULT, x, y);
     Value number = largest ? y : x;
@@ -141,8 +141,8 @@ protected:
   Value values, places;
 };
 
-/// One item per element: it counts the elements that come before it, and is
-/// written where that says if it is among the best k.
+/// Rank sort: one item per element, which counts the elements before it and
+/// stores itself at that rank if it is among the best k.
 class RankPhase : public OrderedPhase {
 public:
   using OrderedPhase::OrderedPhase;
@@ -167,7 +167,7 @@ public:
                     FailureOr<Value> other = emitter.emit(input, at, 1);
                     if (failed(other))
                       return failure();
-                    // Of equal elements the first comes first.
+                    // Ties are broken by position.
                     Value earlier = index.less(position, own[axis]);
                     Value level = math.bitXor(before(*value, *other), -1);
                     Value ahead = math.bitOr(before(*other, *value),
@@ -192,7 +192,7 @@ public:
   }
 };
 
-/// Keeps the best k elements of a line in order, by insertion into the results.
+/// Insertion sort: keeps the best k elements of a row in order in the results.
 class TopKPhase : public OrderedPhase {
 public:
   using OrderedPhase::OrderedPhase;
@@ -240,7 +240,8 @@ private:
     Value k = emitter.index(op.getK()), zero = emitter.index(0),
           one = emitter.index(1);
     Value place = arith::IndexCastOp::create(b, loc, b.getI64Type(), position);
-    // The first k elements always enter, later ones when they beat the last.
+    // The first k elements are always inserted, later ones if they beat the
+    // last.
     Value room = index.less(position, k);
     auto enters =
         scf::IfOp::create(b, loc, TypeRange{b.getI1Type()}, room, true, true);
@@ -256,7 +257,7 @@ private:
         enters.getResult(0),
         [&] {
           Value start = index.min(position, emitter.index(op.getK() - 1));
-          // Moves what comes after the new element one rank down.
+          // Shifts the elements after the new one by one rank.
           auto shift = scf::WhileOp::create(
               b, loc, TypeRange{b.getIndexType()}, ValueRange{start},
               [&](OpBuilder &, Location, ValueRange state) {

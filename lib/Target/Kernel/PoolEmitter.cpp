@@ -1,8 +1,8 @@
-//===- PoolEmitter.cpp - max_pool and avg_pool at one result element ------===//
+//===- PoolEmitter.cpp - max_pool and avg_pool per result element ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loop bounds leave the padding out, so that the inner loops have no branch.
+// Loop bounds exclude the padding, so that the inner loops have no branch.
 // Channels last: whole vectors of channels.
 //
 //===----------------------------------------------------------------------===//

@@ -1,9 +1,9 @@
-//===- PoolGradientEmitter.cpp - gradients of pools at an input element ---===//
+//===- PoolGradientEmitter.cpp - pool gradients per input element ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An input element sums what the windows that hold it give it. So elements are
-// independent of each other, and there is nothing to add to in memory.
+// An input element sums the contributions of all windows that contain it
+// (gather instead of scatter), so elements are independent and need no atomics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,15 +38,15 @@ FailureOr<Value> ElementEmitter::emitPoolGradient(Operation *op,
       return failure();
     own = *value;
   }
-  // The output that is looked at, where the element stands in its window, and
-  // whether it stands there at all (null: yes).
+  // The output position, the element's position in its window, and whether it
+  // is in that window (null: yes).
   SmallVector<Value> outputs(at.indices), place(count);
   Value inside;
 
-  /// Whether the element is the one that its window chose.
+  /// Returns whether the element is the one that its window chose.
   auto isChosen = [&](ArrayRef<WindowDimension> window) -> Result {
-    // Carried as integers of the elements' width, all ones for yes: vectors of
-    // single bits do not live well in loops.
+    // Flags as integers of the elements' width, all ones for true: LLVM handles
+    // vectors of i1 in loops poorly.
     Type flag = ValueMath::withElement(
         type, builder.getIntegerType(
                   getElementTypeOrSelf(type).getIntOrFloatBitWidth()));
@@ -62,8 +62,8 @@ FailureOr<Value> ElementEmitter::emitPoolGradient(Operation *op,
                                    Request{from, at.lanes, at.mask, at.range});
         if (failed(other))
           return failure();
-        // It beats an earlier element that is smaller, or a number where it is
-        // NaN, and a later one that is not larger.
+        // The element beats an earlier one that is smaller, or a number if it
+        // is NaN, and a later one that is not larger.
         Value earlier =
             math.bitAnd(math.compare(CmpFPredicate::ULT, *other, own),
                         math.compare(CmpFPredicate::ORD, *other, *other));
@@ -90,7 +90,7 @@ FailureOr<Value> ElementEmitter::emitPoolGradient(Operation *op,
                         math.integer(flag, 0));
   };
 
-  /// What one window gives the element.
+  /// Returns the contribution of one window.
   auto share = [&]() -> Result {
     Result given =
         emitRequest(gradient, Request{outputs, at.lanes, at.mask, at.range});

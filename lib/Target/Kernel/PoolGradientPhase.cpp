@@ -1,10 +1,10 @@
-//===- PoolGradientPhase.cpp - gradients of maxima, window by window ------===//
+//===- PoolGradientPhase.cpp - max_pool gradients by window ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which element of its window is the largest is found once for each window
-// that touches some lines of the input, and kept. An element then only looks up
-// whether it is the one in each window that holds it.
+// Computes the argmax of each window that overlaps some input rows once and
+// buffers it. An element then only checks whether it is the argmax of each
+// window that contains it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using namespace mpc;
 using arith::CmpFPredicate;
 
 namespace {
-/// Lines of the input that an item writes: of the windows that touch them, few
-/// touch the lines of other items too.
+/// Input rows per item: few of the overlapping windows also overlap rows of
+/// other items.
 constexpr int64_t kLines = 8;
 
 class MaxPoolGradientPhase : public Phase {
@@ -48,7 +48,7 @@ public:
   LogicalResult emit(Value item) override;
 
 private:
-  /// Runs `body` for every vector of channels.
+  /// Emits `body` for every vector of channels.
   void forChannels(llvm::function_ref<void(Value)> body) {
     index.loop(index.constant(0), index.constant(in[3]), lanes, body);
   }
@@ -64,14 +64,13 @@ private:
   WindowShape pool;
   ArrayRef<int64_t> in, out;
   int64_t lanes, blocks;
-  /// Where the largest element stands in each window of some lines of the
-  /// output, the first of them `firstLine`.
+  /// Argmax of each window of some output rows, from `firstLine` on.
   Type placeType;
   Value places, firstLine;
 };
 } // namespace
 
-/// The place of the largest element in the window of `output`: the first one of
+/// Returns the argmax position in the window of `output`: the first among
 /// equals, and the first NaN before all numbers.
 FailureOr<Value> MaxPoolGradientPhase::largestPlace(ArrayRef<Value> output) {
   SmallVector<WindowDimension> window;
@@ -120,7 +119,7 @@ FailureOr<Value> MaxPoolGradientPhase::largestPlace(ArrayRef<Value> output) {
                                        (*best)[1]));
 }
 
-/// What the windows that hold an element give it.
+/// Returns the sum of the contributions of the windows that contain an element.
 FailureOr<Value> MaxPoolGradientPhase::gradientAt(ValueRange indices,
                                                   Value mask) {
   OpBuilder &b = context.builder;
@@ -131,7 +130,7 @@ FailureOr<Value> MaxPoolGradientPhase::gradientAt(ValueRange indices,
   for (size_t dim = 0; dim < 2; ++dim)
     holding.push_back(windowsAround(index, pool, dim, indices[1 + dim],
                                     in[1 + dim], out[1 + dim]));
-  // Where the element stands in the window of position `output`.
+  // Returns the element's position in the window of position `output`.
   auto placeIn = [&](size_t dim, Value output) {
     return index.sub(index.add(indices[1 + dim], pool.low[dim]),
                      index.mul(output, pool.strides[dim]));
@@ -220,8 +219,8 @@ LogicalResult MaxPoolGradientPhase::emit(Value item) {
   return result;
 }
 
-/// The gradient of maxima that the roots are elementwise in; null where there
-/// is none or more than one.
+/// Returns the max_pool gradient in which the roots are elementwise; null if
+/// there is none or more than one.
 static MaxPoolGradientOp findGradient(const ElementEmitter &emitter,
                                       ArrayRef<Root> roots) {
   llvm::DenseSet<Value> visited;
@@ -262,7 +261,7 @@ std::unique_ptr<Phase> mpc::makeMaxPoolGradientPhase(LoopContext &context,
                               [](int64_t dilation) { return dilation == 1; });
   if (!isPlain || elementCount(op.getGradient()) == 0)
     return nullptr;
-  // Largest places stand in registers beside what they are of.
+  // The argmax and the maximum are both in registers.
   int64_t lanes = 2 * target.lanes;
   while (lanes > target.lanes / 2 && shape[3] % lanes != 0)
     lanes /= 2;

@@ -1,12 +1,12 @@
-//===- RandomEmitter.cpp - random_bits at a result element ----------------===//
+//===- RandomEmitter.cpp - random_bits per result element -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
 // easy as 1, 2, 3", SC 2011): ten rounds of two 32-bit multiplications on a
-// counter. Words that are the same for all lanes stay scalars. Four
-// neighbouring elements share a block: a vector that is known to start at one
-// draws a quarter as many blocks as it has lanes.
+// counter. Words that are the same for all lanes stay scalars. Four adjacent
+// elements share a block: a vector that is known to start at one generates a
+// quarter as many blocks as it has lanes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// The words of a counter and a key, all of `type`. i64 holds a word in its
-/// lower half and anything above it: vectors multiply such lanes by the
-/// multiplier's 32 bits in one instruction, and narrow none in between.
-/// Multipliers and increments are those of the paper.
+/// The words of a counter and a key, all of `type`. i64 stores a word in its
+/// lower half and anything above it: vectors multiply such lanes by the 32-bit
+/// multiplier in one instruction, without truncation in between. Multipliers
+/// and increments are those of the paper.
 class Philox {
 public:
   using Words = std::array<Value, 4>;
@@ -52,7 +52,7 @@ private:
                mix(mix(high0, counter[3]), key[1]), low0};
   }
 
-  /// Upper and lower half of the product.
+  /// Returns the upper and lower half of the product.
   std::pair<Value, Value> multiply(Value x, int64_t multiplier) {
     Type wide = b.getI64Type();
     Value factor = type == wide ? math.bitAnd(x, kLowerHalf)
@@ -68,7 +68,7 @@ private:
   Value mix(Value x, Value y) {
     return math.bitXor(asWideAs(y, x), asWideAs(x, y));
   }
-  /// `y` on as many lanes as `x`.
+  /// Broadcasts `y` to as many lanes as `x`.
   Value asWideAs(Value x, Value y) {
     if (!isa<VectorType>(x.getType()) || isa<VectorType>(y.getType()))
       return y;
@@ -86,10 +86,11 @@ private:
 
 } // namespace
 
-/// Elements of a block: one a word.
+/// Elements per block: one per word.
 static constexpr int64_t kWords = 4;
 
-/// `words` of blocks side by side, i64, as i32 lanes in the elements' order.
+/// Reorders `words` of consecutive blocks, i64, to i32 lanes in the elements'
+/// order.
 static Value inOrder(ValueMath &math, Philox::Words words) {
   OpBuilder &b = math.getBuilder();
   Location loc = math.getLoc();
@@ -107,7 +108,7 @@ static Value inOrder(ValueMath &math, Philox::Words words) {
       b, loc, VectorType::get({kWords * count}, b.getI32Type()), joined);
 }
 
-/// `value`, `value` + 1, ... on as many `lanes`.
+/// Returns `value`, `value` + 1, ... in `lanes` lanes.
 static Value countedUp(ValueMath &math, Value value, int64_t lanes) {
   if (lanes == 1)
     return value;
@@ -139,7 +140,7 @@ FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
   Value position = index(0);
   for (auto [extent, at] : llvm::zip(shape, at.indices))
     position = indices.add(indices.mul(position, extent), at);
-  // Numbers of blocks rarely need their upper words.
+  // Block numbers rarely need their upper words.
   bool isShort = productOf(shape) <= int64_t(1) << 32;
   auto run = [&](Value block, Type type) {
     auto as = [&](Value value) {
@@ -162,7 +163,7 @@ FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
   if (isWhole) {
     Value block = math.shiftRight(position, 2);
     int64_t blocks = at.lanes / kWords;
-    // Where vectors are no registers a block is drawn by scalars.
+    // If vectors are not registers, generate a block with scalars.
     if (blocks > 1 && !target.alignedVectors)
       return inOrder(math, run(countedUp(math, block, blocks), wide));
     SmallVector<Value> elements;

@@ -1,4 +1,4 @@
-//===- Reducers.cpp - sums, products, extremes and their positions --------===//
+//===- Reducers.cpp - sums, products, extrema and argmax ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,14 +16,15 @@ using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 
 //===----------------------------------------------------------------------===//
-// Numbers
+// Values
 //===----------------------------------------------------------------------===//
 
 Type mpc::accumulatorType(Operation *op) {
   return cast<ReductionOpInterface>(op).getAccumulateType();
 }
 
-/// What every element is at least as large (small) as, as a `type`.
+/// Returns a value of `type` that every element is at least as large (small)
+/// as.
 static Value beyond(ValueMath &math, Type type, Type elementType,
                     bool largest) {
   if (isa<FloatType>(type)) {
@@ -39,7 +40,7 @@ static Value beyond(ValueMath &math, Type type, Type elementType,
   return math.integer(type, end.getSExtValue());
 }
 
-/// Identity of a sum, product, maximum or minimum in `type`.
+/// Returns the identity of a sum, product, maximum or minimum in `type`.
 static Value reductionIdentity(ValueMath &math, Operation *op, Type type,
                                Type elementType) {
   bool isFloat = isa<FloatType>(type);
@@ -50,7 +51,7 @@ static Value reductionIdentity(ValueMath &math, Operation *op, Type type,
   return beyond(math, type, elementType, isa<ReduceMaxOp>(op));
 }
 
-/// The op itself on accumulators.
+/// Applies the op to accumulators.
 static Value reductionStep(ValueMath &math, Operation *op, Value x, Value y,
                            Type elementType) {
   OpBuilder &b = math.getBuilder();
@@ -82,7 +83,7 @@ Value mpc::toAccumulator(ValueMath &math, Value value, Type accumulator) {
   return value;
 }
 
-/// One step of a reduce op at a place of its input.
+/// One step of a reduce op at a position of its input.
 static FailureOr<Carried> accumulateAt(ElementEmitter &emitter, Operation *op,
                                        const ReductionLoop::Place &place,
                                        ValueRange sums) {
@@ -136,7 +137,7 @@ Value mpc::finishReduction(ElementEmitter &emitter, Operation *op, Value sum) {
   return emitter.round(sum, elementType);
 }
 
-/// A reduce op.
+/// Returns the reducer of a reduce op.
 static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
   Type elementType = getElementTypeOrSelf(op->getOperand(0).getType()),
        accumulator = accumulatorType(op);
@@ -169,12 +170,12 @@ static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Positions of extremes
+// argmax and argmin
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// argmax and argmin: the extreme so far and its place.
+/// argmax and argmin: the extremum so far and its position.
 class Position {
 public:
   Position(ElementEmitter &emitter, Operation *op)
@@ -185,9 +186,9 @@ public:
         axis(cast<ReductionOpInterface>(op).getReductionAxes().front()),
         elementType(getElementTypeOrSelf(op->getOperand(0).getType())) {}
 
-  /// No element is worse. A member of a team whose elements all equal this
-  /// keeps the place 0: the first place holds such an element as well if the
-  /// member wins, and the last of equal ones is taken.
+  /// No element is worse. A thread whose elements all equal this keeps position
+  /// 0: position 0 has such an element too if the thread wins, and among equals
+  /// the last is taken.
   Carried initial() {
     SmallVector<Type> types =
         partialTypes(op, shapeOf(op->getOperand(0))[axis]);
@@ -195,7 +196,7 @@ public:
             math.integer(types[1], 0)};
   }
 
-  /// A member meets its elements in ascending order.
+  /// A thread visits its elements in ascending order.
   FailureOr<Carried> take(const ReductionLoop::Place &place, ValueRange best) {
     FailureOr<Value> value = emitter.emitIn(op->getOperand(0), place.indices,
                                             place.lanes, place.range);
@@ -223,7 +224,7 @@ public:
   }
 
 private:
-  /// Whether x wins over y; NaN wins over numbers.
+  /// Returns whether x is better than y; NaN is better than numbers.
   Value before(Value x, Value y) {
     if (isa<FloatType>(elementType)) {
       Value wins =
@@ -240,7 +241,7 @@ private:
     return math.bitXor(condition, math.integer(condition.getType(), -1));
   }
 
-  /// The places of the elements that stand at `place`, as `like`.
+  /// Returns the positions of the elements at `place`, in the type of `like`.
   Value placeOf(const ReductionLoop::Place &place, Value like) {
     OpBuilder &builder = math.getBuilder();
     Location loc = math.getLoc();
@@ -282,7 +283,7 @@ bool mpc::isReducing(Operation *op) {
 SmallVector<Type> mpc::partialTypes(Operation *op, int64_t length) {
   if (!isa<ArgmaxOp, ArgminOp>(op))
     return {carriedType(accumulatorType(op))};
-  // Positions are carried in 32 bits where that is enough.
+  // Positions are 32-bit if that is enough.
   bool narrow = length < std::numeric_limits<int32_t>::max();
   return {carriedType(getElementTypeOrSelf(op->getOperand(0).getType())),
           IntegerType::get(op->getContext(), narrow ? 32 : 64)};

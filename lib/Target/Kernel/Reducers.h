@@ -1,9 +1,8 @@
-//===- Reducers.h - ops that join rows, as walks ----------------*- C++ -*-===//
+//===- Reducers.h - reducers of reduction ops -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mathematics of sums, products, extremes and positions of extremes, for
-// every walk over what they reduce.
+// Sums, products, extrema and argmax as reducers, independent of the loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +15,8 @@
 
 namespace mpc {
 
-/// A reducing op as a walk: what accumulators start from (scalars), how they
-/// take an element, how two of them join, and the op's result.
+/// A reduction as an accumulator: initial values (scalars), the step for an
+/// element, the combination of two accumulators, and the op's result.
 struct Reducer {
   Carried initial;
   llvm::StringRef name;
@@ -29,13 +28,13 @@ struct Reducer {
   std::function<mlir::Value(mlir::ValueRange)> finish;
 };
 
-/// Whether an op reduces: a reduce op, argmax or argmin.
+/// Returns true for a reduce op, argmax or argmin.
 bool isReducing(mlir::Operation *op);
-/// The walk of an op that does; constants are written at the emitter's place.
+/// Returns the reducer of such an op; creates constants at the insertion point.
 Reducer reducerOf(ElementEmitter &emitter, mlir::Operation *op);
 
-/// The types that a member of a team carries for a reduce op, or for the
-/// position of an extreme among `length`.
+/// Returns the types that a thread carries for a reduce op, or for the argmax
+/// among `length` positions.
 llvm::SmallVector<mlir::Type> partialTypes(mlir::Operation *op, int64_t length);
 
 } // namespace mpc

@@ -1,4 +1,4 @@
-//===- RowForm.cpp - what a row kernel has to look like -------------------===//
+//===- RowForm.cpp - pattern of row kernels -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -30,7 +30,7 @@ static bool isRowOp(Operation *op) {
   return op->hasTrait<MapsRows>() || op->hasTrait<JoinsRows>();
 }
 
-/// Ops that work along axes of their own, or on whole tensors.
+/// Returns true for ops that work along axes of their own, or on whole tensors.
 static bool leavesRows(Operation *op) {
   return llvm::is_contained({FusionClass::Reduction, FusionClass::Scan,
                              FusionClass::Pool, FusionClass::Opaque},
@@ -151,7 +151,7 @@ LogicalResult RowForm::analyze(const ElementEmitter &emitter,
   }
   if (ops.empty())
     return failure();
-  // Odd shapes of per-row values need rows one by one.
+  // Other shapes of per-row values need one row at a time.
   auto isPlain = [&](Value value) {
     ArrayRef<int64_t> own = shapeOf(value);
     return own == ArrayRef<int64_t>(rowShape(true)) ||

@@ -1,4 +1,4 @@
-//===- RowForm.h - what a row kernel has to look like ----------*- C++ -*-===//
+//===- RowForm.h - pattern of row kernels -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 
 namespace mpc {
 
-/// Whether an op that `is` has part in `value`.
+/// Returns true if `value` depends on an op that satisfies `is`.
 bool dependsOn(mlir::Value value,
                llvm::function_ref<bool(mlir::Operation *)> is);
 
@@ -35,7 +35,7 @@ struct RowForm {
   bool isAxis(size_t dim) const {
     return llvm::is_contained(axes, static_cast<int64_t>(dim));
   }
-  /// Positions of a row, and rows in all.
+  /// Elements per row, and number of rows.
   int64_t length() const {
     int64_t product = 1;
     for (int64_t axis : axes)
@@ -54,33 +54,35 @@ struct RowForm {
     return result;
   }
 
-  /// Whether one walk can reduce for all ops: they join rows, and none reads
-  /// what another makes.
+  /// Returns true if one loop can reduce for all ops: they are reductions, and
+  /// none reads another's result.
   bool fitsOneWalk() const {
     return llvm::all_of(ops, [&](mlir::Operation *op) {
       return op->hasTrait<JoinsRows>() &&
              !dependent.contains(op->getOperand(0));
     });
   }
-  /// Whether a tensor depends on a reducing op and exists once per row.
+  /// Returns true if a tensor depends on a reducing op and has one value per
+  /// row.
   bool isPerRow(mlir::Value tensor) const {
     auto found = dependent.find(tensor);
     return found != dependent.end() && !found->second;
   }
-  /// Indices of a value that exists once per row and has `shape`, in the row of
-  /// the full-rank indices `at` (entries at the axes do not count).
+  /// Indices of a per-row value of `shape`, in the row of the full-rank indices
+  /// `at` (entries at the axes are ignored).
   llvm::SmallVector<mlir::Value>
   rowIndices(ElementEmitter &emitter, mlir::ValueRange at,
              llvm::ArrayRef<int64_t> shape) const;
 
-  /// Fails where the ops that `roots` need are not of this form.
+  /// Matches the ops that `roots` need; fails if they have another form.
   mlir::LogicalResult analyze(const ElementEmitter &emitter,
                               llvm::ArrayRef<Root> roots);
 
 private:
   mlir::LogicalResult addRowOp(mlir::Operation *op);
   mlir::LogicalResult addDependent(mlir::Operation *op);
-  /// Whether a per-row operand broadcasts to the full shape along its rows.
+  /// Returns true if a per-row operand broadcasts to the full shape along its
+  /// rows.
   bool alignsWithRows(llvm::ArrayRef<int64_t> operand) const;
 };
 

@@ -1,8 +1,8 @@
-//===- RowKernels.cpp - rows as a phase of a kernel -----------------------===//
+//===- RowKernels.cpp - row kernels on one thread -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What one worker without a team chooses for a row program.
+// Schedules a row program (softmax, norms, reductions) for a single thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,24 +14,23 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Inputs that cost more than this per element are computed once and kept.
+/// Inputs that cost more than this per element are computed once and buffered.
 static constexpr int64_t kRecomputeCost = 6;
 
-/// Rows of at most this many elements go two at a time. Between its walks a
-/// row waits for a sum over lanes, a division and a root, some 100 cycles each
-/// time, which longer rows do not feel; and both rows stay in the first cache.
+/// Maximum row length for processing two rows at a time. Between its loops a
+/// row waits for a horizontal sum, a division and a root, some 100 cycles each,
+/// which is negligible for longer rows; and both rows fit in L1.
 static constexpr int64_t kLongestPair = 2048;
-/// Rows whose results have 16 bits wait for memory less: those of at most this
-/// many elements go four at a time, as far as registers allow.
+/// Rows with 16-bit results are less memory-bound: up to this length they are
+/// processed four at a time, as far as registers permit.
 static constexpr int64_t kLongestOfFour = 1024;
-/// The longest pairs of 32-bit rows of powers, which have enough to do in
-/// between.
+/// The same for pairs of 32-bit rows with exponentials, which have enough work
+/// in between.
 static constexpr int64_t kLongestPairOfPowers = 256;
 
-/// Rows of more elements than this in all come from beyond the second cache.
-/// Two at a time are more streams than the processor's own prefetching follows
-/// well, so they are fetched ahead; 32-bit rows wait for memory either way, and
-/// lose by it.
+/// Total elements above which rows exceed L2. Two rows at a time are more
+/// streams than the hardware prefetchers follow well, so they are prefetched by
+/// software; 32-bit rows are memory-bound either way and would lose by it.
 static constexpr int64_t kCached = 1 << 18;
 
 namespace {
@@ -55,7 +54,7 @@ private:
   bool isNarrow() const;
   bool goesInPairs() const;
   bool fitsFour() const;
-  /// Two registers of each of four rows leave some for what is computed.
+  /// Two registers per row of four leave some for the computation.
   int64_t vectorOfFour() const { return 2 * context.target.lanes; }
   SmallVector<Value> keptBy(Operation *op);
 
@@ -63,16 +62,16 @@ private:
   ElementEmitter &emitter;
   SmallVector<Root> roots;
   RowForm form;
-  /// Neighbouring rows of an item: more than 1 only where the last dimension
-  /// stays.
+  /// Adjacent rows per item: more than 1 only if the last dimension is not
+  /// reduced.
   int64_t lanes = 1;
-  /// Rows of an item that are walked side by side.
+  /// Rows of an item processed in parallel (interleaved).
   int64_t together = 1;
 };
 } // namespace
 
 void RowPhase::planVertical() {
-  // Results of the reducing ops count as given.
+  // Results of the reducing ops count as available.
   SmallVector<Value> tensors;
   for (Operation *op : form.ops) {
     tensors.push_back(op->getOperand(0));
@@ -88,7 +87,7 @@ void RowPhase::planVertical() {
                });
   if (whole)
     lanes = segments.front().lanes;
-  // Sums leave registers free, and memory is read in longer pieces.
+  // Sums leave registers free, and longer vectors read longer pieces of memory.
   bool onlyJoins = llvm::all_of(
       form.ops, [](Operation *op) { return op->hasTrait<JoinsRows>(); });
   if (whole && onlyJoins && context.target.registers >= 32 &&
@@ -136,7 +135,7 @@ PhaseCost RowPhase::cost() {
                     (form.isVertical() ? std::max(1.0, lanes / 8.0) : 1.0))};
 }
 
-/// What is read once is not kept, nor what memory holds as it is.
+/// Do not buffer inputs that are read once, or that are in memory already.
 SmallVector<Value> RowPhase::keptBy(Operation *op) {
   Value input = op->getOperand(0);
   bool single = op->hasTrait<JoinsRows>() && input.hasOneUse();
@@ -154,7 +153,7 @@ LogicalResult RowPhase::emit(Value item) {
   choice.columns = lanes;
   choice.takesOneWalk = form.isVertical() && form.fitsOneWalk();
   choice.keepsPowers = context.target.privateScratch;
-  // Also where rows are no multiple of four: the sums of a row have one order.
+  // Also if rows are no multiple of four: a row's summation order is fixed.
   if (fitsFour())
     choice.vector = vectorOfFour();
   choice.kept = [&](size_t op) { return keptBy(form.ops[op]); };

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The mathematics of softmax, log-softmax, layer norm and RMS norm, for every
-// target.
+// Softmax, log-softmax, layer norm and RMS norm, for every target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +35,9 @@ LogicalResult RowProgram::emitOp(Operation *op) {
 }
 
 /// softmax(x) = exp(x - m) / sum(exp(x - m)), m the row's maximum, so that no
-/// power overflows. By one walk, the sum is rescaled when the maximum grows:
-/// M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018.
+/// power overflows. In the one-pass form the sum is rescaled when the maximum
+/// grows (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax,
+/// 2018).
 LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
   Value input = op->getOperand(0), result = op->getResult(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
@@ -51,8 +51,8 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
   Value maximum, sum, powers;
   Value zero = math.constant(type, 0.0);
   if (choice.joinsSoftmax) {
-    // It starts from a finite number, so that infinite elements give the same
-    // NaNs and zeros as they do in two walks.
+    // Start from a finite number, so that infinite elements give the same NaNs
+    // and zeros as with two passes.
     const llvm::fltSemantics &semantics =
         cast<FloatType>(type).getFloatSemantics();
     Value lowest = math.constant(
@@ -82,7 +82,7 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
     maximum = (*both)[0];
     sum = (*both)[1];
   } else {
-    // A NaN is passed over here and comes back through the sum.
+    // A NaN is ignored here and comes back through the sum.
     Value lowest =
         math.constant(type, -std::numeric_limits<double>::infinity());
     FailureOr<Carried> largest = walk(
@@ -99,7 +99,7 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
     if (failed(largest))
       return failure();
     maximum = largest->front();
-    // Vectors that overlap would read powers where they look for the input.
+    // Overlapping vectors would read exponentials instead of the input.
     if (!logarithm && choice.keepsPowers)
       powers = keep(type, "powers");
     else if (!logarithm && buffers.contains(input) && input.hasOneUse())
@@ -157,8 +157,8 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
   return success();
 }
 
-/// layer_norm(x) = (x - mean) / sqrt(variance + epsilon) * scale + bias, the
-/// variance about the mean by a second walk (no cancellation); RMS norm has
+/// layer_norm(x) = (x - mean) / sqrt(variance + epsilon) * scale + bias, with
+/// the variance about the mean in a second pass (no cancellation); RMS norm has
 /// neither mean nor bias.
 LogicalResult RowProgram::emitNorm(Operation *op, Value scale, Value bias,
                                    double epsilon, bool centred) {

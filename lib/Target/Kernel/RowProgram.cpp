@@ -1,4 +1,4 @@
-//===- RowProgram.cpp - walks of rows, and what they keep -----------------===//
+//===- RowProgram.cpp - loops over rows and their buffers -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -32,7 +32,7 @@ void RowProgram::placeItem(Value item) {
     counts.back() = llvm::divideCeil(counts.back(), choice.columns);
   SmallVector<Value> places = index.delinearize(item, counts);
   if (form.isVertical()) {
-    // The last item may overlap the one before.
+    // The last item may overlap the previous one.
     int64_t extent = form.shape.back();
     Value first = index.mul(places.back(), choice.columns);
     places.back() = extent % choice.columns
@@ -101,7 +101,7 @@ Value RowProgram::counted(const Place &place, Value value, Value otherwise) {
 }
 
 //===----------------------------------------------------------------------===//
-// Walks
+// Loops
 //===----------------------------------------------------------------------===//
 
 SmallVector<LaneSegment> RowProgram::segments(ArrayRef<Value> tensors) {
@@ -198,7 +198,7 @@ LogicalResult RowProgram::commit(bool once,
 }
 
 //===----------------------------------------------------------------------===//
-// Kept tensors
+// Buffers
 //===----------------------------------------------------------------------===//
 
 Value RowProgram::keep(Type type, StringRef name) {
@@ -273,7 +273,7 @@ void RowProgram::afterFirstWalk() {
 }
 
 //===----------------------------------------------------------------------===//
-// Ops that reduce
+// Reductions
 //===----------------------------------------------------------------------===//
 
 LogicalResult RowProgram::emitReduce(Operation *op) {

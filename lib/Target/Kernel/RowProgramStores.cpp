@@ -1,8 +1,8 @@
-//===- RowProgramStores.cpp - results of rows -----------------------------===//
+//===- RowProgramStores.cpp - stores of row kernels -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where results lie, through movements that stand behind the rows.
+// Locations of results, through movement ops after the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,8 +101,8 @@ LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
   return success();
 }
 
-/// Everything is computed before the first store: results may lie over what
-/// others read.
+/// Compute everything before the first store: results may overwrite inputs of
+/// others (in place).
 LogicalResult RowProgram::storePerRow(ArrayRef<Stored> stores) {
   SmallVector<SmallVector<Value>> places;
   SmallVector<Value> values;

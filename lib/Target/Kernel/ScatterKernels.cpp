@@ -10,10 +10,10 @@ using namespace mlir;
 using namespace mpc;
 
 namespace {
-/// Copies the input and applies the updates in order. Updates meet only along
-/// the axis (scatter_nd: the dimensions that tuples index), so that every
-/// position along the others is an item of its own where elements are not
-/// vectors; else there is one item.
+/// Copies the input and applies the updates in order. Updates conflict only
+/// along the axis (scatter_nd: the dimensions that tuples index), so every
+/// position along the others is an item of its own unless elements are vectors;
+/// else there is one item.
 class ScatterPhase : public Phase {
 public:
   ScatterPhase(LoopContext &context, Operation *op, Value memref, bool copies)
@@ -47,7 +47,7 @@ private:
   Value table() { return op->getOperand(1); }
   Value updates() { return op->getOperand(2); }
 
-  /// The extents along which updates do not meet.
+  /// The extents along which updates do not conflict.
   SmallVector<int64_t> lineShape() {
     SmallVector<int64_t> shape(shapeOf(op->getResult(0)));
     if (auto scatter = dyn_cast<ScatterElementsOp>(op))
@@ -122,7 +122,7 @@ private:
     return succeeded(result) ? emitTuples(rest) : failure();
   }
 
-  /// An index read from the table and whether it is inside `extent`.
+  /// Returns an index read from the table and whether it is inside `extent`.
   FailureOr<std::pair<Value, Value>> position(ValueRange at, int64_t extent,
                                               int64_t component = 0) {
     FailureOr<Value> raw = emitter.emit(table(), at, 1);
@@ -203,7 +203,7 @@ private:
     return result;
   }
 
-  /// Joins the update at `from` to the element at `to`, if `inside`.
+  /// Combines the update at `from` with the element at `to`, if `inside`.
   LogicalResult join(Value inside, ArrayRef<Value> from, ArrayRef<Value> to,
                      ScatterReduction reduction) {
     LogicalResult result = success();

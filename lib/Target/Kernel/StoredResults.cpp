@@ -1,4 +1,4 @@
-//===- StoredResults.cpp - what kernels around a contraction store --------===//
+//===- StoredResults.cpp - epilogues of contractions ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The order of the result of `op` where its operands have that of `input`.
+/// Returns the order of the result of `op` if its operands have that of
+/// `input`.
 static std::optional<ResultOrder> orderOf(Operation &op, ResultOrder input) {
   if (auto transpose = dyn_cast<TransposeOp>(op)) {
     ResultOrder order = input;
@@ -43,8 +44,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// The order of what a reshape leaves of a value in `input` where it takes away
-/// dimensions of extent 1 alone.
+/// Returns the order after a reshape of a value in `input` that only removes
+/// dimensions of extent 1.
 static std::optional<ResultOrder> withoutUnits(ReshapeOp reshape,
                                                const ResultOrder &input) {
   ArrayRef<int64_t> shape = shapeOf(reshape.getResult());
@@ -73,8 +74,8 @@ static SmallVector<int64_t> rowMajorStrides(Value value) {
 
 using ResultOrders = DenseMap<Value, std::optional<ResultOrder>>;
 
-/// The order of each value that is elementwise in `roots`, which have one
-/// shape, or a transpose or slice of such a value; nothing for a value that
+/// Returns the order of each value that is elementwise in `roots`, which have
+/// one shape, or a transpose or slice of such a value; none for a value that
 /// mixes two.
 static ResultOrders findOrders(func::FuncOp kernel, ArrayRef<Value> roots) {
   ResultOrders orders;
@@ -91,7 +92,7 @@ static ResultOrders findOrders(func::FuncOp kernel, ArrayRef<Value> roots) {
     std::optional<ResultOrder> order;
     bool reads = false, mixed = false;
     for (Value operand : op.getOperands()) {
-      // Movement goes on behind a reshape that leaves extents as they are.
+      // Movement continues after a reshape that preserves extents.
       auto reshape = operand.getDefiningOp<ReshapeOp>();
       if (reshape && isa<TransposeOp, SliceOp>(op) && !orders.contains(operand))
         if (auto before = orders.lookup(reshape.getInput()))
@@ -115,7 +116,7 @@ static ResultOrders findOrders(func::FuncOp kernel, ArrayRef<Value> roots) {
   return orders;
 }
 
-/// `value` without the reshapes behind what has an order.
+/// Returns `value` before reshapes of a value with an order.
 static Value behindReshapes(Value value, const ResultOrders &orders) {
   while (!orders.contains(value) && value.getDefiningOp<ReshapeOp>())
     value = value.getDefiningOp<ReshapeOp>().getInput();
@@ -135,8 +136,8 @@ StoredResults::StoredResults(func::FuncOp kernel, Operation *anchor)
   }
 }
 
-/// What an output is made of: itself, or the inputs of a concat behind reshapes
-/// and transposes with their places in it.
+/// Returns the parts of an output: itself, or the inputs of a concat before
+/// reshapes and transposes with their offsets in it.
 static std::vector<StoredResult> partsOf(OpOperand &output) {
   Value joined = behindReshapes(output.get(), ResultOrders());
   SmallVector<TransposeOp> transposes;
@@ -166,15 +167,15 @@ static std::vector<StoredResult> partsOf(OpOperand &output) {
   return parts;
 }
 
-/// The strides of a tensor of shape `to` that is a reshape of one of shape
-/// `from` with these strides; nothing where a dimension has none.
+/// Returns the strides of a tensor of shape `to` that is a reshape of one of
+/// shape `from` with these strides; nullopt if a dimension has none.
 static std::optional<SmallVector<int64_t>>
 reshapedStrides(ArrayRef<int64_t> strides, ArrayRef<int64_t> from,
                 ArrayRef<int64_t> to) {
   SmallVector<int64_t> result(to.size(), 0);
   if (llvm::is_contained(to, 0))
     return result;
-  // Neighbours that are one dimension seen from outside, the last one first.
+  // Adjacent dimensions that can be collapsed, the last one first.
   SmallVector<std::pair<int64_t, int64_t>> runs;
   for (auto [stride, extent] :
        llvm::zip_equal(llvm::reverse(strides), llvm::reverse(from)))
@@ -298,7 +299,7 @@ LogicalResult StoredResults::store(ElementEmitter &emitter,
   IndexMath math{builder, anchor.getLoc()};
   for (const StoredResult &stored : results) {
     SmallVector<Value> at;
-    // Whether the elements lie in the output at all.
+    // Whether the elements are in the output at all.
     Value inside;
     for (auto [d, dimension] : llvm::enumerate(stored.order->dimensions)) {
       int64_t first = stored.order->first[d], extent = stored.order->shape[d];

@@ -1,11 +1,11 @@
-//===- StoredResults.h - what kernels around a contraction store *- C++ -*-===//
+//===- StoredResults.h - epilogues of contractions --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A contraction's epilogue: elementwise ops, transposes and slices that keep
-// rows whole, and reshapes between the sums and the kernel's outputs. Where an
-// anchor has several results, each has an epilogue of its own, and outputs may
-// be concats of these. Where a product's columns are pairs, the epilogue begins
+// rows whole, and reshapes between the accumulators and the kernel's outputs.
+// If an anchor has several results, each has its own epilogue, and outputs may
+// be concats of these. For a GEMM with interleaved columns, the epilogue starts
 // with both halves.
 //
 //===----------------------------------------------------------------------===//
@@ -22,42 +22,41 @@
 
 namespace mpc {
 
-/// How the elements of a value are those of a contraction's result (of a half
-/// of it): which of the result's dimensions each of its own is, and where it
-/// begins there.
+/// Maps the elements of a value to those of a contraction's result (or half):
+/// the result's dimension for each of its own, and the first index there.
 struct ResultOrder {
   llvm::SmallVector<int64_t> dimensions, first, shape;
   bool operator==(const ResultOrder &other) const = default;
 };
 
-/// What one output of a kernel stores, or an input of the concat that it
-/// stores.
+/// One output of a kernel, or an input of the concat that it stores.
 struct StoredResult {
-  /// Reshapes stripped.
+  /// Without reshapes.
   mlir::Value value;
-  /// Nothing where it does not come from the anchor's result in one order.
+  /// nullopt if it does not come from the anchor's result in one order.
   std::optional<ResultOrder> order;
-  /// Number of the output.
+  /// Index of the output.
   unsigned output = 0;
-  /// Where the output is a concat, perhaps transposed: the place of the value's
-  /// first element in it, and how far neighbours along each dimension of the
-  /// value stand apart there. No strides where the value is the output.
+  /// If the output is a concat, perhaps transposed: the offset of the value's
+  /// first element in it, and the stride of each dimension of the value there.
+  /// No strides if the value is the output.
   int64_t first = 0;
   llvm::SmallVector<int64_t> strides = {};
 };
 
 class StoredResults {
 public:
-  /// Of the anchor's first result or its halves, which all outputs come from.
+  /// For the anchor's first result or its halves, from which all outputs come.
   StoredResults(mlir::func::FuncOp kernel, mlir::Operation *anchor);
 
-  /// Of each result of `anchor`: the outputs that come from it alone. Nothing
-  /// where an output does not fit or comes from several other than by a concat.
+  /// Returns, for each result of `anchor`, the outputs computed from it only.
+  /// nullopt if an output is unsupported or combines several results other than
+  /// by a concat.
   static std::optional<std::vector<StoredResults>>
   ofEach(mlir::func::FuncOp kernel, mlir::Operation *anchor);
 
-  /// The kernel's only op of the type, of whose results ofEach() knows where
-  /// they go; null where there is none, several, or one that does not fit.
+  /// Returns the kernel's only op of the type, if ofEach() supports its
+  /// results; null if there is none, several, or an unsupported one.
   template <typename OpTy> static OpTy onlyOf(mlir::func::FuncOp kernel) {
     auto ops = kernel.getOps<OpTy>();
     if (!llvm::hasSingleElement(ops) || !ofEach(kernel, *ops.begin()))
@@ -66,16 +65,16 @@ public:
   }
 
   /// Checks that results are elementwise in the anchor's result, or transposes
-  /// and slices of that which keep the last dimension, or reshapes of these; a
-  /// diagnostic otherwise.
+  /// and slices of it that preserve the last dimension, or reshapes of these;
+  /// reports others.
   mlir::LogicalResult check() const;
   /// The same without a diagnostic.
   bool fits() const;
 
-  /// Takes `sums` (a scalar or vector in the type of sums, of a pair's product
-  /// one of each half) at `indices` of the anchor's result or of its halves
-  /// through the epilogue to `outputs`. Outputs that are slices store what lies
-  /// in them.
+  /// Applies the epilogue to `sums` (a scalar or vector of the accumulator
+  /// type, one per half for interleaved columns) at `indices` of the anchor's
+  /// result or of its halves, and stores to `outputs`. Outputs that are slices
+  /// store only their elements.
   mlir::LogicalResult store(ElementEmitter &emitter,
                             llvm::ArrayRef<mlir::Value> outputs,
                             llvm::ArrayRef<mlir::Value> sums,

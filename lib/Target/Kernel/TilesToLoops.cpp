@@ -1,10 +1,10 @@
-//===- TilesToLoops.cpp - tiles of one worker -----------------------------===//
+//===- TilesToLoops.cpp - tile dialect to sequential loops ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A team of one thread: a walk is a nest of loops whose last one goes in
-// vectors, a join is one of lanes, halves first, and what is kept lies in the
-// worker's memory.
+// Lowers tile ops for a single thread: tile.walk becomes a loop nest with a
+// vectorized innermost loop, tile.join a horizontal reduction, halves first,
+// and buffers are in the worker's memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ Carried mpc::applyJoin(OpBuilder &builder, JoinOp join, ValueRange x,
                  llvm::concat<const Value>(SmallVector<Value>(x),
                                            SmallVector<Value>(y))))
     mapping.map(argument, value);
-  // All ops are elementwise: on vectors they have vectors' types.
+  // All ops are elementwise: cloned on vectors they get vector types.
   for (Operation &op : block.without_terminator()) {
     if (!vector) {
       builder.clone(op, mapping);
@@ -78,7 +78,7 @@ Carried mpc::moveBody(OpBuilder &builder, Region &region,
 }
 
 //===----------------------------------------------------------------------===//
-// One worker
+// Loops of one worker
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -121,7 +121,7 @@ void LoopTiles::lowerWalk(WalkOp walk) {
   auto by = static_cast<int64_t>(walk.getBy());
   int64_t line = to.back() - from.back(), whole = line / by * by;
   SmallVector<Value> at(from.size());
-  // Written once or, with a rest, twice.
+  // Emitted once or, with a remainder, twice.
   auto body = [&](ValueRange carried, Value mask, bool isLast) {
     SmallVector<Value> arguments(at);
     if (mask)
@@ -168,7 +168,7 @@ void LoopTiles::lowerWalk(WalkOp walk) {
     FailureOr<Carried> result = loop(begin, end, by, sums, /*terms=*/1, step);
     if (whole == line)
       return result;
-    // The rest by one vector that ends with the line.
+    // The remainder as one vector that ends with the row.
     at.back() = emitter.index(to.back() - by);
     return body(*result, lanes(false), /*isLast=*/true);
   };
@@ -191,7 +191,7 @@ void LoopTiles::lowerWalk(WalkOp walk) {
 
 SmallVector<Value> LoopTiles::indices(Value place, ValueRange positions) {
   SmallVector<Value> result(positions);
-  // Numbers side by side begin at 0.
+  // Interleaved numbers start at 0.
   result.resize(cast<KeptType>(place.getType()).getShape().size(),
                 emitter.index(0));
   return result;
@@ -237,8 +237,8 @@ void LoopTiles::lower(Operation *op) {
 void mpc::lowerTilesToLoops(
     Operation *root, const ElementTarget &target,
     llvm::function_ref<Value(OpBuilder &, ArrayRef<int64_t>, Type)> allocate) {
-  // What a walk holds is lowered before the walk is written out; a place
-  // before it is asked for.
+  // Lower the contents of a loop before the loop itself, and buffers before
+  // their uses.
   SmallVector<Operation *> tiles;
   SmallVector<Operation *> places;
   root->walk<WalkOrder::PostOrder>([&](Operation *op) {

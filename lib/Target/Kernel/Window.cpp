@@ -1,4 +1,4 @@
-//===- Window.cpp - sliding windows at one output position ----------------===//
+//===- Window.cpp - sliding windows per output position -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,7 @@ WindowDimension WindowShape::at(IndexMath &math, size_t dim, Value output,
   result.dilation = dilation;
   Value scaled = math.mul(output, stride);
   result.start = math.sub(scaled, math.constant(before));
-  // The bounds that every position of the output satisfies are constants.
+  // Bounds that every output position satisfies are constants.
   int64_t lastStart = (outputExtent - 1) * stride,
           reach = (positions - 1) * dilation;
   Value limit = math.constant(positions);
@@ -60,7 +60,7 @@ HoldingWindows mpc::windowsAround(IndexMath &math, const WindowShape &pool,
     result.end = math.add(last, 1);
     return result;
   }
-  // ceil((shifted - reach) / stride), and not below 0.
+  // max(ceil((shifted - reach) / stride), 0).
   result.begin =
       math.div(math.add(math.subOrZero(shifted, reach), stride - 1), stride);
   result.end = math.min(math.add(last, 1), outputExtent);

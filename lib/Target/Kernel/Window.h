@@ -1,4 +1,4 @@
-//===- Window.h - sliding windows at one output position --------*- C++ -*-===//
+//===- Window.h - sliding windows per output position -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ namespace mpc {
 
 /// One spatial dimension of a window at one output position.
 struct WindowDimension {
-  /// Window positions [begin, end) whose elements exist.
+  /// Window positions [begin, end) inside the input.
   mlir::Value begin, end;
   /// Window positions inside the padded extent.
   mlir::Value padded;
@@ -24,7 +24,7 @@ struct WindowDimension {
   int64_t dilation;
 };
 
-/// What pools and convolutions say of their windows.
+/// Window parameters of pools and convolutions.
 struct WindowShape {
   template <typename Op>
   WindowShape(Op op, llvm::ArrayRef<int64_t> extents)
@@ -32,7 +32,7 @@ struct WindowShape {
         high(op.getPadHigh()), dilations(op.getDilations()),
         channelsLast(op.getLayout() == ImageLayout::channels_last) {}
 
-  /// Dimension `dim` of the window of position `output`.
+  /// Returns dimension `dim` of the window at output position `output`.
   WindowDimension at(IndexMath &math, size_t dim, mlir::Value output,
                      int64_t inputExtent, int64_t outputExtent) const;
 
@@ -41,11 +41,12 @@ struct WindowShape {
   bool channelsLast;
 };
 
-/// The outputs whose windows may hold one input position, along one dimension.
+/// The outputs whose windows may contain one input position, along one
+/// dimension.
 struct HoldingWindows {
   /// Output positions [begin, end).
   mlir::Value begin, end;
-  /// Whether there is exactly one, `begin`, whatever the position.
+  /// Whether `begin` is the only one, whatever the position.
   bool isSingle = false;
 };
 
@@ -53,8 +54,8 @@ HoldingWindows windowsAround(IndexMath &math, const WindowShape &pool,
                              size_t dim, mlir::Value input, int64_t inputExtent,
                              int64_t outputExtent);
 
-/// How many elements the window of an average counts, at least 1, as a float of
-/// `type`: a window wholly in the padding has nothing to average.
+/// Returns the divisor of an average's window, at least 1 (a window entirely in
+/// the padding), as a float of `type`.
 mlir::Value countedElements(IndexMath &math,
                             llvm::ArrayRef<WindowDimension> window,
                             bool includesPadding, mlir::Type type);

@@ -30,7 +30,7 @@ template <typename F> MPC_FUNCTION Angle<F> reduceLarge(F x) {
   // give it to 2^-72; a float is no nearer than 2^-32 to a quarter turn.
   using Wide = WideOf<F>;
   using Word = WordOf<Wide>;
-  // The bits of 1 / (2 pi) behind the point.
+  // The bits of 1 / (2 pi) after the binary point.
   const unsigned inverseTurn[] = {0x28be60db, 0x9391054a, 0x7f09d5f4,
                                   0x7d4d3770, 0x36d8a566, 0x4f10e410,
                                   0x7f9458ea};

@@ -57,7 +57,7 @@ template <typename F> MPC_FUNCTION F positivePart(F x) {
 /// 2^-13.07, in all below 2^-12.9. Where the power is none of f32's normal
 /// numbers (x < -12.8) results, of less than 13 * 2^-126, are zeros on GPUs;
 /// the polynomial, a fit to a <= 13, is off by 0.1 of bf16's subnormal numbers
-/// there, and what lies beyond 13.75 rounds to 0.
+/// there, and values beyond 13.75 round to 0.
 template <typename F> MPC_FUNCTION F geluBfloat16(F x) {
   F a = minimum(abs(x), F(13.75));
   F power = exp2Fast(
@@ -68,7 +68,7 @@ template <typename F> MPC_FUNCTION F geluBfloat16(F x) {
 }
 
 /// For a result in f16, half a unit of which is 2^-12 of it or more: d ln 2 =
-/// 2^-18.2, in all below 2^-17. What lies beyond 5.9 rounds to 0 in f16.
+/// 2^-18.2, in all below 2^-17. Values beyond 5.9 round to 0 in f16.
 template <typename F> MPC_FUNCTION F geluHalf(F x) {
   F a = minimum(abs(x), F(5.9));
   F power = exp2Fast(detail::horner(
