@@ -1,4 +1,4 @@
-//===- PolicyDigest.cpp - what a policy says, in one number ---------------===//
+//===- PolicyDigest.cpp - hash of a policy --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ using namespace mpc;
 std::string Policy::digest() const {
   std::string text;
   raw_string_ostream out(text);
-  // A length before each string keeps neighbours apart.
+  // Length prefixes separate adjacent strings.
   auto put = [&](StringRef part) { out << part.size() << ':' << part; };
   auto putSorted = [&](std::vector<std::string> parts) {
     llvm::sort(parts);
@@ -87,7 +87,7 @@ std::string Policy::digest() const {
     put(name);
     out << format("%.17g", range.largest);
   }
-  // Only clipping reads them.
+  // Only clipping uses them.
   if (narrowsWeights())
     for (auto &[name, squares] : moments) {
       put(name);

@@ -27,7 +27,7 @@ static Error makeError(const Twine &message) {
 Expected<Policy> Policy::loadKeras(StringRef name) {
   StringRef typeName = name;
   bool mixed = typeName.consume_front("mixed_");
-  // Keras knows no short names.
+  // Keras has no short names.
   auto type = StringSwitch<std::optional<PolicyType>>(typeName)
                   .Case("float32", PolicyType::Float32)
                   .Case("float16", PolicyType::Float16)

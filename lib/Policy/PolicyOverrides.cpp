@@ -25,7 +25,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   PolicyOverride entry;
   entry.source = source;
   entry.text = text.str();
-  // The pattern may hold '=' itself; the type cannot.
+  // The pattern may contain '='; the type cannot.
   auto [left, typeName] = text.rsplit('=');
   entry.isAboutBackward = left.consume_front(Policy::kBackward);
   entry.isAboutInputs = left.consume_front("inputs:");
@@ -86,7 +86,8 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   return Error::success();
 }
 
-/// How closely the key of an override fits an op; 0 where it does not.
+/// Specificity of the match between an override's key and an op; 0 if it does
+/// not match.
 static int rankOfKey(const PolicyOverride &entry, StringRef kind,
                      StringRef layer, ArrayRef<StringRef> names) {
   switch (entry.key) {
@@ -110,8 +111,8 @@ static int rankOfKey(const PolicyOverride &entry, StringRef kind,
   return 0;
 }
 
-/// How closely an override fits an op: twice that of its key, and one more of
-/// an override for this pass alone; 0 where it does not.
+/// Specificity of the match between an override and an op: twice that of its
+/// key, plus one for an override of this pass only; 0 if it does not match.
 static int rankOf(const PolicyOverride &entry, StringRef kind, StringRef layer,
                   ArrayRef<StringRef> names, bool isBackward) {
   if (entry.isAboutBackward && !isBackward)
@@ -132,7 +133,7 @@ Expected<const PolicyOverride *> Policy::findOverride(StringRef kind,
   for (PolicyOverride::Source source :
        {PolicyOverride::Source::CommandLine, PolicyOverride::Source::File}) {
     const PolicyOverride *best = nullptr;
-    // Of overrides for all passes, and of those for the backward one.
+    // For overrides of all passes, and of the backward one.
     const PolicyOverride *regexMatch[2] = {}, *otherMatch[2] = {};
     bool exactLayer[2] = {};
     int bestRank = 0;
@@ -156,9 +157,9 @@ Expected<const PolicyOverride *> Policy::findOverride(StringRef kind,
         bestRank = rank;
       }
     }
-    // Two regexes are an error even where they agree or a name beats both, so
-    // that what they mean does not depend on which ops a model has. A layer
-    // that is named exactly is looked up in no regex.
+    // Two regexes are an error even if they agree or a name takes precedence,
+    // so that their meaning does not depend on a model's ops. A layer that is
+    // named exactly is not looked up in regexes.
     for (int apart : {0, 1})
       if (otherMatch[apart] && !exactLayer[apart])
         return makeError("overrides '" + regexMatch[apart]->text + "' and '" +
@@ -176,7 +177,7 @@ const PolicyOverride *Policy::findInputs(StringRef kind, StringRef layer,
                                          ArrayRef<StringRef> names,
                                          bool isBackward) const {
   const PolicyOverride *best = nullptr;
-  // All of them ask for the same; the closest one is named in messages.
+  // They all have the same effect; messages name the most specific one.
   for (const PolicyOverride &entry : overrides)
     if (entry.isAboutInputs && entry.fits(kind, layer, names, isBackward) &&
         (!best || rankOf(entry, kind, layer, names, isBackward) >

@@ -1,9 +1,9 @@
-//===- PolicyReader.cpp - policies from JSON ------------------------------===//
+//===- PolicyReader.cpp - parsing of policies -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// JSON text -> Policy. The text may come from anywhere: size and nesting are
-// bounded before the parser sees it, and every field is checked.
+// Parses JSON text to a Policy. The text is untrusted: size and nesting are
+// bounded before parsing, and every field is checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ const BuiltinPolicy kBuiltins[] = {
 constexpr size_t kMaxPolicyBytes = 1 << 24;
 constexpr int kMaxNesting = 16;
 
-/// Remembers where a syntax error stands; builds nothing.
+/// Records the position of a syntax error; builds nothing.
 struct SyntaxChecker : nlohmann::json_sax<Json> {
   size_t errorPosition = 0;
   int depth = 0;
@@ -76,10 +76,10 @@ struct SyntaxChecker : nlohmann::json_sax<Json> {
 
 } // namespace
 
-/// Types that values between kernels, parameters and outputs can have.
+/// Storage types of values between kernels, parameters and outputs.
 static constexpr PolicyType kStorable[] = {
     PolicyType::Float32, PolicyType::Float16, PolicyType::BFloat16};
-/// Types that a policy can compute in.
+/// Compute types of a policy.
 static constexpr PolicyType kComputable[] = {
     PolicyType::Float32,       PolicyType::Float16,    PolicyType::BFloat16,
     PolicyType::TensorFloat32, PolicyType::BFloat16x2, PolicyType::BFloat16x3};
@@ -169,7 +169,7 @@ Error PolicyReader::readType(const Json &root, const char *key,
 Error PolicyReader::readTypes(const Json &root) {
   if (Error e = readType(root, "compute", kComputable, policy.compute))
     return e;
-  // Values are stored in the compute type, a compute mode's in float32.
+  // Values are stored in the compute type, or in float32 for a compute mode.
   if (root.contains("compute"))
     policy.store =
         isComputeMode(policy.compute) ? PolicyType::Float32 : policy.compute;
@@ -315,7 +315,7 @@ Error PolicyReader::read(const Json &root) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// "FILE:LINE:COLUMN" of a byte of `text`.
+/// Returns "FILE:LINE:COLUMN" of a byte of `text`.
 static std::string placeOf(StringRef text, size_t position, StringRef where) {
   StringRef before = text.take_front(position);
   size_t line = before.count('\n') + 1;
@@ -357,7 +357,7 @@ Expected<Policy> Policy::parse(StringRef json, StringRef where) {
     return e;
   if (where == policy.name || !is_contained(builtinNames(), policy.name))
     return policy;
-  // What a built-in name stands for is known, to decisions and checks as well.
+  // The meaning of built-in names is fixed, for decisions and checks as well.
   if (root.contains("name"))
     return createStringError(inconvertibleErrorCode(),
                              where + ": name: '" + policy.name +
@@ -370,8 +370,7 @@ Expected<Policy> Policy::loadBuiltin(StringRef name) {
   for (const BuiltinPolicy &builtin : kBuiltins)
     if (name == builtin.name)
       return parse(builtin.json, name);
-  // Keras has it, and it is the one type that is wider than what a policy
-  // touches.
+  // Keras has it, and it is the only type wider than those a policy changes.
   if (name == "float64" || name == "double")
     return createStringError(
         inconvertibleErrorCode(),

@@ -1,11 +1,10 @@
-//===- PolicyReader.h - policies from JSON ----------------------*- C++ -*-===//
+//===- PolicyReader.h - parsing of policies ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the files that read a policy share. PolicyReader.cpp: text, types and
+// Shared by the files that parse a policy. PolicyReader.cpp: text, types and
 // single fields; PolicyReaderLists.cpp: lists, maps and overrides;
-// PolicyReaderWeights.cpp: weights; PolicyReaderRanges.cpp: what samples
-// showed.
+// PolicyReaderWeights.cpp: weights; PolicyReaderRanges.cpp: measured data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ public:
   llvm::Error read(const Json &root);
 
 private:
-  /// A list field: plain (`set`) or an edit of what the policy extends.
+  /// A list field: plain (`set`) or an edit of the extended policy's list.
   struct ListEdit {
     bool isPlain = false;
     std::vector<std::string> set, add, remove;
@@ -46,7 +45,7 @@ private:
   llvm::Error unknownField(const Json &object, llvm::StringRef path,
                            llvm::ArrayRef<llvm::StringRef> known);
 
-  // Single fields: each sets `out` where the field is present.
+  // Single fields: each sets `out` if the field is present.
   llvm::Error readString(const Json &root, const char *key, std::string &out);
   llvm::Error readBool(const Json &root, const char *key, bool &out);
   llvm::Error readType(const Json &root, const char *key,

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The fields of a policy that hold lists and maps: classes, the imitated
-// system's lists, overrides and layers. A policy that extends another one edits
-// that one's lists; within one file no two entries may contradict each other.
+// Fields that are lists and maps: classes, the imitated system's lists,
+// overrides and layers. A policy that extends another one edits its lists;
+// within one file no two entries may contradict each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ Error PolicyReader::readClasses(const Json &value) {
     return error("classes",
                  Twine("expects an object of lists, got ") + value.type_name());
   // A file that extends another one moves kinds between lists; within one file
-  // a kind goes to one list.
+  // a kind is in one list.
   const std::map<std::string, PrecisionClass> base = policy.classes;
   std::map<std::string, std::string> seen;
   std::set<std::string> removed;
@@ -144,7 +144,7 @@ Error PolicyReader::readSystemLists(const Json &value) {
       list.push_back(std::move(op));
     }
   }
-  // Lists of one system are disjoint, whoever gave them.
+  // Lists of one system are disjoint, whichever file defines them.
   policy.systemClasses.clear();
   std::map<std::string, StringRef> seen;
   for (auto &[listName, ops] : policy.systemLists)
@@ -166,7 +166,7 @@ Error PolicyReader::readSystemKinds(const Json &value) {
     if (!op.is_string())
       return error("system.kinds." + kind,
                    Twine("expects an op's name, got ") + op.type_name());
-    // An empty name takes back what the extended policy says.
+    // An empty name removes the extended policy's entry.
     if (op.get<std::string>().empty())
       policy.systemKinds.erase(kind);
     else

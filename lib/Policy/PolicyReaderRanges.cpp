@@ -1,10 +1,10 @@
-//===- PolicyReaderRanges.cpp - what samples showed of a model ------------===//
+//===- PolicyReaderRanges.cpp - measured data in a policy -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Types of single products and values, ranges over samples, and which model
-// they were made for: what `mpc tune` writes into a policy, and the file of
-// `mpc calibrate`.
+// Types of single products and values, ranges over samples, and the model that
+// they belong to: written into a policy by `mpc tune`, and the file of `mpc
+// calibrate`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ Error PolicyReader::readValues(const Json &value) {
   return Error::success();
 }
 
-/// Reads one entry of ranges; false where it is none. Fields that only reports
-/// use are not looked at.
+/// Reads one entry of ranges; false if it is malformed. Ignores fields that
+/// only reports use.
 static bool readRange(const Json &entry, MeasuredRange &range) {
   if (!entry.is_object())
     return false;
@@ -111,7 +111,7 @@ const MeasuredRange *Policy::rangeOf(ArrayRef<StringRef> names) const {
   return found;
 }
 
-/// Less is wider, as far as numbers go.
+/// Orders types by width; smaller is wider.
 static int narrowness(PolicyType type) {
   switch (type) {
   case PolicyType::TensorFloat32:
@@ -124,8 +124,8 @@ static int narrowness(PolicyType type) {
   }
 }
 
-/// Calls `visit` with the entries of `names`: those that are about a backward
-/// pass alone where it is asked for, and where there are none the others.
+/// Calls `visit` with the entries of `names`: those for the backward pass only,
+/// if requested and present, else the others.
 template <typename Entry>
 static void forEntries(const std::map<std::string, Entry> &entries,
                        ArrayRef<StringRef> names, bool isBackward,

@@ -1,9 +1,9 @@
-//===- PolicyReaderWeights.cpp - how a policy stores weights --------------===//
+//===- PolicyReaderWeights.cpp - weight and cache formats of a policy -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of weights, all or those that some ops read, a type's name, or an object with
-// what that type leaves open; what they are multiplied with; the type of
+// The storage of all weights, or of single ops' weights: a type's name, or an
+// object with the type's options; mean squares of activations; the type of KV
 // caches.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ bool Policy::narrowsWeights() const {
          });
 }
 
-/// Bits of one stored number, scales aside.
+/// Bits of one stored number, without scales.
 static unsigned bitsOf(WeightType type) {
   switch (type) {
   case WeightType::Float32:
@@ -61,7 +61,7 @@ const WeightFormat *Policy::weightsOf(ArrayRef<StringRef> names) const {
 
 Error PolicyReader::readWeights(const Json &value) {
   Json own = value;
-  // An object of names alone says nothing about other weights.
+  // An object with names only does not affect other weights.
   if (value.is_object() && value.contains("names")) {
     const Json &names = value["names"];
     if (!names.is_object())
@@ -111,7 +111,7 @@ Error PolicyReader::readWeightFormat(const Json &value, const std::string &path,
   WeightFormat format;
   format.type = *known;
 
-  // What a type does not have is an error, not a wish without effect.
+  // An option that the type does not have is an error.
   auto refuse = [&](const char *field, StringRef holder) {
     return error(path + "." + field,
                  "is for " + holder + ", the type is " + stringify(*known));

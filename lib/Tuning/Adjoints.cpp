@@ -1,10 +1,11 @@
-//===- Adjoints.cpp - cotangents of every value ---------------------------===//
+//===- Adjoints.cpp - reverse-mode differentiation ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A derivative is written behind a copy of its op, in a module of its own whose
-// function takes the operands; what the derivative does not read of the copy is
-// dropped. A recurrent op is unrolled there and walked as a graph.
+// A derivative is built after a copy of its op, in a separate module whose
+// function takes the operands; parts of the copy that the derivative does not
+// use are removed. A recurrent op is unrolled there and differentiated as a
+// graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,15 +92,15 @@ struct AdjointWalk::Derivative {
   SmallVector<unsigned> taken;
   /// Operands whose cotangents it returns.
   SmallVector<unsigned> given;
-  /// Of a recurrent op: the function computes it, and is walked itself.
+  /// For a recurrent op: its unrolled function, differentiated in turn.
   std::unique_ptr<AdjointWalk> steps;
 };
 
 AdjointWalk::AdjointWalk(func::FuncOp function) : function(function) {}
 AdjointWalk::~AdjointWalk() = default;
 
-/// Whether an operand's cotangent is of use: constants are rounded only where a
-/// product reads them.
+/// Returns true if an operand's cotangent is needed: constants are only rounded
+/// as GEMM operands.
 static bool isWanted(OpOperand &operand) {
   if (!isFloat(operand.get()))
     return false;
@@ -112,7 +113,7 @@ static bool isWanted(OpOperand &operand) {
          family == FusionClass::Attention || family == FusionClass::Recurrent;
 }
 
-/// Drops what nothing reads.
+/// Removes dead ops.
 static void dropDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
@@ -134,7 +135,7 @@ AdjointWalk::Derivative *AdjointWalk::derivativeOf(Operation *op) {
   builder.setInsertionPointToEnd(made->module->getBody());
   SmallVector<Type> types;
   for (OpOperand &operand : op->getOpOperands()) {
-    // Rules look at the numbers of small constants.
+    // VJP rules inspect the values of small constants.
     if (operand.get().getDefiningOp<mpc::ConstantOp>() && !isWanted(operand))
       continue;
     made->taken.push_back(operand.getOperandNumber());
@@ -157,7 +158,7 @@ AdjointWalk::Derivative *AdjointWalk::derivativeOf(Operation *op) {
         constant && !mapping.contains(operand))
       builder.clone(*constant, mapping);
   Operation *copy = builder.clone(*op, mapping);
-  // Two operands that read one value are two arguments.
+  // Two operands with one value are two arguments.
   for (auto [number, index] : llvm::enumerate(made->taken))
     copy->setOperand(index, block->getArgument(number));
 
@@ -180,7 +181,7 @@ AdjointWalk::Derivative *AdjointWalk::derivativeOf(Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
       needed.push_back(isWanted(operand));
     SmallVector<Value> given(op->getNumOperands());
-    // An op that has no derivative by some operand passes nothing on.
+    // An op without a derivative for some operand passes no cotangent on.
     ScopedDiagnosticHandler silence(op->getContext(),
                                     [](Diagnostic &) { return success(); });
     if (failed(cast<VjpOpInterface>(copy).buildVjp(builder, cotangents, needed,
@@ -199,7 +200,7 @@ AdjointWalk::Derivative *AdjointWalk::derivativeOf(Operation *op) {
   dropDead(*block);
   if (isRecurrent)
     made->steps = std::make_unique<AdjointWalk>(made->function);
-  // Recursion may have moved the map's entries.
+  // Recursion may have rehashed the map.
   std::unique_ptr<Derivative> &place = derivatives[op];
   place = std::move(made);
   return place.get();

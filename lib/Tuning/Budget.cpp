@@ -1,4 +1,4 @@
-//===- Budget.cpp - how much error is allowed -----------------------------===//
+//===- Budget.cpp - error budgets -----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -86,7 +86,7 @@ std::string Budget::text() const {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Extent of the last dimension; 0 where there is none.
+/// Extent of the last dimension; 0 for a scalar.
 static int64_t rowLength(const Tensor &tensor) {
   return tensor.getRank() ? tensor.getShape().back() : 0;
 }
@@ -103,7 +103,7 @@ static bool areFinite(llvm::ArrayRef<double> row) {
   return llvm::all_of(row, [](double x) { return std::isfinite(x); });
 }
 
-/// Whether a row holds probabilities.
+/// Returns true if a row is a probability distribution.
 static bool isDistribution(llvm::ArrayRef<double> row) {
   double sum = 0;
   for (double p : row) {
@@ -114,7 +114,7 @@ static bool isDistribution(llvm::ArrayRef<double> row) {
   return std::fabs(sum - 1) < 1e-3;
 }
 
-/// The distribution that a row stands for.
+/// Returns the distribution of a row: normalized, or the softmax of logits.
 static std::vector<double> distributionOf(llvm::ArrayRef<double> row,
                                           bool isOne) {
   std::vector<double> p(row.begin(), row.end());
@@ -130,7 +130,7 @@ static std::vector<double> distributionOf(llvm::ArrayRef<double> row,
   return p;
 }
 
-/// Keeps logarithms of what a rounding made 0 finite.
+/// Keeps logarithms of probabilities that rounding flushed to 0 finite.
 static constexpr double kLeastProbability = 1e-30;
 
 static double divergence(llvm::ArrayRef<double> wanted,
@@ -153,7 +153,7 @@ static size_t largestOf(llvm::ArrayRef<double> row) {
 // ErrorMeter
 //===----------------------------------------------------------------------===//
 
-/// Whether both are finite, the same infinity, or no numbers.
+/// Returns true if both are finite, the same infinity, or NaN.
 static bool agree(double wanted, double actual) {
   if (std::isfinite(wanted) || std::isfinite(actual))
     return std::isfinite(wanted) == std::isfinite(actual);
@@ -176,7 +176,7 @@ double mpc::cosineOf(const Tensor &wanted, const Tensor &actual) {
   return std::clamp(product / std::sqrt(left * right), -1.0, 1.0);
 }
 
-/// Whether `agree` holds of all elements.
+/// Returns true if `agree` holds for all elements.
 static bool agreeOnFinite(const Tensor &wanted, const Tensor &actual) {
   return llvm::all_of(
       llvm::zip_equal(wanted.floats(), actual.floats()),
@@ -241,7 +241,7 @@ double ErrorMeter::value() const {
 //===----------------------------------------------------------------------===//
 
 double mpc::errorOf(Measure measure, double squared) {
-  // A small angle's cosine is one half of its square below 1.
+  // The cosine of a small angle is 1 minus half of its square.
   if (measure == Measure::Cosine)
     return squared / 2;
   return measure == Measure::Rms || measure == Measure::Max ? std::sqrt(squared)
@@ -255,14 +255,14 @@ double mpc::squareOf(Measure measure, double error) {
                                                             : error;
 }
 
-/// The signs of each element are independent, so that products of different
+/// The signs of elements are independent, so that products of different
 /// elements vanish in the mean.
 static double drawSign(std::mt19937_64 &generator) {
   return generator() & 1 ? 1.0 : -1.0;
 }
 
-/// A half of the variance of changes of logits under p, or of a half of the sum
-/// of squared changes of p divided by p.
+/// Half of the variance of changes of logits under p, or half of the sum of
+/// squared changes of p divided by p.
 static void seedDivergence(llvm::ArrayRef<double> row,
                            llvm::MutableArrayRef<double> seed, int64_t rows,
                            std::mt19937_64 &generator) {
@@ -279,8 +279,8 @@ static void seedDivergence(llvm::ArrayRef<double> row,
       target -= scale * share * mixed;
 }
 
-/// By Chebyshev's inequality rows flip at most as often as the variance of
-/// their margin, relative to its square, says.
+/// By Chebyshev's inequality, rows flip at most as often as the variance of
+/// their margin relative to its square.
 static void seedMargin(llvm::ArrayRef<double> row,
                        llvm::MutableArrayRef<double> seed, int64_t rows,
                        std::mt19937_64 &generator) {
@@ -296,7 +296,8 @@ static void seedMargin(llvm::ArrayRef<double> row,
   seed[second] = -scale;
 }
 
-/// An error relative to the class of each element; an absolute one of zeros.
+/// An error relative to the magnitude class of each element; absolute for
+/// zeros.
 static void seedRms(const Tensor &output, Tensor &seed,
                     std::mt19937_64 &generator) {
   Tensor classes = reference::magnitudeClasses(output);
@@ -305,11 +306,11 @@ static void seedRms(const Tensor &output, Tensor &seed,
   double root = std::sqrt(double(count));
   for (auto [target, magnitude] :
        llvm::zip_equal(seed.floats(), classes.floats()))
-    // What is not finite, and has no class, is cleared later.
+    // Non-finite elements have no class and are cleared later.
     target = drawSign(generator) / (magnitude > 0 ? magnitude * root : 1);
 }
 
-/// The largest of n normal numbers is about sqrt(2 ln n) times their deviation.
+/// The maximum of n normal numbers is about sqrt(2 ln n) standard deviations.
 static void seedMax(const Tensor &output, Tensor &seed,
                     std::mt19937_64 &generator) {
   double count = double(output.size());

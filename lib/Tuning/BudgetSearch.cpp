@@ -1,4 +1,4 @@
-//===- BudgetSearch.cpp - the cheapest choice within a budget -------------===//
+//===- BudgetSearch.cpp - discrete search under a budget ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,11 +12,11 @@
 
 using namespace mpc;
 
-/// Rounds over all variables under one price.
+/// Maximum rounds over all variables under one price.
 static constexpr int kMostRounds = 4;
-/// Halvings of the interval of prices, as powers of two.
+/// Bisection steps of the price interval, in powers of two.
 static constexpr int kHalvings = 14;
-/// Problems of at most so many variables are looked at pair by pair.
+/// Maximum variables of a problem to search pair by pair.
 static constexpr size_t kFewVariables = 16;
 
 void BudgetSearch::pin(size_t variable, int option) {
@@ -78,7 +78,7 @@ PricedChoice BudgetSearch::descend(Choice start, double price) {
   return best;
 }
 
-/// Of each round the change that gains most.
+/// Applies the most profitable change of each round.
 PricedChoice BudgetSearch::spend(PricedChoice from, Figure goal, Figure limited,
                                  double limit) {
   size_t count = space.options.size();
@@ -108,7 +108,7 @@ PricedChoice BudgetSearch::spend(PricedChoice from, Figure goal, Figure limited,
             consider(two);
           }
       }
-      // Of large problems any improvement will do.
+      // In large problems, take any improvement.
       if (!inPairs && best.*goal < from.*goal) {
         from = best;
         improved = true;
@@ -142,8 +142,8 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
   };
   consider(cheapest);
   bool needsPrice = cheapest.error > limit;
-  // A price at which the whole saving is worth a hundredth of the limit is too
-  // small, one at which it is worth a million limits too large.
+  // Initial interval: from the price at which the whole saving is worth a
+  // hundredth of the limit to that at which it is worth a million limits.
   double saving = std::max(widest.cost - cheapest.cost, 1e-30);
   double scale = saving / std::max(limit, 1e-30);
   double low = std::log2(scale) - 7, high = std::log2(scale) + 20;
@@ -152,8 +152,8 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
     double middle = (low + high) / 2;
     PricedChoice found = descend(at, std::exp2(middle));
     consider(found);
-    // The other end: where a descent from narrow is caught, one from wide is
-    // not.
+    // Try the other end: where a descent from narrow is stuck, one from wide
+    // may not be.
     if (found.error > limit) {
       PricedChoice other =
           descend(extreme(/*narrow=*/false), std::exp2(middle));
@@ -217,7 +217,7 @@ BudgetSearch::withinCost(double limit, const std::function<bool()> &stop) {
   consider(widest);
   for (const PricedChoice &start : starts())
     consider(start);
-  // As in within(), for what the cheapest errs.
+  // As in within(), for the error of the cheapest configuration.
   double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
   double saving = std::max(widest.cost - cheapest.cost, 1e-30);
   double scale = std::log2(saving / std::max(errors, 1e-30));
@@ -240,12 +240,13 @@ BudgetSearch::front(int prices, const std::function<bool()> &stop) {
   PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
   PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
   std::vector<PricedChoice> found = {cheapest, widest};
-  // An infinite error has no price; a large one stands for it.
+  // An infinite error has no price; use a large one instead.
   double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
   double saving = std::max(widest.cost - cheapest.cost, 1e-30);
   Choice at = cheapest.choice;
   for (int i = 0; i < prices && !stops(); ++i) {
-    // From a hundredth to 2^30 times what the cheapest one's error is worth.
+    // From a hundredth to 2^30 times the value of the cheapest configuration's
+    // error.
     double power = -7 + 37.0 * i / std::max(prices - 1, 1);
     PricedChoice next =
         descend(at, saving / std::max(errors, 1e-30) * std::exp2(power));

@@ -1,4 +1,4 @@
-//===- KernelTimes.cpp - how long choices take ----------------------------===//
+//===- KernelTimes.cpp - time model from measured kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,10 +12,10 @@
 
 using namespace mpc;
 
-/// Halvings of the interval of prices, as powers of two.
+/// Bisection steps of the price interval, in powers of two.
 static constexpr int kHalvings = 4;
-/// What a product's type weighs beside that of a value, where choices are
-/// compared: it decides what the kernel multiplies.
+/// Weight of a product's type relative to that of a value in the distance of
+/// configurations: it determines what the kernel multiplies.
 static constexpr double kProductWeight = 16;
 
 KernelTimes::KernelTimes(std::vector<Variable> given)
@@ -91,7 +91,7 @@ double KernelTimes::secondsOf(const Choice &choice) const {
   return sum;
 }
 
-/// `space` where a second from `free` on costs `price`.
+/// Returns `space` with a price of `price` per second above `free`.
 static SearchSpace withPrice(SearchSpace space, SecondsOf secondsOf,
                              double price, double free = 0) {
   space.plan = [plan = std::move(space.plan), secondsOf = std::move(secondsOf),
@@ -103,8 +103,8 @@ static SearchSpace withPrice(SearchSpace space, SecondsOf secondsOf,
   return space;
 }
 
-/// The price at which all of the time that everything wide takes is worth what
-/// that costs; nothing where that is not known.
+/// Returns the price at which the whole time of the widest configuration is
+/// worth its cost; nullopt if the time is unknown.
 static std::optional<double> scaleOf(const SearchSpace &space,
                                      const SecondsOf &secondsOf) {
   PricedChoice widest = BudgetSearch(space).widest();

@@ -1,9 +1,9 @@
-//===- LossScaleChoice.cpp - the scale that loses least -------------------===//
+//===- LossScaleChoice.cpp - choice of a loss scale -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counts by exponent stand for the elements: f16 flushes those below 2^-25, and
-// keeps those below 2^-14 with fewer bits.
+// Works on histograms by exponent: f16 flushes elements below 2^-25, and stores
+// those below 2^-14 with fewer bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,9 @@
 using namespace mpc;
 
 static constexpr int kFlushed = -25, kNormal = -14;
-/// log2 of what the largest magnitude may become: a quarter of f16's largest.
+/// log2 of the maximum scaled magnitude: a quarter of f16's largest.
 static constexpr int kLargest = 14;
-/// Above it presets of loss scales do not go either.
+/// Maximum power, also that of preset loss scales.
 static constexpr int kMostPower = 24;
 static constexpr double kWorthNaming = 0.01;
 

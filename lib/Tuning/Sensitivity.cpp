@@ -1,4 +1,4 @@
-//===- Sensitivity.cpp - what each rounding does to the outputs -----------===//
+//===- Sensitivity.cpp - first-order sensitivity to rounding --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,8 +24,8 @@ Sensitivity::Sensitivity(func::FuncOp function, Budget::Measure measure,
            FloatTF32Type::get(context), Float32Type::get(context)};
 }
 
-/// What rounding does to outputs by these cotangents: sums of the squares and
-/// of the changes. Calls of `round` are inlined.
+/// Returns the change of the outputs by rounding for these cotangents: the sum
+/// of squares and the sum of changes. Calls of `round` are inlined.
 template <typename Round>
 static std::pair<double, double>
 changeBy(ArrayRef<double> values, ArrayRef<double> cotangents, Round round) {
@@ -34,11 +34,11 @@ changeBy(ArrayRef<double> values, ArrayRef<double> cotangents, Round round) {
     if (!std::isfinite(x))
       continue;
     double change = round(x) - x;
-    // No slope tells what an infinity does.
+    // The first-order model does not cover infinities.
     if (std::isinf(change))
       return {INFINITY, INFINITY};
     double part = slope * change;
-    // Behind what is not finite itself slopes mean nothing.
+    // Cotangents after non-finite values are meaningless.
     if (!std::isfinite(part))
       continue;
     squares += part * part;
@@ -70,7 +70,7 @@ bool Sensitivity::consider(Operation *op, const StoredWeights &stored) {
       columns ? finiteWeights(constant) : std::nullopt;
   if (!values)
     return false;
-  // Of 16 bits uses know.
+  // 16-bit formats are covered by the shares of uses.
   if (!stored.format.isScaled())
     return true;
   RoundedWeights rounded{stored.format, stored.bits, *values, {}};
@@ -141,8 +141,8 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
   return outputs;
 }
 
-/// Whether a mean of `count` squares of normal numbers, of variance 1, is out
-/// of what chance makes of it once in a hundred times (Wilson and Hilferty).
+/// Returns true if a mean of `count` squares of standard normal numbers is
+/// significant at one percent (Wilson and Hilferty).
 static bool isNoChance(double mean, int64_t count) {
   constexpr double kDeviations = 2.6;
   double part = 2 / (9 * double(count));

@@ -1,4 +1,4 @@
-//===- Tuner.cpp - a budget kept by measurement ---------------------------===//
+//===- Tuner.cpp - tuning with measurements -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,21 +12,21 @@
 
 using namespace mpc;
 
-/// Measurements beside those that look for culprits.
+/// Maximum measurements, without those of the bisection.
 static constexpr int kMostRounds = 12;
-/// Share of the limit from which on no more is asked for.
+/// Share of the limit at which the search ends.
 static constexpr double kWellSpent = 0.9;
-/// Measured over predicted squares from which on errors do not add up.
+/// Ratio of measured to predicted squares from which errors do not add up.
 static constexpr double kNotAdditive = 25;
-/// Predicted over measured squares that a budget may be spent by: errors of
-/// outputs with few elements are small by chance now and then.
+/// Maximum ratio of predicted to measured squares by which a budget is
+/// extended: errors of outputs with few elements may be small by chance.
 static constexpr double kMostLuck = 4;
-/// Share of a limit of cost from which on no more is spent.
+/// Share of a cost limit at which the search ends.
 static constexpr double kCostSpent = 0.97;
-/// How far the next target stays below what the last measurement says.
+/// Safety factor of the next target relative to the last measurement.
 static constexpr double kCaution = 0.9;
 
-/// Measures a choice and notes it; nothing where the measurement failed.
+/// Measures and records a configuration; nullopt if the measurement failed.
 static std::optional<TunedPoint> measurePoint(const PricedChoice &priced,
                                               Budget::Measure measure,
                                               const TuningQuestions &questions,
@@ -78,7 +78,7 @@ std::optional<TunedPoint> Tuner::measure(const PricedChoice &priced) {
   std::optional<TunedPoint> found =
       measurePoint(priced, budget.measure, questions, result);
   failed |= !found;
-  // Of two that cost the same, the one that errs less.
+  // Among equal costs, the smaller error.
   auto isBetter = [](const TunedPoint &a, const TunedPoint &b) {
     return std::pair(a.cost, a.measured) < std::pair(b.cost, b.measured);
   };
@@ -94,7 +94,7 @@ void Tuner::measureStarts() {
       measure(start);
 }
 
-/// Pins what breaks the budget alone; false where nothing does.
+/// Pins the variables that exceed the budget alone; false if there are none.
 bool Tuner::findCulprits(const Choice &choice) {
   std::vector<size_t> narrow;
   for (size_t i = 0; i < choice.size(); ++i)
@@ -124,7 +124,7 @@ TuningResult Tuner::run() {
   if (!result.widest || !(result.widest->measured <= budget.limit))
     return result;
   measureStarts();
-  // What the error of f32 itself leaves.
+  // Subtract the error of f32 itself.
   target = std::max(target - square(result.widest->measured), 0.0);
   double kept = 0, broken = INFINITY;
   for (int round = 0; round < kMostRounds && !stops(); ++round) {
@@ -141,7 +141,7 @@ TuningResult Tuner::run() {
         break;
       double gain = squared > 0 ? square(budget.limit) / squared : 16;
       target *= std::clamp(gain * kCaution, 1.05, 16.0);
-      // Of Max and Top1 the prediction itself is above what is as a rule.
+      // For Max and Top1 the prediction usually exceeds the measurement.
       if (budget.measure == Budget::Measure::Rms ||
           budget.measure == Budget::Measure::Kl ||
           budget.measure == Budget::Measure::Cosine)
@@ -152,7 +152,7 @@ TuningResult Tuner::run() {
       broken = std::min(broken, target);
       bool isAdditive = squared <= kNotAdditive * found->error;
       if (!isAdditive && findCulprits(found->choice)) {
-        // The problem is another one now.
+        // The pins have changed the problem.
         kept = 0;
         broken = INFINITY;
         continue;
@@ -187,13 +187,13 @@ TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
   double limit = share * result.widest->cost;
   if (result.widest->cost <= limit)
     result.best = result.widest;
-  // Prices need not be in the unit of measured costs.
+  // Predicted costs need not have the unit of measured ones.
   double target = share * result.widest->priced.cost;
   double kept = 0, broken = INFINITY;
   for (int round = 0; round < 2 * kMostRounds && !stops(); ++round) {
     std::optional<PricedChoice> found =
         search.withinCost(target, questions.stop);
-    // The cheapest may cost less than its price says.
+    // The measured cost of the cheapest may be below its prediction.
     if (!found && !result.best)
       found = search.cheapest(questions.stop);
     if (!found)
@@ -203,7 +203,8 @@ TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
                                 return tried.priced.choice == found->choice;
                               });
     if (known != result.tried.end()) {
-      // What costs too much and is found again asks for less than its price.
+      // A known configuration that costs too much: lower the limit below its
+      // price.
       if (known->cost > limit) {
         target = std::min(target, found->cost) * 0.98;
         continue;

@@ -1,4 +1,4 @@
-//===- TypeSpace.cpp - what a tuned policy chooses ------------------------===//
+//===- TypeSpace.cpp - search space of a tuned policy ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -73,7 +73,7 @@ std::string CostBudget::text() const {
 
 Policy TypeSpace::basePolicy(ArrayRef<PolicyType> types) {
   PolicyType store = PolicyType::Float32;
-  // Of two, f16 errs less where both hold a number.
+  // Prefer f16, which is more accurate in its range.
   for (PolicyType type : {PolicyType::BFloat16, PolicyType::Float16})
     if (llvm::is_contained(types, type))
       store = type;
@@ -102,7 +102,7 @@ TypeSpace::create(func::FuncOp function, const FusionTarget &target,
   return space;
 }
 
-/// Whether the policy's type of products decides about `op`.
+/// Returns true if the policy's type of products decides about `op`.
 static bool isTunable(const PrecisionPlan &plan, Operation *op) {
   if (!plan.hasPlan(op))
     return false;
@@ -122,7 +122,7 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
                              ArrayRef<WeightType> weights) {
   PolicyType store = base.getStore();
   backward = findBackward(function);
-  // Ops of one pass that share a name are one.
+  // Ops of one pass that share a name are one variable.
   using Name = std::pair<unsigned, StringRef>;
   llvm::EquivalenceClasses<Name> classes;
   Block &body = function.getBody().front();
@@ -175,8 +175,8 @@ void TypeSpace::addVariables(const PrecisionPlan &plan,
       productsOf.push_back(group.products);
     }
   }
-  // What stays f32 though the policy says otherwise is no choice: a rule about
-  // meaning fixes it.
+  // Values that stay f32 whatever the policy are no variables: a semantic rule
+  // fixes them.
   Policy narrow = base;
   for (auto &[leader, group] : groups)
     for (Value value : group.values)
@@ -237,7 +237,7 @@ Policy TypeSpace::policyOf(const Choice &choice) const {
   return policy;
 }
 
-/// The type that a product multiplies in.
+/// Returns the type in which a product multiplies.
 static PolicyType multiplies(const OpPlan &plan) {
   if (plan.mode == ComputeMode::tf32)
     return PolicyType::TensorFloat32;
@@ -253,7 +253,7 @@ double TypeSpace::costOf(const PrecisionPlan &plan,
                         movedBy(plan, forms));
   if (objective == TuningObjective::Bytes)
     return bytes;
-  // Of choices that need as much, the one that moves less.
+  // Ties are broken by memory traffic.
   if (objective == TuningObjective::Memory)
     return double(plan.memoryBytes(function, *facts) + keptBy(plan, forms)) +
            1e-3 * bytes;
@@ -271,12 +271,12 @@ double TypeSpace::costOf(const PrecisionPlan &plan,
 PricedChoice TypeSpace::plan(const Choice &choice, double price,
                              const RoundingErrors &errors) const {
   Policy policy = policyOf(choice);
-  // The cut counts bytes, whatever the objective.
+  // The minimum cut counts bytes, whatever the objective.
   bool isTime = objective == TuningObjective::Time;
   RoundingPrices prices{
       errors, isTime ? price * target.machine.bytesPerSecond() : price,
       facts.get()};
-  // What there is to say about permissions a compile says.
+  // A compile reports these diagnostics.
   func::FuncOp func = function;
   ScopedDiagnosticHandler silence(func.getContext(),
                                   [](Diagnostic &) { return success(); });
@@ -295,8 +295,8 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
       priced.choice[i] = narrow == valuesOf[i].size();
       comesApart |= narrow != 0 && narrow != valuesOf[i].size();
     }
-  // A product of 16 bits that the planner keeps in f32, since samples overflow
-  // what it would read, has that type.
+  // A 16-bit product that the planner keeps in f32, because samples overflow
+  // its operands, has type f32.
   auto isKept = [&](Operation *op) {
     const OpPlan &product = made->getPlan(op);
     return !isNarrow(product.compute) && product.mode == ComputeMode::native;
@@ -306,7 +306,7 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
         variables[i].options[priced.choice[i]].type != PolicyType::Float32 &&
         llvm::all_of(productsOf[i], isKept))
       priced.choice[i] = 0;
-  // As a policy what shares a name has one type.
+  // In a policy all ops of a name have one type.
   if (comesApart)
     return plan(priced.choice, 0, errors);
   priced.cost = costOf(*made, priced.choice);
@@ -315,7 +315,7 @@ PricedChoice TypeSpace::plan(const Choice &choice, double price,
     priced.error +=
         errors.ofWeights(op, option.weights, significantBits(option.type));
   forEachRounding(function, *made, [&](const PlannedRounding &rounding) {
-    // What is stored so is a number of the type that is multiplied.
+    // Weights stored in a format are exact in the compute type.
     bool isStored = rounding.use && rounding.use->getOperandNumber() == 1 &&
                     forms.contains(rounding.use->getOwner());
     if (!isStored)

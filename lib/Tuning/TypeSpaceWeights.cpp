@@ -1,4 +1,4 @@
-//===- TypeSpaceWeights.cpp - weights among the choices -------------------===//
+//===- TypeSpaceWeights.cpp - weight formats of a tuned policy ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,7 +26,7 @@ std::string TypeSpace::Option::text() const {
 
 void TypeSpace::addWeights(Variable &variable, ArrayRef<WeightType> weights,
                            ArrayRef<Operation *> products) const {
-  // Behind the types, so that what is narrowest stands last.
+  // After the types, narrowest last.
   size_t types = variable.options.size();
   for (WeightType form :
        {WeightType::Int16, WeightType::BFloat16, WeightType::Float16,
@@ -75,7 +75,7 @@ TypeSpace::weightErrors(const Choice &choice,
   return found;
 }
 
-/// Bytes of one element of a constant as `use` reads it.
+/// Bytes per element of a constant as `use` reads it.
 static int64_t bytesRead(const PrecisionPlan &plan, OpOperand &use) {
   return readingOf(plan, use).kind == Reading::Kind::Narrow ? 2 : 4;
 }
@@ -97,7 +97,7 @@ int64_t TypeSpace::keptBy(const PrecisionPlan &plan, const Forms &forms) const {
     constants.insert(op->getOperand(1));
   int64_t change = 0;
   for (Value constant : constants) {
-    // Each type and each form stands there once.
+    // Count each type and each format once.
     llvm::SmallSetVector<int64_t, 2> before, after;
     llvm::SmallSetVector<std::pair<int, int>, 2> stored;
     for (OpOperand &use : constant.getUses()) {

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A policy says in which type each kind of op computes. Policies are data: the
-// built-in ones are the files of lib/Policy/data, a user's is a JSON file of
-// the same form (docs/policy.schema.json). Knows no MLIR: types are names, ops
-// are (kind, layer, names).
+// A policy specifies the type in which each kind of op computes. Policies are
+// data: the built-in ones are the files of lib/Policy/data, a user's is a JSON
+// file of the same form (docs/policy.schema.json). Independent of MLIR: types
+// are names, ops are (kind, layer, names).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ enum class PolicyType {
   BFloat16,
   Float64,
   TensorFloat32, ///< f32 contractions that round their operands to tf32
-  BFloat16x2,    ///< f32 contractions in two bf16 terms
-  BFloat16x3,    ///< f32 contractions in three bf16 terms
+  BFloat16x2,    ///< f32 contractions with operands split into two bf16
+  BFloat16x3,    ///< f32 contractions with operands split into three bf16
   Float8E4M3FN,
   Float8E5M2,
 };
@@ -45,41 +45,41 @@ enum class PolicyType {
 /// "float32", "float16", "bfloat16", "float64", "tf32", "bf16x2", "bf16x3",
 /// "float8_e4m3fn", "float8_e5m2".
 llvm::StringRef stringify(PolicyType type);
-/// Parses a type's name; f32, f16, bf16, half, fp16 ... are accepted as well.
+/// Parses a type's name; also accepts f32, f16, bf16, half, fp16 ...
 std::optional<PolicyType> parsePolicyType(llvm::StringRef name);
 /// Every type, in the order of the enum.
 llvm::ArrayRef<PolicyType> allPolicyTypes();
 
-/// Whether `type` is a way to multiply f32 values, not a type in memory.
+/// Returns true if `type` is a way to multiply f32 values, not a storage type.
 bool isComputeMode(PolicyType type);
-/// Whether `type` is one of the 8-bit floats.
+/// Returns true if `type` is an 8-bit float.
 bool isFloat8(PolicyType type);
-/// Bits of one stored value; those of float32 for a compute mode.
+/// Size of a stored value, in bits; that of float32 for a compute mode.
 unsigned storageBits(PolicyType type);
 
-/// What a policy's lists say about a kind of op.
+/// Class of an op kind in a policy's lists.
 enum class PrecisionClass {
   Low,        ///< compute in the policy's compute type
   High,       ///< compute in float32
-  Follow,     ///< narrow where its inputs are and nothing forbids
+  Follow,     ///< narrow if its inputs are and nothing forbids it
   Clear,      ///< no numeric effect, takes any type
-  Widest,     ///< operands meet in the widest of their types
+  Widest,     ///< operands are promoted to the widest of their types
   HighResult, ///< only the result type is set to float32
   Ban,        ///< an error
 };
 
 /// "low", "high", "follow", "clear", "widest", "high_result", "ban".
 llvm::StringRef stringify(PrecisionClass cls);
-/// Parses a class; TensorFlow's (allow, deny, infer) and torch's
-/// (lower_precision_fp, fp32, promote, fp32_set_opt_dtype, fp32_append_dtype,
-/// banned) names are accepted as well.
+/// Parses a class; also accepts TensorFlow's names (allow, deny, infer) and
+/// torch's (lower_precision_fp, fp32, promote, fp32_set_opt_dtype,
+/// fp32_append_dtype, banned).
 std::optional<PrecisionClass> parsePrecisionClass(llvm::StringRef name);
 
-/// How a policy's lists become the types of a graph.
+/// Algorithm that derives the types of a graph from a policy's lists.
 enum class PolicyAlgorithm {
   MinimumCut,         ///< mpc's own: free values by a minimum cut
-  TorchAutocast,      ///< per op by the types that arrive, as torch.autocast
-  TensorFlowPainting, ///< colours that flow, as TensorFlow's grappler pass
+  TorchAutocast,      ///< per op by its operands' types, as torch.autocast
+  TensorFlowPainting, ///< color propagation, as TensorFlow's grappler pass
   KerasLayers,        ///< per layer, as Keras' dtype policies
 };
 
@@ -94,21 +94,21 @@ enum class WeightType { Float32, Float16, BFloat16, Int8, Int4, Float8, Int16 };
 
 /// "float32", "float16", "bfloat16", "int16", "int8", "int4", "float8_e4m3fn".
 llvm::StringRef stringify(WeightType type);
-/// Parses a weight type's name; the short names of floats are accepted as well.
+/// Parses a weight type's name; also accepts the short names of floats.
 std::optional<WeightType> parseWeightType(llvm::StringRef name);
 
-/// How a policy stores the constants that contractions multiply with. Integers
-/// stand for `scale * (integer - zero)`, 8-bit floats for `scale * float`.
+/// Storage of constant weights of contractions. Integers represent `scale *
+/// (integer - zero)`, 8-bit floats `scale * float`.
 struct WeightFormat {
   WeightType type = WeightType::Float32;
-  /// Of int4: neighbours along the contracted extent that share a scale.
-  /// Others have one scale per column of the product, per output channel.
+  /// Group size of int4: positions along the contracted extent that share a
+  /// scale. Others have one scale per column of the GEMM, per output channel.
   int64_t group = 32;
-  /// Of int4: whether each scale has a zero point; else integers are signed.
+  /// Whether int4 scales have a zero point; otherwise integers are signed.
   bool zeroPoint = false;
-  /// Whether a scale is the one with the least squared error of the weights,
-  /// each weighed by what it is multiplied with where the policy knows that
-  /// (Policy::momentsOf), and not the least one that holds the largest of them.
+  /// Whether the scale minimizes the squared error of the weights, weighted by
+  /// the mean square of the activation if known (Policy::momentsOf); otherwise
+  /// it is the smallest one that clips none.
   bool clip = true;
 
   bool isNarrow() const { return type != WeightType::Float32; }
@@ -116,24 +116,24 @@ struct WeightFormat {
     return type == WeightType::Int16 || type == WeightType::Int8 ||
            type == WeightType::Int4;
   }
-  /// Whether numbers share scales.
+  /// Returns true if numbers share scales.
   bool isScaled() const { return isInteger() || type == WeightType::Float8; }
-  /// All of it in a few words: "int4, groups of 32, zero points".
+  /// Short description: "int4, groups of 32, zero points".
   std::string describe() const;
 };
 
 /// One `KEY=TYPE` override.
 struct PolicyOverride {
   enum class Key { Kind, Layer, Name };
-  /// Where it was given; later sources beat earlier ones.
+  /// Where it was given; later sources take precedence over earlier ones.
   enum class Source { File, CommandLine };
 
   Key key = Key::Kind;
   Source source = Source::File;
-  /// Whether it speaks of what ops read, which stays in float32, and leaves
-  /// what they make to others.
+  /// Whether it applies to the operands of ops, which stay in float32, and not
+  /// to the results.
   bool isAboutInputs = false;
-  /// Whether it speaks of ops of a backward pass alone.
+  /// Whether it applies only to ops of a backward pass.
   bool isAboutBackward = false;
   PolicyType type = PolicyType::Float32;
   std::string pattern;
@@ -142,18 +142,18 @@ struct PolicyOverride {
   /// Compiled form of a layer's pattern.
   std::shared_ptr<re2::RE2> regex;
 
-  /// Whether an op is one that this override speaks of, though a closer one may
-  /// decide about it.
+  /// Returns true if this override matches an op, even if a more specific one
+  /// applies.
   bool fits(llvm::StringRef kind, llvm::StringRef layer,
             llvm::ArrayRef<llvm::StringRef> names,
             bool isBackward = false) const;
 };
 
-/// How large a value became over samples.
+/// Measured magnitude of a value over samples.
 struct MeasuredRange {
-  /// Of the magnitudes.
+  /// Largest magnitude.
   double largest = 0;
-  /// The file that held it; may be empty.
+  /// The file that contained it; may be empty.
   std::string sample;
 };
 
@@ -163,8 +163,8 @@ class Policy;
 struct LayerPolicy {
   /// A layer path or a regular expression for whole paths.
   std::string pattern;
-  /// Compiled form of the pattern. One that does not compile is still an exact
-  /// key, as in Keras; looking up another layer is then an error.
+  /// Compiled form of the pattern. A pattern that does not compile is still an
+  /// exact key, as in Keras; looking up another layer is then an error.
   std::shared_ptr<re2::RE2> regex;
   std::shared_ptr<const Policy> policy;
 };
@@ -172,22 +172,22 @@ struct LayerPolicy {
 /// A precision policy. A value; copies are independent.
 class Policy {
 public:
-  /// Reads a policy from JSON text. `where` names the text in messages; an
+  /// Parses a policy from JSON text. `where` names the text in messages; an
   /// error's message starts with it and the line (syntax) or the field's path
-  /// (meaning).
+  /// (semantics).
   static llvm::Expected<Policy> parse(llvm::StringRef json,
                                       llvm::StringRef where);
 
-  /// A built-in policy by name, or a file where the name ends in `.json`.
+  /// Loads a built-in policy by name, or a file if the name ends in `.json`.
   static llvm::Expected<Policy> load(llvm::StringRef nameOrPath);
 
   /// Names of the built-in policies, sorted.
   static std::vector<llvm::StringRef> builtinNames();
 
-  /// What Keras means by a dtype policy's name: float32, float16, bfloat16 and
-  /// float64 compute and keep variables in that type, mixed_float16 and
-  /// mixed_bfloat16 keep variables in float32. The result has the algorithm
-  /// KerasLayers.
+  /// Returns the policy of a Keras dtype policy's name: float32, float16,
+  /// bfloat16 and float64 compute and keep variables in that type,
+  /// mixed_float16 and mixed_bfloat16 keep variables in float32. The result has
+  /// the algorithm KerasLayers.
   static llvm::Expected<Policy> loadKeras(llvm::StringRef name);
 
   /// Fields of a policy file, in the order of the documentation.
@@ -195,79 +195,81 @@ public:
 
   /// Adds an override `op:KIND=TYPE`, `layer:PATH-OR-REGEX=TYPE` or
   /// `name:NAME=TYPE`, or one of inputs: `inputs:NAME=float32`,
-  /// `inputs:op:KIND=float32`, `inputs:layer:PATH-OR-REGEX=float32`. Behind
-  /// `backward:` each speaks of a backward pass alone, and a name may stand
-  /// without `name:`.
+  /// `inputs:op:KIND=float32`, `inputs:layer:PATH-OR-REGEX=float32`. With the
+  /// prefix `backward:` each applies only to a backward pass, and `name:` is
+  /// optional.
   llvm::Error addOverride(
       llvm::StringRef text,
       PolicyOverride::Source source = PolicyOverride::Source::CommandLine);
 
-  /// The override that decides about an op, or null. The command line beats the
-  /// file; within one source a name beats an exact layer, beats a layer regex,
-  /// beats a kind, and of two alike the one about the backward pass decides
-  /// there. Two regexes of one source that match a layer which that
-  /// source does not name exactly are an error, as are two names that disagree.
+  /// Returns the override that applies to an op, or null. The command line
+  /// precedes the file; within one source a name precedes an exact layer, a
+  /// layer regex and a kind, and of two with equal keys the one for the
+  /// backward pass applies there. Errors: two regexes of one source that match
+  /// a layer which that source does not name exactly, and two names that
+  /// disagree.
   llvm::Expected<const PolicyOverride *>
   findOverride(llvm::StringRef kind, llvm::StringRef layer,
                llvm::ArrayRef<llvm::StringRef> names,
                bool isBackward = false) const;
 
-  /// The override that keeps what an op reads in float32, or null. An override
-  /// of the op itself is another matter.
+  /// Returns the override that keeps the operands of an op in float32, or null.
+  /// Independent of an override of the op itself.
   const PolicyOverride *findInputs(llvm::StringRef kind, llvm::StringRef layer,
                                    llvm::ArrayRef<llvm::StringRef> names,
                                    bool isBackward = false) const;
 
-  /// The largest range of an op, or an input, of one of these names; null where
-  /// there is none.
+  /// Returns the largest range of an op, or an input, of one of these names;
+  /// null if there is none.
   const MeasuredRange *rangeOf(llvm::ArrayRef<llvm::StringRef> names) const;
 
-  /// Mean squares, over samples, of what an op of one of these names multiplies
-  /// its weights with, by position of the contracted extent or input channel;
-  /// empty where there are none.
+  /// Returns the mean squares, over samples, of the activations that an op of
+  /// one of these names multiplies with its weights, by position of the
+  /// contracted extent or input channel; empty if there are none.
   llvm::ArrayRef<float> momentsOf(llvm::ArrayRef<llvm::StringRef> names) const;
 
-  /// The type in which an op of one of these names computes where its kind is
-  /// in the class low; nullopt where the policy does not say. Of names that
-  /// disagree the widest type holds. In a backward pass what stands behind
-  /// kBackward in a name beats what does not.
+  /// Returns the compute type of an op of one of these names if its kind is in
+  /// the class low; nullopt if the policy does not specify it. If names
+  /// disagree, the widest type. In a backward pass names with the prefix
+  /// kBackward take precedence.
   std::optional<PolicyType> productOf(llvm::ArrayRef<llvm::StringRef> names,
                                       bool isBackward = false) const;
 
-  /// How the policy stores the weights that an op of one of these names reads;
-  /// null where it does not say so of the op. Of names that disagree the widest
-  /// type holds.
+  /// Returns the storage of the weights of an op of one of these names; null if
+  /// the policy does not specify it for the op. If names disagree, the widest
+  /// type.
   const WeightFormat *weightsOf(llvm::ArrayRef<llvm::StringRef> names) const;
 
-  /// Whether the results of an op of one of these names are stored in 16 bits
-  /// between kernels; nullopt where the policy does not say. Names that
-  /// disagree mean f32.
+  /// Returns whether the results of an op of one of these names are stored in
+  /// 16 bits between kernels; nullopt if the policy does not specify it. If
+  /// names disagree, f32.
   std::optional<bool> storesNarrow(llvm::ArrayRef<llvm::StringRef> names,
                                    bool isBackward = false) const;
 
-  /// Whether anything is said of a backward pass alone.
+  /// Returns true if any entry applies only to a backward pass.
   bool speaksOfBackward() const;
   static constexpr llvm::StringLiteral kBackward = "backward:";
 
   /// Maps a layer path, or a regular expression for whole paths, to the policy
-  /// `name`: one of Keras' where this policy types by layers, else a built-in
-  /// one. A pattern that is there already is an error.
+  /// `name`: one of Keras' if this policy types by layers, else a built-in one.
+  /// A duplicate pattern is an error.
   llvm::Error addLayerPolicy(llvm::StringRef pattern, llvm::StringRef name,
                              bool autocast = true);
 
-  /// The policy of a layer path: an exact entry of the map, else the one
-  /// regular expression that matches the whole path, else this policy. Two
-  /// regular expressions that match are an error.
+  /// Returns the policy of a layer path: an exact entry of the map, else the
+  /// one regular expression that matches the whole path, else this policy. Two
+  /// matching regular expressions are an error.
   llvm::Expected<const Policy *> policyOfLayer(llvm::StringRef layer) const;
 
-  /// The class of a kind: the policy's own list, else that of the imitated
-  /// system's op, else the default.
+  /// Returns the class of a kind: the policy's own list, else that of the
+  /// imitated system's op, else the default.
   PrecisionClass classOf(llvm::StringRef kind) const;
 
-  /// The list that the imitated system has `systemOp` in; nullopt where it is
-  /// in none.
+  /// Returns the imitated system's list that contains `systemOp`; nullopt if
+  /// none.
   std::optional<PrecisionClass> classOfSystemOp(llvm::StringRef systemOp) const;
-  /// The imitated system's op for a kind of ours, empty where it has none.
+  /// Returns the imitated system's op for an mpc op kind, empty if there is
+  /// none.
   llvm::StringRef systemOpOf(llvm::StringRef kind) const;
   /// The system's lists as data: list name -> ops, for comparison with
   /// recordings.
@@ -275,60 +277,59 @@ public:
   getSystemLists() const {
     return systemLists;
   }
-  /// Kind of ours -> the imitated system's op.
+  /// mpc op kind -> the imitated system's op.
   const std::map<std::string, std::string> &getSystemKinds() const {
     return systemKinds;
   }
 
-  /// A hash of all that decides about types: two policies with one digest type
-  /// every graph alike. Name and description do not count, nor does the order
-  /// of overrides and layers.
+  /// Returns a hash of everything that affects types: two policies with one
+  /// digest type every graph alike. Excludes name, description and the order of
+  /// overrides and layers.
   std::string digest() const;
 
   llvm::StringRef getName() const { return name; }
   llvm::StringRef getDescription() const { return description; }
   PolicyAlgorithm getAlgorithm() const { return algorithm; }
-  /// Type that `low` ops compute in.
+  /// Compute type of `low` ops.
   PolicyType getCompute() const { return compute; }
-  /// Type in which values between kernels are stored.
+  /// Storage type of values between kernels.
   PolicyType getStore() const { return store; }
-  /// Type of the running sum of `low` contractions, which is their result's
-  /// type.
+  /// Accumulator type of `low` contractions, which is their result's type.
   PolicyType getAccumulate() const { return accumulate; }
-  /// Type in which parameters are kept; a narrower one than float32 rounds them
-  /// before anything reads them.
+  /// Storage type of parameters; a type narrower than float32 rounds them
+  /// before their first use.
   PolicyType getVariable() const { return variable; }
   /// Type to which float outputs and losses are rounded. A function's signature
   /// keeps its types: a narrow output is widened again.
   PolicyType getOutput() const { return output; }
-  /// How constants that contractions multiply with are stored, where their
-  /// reader has no entry of its own.
+  /// Default storage of constant weights of contractions.
   const WeightFormat &getWeights() const { return weights; }
-  /// How single ops have their weights stored, by name.
+  /// Storage of the weights of single ops, by name.
   const std::map<std::string, WeightFormat> &getNamedWeights() const {
     return namedWeights;
   }
-  /// Type in which a decoder's caches are kept; none: that which attention
-  /// computes in. Never Int16 nor Int4.
+  /// Storage type of a decoder's KV cache; nullopt: attention's compute type.
+  /// Never Int16 or Int4.
   std::optional<WeightType> getCache() const { return cache; }
-  /// Type in which ranks that train together send gradients; none: that in
-  /// which the policy stores each.
+  /// Type in which data-parallel ranks exchange gradients; nullopt: the storage
+  /// type of each.
   std::optional<PolicyType> getGradientWire() const { return gradientWire; }
-  /// Whether this policy, or that of a layer, stores any weights narrow.
+  /// Returns true if this policy, or that of a layer, stores any weights
+  /// narrow.
   bool narrowsWeights() const;
-  /// Keras: whether a layer casts the values that enter it.
+  /// Keras: whether a layer casts its inputs.
   bool getAutocast() const { return autocast; }
-  /// Class of a kind that no list names.
+  /// Class of a kind in no list.
   PrecisionClass getDefaultClass() const { return defaultClass; }
-  /// Every kind that a list names, with its class.
+  /// Every kind in a list, with its class.
   const std::map<std::string, PrecisionClass> &getClasses() const {
     return classes;
   }
   llvm::ArrayRef<PolicyOverride> getOverrides() const { return overrides; }
   llvm::ArrayRef<LayerPolicy> getLayers() const { return layers; }
-  /// Adds what samples showed of a name; the larger of two ranges holds.
+  /// Adds a measured range for a name; the larger of two ranges is kept.
   void addRange(llvm::StringRef name, MeasuredRange range);
-  /// Sets what momentsOf() gives for a name.
+  /// Sets the result of momentsOf() for a name.
   void setMoments(llvm::StringRef name, std::vector<float> squares) {
     moments[name.str()] = std::move(squares);
   }
@@ -338,24 +339,23 @@ public:
   void setValue(llvm::StringRef name, bool narrow) {
     values[name.str()] = narrow;
   }
-  /// Names of ops of class low, and the type that each computes in.
+  /// Names of ops of class low, and their compute types.
   const std::map<std::string, PolicyType> &getProducts() const {
     return products;
   }
   /// Names of ops, and whether their results are stored in 16 bits.
   const std::map<std::string, bool> &getValues() const { return values; }
-  /// What samples showed, by name.
+  /// Measured ranges, by name.
   const std::map<std::string, MeasuredRange> &getRanges() const {
     return ranges;
   }
-  /// Hash of the model that names and ranges are of (graphDigest); may be
-  /// empty.
+  /// Hash of the model of these names and ranges (graphDigest); may be empty.
   llvm::StringRef getModel() const { return model; }
 
 private:
   friend class PolicyReader;
 
-  /// A built-in policy by name.
+  /// Loads a built-in policy by name.
   static llvm::Expected<Policy> loadBuiltin(llvm::StringRef name);
 
   std::string name, description;

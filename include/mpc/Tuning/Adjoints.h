@@ -1,10 +1,10 @@
-//===- Adjoints.h - cotangents of every value -------------------*- C++ -*-===//
+//===- Adjoints.h - reverse-mode differentiation ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reverse mode in the interpreter: the derivatives of the ops
-// (VjpOpInterface), each executed in float64 as soon as it is written, so that
-// what flows back through every single use can be looked at.
+// Reverse mode in the interpreter: builds the derivative of each op
+// (VjpOpInterface) and executes it in float64 at once, so that the cotangent of
+// every single use can be observed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,53 +25,53 @@
 
 namespace mpc {
 
-/// The values of a function in one run.
+/// The values of a function in one forward run.
 class ForwardValues {
 public:
   using Observer =
       std::function<void(mlir::Operation *, llvm::ArrayRef<reference::Tensor>)>;
-  /// Interprets `function`, which has one block, in float64. Fails with a
-  /// diagnostic. `observer` sees the results of each op.
+  /// Interprets `function`, which has one block, in float64. Reports failures.
+  /// `observer` receives the results of each op.
   static mlir::FailureOr<ForwardValues>
   run(mlir::func::FuncOp function, llvm::ArrayRef<reference::Tensor> arguments,
       const Observer &observer = {});
 
-  /// An argument, a result or a constant; constants are read when asked for.
-  /// Null where a constant cannot be read.
+  /// Returns an argument, a result or a constant; constants are read on demand.
+  /// Null if a constant cannot be read.
   const reference::Tensor *get(mlir::Value value);
 
-  /// What `function`, which was run, returns; fails with a diagnostic where a
-  /// constant among that cannot be read.
+  /// Returns the results of `function`, which was run; reports a constant among
+  /// them that cannot be read.
   mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
   results(mlir::func::FuncOp function);
 
-  /// Memory that the values take.
+  /// Memory of the values, in bytes.
   int64_t bytes() const;
 
 private:
   llvm::DenseMap<mlir::Value, std::shared_ptr<const reference::Tensor>> values;
 };
 
-/// Walks one function backwards, as often as one likes. Derivatives are written
-/// once.
+/// Backward pass over one function, repeatable. Derivatives are built once.
 class AdjointWalk {
 public:
   /// `function` has one block of mpc ops with static shapes and must not change
-  /// while this lives.
+  /// during the lifetime.
   explicit AdjointWalk(mlir::func::FuncOp function);
   ~AdjointWalk();
 
-  /// Receives what flows back through one use: of a float value, and of a float
-  /// constant where a product reads it.
+  /// Receives the cotangent of one use: of a float value, or of a float
+  /// constant read by a GEMM.
   using UseVisitor =
       std::function<void(mlir::OpOperand &, const reference::Tensor &)>;
-  /// Receives the sum of that over all uses of a float result or argument.
+  /// Receives the sum of the cotangents of all uses of a float result or
+  /// argument.
   using ValueVisitor =
       std::function<void(mlir::Value, const reference::Tensor &)>;
 
-  /// Walks from the function's results, `seeds` being their cotangents (none
-  /// where nothing flows). What an op without a derivative reads gets nothing
-  /// from it. Fails with a diagnostic where a derivative cannot be executed.
+  /// Runs backward from the function's results with cotangents `seeds`
+  /// (nullopt: zero). Operands of an op without a derivative get no cotangent
+  /// from it. Reports a derivative that cannot be executed.
   mlir::LogicalResult
   run(ForwardValues &forward,
       llvm::ArrayRef<std::optional<reference::Tensor>> seeds,

@@ -1,9 +1,9 @@
-//===- Budget.h - how much error is allowed ---------------------*- C++ -*-===//
+//===- Budget.h - error budgets ---------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An error of outputs against float64: how it is measured, and in which
-// directions outputs feel it.
+// An error metric of outputs against float64 with a limit, and the directions
+// in which outputs are sensitive to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,17 +22,17 @@
 
 namespace mpc {
 
-/// A measure and what it may reach.
+/// A metric and its limit.
 struct Budget {
   enum class Measure {
-    Rms,    ///< root mean square error, of elements relative to the rms of the
-            ///< output, or of their class (reference::magnitudeClasses) where a
-            ///< gap parts large elements, as masks, from small ones
+    Rms,    ///< root mean square error, relative to the rms of the output, or
+            ///< of an element's class (reference::magnitudeClasses) if a gap
+            ///< separates large elements, such as masks, from small ones
     Max,    ///< largest absolute error
-    Kl,     ///< mean Kullback-Leibler divergence of rows, as softmax or as they
-            ///< are where they are distributions
-    Top1,   ///< share of rows whose largest element is another one
-    Cosine, ///< 1 - cosine of the angle between an output and the exact one
+    Kl,     ///< mean Kullback-Leibler divergence of rows: as they are if they
+            ///< are distributions, else of their softmax
+    Top1,   ///< share of rows with a different argmax
+    Cosine, ///< 1 - cosine of the angle to the exact output
   };
   Measure measure = Measure::Rms;
   double limit = 0;
@@ -45,17 +45,17 @@ struct Budget {
 /// "rms", "max", "kl", "top1", "cosine".
 llvm::StringRef stringify(Budget::Measure measure);
 
-/// Adds up what a budget limits over samples. Integer outputs do not count; of
-/// several float outputs and samples the worst one does, but that rows that
-/// change their largest element are counted over all samples.
+/// Accumulates the metric over samples. Ignores integer outputs. Takes the
+/// worst of several float outputs and samples, except that rows with a
+/// different argmax are counted over all samples.
 class ErrorMeter {
 public:
   explicit ErrorMeter(Budget::Measure measure) : measure(measure) {}
-  /// Both have the same types. What is not finite where the reference is, or
-  /// another infinity than it has, makes the error infinite.
+  /// Both have the same types. A non-finite element where the reference is
+  /// finite, or a different infinity, makes the error infinite.
   void add(llvm::ArrayRef<reference::Tensor> wanted,
            llvm::ArrayRef<reference::Tensor> actual);
-  /// In the unit of Budget::limit; shares are parts of 1.
+  /// In the unit of Budget::limit; shares are fractions of 1.
   double value() const;
 
 private:
@@ -64,24 +64,23 @@ private:
   int64_t rows = 0, flips = 0;
 };
 
-/// The cosine of the angle between two tensors of one type, elements aside in
-/// which both have the same infinity or no number; 1 where both are zero, 0
-/// where one is, and -1 where they disagree about what is not finite.
+/// Returns the cosine similarity of two tensors of one type, without elements
+/// that are the same infinity or NaN in both; 1 if both are zero, 0 if one is,
+/// and -1 if they disagree about finiteness.
 double cosineOf(const reference::Tensor &wanted,
                 const reference::Tensor &actual);
 
-/// Cotangents of outputs, drawn so that the mean of the square of what they
-/// give a change of the outputs is its squared error: of Rms and Max the square
-/// of the error, of Kl and Top1 about the error itself, of Cosine twice the
-/// error. None for outputs that
-/// feel no error.
+/// Generates random cotangents of outputs such that the expected square of
+/// their product with a change of the outputs is its squared error: for Rms and
+/// Max the square of the error, for Kl and Top1 about the error itself, for
+/// Cosine twice the error. nullopt for outputs without an effect.
 std::vector<std::optional<reference::Tensor>>
 drawSeeds(Budget::Measure measure, llvm::ArrayRef<reference::Tensor> outputs,
           std::mt19937_64 &generator);
 
-/// The error that a squared error of drawSeeds() stands for.
+/// Converts a squared error of drawSeeds() to an error.
 double errorOf(Budget::Measure measure, double squared);
-/// The squared error that stands for an error.
+/// Converts an error to a squared error.
 double squareOf(Budget::Measure measure, double error);
 
 } // namespace mpc

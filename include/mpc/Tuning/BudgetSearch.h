@@ -1,9 +1,9 @@
-//===- BudgetSearch.h - the cheapest choice within a budget -----*- C++ -*-===//
+//===- BudgetSearch.h - discrete search under a budget ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Knows no graphs: variables with a few options each, and a planner that says
-// what a choice costs and errs.
+// Generic search over variables with a few options each, and a planner that
+// returns the cost and the error of a configuration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,83 +17,84 @@
 
 namespace mpc {
 
-/// An option for each variable; option 0 is the widest.
+/// An option per variable; option 0 is the widest.
 using Choice = std::vector<int>;
-/// Of a variable that the planner decides itself.
+/// Option of a variable that the planner decides.
 inline constexpr int kFree = -1;
 
-/// A choice with its figures.
+/// A configuration with its cost and error.
 struct PricedChoice {
-  /// Without a free variable.
+  /// Without free variables.
   Choice choice;
   double cost = 0, error = 0;
 };
 
-/// What a search asks.
+/// Definition of a search problem.
 struct SearchSpace {
-  /// Number of options by variable.
+  /// Number of options per variable.
   std::vector<int> options;
-  /// Whether the planner decides the variable where it is free.
+  /// Whether the planner can decide the variable.
   std::vector<bool> planned;
-  /// The choice with its free variables decided so that cost + price * error is
-  /// least, as far as they go.
+  /// Returns the configuration with its free variables chosen to minimize cost
+  /// + price * error.
   std::function<PricedChoice(const Choice &, double price)> plan;
-  /// Choices without a free variable that others would make; none is cheaper
-  /// than what is found, as long as it keeps the limit.
+  /// Configurations without free variables from other policies; the result is
+  /// at least as cheap as each that is within the limit.
   std::vector<Choice> starts = {};
 };
 
-/// A Lagrangian over the planner: errors have a price, and the price is the
-/// least at which they stay within the limit. Variables that the planner does
-/// not decide are improved one by one under each price, beginning with those of
-/// the price before. What the budget leaves over at the end is spent by single
-/// changes; of small problems by pairs, from every choice within the limit that
-/// was come by.
+/// Lagrangian relaxation over the planner: errors have a price, and a bisection
+/// finds the smallest price that keeps them within the limit. Variables that
+/// the planner does not decide are optimized by coordinate descent under each
+/// price, warm-started from the previous one. The remaining budget is spent by
+/// single changes; in small problems by pairs, from every configuration within
+/// the limit found so far.
 class BudgetSearch {
 public:
   explicit BudgetSearch(SearchSpace space) : space(std::move(space)) {}
 
-  /// Keeps a variable at an option from now on.
+  /// Fixes a variable at an option from now on.
   void pin(size_t variable, int option);
 
-  /// The cheapest choice found whose error is at most `limit`; nothing where
-  /// that of the widest is above. `stop` ends the search with what there is.
+  /// Returns the cheapest configuration found with error at most `limit`;
+  /// nullopt if the widest exceeds it. `stop` ends the search with the best so
+  /// far.
   std::optional<PricedChoice> within(double limit,
                                      const std::function<bool()> &stop = {});
 
-  /// The choice found of least error whose cost is at most `limit`; nothing
-  /// where the cheapest costs more.
+  /// Returns the configuration found of least error with cost at most `limit`;
+  /// nullopt if the cheapest costs more.
   std::optional<PricedChoice>
   withinCost(double limit, const std::function<bool()> &stop = {});
 
-  /// What costs least, whatever it errs.
+  /// Returns the cheapest configuration, whatever its error.
   PricedChoice cheapest(const std::function<bool()> &stop = {});
 
-  /// Choices for rising prices, from the cheapest to the most exact, each one
-  /// cheaper than the next.
+  /// Returns the Pareto front: configurations for rising prices, from the
+  /// cheapest to the most accurate, in order of cost.
   std::vector<PricedChoice> front(int prices,
                                   const std::function<bool()> &stop = {});
 
-  /// Everything wide.
+  /// All variables at their widest option.
   PricedChoice widest() { return plan(extreme(/*narrow=*/false), 0); }
 
-  /// What others would choose, under the pins.
+  /// The starts, with pins applied.
   std::vector<PricedChoice> starts();
 
-  /// What a choice without a free variable costs and errs.
+  /// Returns the cost and error of a configuration without free variables.
   PricedChoice price(const Choice &choice) { return plan(choice, 0); }
 
-  /// Plans that were made so far.
+  /// Number of plans made so far.
   int64_t getPlans() const { return plans; }
 
 private:
   PricedChoice plan(const Choice &choice, double price);
-  /// Everything wide, or everything that the planner does not decide narrow and
-  /// the rest free.
+  /// All variables wide, or those that the planner does not decide narrow and
+  /// the others free.
   Choice extreme(bool narrow) const;
   PricedChoice descend(Choice start, double price);
-  /// Single changes, and of small problems pairs, that make a choice better in
-  /// `goal` and keep `limit` of the other figure.
+  /// Applies single changes, and in small problems pairs, that improve `goal`
+  /// and keep the other figure within `limit`.
   using Figure = double PricedChoice::*;
   PricedChoice spend(PricedChoice from, Figure goal, Figure limited,
                      double limit);
@@ -103,13 +104,14 @@ private:
   std::vector<std::pair<size_t, int>> pinned;
   std::function<bool()> shouldStop;
   int64_t plans = 0;
-  /// Choices without a free variable, whose figures no price changes.
+  /// Cache of configurations without free variables, which do not depend on the
+  /// price.
   std::map<Choice, PricedChoice> known;
 };
 
-/// The elements of 0 .. count - 1 each of which alone makes `violates` true,
-/// by halves: what does not violate together is not looked into. `violates` is
-/// asked about twice the number of culprits times the logarithm of `count`.
+/// Returns the elements of 0 .. count - 1 that alone make `violates` true, by
+/// bisection: sets that do not violate are not split. `violates` is called
+/// about twice the number of culprits times log2(`count`).
 std::vector<size_t>
 findCulprits(size_t count,
              const std::function<bool(const std::vector<size_t> &)> &violates);

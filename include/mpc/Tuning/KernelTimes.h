@@ -1,9 +1,9 @@
-//===- KernelTimes.h - how long choices take --------------------*- C++ -*-===//
+//===- KernelTimes.h - time model from measured kernels ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What kernels took under choices that were timed foretells what they take
-// under others; a search keeps a limit of that beside one of errors.
+// Predicts kernel times of a configuration from those of measured ones; a
+// search limits the time together with the error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,39 +22,39 @@
 
 namespace mpc {
 
-/// What a kernel took, and the names of the ops that it computes.
+/// Measured time of a kernel, and the names of its ops.
 struct TimedKernel {
   std::vector<std::string> ops;
   double seconds = 0;
 };
 
-/// Variables that share a kernel are one part of the time; of a part counts the
-/// timed choice that is nearest to the one asked about.
+/// Variables that share a kernel form a part, whose times add up; each part
+/// uses the measurement of the nearest configuration.
 class KernelTimes {
 public:
   struct Variable {
     std::vector<std::string> names;
     bool isProduct = false;
-    /// Of a product, variables that are values which it reads.
+    /// For a product, the variables that are values it reads.
     std::vector<size_t> reads = {};
   };
   explicit KernelTimes(std::vector<Variable> variables);
 
-  /// Notes the kernels of a choice.
+  /// Adds the measured kernels of a configuration.
   void add(const Choice &choice, const std::vector<TimedKernel> &kernels);
 
-  /// Seconds of all kernels that have a variable; zero before the first add().
+  /// Total seconds of all kernels with a variable; zero before the first add().
   double secondsOf(const Choice &choice) const;
 
 private:
-  /// Variables of which an op is among `names`.
+  /// Returns the variables with an op among `names`.
   std::set<size_t> variablesOf(const std::vector<std::string> &names) const;
   double distance(const std::set<size_t> &part, const Choice &a,
                   const Choice &b) const;
 
   std::vector<Variable> variables;
   std::multimap<std::string, size_t> byName;
-  /// Variables that share a kernel in some choice.
+  /// Variables that share a kernel in some configuration.
   llvm::EquivalenceClasses<size_t> shared;
   struct Timed {
     Choice choice;
@@ -62,8 +62,8 @@ private:
     std::vector<std::pair<size_t, double>> kernels;
   };
   std::vector<Timed> timed;
-  /// The parts as add() leaves them: what decides their times, and the times by
-  /// timed choice.
+  /// The parts after add(): the variables that determine their times, and the
+  /// times by measured configuration.
   struct Part {
     std::set<size_t> variables;
     std::vector<double> seconds;
@@ -73,34 +73,34 @@ private:
 
 using SecondsOf = std::function<double(const Choice &)>;
 
-/// `space` where every second above `most` costs so much that what takes longer
-/// is dearer than what does not, as a rule.
+/// Returns `space` with a penalty for every second above `most`, large enough
+/// that slower configurations usually cost more than faster ones.
 SearchSpace withinTime(SearchSpace space, SecondsOf secondsOf, double most);
 
-/// What costs least of the choices found within `limit` of error that take at
-/// most `most` seconds, under prices of a second from cheap to dear; nothing
-/// where there is none.
+/// Returns the cheapest configuration found with error within `limit` and at
+/// most `most` seconds, under increasing prices per second; nullopt if there is
+/// none.
 std::optional<PricedChoice>
 cheapestInTime(const SearchSpace &space, const SecondsOf &secondsOf,
                double limit, double most,
                const std::function<bool()> &stop = {});
 
-/// A choice beside others that keep the budget, too: what it costs, and the
-/// figure of which none may need more than the best built-in policy.
+/// A competing configuration within the budget: its cost, and the secondary
+/// figure, which must not exceed that of the best built-in policy.
 struct Rival {
   double cost = 0, beside = 0;
   bool isBuiltIn = false;
 };
 
-/// How much more, as a share, counts as the same.
+/// Relative differences that count as equal.
 struct RivalNoise {
   double cost = 0, beside = 0;
 };
 
-/// The bar is the built-in rival that costs least, of several that cost the
-/// same the one with the least figure beside. Returns the number of the rival
-/// that costs least of those that are at most the bar in both; of several that
-/// cost the same, again that with the least figure beside. One is built in.
+/// Returns the index of the cheapest rival that does not exceed the reference
+/// in either figure; among equal costs the one with the smallest secondary
+/// figure. The reference is the cheapest built-in rival, with ties broken
+/// alike. At least one rival is built in.
 size_t chooseRival(const std::vector<Rival> &rivals, RivalNoise noise);
 
 } // namespace mpc

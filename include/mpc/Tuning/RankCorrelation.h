@@ -1,4 +1,4 @@
-//===- RankCorrelation.h - predictions against measurements -----*- C++ -*-===//
+//===- RankCorrelation.h - Spearman rank correlation ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 
 namespace mpc {
 
-/// Positions in rising order; equals share the mean of theirs.
+/// Returns the rank of each value; equal values share their mean rank.
 inline std::vector<double> ranksOf(const std::vector<double> &values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -31,7 +31,7 @@ inline std::vector<double> ranksOf(const std::vector<double> &values) {
   return ranks;
 }
 
-/// Spearman's coefficient.
+/// Returns Spearman's coefficient.
 inline double rankCorrelation(const std::vector<double> &a,
                               const std::vector<double> &b) {
   std::vector<double> x = ranksOf(a), y = ranksOf(b);

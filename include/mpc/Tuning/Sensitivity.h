@@ -1,4 +1,4 @@
-//===- Sensitivity.h - what each rounding does to the outputs ---*- C++ -*-===//
+//===- Sensitivity.h - first-order sensitivity to rounding ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,41 +19,41 @@
 
 namespace mpc {
 
-/// The squared error of the outputs, to first order, that each rounding of a
-/// function brings over samples: of every float value, and of every use of one,
-/// in f16, bf16, tf32 and f32. Per sample one run forwards and some backwards:
-/// a drawn combination of outputs gives the cotangent of every element, and
-/// what rounding does to the element is known, so that
+/// First-order squared error of the outputs caused by each rounding of a
+/// function, averaged over samples: of every float value, and of every use of
+/// one, in f16, bf16, tf32 and f32. Each sample takes one forward and several
+/// backward passes: random output cotangents give the cotangent of every
+/// element, and with the known change by rounding
 ///
 ///     sum of (cotangent * (rounded - element))^2
 ///
-/// over elements is its share: roundings of different elements are taken for
-/// independent. Those of equal elements are not; where the squares of the sums
-/// of cotangent * (rounded - element), which are right in the mean but scatter,
-/// say for certain that roundings work together or against each other, they are
-/// taken instead. A value that is not finite once rounded has an infinite
-/// share, unless it was not finite before.
+/// over elements is the share of a rounding, assuming independent elements.
+/// Equal elements are not independent; if the squared sums of cotangent *
+/// (rounded - element), which are unbiased but noisy, deviate significantly,
+/// they are used instead. A value that becomes non-finite by rounding has an
+/// infinite share, unless it was non-finite before.
 class Sensitivity : public RoundingErrors {
 public:
-  /// `function` stands after Simplify, in f32, and must not change while this
-  /// lives.
+  /// `function` is in f32 after Simplify, and must not change during the
+  /// lifetime.
   Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
               uint64_t seed = 0);
 
-  /// Has samples say, too, what storing the weights of `op` so brings; before
-  /// the first of them. False where they cannot be read or are not finite.
+  /// Also estimates the error of storing the weights of `op` in a format; call
+  /// before the first sample. Returns false if they cannot be read or are not
+  /// finite.
   bool consider(mlir::Operation *op, const StoredWeights &stored);
 
-  /// Adds a sample: the outputs in float64. `observer` sees the results of each
-  /// op. Fails with a diagnostic.
+  /// Adds a sample; returns the outputs in float64. `observer` receives the
+  /// results of each op. Reports failures.
   mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
   addSample(llvm::ArrayRef<reference::Tensor> arguments, int draws = 2,
             const ForwardValues::Observer &observer = {});
-  /// The same of a sample whose values are known.
+  /// The same for a sample whose values are known.
   mlir::FailureOr<llvm::SmallVector<reference::Tensor>>
   addSample(ForwardValues &forward, int draws = 2);
 
-  /// Means over samples; 0 where nothing flows back.
+  /// Means over samples; 0 without a cotangent.
   double ofValue(mlir::Value value, mlir::FloatType type) const override;
   double ofUse(mlir::OpOperand &use, mlir::FloatType type) const override;
   double ofWeights(mlir::Operation *op, const WeightFormat &format,
@@ -61,21 +61,21 @@ public:
 
   int64_t getSamples() const { return samples; }
 
-  /// All that samples have said, as numbers that restore() takes; some may be
+  /// Returns the accumulated state as numbers for restore(); some may be
   /// infinite.
   std::vector<double> save();
-  /// Takes the place of the samples that were added. False where the numbers
-  /// are not of this function; nothing changes then.
+  /// Replaces the accumulated state. Returns false and changes nothing if the
+  /// numbers do not belong to this function.
   bool restore(llvm::ArrayRef<double> numbers);
 
 private:
   static constexpr size_t kTypes = 4;
-  /// Sums over draws and samples.
+  /// Sums over random cotangents and samples.
   struct Share {
     double apart = 0, together = 0;
   };
   using Shares = std::array<Share, kTypes>;
-  /// A form of weights, and what it does to each of them.
+  /// A weight format, and the change of each weight.
   struct RoundedWeights {
     WeightFormat format;
     int bits = kFloat32Bits;
@@ -90,7 +90,7 @@ private:
            const reference::Tensor &cotangent, double weight) const;
 
   /// Calls `visit` with each share, in an order that depends on the function
-  /// and on what is considered.
+  /// and the considered weights.
   template <typename Visit> void forAll(Visit visit);
 
   mlir::func::FuncOp function;

@@ -1,4 +1,4 @@
-//===- Tuner.h - a budget kept by measurement -------------------*- C++ -*-===//
+//===- Tuner.h - tuning with measurements -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,60 +12,59 @@
 
 namespace mpc {
 
-/// What a measurement says of a choice.
+/// Measurement of a configuration.
 struct Measurement {
-  /// In the unit of the budget, infinite where outputs are not finite.
+  /// In the unit of the budget, infinite if outputs are not finite.
   double error = 0;
-  /// What the choice really costs; nothing where its price stands.
+  /// Measured cost; nullopt if the predicted one is used.
   std::optional<double> cost;
 };
 
-/// A choice that was measured.
+/// A measured configuration.
 struct TunedPoint {
   PricedChoice priced;
-  /// Errors in the unit of the budget, to first order and as measured.
+  /// First-order and measured errors, in the unit of the budget.
   double predicted = 0, measured = 0;
-  /// As measured, or the price.
+  /// Measured or predicted cost.
   double cost = 0;
 };
 
 struct TuningQuestions {
-  /// What a choice does on samples; nothing ends the tuning, which has failed
-  /// then.
+  /// Measures a configuration on samples; nullopt ends the tuning as failed.
   std::function<std::optional<Measurement>(const Choice &)> measure;
-  /// True ends the tuning with what was found.
+  /// Returns true to end the tuning with the best so far.
   std::function<bool()> stop;
-  /// Told of each point as it is measured.
+  /// Called with each point when it is measured.
   std::function<void(const TunedPoint &)> onPoint;
 };
 
 struct TuningResult {
-  /// The cheapest point that keeps the budget; nothing where f32 breaks it or
-  /// a measurement failed.
+  /// The cheapest point within the budget; nullopt if f32 exceeds it or a
+  /// measurement failed.
   std::optional<TunedPoint> best;
-  /// Everything wide.
+  /// All variables wide.
   std::optional<TunedPoint> widest;
-  /// In the order in which they were measured.
+  /// In the order of measurement.
   std::vector<TunedPoint> tried;
-  /// Variables that break the budget alone, though their first-order error is
-  /// small; they are wide.
+  /// Variables that exceed the budget alone although their first-order error is
+  /// small; they are pinned wide.
   std::vector<size_t> culprits;
   bool isStopped = false;
 };
 
-/// Searches what keeps `limit` to first order and measures it; more error than
-/// that tightens what the search may spend, less loosens it. Where errors do
-/// not add up at all, the variables that break the budget are looked for by
-/// halves and pinned wide. What others would choose (SearchSpace::starts) is
-/// measured as well: the point that is best costs no more than those of them
-/// that keep the budget.
+/// Searches for configurations with a first-order error within `limit` and
+/// measures them; a larger measured error tightens the search's limit, a
+/// smaller one loosens it. If errors do not add up, bisects for the variables
+/// that exceed the budget and pins them wide. Also measures
+/// SearchSpace::starts: the best point costs no more than any of those within
+/// the budget.
 TuningResult tuneToBudget(BudgetSearch &search, const Budget &budget,
                           const TuningQuestions &questions);
 
-/// Searches the least error at `share` of what everything wide costs, as
-/// measured; what measurements say of costs moves what the search may spend.
-/// Errors are in the unit of `measure`; `best` is nothing where the cheapest
-/// choice costs more.
+/// Searches for the least error at `share` of the cost of the widest
+/// configuration, as measured; measured costs adjust the search's limit. Errors
+/// are in the unit of `measure`; `best` is nullopt if the cheapest
+/// configuration costs more.
 TuningResult tuneToCost(BudgetSearch &search, Budget::Measure measure,
                         double share, const TuningQuestions &questions);
 

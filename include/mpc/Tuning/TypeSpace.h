@@ -1,10 +1,10 @@
-//===- TypeSpace.h - what a tuned policy chooses ----------------*- C++ -*-===//
+//===- TypeSpace.h - search space of a tuned policy -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The choices of one function: the type of each product and the form of its
-// weights, and for each named value whether it is stored in 16 bits. A choice
-// is a policy, so that what the search looks at is what a compile does.
+// The options of one function: the type of each product, the format of its
+// weights, and, for each named value, storage in 16 bits. A configuration is a
+// policy, so the search evaluates exactly what a compile does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,24 +27,24 @@
 
 namespace mpc {
 
-/// What a search makes little.
+/// Objective that a search minimizes.
 enum class TuningObjective {
-  Bytes,  ///< that kernels move
-  Time,   ///< by the target's ceilings: bytes, and products in their types
-  Memory, ///< of constants, and of values between kernels where it is most
+  Bytes,  ///< memory traffic of kernels
+  Time,   ///< roofline of the target: bytes, and products in their types
+  Memory, ///< constants, and the peak of values between kernels
 };
 
-/// "bytes", "time", "memory"; nothing for another word.
+/// "bytes", "time", "memory"; nullopt for other text.
 std::optional<TuningObjective> parseTuningObjective(llvm::StringRef text);
 llvm::StringRef stringify(TuningObjective objective);
 
-/// What a choice may cost, as a share of what float32 does.
+/// Cost limit, as a share of float32's cost.
 struct CostBudget {
   TuningObjective objective = TuningObjective::Time;
   double share = 1;
 
-  /// "time 0.6x", "bytes 0.5x", "memory 0.7x"; nothing where the text begins
-  /// with no objective.
+  /// "time 0.6x", "bytes 0.5x", "memory 0.7x"; nullopt if the text does not
+  /// start with an objective.
   static llvm::Expected<std::optional<CostBudget>> parse(llvm::StringRef text);
   std::string text() const;
 };
@@ -52,22 +52,22 @@ struct CostBudget {
 class TypeSpace {
 public:
   /// Ops that share a name have one type, those without one keep f32. `types`
-  /// are those that products may have beside f32; a product that has no such
-  /// mode keeps away from tf32. `weights` are forms that constants may have
-  /// where kernels of the target read them so. `base` is a policy of
-  /// basePolicy(), to which overrides and ranges may have been added. Fails
-  /// with a diagnostic where the function cannot be planned.
+  /// are the compute types of products besides f32; a product without a tf32
+  /// mode is not offered it. `weights` are the formats of constants, if the
+  /// target's kernels support them. `base` is a policy of basePolicy(),
+  /// possibly with overrides and ranges. Reports a function that cannot be
+  /// planned.
   static mlir::FailureOr<TypeSpace>
   create(mlir::func::FuncOp function, const FusionTarget &target,
          const Policy &base, llvm::ArrayRef<PolicyType> types,
          llvm::ArrayRef<WeightType> weights, TuningObjective objective);
 
-  /// A policy with f32 products and values in a type of `types`; the rest is
-  /// what mixed_float16 says.
+  /// Returns a policy with f32 products and values stored in a type of `types`;
+  /// otherwise that of mixed_float16.
   static Policy basePolicy(llvm::ArrayRef<PolicyType> types);
 
-  /// Of a value the type in which it is stored; of a product what it
-  /// multiplies, and how its weights are stored.
+  /// For a value its storage type; for a product its compute type and the
+  /// format of its weights.
   struct Option {
     PolicyType type = PolicyType::Float32;
     WeightFormat weights = {};
@@ -79,45 +79,45 @@ public:
   struct Variable {
     /// The first name of each of its ops.
     std::vector<std::string> names;
-    /// f32 first; of a value f32 and the type of the policy's store.
+    /// f32 first; for a value f32 and the type of the policy's store.
     std::vector<Option> options;
     bool isProduct = false;
   };
   llvm::ArrayRef<Variable> getVariables() const { return variables; }
-  /// What samples overflow in the 16 bits that it could have, so that it is no
-  /// choice: a name and a sentence.
+  /// A value or product excluded from the options because samples overflow the
+  /// 16-bit type: name and explanation.
   struct Overflowing {
     std::string name, why;
   };
   llvm::ArrayRef<Overflowing> getOverflowing() const { return overflowing; }
-  /// Products without a name, which have no variable.
+  /// Number of products without a name, which have no variable.
   int64_t countUnnamed() const { return unnamed; }
 
-  /// The policy of a choice; it says nothing of free variables.
+  /// Returns the policy of a configuration, without entries for free variables.
   Policy policyOf(const Choice &choice) const;
   /// The 16-bit type of values, or float32.
   PolicyType getStore() const { return base.getStore(); }
 
-  /// Has `sensitivity`, which is of this function and has seen no sample, look
-  /// at every form of weights that is a choice.
+  /// Registers every weight format among the options with `sensitivity`, which
+  /// is of this function and has no samples yet.
   void considerWeights(Sensitivity &sensitivity) const;
 
-  /// The variables as a search asks for them, with `errors` of this function;
-  /// it begins from what mixed_float16 and mixed_bfloat16 choose, as far as
-  /// their types are allowed. Both must outlive what it returns.
+  /// Returns the search problem, with `errors` of this function; starts from
+  /// the configurations of mixed_float16 and mixed_bfloat16, as far as their
+  /// types are allowed. Both must outlive the result.
   SearchSpace searchSpace(const RoundingErrors &errors) const;
 
-  /// Of each product whose weights have a form of their own in a choice, the
-  /// squared error that this brings.
+  /// The squared error of each product whose weights have their own format in a
+  /// configuration.
   using WeightErrors = std::vector<std::pair<mlir::Operation *, double>>;
   WeightErrors weightErrors(const Choice &choice,
                             const RoundingErrors &errors) const;
 
-  /// The variables by the names that kernels have of their ops.
+  /// The variables by the names that kernels have for their ops.
   std::vector<KernelTimes::Variable> timedVariables() const;
 
-  /// What one policy costs, in bytes, seconds or bytes of memory, where
-  /// weights are stored as `choice` says.
+  /// Returns the cost of a plan, in bytes, seconds or bytes of memory, with the
+  /// weight formats of `choice`.
   double costOf(const PrecisionPlan &plan, const Choice &choice) const;
   const FusionTarget &getTarget() const { return target; }
   mlir::func::FuncOp getFunction() const { return function; }
@@ -129,19 +129,18 @@ private:
                     llvm::ArrayRef<WeightType> weights);
   void addWeights(Variable &variable, llvm::ArrayRef<WeightType> weights,
                   llvm::ArrayRef<mlir::Operation *> products) const;
-  /// The forms of weights that are not those that products multiply, by op.
+  /// Weight formats that differ from the product's compute type, by op.
   using Forms = llvm::MapVector<mlir::Operation *, Option>;
   Forms formsOf(const Choice &choice) const;
-  /// What `forms` change of the bytes that move, and of those that stand in
-  /// memory.
+  /// Change by `forms` of the memory traffic, and of the memory size, in bytes.
   int64_t movedBy(const PrecisionPlan &plan, const Forms &forms) const;
   int64_t keptBy(const PrecisionPlan &plan, const Forms &forms) const;
-  /// The name by which a policy speaks of `op`, which has one.
+  /// The name by which a policy refers to `op`, which has one.
   std::string nameOf(mlir::Operation *op) const;
-  /// Notes what leaves kernels and is kept in f32 because samples overflow.
+  /// Records values between kernels that stay in f32 because samples overflow.
   void noteOverflowing(const PrecisionPlan &plan);
-  /// The choice that is next to what mixed_float16 with another type of
-  /// products does; nothing where that cannot be planned.
+  /// Returns the configuration nearest to mixed_float16 with another type of
+  /// products; nullopt if that cannot be planned.
   std::optional<Choice> choiceOfMixed(PolicyType compute) const;
 
   mlir::func::FuncOp function;
@@ -152,10 +151,10 @@ private:
   Policy base;
   std::vector<Variable> variables;
   std::vector<Overflowing> overflowing;
-  /// Ops of a backward pass, which are variables of their own.
+  /// Ops of a backward pass, which are separate variables.
   llvm::DenseSet<mlir::Operation *> backward;
   int64_t unnamed = 0;
-  /// Of each variable that is a value, the values; of a product, its ops.
+  /// For each value variable its values; for each product its ops.
   std::vector<llvm::SmallVector<mlir::Value, 1>> valuesOf;
   std::vector<llvm::SmallVector<mlir::Operation *, 1>> productsOf;
 };

@@ -170,7 +170,7 @@ LogicalResult OwnOp::verifyRegions() {
 // walk
 //===----------------------------------------------------------------------===//
 
-/// Lanes as the mask of a walk has them.
+/// Type of the mask of a walk.
 static Type maskType(Builder builder, int64_t by) {
   return VectorType::get({by}, builder.getI1Type());
 }
@@ -313,7 +313,7 @@ LogicalResult WalkOp::verifyRegions() {
   return success();
 }
 
-/// What only means something at a position of a walk.
+/// Verifies that an op that depends on a position is inside a walk.
 static LogicalResult verifyInWalk(Operation *op) {
   if (op->getParentOfType<WalkOp>())
     return success();

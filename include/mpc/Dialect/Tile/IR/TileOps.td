@@ -1,4 +1,4 @@
-//===- TileOps.td - the tile dialect ------------------------*- tablegen -*-===//
+//===- TileOps.td - the tile dialect -----------------------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,16 +15,16 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Tile_Dialect : Dialect {
   let name = "tile";
   let cppNamespace = "::mpc::tile";
-  let summary = "A kernel as one program for every machine";
+  let summary = "Target-independent tile programs of kernels";
   let description = [{
-    Work is cut into items that are independent of each other (`tile.own`). A team
-    has an item: one thread of a CPU, the lanes of a warp, a block, or several blocks.
-    It walks the positions of the item together (`tile.walk`), each of its members
-    some of them, and joins what they have (`tile.join`). What is computed at a position
-    is written in vector, arith, math and memref.
+    A kernel consists of independent work items (`tile.own`). A thread group (team)
+    processes an item: one CPU thread, the lanes of a warp, a block, or several blocks.
+    Its threads (members) loop over the positions of the item together (`tile.walk`),
+    and reduce their values (`tile.join`). The computation at a position is in vector,
+    arith, math and memref.
 
-    No op knows lanes, threads or memories. Those are the team's (`#tile.team`, chosen
-    by `mpc-schedule`): an item without one is walked by loops.
+    No op depends on lanes, threads or memories. The thread mapping is an attribute
+    (`#tile.team`, chosen by `mpc-schedule`): an item without one lowers to loops.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -41,17 +41,17 @@ class Tile_Type<string name, string typeMnemonic> : TypeDef<Tile_Dialect, name> 
 }
 
 def Tile_KeptType : Tile_Type<"Kept", "kept"> {
-  let summary = "what a team keeps of an item, a number for each position";
+  let summary = "buffer of an item, a number per position";
   let description = [{
-    `shape` are the extents that walks have and, where each position has several
-    numbers side by side, how many. Lives as long as the item.
+    `shape` are the extents of the loops and, for several numbers per position,
+    their number. The lifetime is that of the item.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$element);
   let assemblyFormat = "`<` `[` $shape `]` `x` $element `>`";
 }
 
 def Tile_SumsType : Tile_Type<"Sums", "sums"> {
-  let summary = "sums over all items, one for each of `columns` positions";
+  let summary = "accumulators over all items, one per column";
   let parameters = (ins "int64_t":$columns, "::mlir::Type":$element);
   let assemblyFormat = "`<` $columns `x` $element `>`";
 }
@@ -72,17 +72,17 @@ def Tile_Place : Tile_Enum<"Place", "where a team has what it keeps", [
 
 def Tile_TeamAttr : AttrDef<Tile_Dialect, "Team"> {
   let mnemonic = "team";
-  let summary = "how items are spread over threads";
+  let summary = "thread mapping of items";
   let description = [{
-    `members` threads share an item and `items` of these a block; each member has
-    `steps` vectors of an item, every one `vector` wide. `splits` blocks share an item:
-    the last of them to come joins what all have. A block takes new items `rounds`
-    times. Sums over items are joined by `groups` of blocks first. Items begin at block
-    `first_block` of the grid. `every_block`: each block takes all items, for itself;
-    a team then is a warp or a part of one.
+    `members` threads share an item, and a block has `items` items; each thread processes
+    `steps` vectors of an item, each `vector` wide. `splits` blocks share an item: the
+    last-arriving one reduces their results (split-K). A block processes `rounds` items
+    in turn. Sums over items are first reduced by `groups` of blocks. Items start at block
+    `first_block` of the grid. `every_block`: each block computes all items redundantly,
+    with a warp or a part of one per item.
 
-    `columns`: neighbouring threads have neighbouring items, else neighbouring
-    positions of one.
+    `columns`: adjacent threads process adjacent items, otherwise adjacent positions of
+    one item.
     - (C1) all numbers are positive, `steps` and `first_block` may be 0; a block has at most 1024 threads.
     - (C2) members of a block that share lanes of a warp are a power of two.
     - (C3) where every block takes all items, a team has at most 32 members and one
@@ -111,23 +111,23 @@ def Tile_Ahead : Tile_Enum<"Ahead", "what a contraction asks memory for before i
 
 def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
   let mnemonic = "blocks";
-  let summary = "how one worker cuts a contraction";
+  let summary = "blocking of a contraction on one CPU thread";
   let description = [{
-    The sums of at most `rows` rows and `columns` columns stand in registers at once: a
-    block of rows times a panel of columns. Blocks are of almost equal size; those of a
-    convolution are output pixels, of one line or of several whole ones.
+    Register block (GotoBLAS-style): accumulators of at most `rows` rows and `columns`
+    columns, a block of rows times a panel of columns. Blocks have almost equal sizes;
+    those of a convolution are output pixels, of one row or of several whole rows.
 
-    An item has `blocks_per_item` blocks (of a convolution: lines of them) and
-    `panels_per_item` panels; 0: all. The depth is gone through `chunk` positions at
-    a time, between which sums wait in memory; 0: all at once, and sums leave registers
-    as results only. `pack` names the operands that are copied to the order of loads and
-    the type of sums first; the others are read where they lie. `ahead` names what is
-    prefetched while a block is multiplied: the rows of the next one, and what the epilogue
-    adds to the block's sums.
+    An item has `blocks_per_item` blocks (of a convolution: rows of them) and
+    `panels_per_item` panels; 0: all. The contracted depth is processed in chunks of
+    `chunk` positions, between which accumulators are stored in memory; 0: all at once,
+    and accumulators stay in registers. `pack` lists the operands that are first packed
+    in load order and accumulator type; the others are read in place. `ahead` lists what
+    is prefetched during a block: the rows of the next block, and the epilogue's
+    residuals.
 
-    A block of attention of few rows is a head: an item has `blocks_per_item` of them and
-    `chunk` positions of their keys (0: all), and later items join what these leave. `ahead =
-    rows` there asks for rows of a cache, with all heads of a position.
+    In attention with few rows a block is a head: an item has `blocks_per_item` heads and
+    `chunk` positions of their keys (split-KV; 0: all), and later items reduce the partial
+    results. `ahead = rows` prefetches rows of the KV cache, for all heads of a position.
 
     ```mlir
     #tile.blocks<rows = 14, columns = 32, chunk = 512, blocks_per_item = 55, panels_per_item = 8, pack = both>
@@ -161,10 +161,10 @@ def Tile_BlocksAttr : AttrDef<Tile_Dialect, "Blocks"> {
 class Tile_Op<string mnemonic, list<Trait> traits = []> : Op<Tile_Dialect, mnemonic, traits>;
 
 def Tile_YieldOp : Tile_Op<"yield", [Pure, Terminator]> {
-  let summary = "Values that a region of the tile dialect ends with";
+  let summary = "Terminator of tile regions";
   let arguments = (ins Variadic<AnyType>:$values);
   let builders = [OpBuilder<(ins), [{
-    // What implicit terminators yield: nothing.
+    // Implicit terminators yield nothing.
   }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
@@ -174,14 +174,14 @@ class Tile_RegionOp<string mnemonic, list<Trait> traits = []>
                                   SingleBlockImplicitTerminator<"YieldOp">]>;
 
 def Tile_OwnOp : Tile_RegionOp<"own"> {
-  let summary = "Items of work, in any order and split";
+  let summary = "Parallel loop over work items";
   let description = [{
     ```mlir
     tile.own %row in (6144) cycles(1.2e+03) team(#tile.team<members = 32, items = 4>) { ... }
     ```
-    The region is run once for each item below `count`. `cycles` is what one costs,
-    about. `in_order`: items begin when those of the ops before have ended; else they
-    may run beside them.
+    Runs the region once per item in [0, `count`), in any order and in parallel. `cycles`
+    is the approximate cost of an item. `in_order`: items start after those of preceding
+    ops have finished; otherwise they may run concurrently.
   }];
   let arguments = (ins I64Attr:$count, F64Attr:$cycles, UnitAttr:$in_order,
                        OptionalAttr<Tile_TeamAttr>:$team);
@@ -197,7 +197,7 @@ def Tile_OwnOp : Tile_RegionOp<"own"> {
 }
 
 def Tile_WalkOp : Tile_RegionOp<"walk"> {
-  let summary = "All positions of an item, each by one member of its team";
+  let summary = "Loop over the positions of an item, distributed over its threads";
   let description = [{
     ```mlir
     %largest = tile.walk (%a, %c) from (0, 0) to (64, 512) by 8 carry(%best = %lowest) : vector<8xf32> {
@@ -205,16 +205,16 @@ def Tile_WalkOp : Tile_RegionOp<"walk"> {
       tile.yield %next : vector<8xf32>
     }
     ```
-    The region runs at vectors of `by` positions along the last dimension and carries
-    values from one to the next; each member begins with the operands and gives what it
-    has at the end. Where `by` does not divide a line, its last vector overlaps the one
-    before; with `masked` the region has one more argument behind the positions, the
-    lanes that no other vector has (vector<by x i1>).
+    The region runs at vectors of `by` positions along the last dimension with
+    loop-carried values; each thread starts from the operands, and the results are its
+    final values. If `by` does not divide a row, the last vector overlaps the previous
+    one; with `masked` the region has one more argument after the positions, a mask of
+    the lanes that no other vector covers (vector<by x i1>).
     - (C1) `from`, `to` have one number for each position, from <= to, by >= 1.
-    - (C2) a line has at least one vector, or no position.
-    - (C3) the region's arguments are the positions, the mask, what is carried; it
-      yields values of these types.
-    - (C4) no walk stands inside of another.
+    - (C2) a row has at least one vector, or no position.
+    - (C3) the region's arguments are the positions, the mask and the carried values; it
+      yields values of the latter's types.
+    - (C4) loops are not nested.
   }];
   let arguments = (ins Variadic<AnyType>:$initial, DenseI64ArrayAttr:$from, DenseI64ArrayAttr:$to,
                        I64Attr:$by, UnitAttr:$masked);
@@ -240,7 +240,7 @@ def Tile_WalkOp : Tile_RegionOp<"walk"> {
 }
 
 def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
-  let summary = "What all members of a team have, joined";
+  let summary = "Reduction over the threads of an item";
   let description = [{
     ```mlir
     %m = tile.join largest %best from(%lowest : f32) "largest" : (vector<8xf32>) -> f32 {
@@ -249,15 +249,14 @@ def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
       tile.yield %z : f32
     }
     ```
-    The region joins two; it is associative up to rounding, and what the join is `from`
-    changes nothing. The order in which lanes and
-    members are joined is fixed by the team. A result that is a scalar where the operand
-    is a vector joins the lanes too. Every member has the result. `name` is that of the
-    result in printed code.
+    The region combines two values; it is associative up to rounding, with the identity
+    `from`. The thread mapping fixes the order of lanes and threads. If the operand is a
+    vector and the result a scalar, lanes are reduced too. Every thread gets the result
+    (all-reduce). `name` names the result in printed code.
     - (C1) a result has the operand's type, or its element type; all alike.
-    - (C2) the region takes two scalars for each operand and yields one; the join is
-      from one.
-    - (C3) a join stands behind the walks, not inside.
+    - (C2) the region takes two scalars for each operand and yields one; there is one
+      identity scalar for each.
+    - (C3) a reduction is after the loops, not inside.
   }];
   let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$identities,
                        Tile_JoiningAttr:$joining, StrAttr:$name);
@@ -271,10 +270,10 @@ def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
 }
 
 def Tile_CommitOp : Tile_RegionOp<"commit"> {
-  let summary = "What is written of an item";
+  let summary = "Stores of an item";
   let description = [{
-    Stores of a team whose item does not exist are left out; with `once` one member
-    stores for all.
+    Skipped by thread groups without an item (out of bounds); with `once` only one
+    thread stores.
   }];
   let arguments = (ins UnitAttr:$once);
   let regions = (region SizedRegion<1>:$body);
@@ -284,22 +283,22 @@ def Tile_CommitOp : Tile_RegionOp<"commit"> {
 }
 
 //===----------------------------------------------------------------------===//
-// What a team keeps
+// Buffers of an item
 //===----------------------------------------------------------------------===//
 
 def Tile_KeepOp : Tile_Op<"keep", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "A place for a number at each position of an item";
+  let summary = "Buffer with a number per position of an item";
   let arguments = (ins StrAttr:$name);
   let results = (outs Tile_KeptType:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 
 def Tile_SaveOp : Tile_Op<"save", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Keep values at the positions of a walk";
+  let summary = "Store values to a buffer at the positions of a loop";
   let description = [{
-    A walk that reads them has the same extents and vectors.
-    - (C1) stands in a walk; the place is that of a tile.keep, which has as many extents
-      as there are positions, or one more.
+    A loop that reads them has the same extents and vectors.
+    - (C1) the op is in a loop; the buffer is a tile.keep with as many extents as there
+      are positions, or one more.
   }];
   let arguments = (ins AnyType:$value, Tile_KeptType:$place, Variadic<Index>:$positions);
   let assemblyFormat = "$value `,` $place `[` $positions `]` attr-dict `:` type($value) `,` type($place)";
@@ -307,7 +306,7 @@ def Tile_SaveOp : Tile_Op<"save", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Tile_KeptOp : Tile_Op<"kept", [MemoryEffects<[MemRead]>]> {
-  let summary = "Values that an earlier walk kept";
+  let summary = "Load values that an earlier loop stored to a buffer";
   let arguments = (ins Tile_KeptType:$place, Variadic<Index>:$positions);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$place `[` $positions `]` attr-dict `:` type($place) `,` type($result)";
@@ -319,16 +318,16 @@ def Tile_KeptOp : Tile_Op<"kept", [MemoryEffects<[MemRead]>]> {
 //===----------------------------------------------------------------------===//
 
 def Tile_SumsOp : Tile_Op<"sums", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "Sums over all items, zero at first";
+  let summary = "Accumulators over all items, initially zero";
   let results = (outs Tile_SumsType:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
 def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemWrite]>]> {
-  let summary = "Add what an item holds at a position of a walk";
+  let summary = "Add an item's values at a position of a loop to accumulators";
   let description = [{
-    Sums of one column take the lanes of all positions. Items are added in the order of
-    their numbers within a worker, workers in the order of theirs.
+    With one column, the lanes of all positions are summed. Within a worker, items are
+    added in index order, then workers in index order.
   }];
   let arguments = (ins AnyType:$value, Tile_SumsType:$sums, Variadic<Index>:$positions);
   let assemblyFormat = "$value `,` $sums `[` $positions `]` attr-dict `:` type($value) `,` type($sums)";
@@ -336,7 +335,7 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Tile_TotalOp : Tile_RegionOp<"total"> {
-  let summary = "What all items have added, once they have ended";
+  let summary = "Reads accumulators after all items have finished";
   let description = [{
     ```mlir
     tile.total %s, %t by 4 : !tile.sums<768 x f32>, !tile.sums<768 x f32> {
@@ -344,8 +343,8 @@ def Tile_TotalOp : Tile_RegionOp<"total"> {
     }
     ```
     The region runs at vectors of `by` columns.
-    - (C1) all sums have as many columns, a multiple of `by`.
-    - (C2) the region takes an index and a vector (of one: a scalar) of each sum.
+    - (C1) all accumulators have the same number of columns, a multiple of `by`.
+    - (C2) the region takes an index and a vector (of one: a scalar) per operand.
   }];
   let arguments = (ins Variadic<Tile_SumsType>:$sums, I64Attr:$by);
   let regions = (region SizedRegion<1>:$body);
