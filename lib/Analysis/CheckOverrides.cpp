@@ -114,8 +114,7 @@ LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
     }
     // A policy file serves many models; an override on the command line is
     // meant for this one. A kind may be absent from a model; an unknown name or
-    // layer is a mistake. An op with a more specific override counts as
-    // matched.
+    // layer is a mistake. Overridden matches count.
     if (use.matched > use.idle ||
         override.source != PolicyOverride::Source::CommandLine)
       continue;

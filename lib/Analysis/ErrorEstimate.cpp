@@ -122,8 +122,7 @@ Moments ErrorEstimate::elementwise(Operation *op) const {
   }
   if (op->hasTrait<Additive>())
     return {square, error};
-  // Each half of the real line as far as the range permits: relu keeps one
-  // half.
+  // Each half of the real line within the range: relu keeps one half.
   KnownRange range = ranges.get(op->getResult(0));
   square = (std::min(square, range.low * range.low) +
             std::min(square, range.high * range.high)) /

@@ -29,8 +29,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Returns the wider of two float types; f32 for two different ones of one
-/// width.
+/// Returns the wider of two float types; f32 if they differ in range only.
 static FloatType widest(PlanBuilder &builder, FloatType a, FloatType b) {
   if (!a || a == b)
     return b;

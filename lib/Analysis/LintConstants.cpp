@@ -212,8 +212,7 @@ void ConstantLint::lintPrecision() {
              numberText(100 * error) + "% of the values'");
 }
 
-/// Returns the losses of rounding `original` to `type`; nullopt if it cannot be
-/// read.
+/// Returns the losses of rounding `original` to `type`; nullopt if unreadable.
 static std::optional<Losses> lossesOf(ElementsAttr original, FloatType type) {
   Losses losses;
   if (std::optional<double> splat = splatValue(original)) {

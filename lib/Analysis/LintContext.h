@@ -42,8 +42,7 @@ mlir::FloatType narrowTypeOf(mlir::Value value);
 std::string nameOf(mlir::FloatType type);
 /// Six significant digits: "1e-12", "70000".
 std::string numberText(double value);
-/// Returns the description of `op` in a message: its quoted node name, else its
-/// kind.
+/// Returns the name of `op` in messages: its quoted node name, else its kind.
 std::string describe(mlir::Operation *op);
 /// Returns the flags that compute `ops` in float32; a sentence instead if the
 /// model itself fixes their type.

@@ -27,8 +27,7 @@ static bool overflows(double end, FloatType type) {
   return std::isfinite(end) && std::isinf(roundedTo(end, type));
 }
 
-/// Returns the end of `range` nearest to zero if it is nonzero and rounds to
-/// zero.
+/// Returns the nonzero end of `range` nearest to zero if it rounds to zero.
 static std::optional<double> vanishingEnd(KnownRange range, FloatType type) {
   for (double end :
        {range.low > 0 ? range.low : 0.0, range.high < 0 ? range.high : 0.0})
@@ -66,8 +65,7 @@ private:
   void lintFlush(Operation *op, Value result, FloatType type);
 
   LintContext &context;
-  /// Values already reported, before casts: several readers may each have a
-  /// cast.
+  /// Values already reported, before casts (each reader may have one).
   llvm::DenseSet<Value> toldOverflow, toldFlush;
 };
 

@@ -24,8 +24,7 @@ using llvm::ArrayRef;
 // Grids
 //===----------------------------------------------------------------------===//
 
-/// Rounds a number below 2^51 to the nearest integer, ties to even, without a
-/// call.
+/// Rounds a number below 2^51 to the nearest integer, ties to even, inline.
 static double roundEven(double value) {
   constexpr double kNoFraction = 0x1.8p52;
   return (value + kNoFraction) - kNoFraction;

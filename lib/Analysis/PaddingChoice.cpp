@@ -31,8 +31,7 @@ private:
   /// Sums of prices are exact in integers under repeated updates.
   using Femtoseconds = int64_t;
 
-  /// An item with a price, and its additional time without each of its
-  /// families.
+  /// An item with a price, and the time lost without each of its families.
   struct Item {
     enum class Kind { Contraction, Stored, Parameter } kind;
     size_t number;

@@ -29,8 +29,7 @@ bool PairedColumns::hasTypes(MatmulOp product) {
          isFloat(product.getResult()) && !product.getAccumulateType().isF64();
 }
 
-/// Returns which half of `[..., n, 2, block]` `slice` takes; nullopt if
-/// neither.
+/// Returns the half of `[..., n, 2, block]` that `slice` takes, or nullopt.
 static std::optional<int64_t> halfOf(SliceOp slice) {
   SmallVector<int64_t> sizes(shapeOf(slice.getInput()));
   size_t dimension = sizes.size() - 2;

@@ -19,11 +19,9 @@
 namespace mpc {
 
 bool isFloatTensor(mlir::Value value);
-/// Returns true if a policy may change the type in which `op` reads operand
-/// `index`.
+/// Returns true if a policy may change the type of operand `index` of `op`.
 bool isPrecisionOperand(mlir::Operation *op, unsigned index);
-/// Returns true if `op` multiplies its precision operands and sums the
-/// products.
+/// Returns true if `op` sums products of its precision operands.
 bool isContraction(mlir::Operation *op);
 
 /// A plan under construction.
@@ -86,8 +84,7 @@ public:
     return getIntegers().feedsIntegers(value);
   }
 
-  /// Returns the override that applies to `op`, or null. Reports contradictory
-  /// overrides.
+  /// Returns the override that applies to `op`, or null. Reports conflicts.
   mlir::FailureOr<const PolicyOverride *> findOverride(mlir::Operation *op);
   /// Returns the override that keeps the operands of `op` in float32, or null.
   const PolicyOverride *findInputs(mlir::Operation *op) const;
@@ -203,8 +200,7 @@ void settleTraining(PlanBuilder &builder);
 /// policy's classes.
 mlir::LogicalResult classifyByLists(PlanBuilder &builder);
 
-/// After classifyByLists: assigns storage types by a minimum cut over the free
-/// values.
+/// After classifyByLists: assigns storage types by a minimum cut.
 void placeByMinimumCut(PlanBuilder &builder);
 
 /// After classifyByLists: assigns types by TensorFlow's color propagation.

@@ -12,9 +12,8 @@
 
 namespace mpc {
 
-/// Determines the row location in the results of one op from that in its
-/// operands, if each row of a result depends only on the same row of the
-/// operands.
+/// Maps the row location from an op's operands to its results, if each row of a
+/// result depends only on the same row of the operands.
 class RowRules {
 public:
   /// `places` has the row locations of operands; `rows` is the number of rows.
@@ -25,8 +24,7 @@ public:
   /// Returns the row location in a result; nullopt if rows are or may be mixed.
   std::optional<RowPlace> placeIn(unsigned result);
 
-  /// After placeIn() failed: what the op does to rows, to follow its name in a
-  /// sentence.
+  /// After placeIn() failed: what the op does to rows, as a predicate.
   const char *why() const { return reason; }
 
 private:

@@ -57,8 +57,7 @@ bool ScaledRows::isRounded() const {
   });
 }
 
-/// Plans the products of numbers and scales in f32: f16 cannot represent all
-/// scales.
+/// Plans the products with scales in f32: f16 cannot represent all scales.
 static void multiplyWide(PlanBuilder &builder, const ScaledRows &rows) {
   for (Operation *op : rows.chain) {
     const OpPlan *plan = builder.findPlan(op);

@@ -38,8 +38,7 @@ public:
 
 private:
   llvm::DenseMap<mlir::Value, double> prices;
-  /// Number of rounded partial sums up to a value, itself included, and after
-  /// it.
+  /// Number of rounded partial sums up to and including a value, and after.
   llvm::DenseMap<mlir::Value, unsigned> before, after;
 };
 

@@ -89,8 +89,8 @@ private:
   /// member that has one.
   FailureOr<FloatType> forcedType(const SourceGroup &group) const;
   PaintList listOf(const SourceGroup &group) const;
-  /// Returns true for a cast of the model from another type to f32 that may be
-  /// retargeted.
+  /// Returns true for a retargetable cast of the model from another type to
+  /// f32.
   bool isRetargetable(Operation *op) const;
   PaintNode makeNode(const SourceGroup &group, FloatType forced) const;
   void addEdges();

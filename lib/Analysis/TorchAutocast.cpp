@@ -138,8 +138,7 @@ FloatType TorchPlanner::promotedArrival(const SourceGroup &group) const {
     FloatType type = arrivalOf(group.members.back()->getOperand(0), group);
     return type ? type : builder.wide;
   }
-  // Tensors with dimensions decide; zero-dimensional ones only among
-  // themselves.
+  // Tensors with dimensions decide; zero-dimensional ones if there is none.
   bool wide[2] = {}, low[2] = {};
   forEachArrival(group, [&](OpOperand &operand) {
     int64_t rank = cast<RankedTensorType>(operand.get().getType()).getRank();

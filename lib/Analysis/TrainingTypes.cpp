@@ -83,8 +83,7 @@ void mpc::settleWideParts(PlanBuilder &builder) {
     keepWide(builder, op, "part of a statistic that steps renew");
   for (Operation *op : opsOfRowScales(builder.func))
     keepWide(builder, op, "part of a row's scale");
-  // Keras computes the steps of a softmax, and angles, in the type of their
-  // layer.
+  // Keras computes the steps of a softmax, and angles, in the layer's type.
   if (builder.policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return;
   for (Operation *op : opsOfExponentialSums(builder.func))
@@ -136,8 +135,7 @@ static bool isConstant(Value value) {
   return isa_and_present<ConstantOp>(value.getDefiningOp());
 }
 
-/// Returns true if the policy chooses the types of `op`, not an override or the
-/// model.
+/// Returns true if the policy, not an override or the model, types `op`.
 static bool isFree(const PlanBuilder &builder, Operation *op) {
   const OpPlan *plan = builder.findPlan(op);
   return plan && plan->role != OpPlan::Role::Untouched && !plan->isForced();

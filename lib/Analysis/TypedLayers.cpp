@@ -172,8 +172,7 @@ private:
   void addVariables(Operation *op, unsigned layer);
   /// `isJoined`: the reader belongs to several layers.
   void addVariable(Value source, unsigned layer, bool isJoined);
-  /// Indices of the op's layers; the index for ops outside of all layers if it
-  /// has none.
+  /// Indices of the op's layers, or the one for ops outside of all layers.
   ArrayRef<unsigned> layersOf(Operation *op) const {
     return known.find(op)->second;
   }

@@ -35,8 +35,7 @@ static bool carriesLoss(Operation *op) {
          fusionClassOf(op) == FusionClass::Scan;
 }
 
-/// Returns true if the inputs of `op` belong to the model, whatever reads its
-/// result.
+/// Returns true if the inputs of `op` belong to the model in any case.
 static bool isModelOp(Operation *op) {
   return isa<ContractionOpInterface>(op) ||
          fusionClassOf(op) == FusionClass::Recurrent;
@@ -131,8 +130,7 @@ OpSet mpc::opsOfStatistics(func::FuncOp func) {
 /// division: a scale, a mask, an epsilon, a broadcast.
 static constexpr unsigned kMostBetween = 8;
 
-/// Adds the ops on paths from an exponential to `value`; returns true if there
-/// is one.
+/// Adds the ops on paths from an exponential to `value`; false if none.
 static bool collectExponentials(Value value, llvm::DenseSet<Operation *> &found,
                                 unsigned left) {
   Operation *op = value.getDefiningOp();
@@ -221,8 +219,7 @@ bool mpc::sumsFewTerms(Operation *op) {
           family == FusionClass::Convolution);
 }
 
-/// Returns true if coordinates may be transformed, or become an angle, through
-/// `op`.
+/// Returns true if `op` may transform coordinates, also to an angle.
 static bool passesCoordinates(Operation *op) {
   return isa<ElementwiseOpInterface>(op) || movesElements(op) ||
          sumsFewTerms(op);

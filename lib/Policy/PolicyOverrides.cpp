@@ -86,8 +86,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
   return Error::success();
 }
 
-/// Specificity of the match between an override's key and an op; 0 if it does
-/// not match.
+/// Specificity of the match of an override's key with an op; 0: no match.
 static int rankOfKey(const PolicyOverride &entry, StringRef kind,
                      StringRef layer, ArrayRef<StringRef> names) {
   switch (entry.key) {

@@ -15,9 +15,8 @@ namespace mpc {
 /// Marks a constant that replaced the seed (initial cotangent) of a loss.
 inline constexpr llvm::StringLiteral kSeedAttr = "gradient_seed";
 
-/// Returns the ops of the backward pass: everything that depends on a loss
-/// seed, up to the division that removes the seed or the update that reads the
-/// gradient.
+/// Returns the ops of the backward pass: everything from a loss seed to the
+/// division that removes it or the update that reads the gradient.
 llvm::DenseSet<mlir::Operation *> findBackward(mlir::func::FuncOp func);
 
 } // namespace mpc

@@ -27,8 +27,7 @@ struct FusionTarget {
   /// Whether a contraction permitted to round its f32 operands to tf32 does so.
   /// CPU kernels compute in f32, which the permission allows.
   bool roundsToTensorFloat32 = false;
-  /// Whether contractions split f32 operands into two or three bf16 (bf16x2,
-  /// bf16x3).
+  /// Whether contractions split f32 operands into bf16 (bf16x2, bf16x3).
   bool splitsIntoBFloat16 = false;
   /// Smallest number of bf16 terms per f32 operand that may be permitted; 0:
   /// none. Three terms have f32's precision: a GPU's library may use them, its

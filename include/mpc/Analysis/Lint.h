@@ -61,8 +61,7 @@ public:
   std::vector<LintWarning> run(mlir::func::FuncOp func, const Policy &policy);
 
 private:
-  /// Constants by the operand that reads them; an assignment changes operands
-  /// in place.
+  /// Constants by reading operand; an assignment changes operands in place.
   ConstantReads originals;
 };
 

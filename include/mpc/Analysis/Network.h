@@ -74,8 +74,7 @@ public:
   const std::string &name() const { return spelling; }
   llvm::ArrayRef<NetworkLevel> levels() const { return links; }
 
-  /// Returns the reason why `ranks` ranks cannot be connected; empty if they
-  /// can.
+  /// Returns why `ranks` ranks cannot be connected; empty if they can.
   std::string whyNot(int64_t ranks) const;
 
   /// Returns the cost for a number of ranks that whyNot() accepts. `bytes` is

@@ -16,8 +16,7 @@
 
 namespace mpc {
 
-/// The element type's name, "f32"; unsigned integers are spelled as the runtime
-/// does.
+/// The element type's name, "f32"; unsigned integers as the runtime has them.
 std::string typeName(mlir::Type type);
 
 /// Type in which the op multiplies or evaluates: "bf16", or its compute mode,

@@ -121,8 +121,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, int> places;
   std::vector<Contraction> contractions;
   std::vector<Stored> stored;
-  /// Families of the dimensions of each argument that is a parameter or a copy
-  /// of one.
+  /// Families of the dimensions of each parameter argument, or copy of one.
   std::vector<llvm::SmallVector<int>> parameters;
   Families chosen;
   int64_t refused = 0, priced = 0;

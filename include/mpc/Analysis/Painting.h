@@ -102,8 +102,7 @@ public:
 
   /// Returns true if the node becomes 16-bit.
   bool isPainted(unsigned node) const { return allow.test(node); }
-  /// Returns true if the deny list or its propagation fixes the node to
-  /// float32.
+  /// Returns true if the deny list, or its propagation, gives float32.
   bool isDenied(unsigned node) const { return deny.test(node); }
   /// Returns the rule that determined the node's color.
   PaintRule getRule(unsigned node) const { return rules[node]; }

@@ -23,9 +23,8 @@ namespace mpc {
 struct PairedColumns {
   /// Matches a GEMM whose columns are split into halves: reshaped to
   /// alternating blocks, `[..., n, 2, block]`, of which a slice and a reshape
-  /// to `[..., n * block]` give each half, and nothing else reads the
-  /// intermediate values. nullopt otherwise, or for a GEMM that `hasTypes`
-  /// rejects.
+  /// to `[..., n * block]` give each half, without other readers in between.
+  /// nullopt otherwise, or if `hasTypes` is false.
   static std::optional<PairedColumns> of(mlir::Operation *product);
 
   /// Columns per block on such targets: half of a panel, or one vector store of

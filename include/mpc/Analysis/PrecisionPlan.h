@@ -104,8 +104,7 @@ struct ValueReason {
   /// The op that the rule refers to, or the nearest op that pulls a free value
   /// to its type; null if there is none.
   mlir::Operation *because = nullptr;
-  /// Bytes not moved because the value is stored narrow, and bytes moved by its
-  /// casts.
+  /// Bytes saved by storing the value narrow, and bytes moved by its casts.
   int64_t bytesSaved = 0, castBytes = 0;
   /// Nearest first; pulls towards the chosen type before others.
   llvm::SmallVector<Pull, 0> pulls;
@@ -126,8 +125,7 @@ public:
   const OpPlan &getPlan(mlir::Operation *op) const { return plans.at(op); }
   bool hasPlan(mlir::Operation *op) const { return plans.contains(op); }
 
-  /// Returns true if the policy may change the type of `value`: it was f32 when
-  /// planned.
+  /// Returns true if the policy may change the type of `value`, an f32.
   bool isEligible(mlir::Value value) const { return eligible.contains(value); }
 
   /// Storage type of an eligible value; f32 by default. Constants have none:

@@ -87,11 +87,9 @@ struct RecurrencePlan {
   /// Contracted extent of a GEMM, zero-padded to equal splits; the largest one.
   int64_t depthOf(const RecurrenceShape::Product &product) const;
   int64_t depth() const;
-  /// The largest contracted extent without padding: elements per row that a
-  /// block reads.
+  /// The largest unpadded contracted extent: elements per row of a block.
   int64_t rowElements() const;
-  /// Row pitch of weights and states in shared memory, and of accumulators, in
-  /// elements.
+  /// Row pitch in shared memory of weights and states, and accumulators.
   int64_t depthPitch() const;
   int64_t sumPitch() const;
   /// Type of weights and states in shared memory.

@@ -17,8 +17,7 @@ namespace mpc {
 struct OrderedLaunch {
   /// Earlier launches that it depends on.
   llvm::SmallVector<unsigned> reads;
-  /// Whether it may run concurrently with others, and so before earlier
-  /// launches.
+  /// Whether it may run concurrently with, or before, earlier launches.
   bool mayJoin = false;
 };
 

@@ -33,8 +33,7 @@ struct WeightColumns {
   /// Stride between columns, and between elements of a column, in elements.
   int64_t stride = 0, step = 0;
 
-  /// Columns of operand 1 of `op`, a matmul or a conv; nullopt for a batch of
-  /// matrices.
+  /// Columns of operand 1 of `op`, a matmul or a conv; nullopt if batched.
   static std::optional<WeightColumns> of(mlir::Operation *op);
 
   /// Returns the format that these columns of `op` support: int4 falls back to

@@ -19,8 +19,7 @@
 
 namespace mpc {
 
-/// Attribute of constants that a policy rounded as weights: the format, as a
-/// string.
+/// Attribute of constants that a policy rounded as weights: the format.
 inline constexpr llvm::StringLiteral kWeightsAttr = "mpc.weights";
 
 /// Significant bits of f32, bf16 and f16 numbers.

@@ -79,8 +79,7 @@ public:
   /// Returns the known name nearest to `name`; empty if none is similar.
   std::string nearestName(llvm::StringRef name) const;
 
-  /// Explains `value`; failure, with diagnostics, if the function cannot be
-  /// planned.
+  /// Explains `value`; reports a function that cannot be planned.
   mlir::FailureOr<WhyAccount> explain(mlir::Value value) const;
 
 private:

@@ -59,8 +59,7 @@ bool isIndexArithmetic(mlir::Operation *op,
 
 /// Returns the ops that quantize rows of a KV cache to 8 bits: from the maximum
 /// magnitude of a row through its scale to the stored number. A scale is stored
-/// in f32 and may be as small as the smallest normal number, which f16 cannot
-/// represent.
+/// in f32 and may be as small as its smallest normal number.
 OpSet opsOfRowScales(mlir::func::FuncOp func);
 
 } // namespace mpc

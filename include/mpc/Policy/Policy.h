@@ -88,8 +88,7 @@ llvm::StringRef stringify(PolicyAlgorithm algorithm);
 /// Parses an algorithm's name.
 std::optional<PolicyAlgorithm> parsePolicyAlgorithm(llvm::StringRef name);
 
-/// Types in which a policy stores weights and caches. Float8 is E4M3 without
-/// infinities.
+/// Storage types of weights and caches. Float8 is E4M3 without infinities.
 enum class WeightType { Float32, Float16, BFloat16, Int8, Int4, Float8, Int16 };
 
 /// "float32", "float16", "bfloat16", "int16", "int8", "int4", "float8_e4m3fn".
@@ -142,8 +141,7 @@ struct PolicyOverride {
   /// Compiled form of a layer's pattern.
   std::shared_ptr<re2::RE2> regex;
 
-  /// Returns true if this override matches an op, even if a more specific one
-  /// applies.
+  /// Returns true if this override matches an op, even if another applies.
   bool fits(llvm::StringRef kind, llvm::StringRef layer,
             llvm::ArrayRef<llvm::StringRef> names,
             bool isBackward = false) const;
@@ -172,9 +170,8 @@ struct LayerPolicy {
 /// A precision policy. A value; copies are independent.
 class Policy {
 public:
-  /// Parses a policy from JSON text. `where` names the text in messages; an
-  /// error's message starts with it and the line (syntax) or the field's path
-  /// (semantics).
+  /// Parses a policy from JSON text. `where` names the text in messages; errors
+  /// start with it and the line (syntax) or the field's path (semantics).
   static llvm::Expected<Policy> parse(llvm::StringRef json,
                                       llvm::StringRef where);
 
@@ -265,14 +262,11 @@ public:
   /// imitated system's op, else the default.
   PrecisionClass classOf(llvm::StringRef kind) const;
 
-  /// Returns the imitated system's list that contains `systemOp`; nullopt if
-  /// none.
+  /// Returns the imitated system's list with `systemOp`; nullopt if none.
   std::optional<PrecisionClass> classOfSystemOp(llvm::StringRef systemOp) const;
-  /// Returns the imitated system's op for an mpc op kind, empty if there is
-  /// none.
+  /// Returns the imitated system's op for an mpc op kind; empty if none.
   llvm::StringRef systemOpOf(llvm::StringRef kind) const;
-  /// The system's lists as data: list name -> ops, for comparison with
-  /// recordings.
+  /// The system's lists: list name -> ops, for comparison with recordings.
   const std::map<std::string, std::vector<std::string>> &
   getSystemLists() const {
     return systemLists;
@@ -314,8 +308,7 @@ public:
   /// Type in which data-parallel ranks exchange gradients; nullopt: the storage
   /// type of each.
   std::optional<PolicyType> getGradientWire() const { return gradientWire; }
-  /// Returns true if this policy, or that of a layer, stores any weights
-  /// narrow.
+  /// Returns true if this policy or a layer's stores any weights narrow.
   bool narrowsWeights() const;
   /// Keras: whether a layer casts its inputs.
   bool getAutocast() const { return autocast; }

@@ -64,8 +64,7 @@ public:
   /// constant read by a GEMM.
   using UseVisitor =
       std::function<void(mlir::OpOperand &, const reference::Tensor &)>;
-  /// Receives the sum of the cotangents of all uses of a float result or
-  /// argument.
+  /// Receives the sum of cotangents of all uses of a float value.
   using ValueVisitor =
       std::function<void(mlir::Value, const reference::Tensor &)>;
 

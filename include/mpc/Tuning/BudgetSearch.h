@@ -57,8 +57,7 @@ public:
   void pin(size_t variable, int option);
 
   /// Returns the cheapest configuration found with error at most `limit`;
-  /// nullopt if the widest exceeds it. `stop` ends the search with the best so
-  /// far.
+  /// nullopt if the widest exceeds it. `stop` ends the search early.
   std::optional<PricedChoice> within(double limit,
                                      const std::function<bool()> &stop = {});
 
@@ -104,8 +103,7 @@ private:
   std::vector<std::pair<size_t, int>> pinned;
   std::function<bool()> shouldStop;
   int64_t plans = 0;
-  /// Cache of configurations without free variables, which do not depend on the
-  /// price.
+  /// Cache of configurations without free variables (price-independent).
   std::map<Choice, PricedChoice> known;
 };
 

@@ -78,8 +78,7 @@ using SecondsOf = std::function<double(const Choice &)>;
 SearchSpace withinTime(SearchSpace space, SecondsOf secondsOf, double most);
 
 /// Returns the cheapest configuration found with error within `limit` and at
-/// most `most` seconds, under increasing prices per second; nullopt if there is
-/// none.
+/// most `most` seconds, under increasing prices per second; else nullopt.
 std::optional<PricedChoice>
 cheapestInTime(const SearchSpace &space, const SecondsOf &secondsOf,
                double limit, double most,

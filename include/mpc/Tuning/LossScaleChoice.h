@@ -22,8 +22,7 @@ struct LossScaleChoice {
   /// fewer bits, under this scale and without one.
   double flushed = 0, subnormal = 0;
   double flushedUnscaled = 0, subnormalUnscaled = 0;
-  /// The value that would overflow first, and its largest magnitude without a
-  /// scale.
+  /// The value that would overflow first, and its unscaled magnitude.
   std::string largest;
   double largestMagnitude = 0;
   /// Values of which f16 flushes more than a hundredth under this scale, with

@@ -34,8 +34,7 @@ namespace mpc {
 /// infinite share, unless it was non-finite before.
 class Sensitivity : public RoundingErrors {
 public:
-  /// `function` is in f32 after Simplify, and must not change during the
-  /// lifetime.
+  /// `function` is in f32 after Simplify, and must outlive this unchanged.
   Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
               uint64_t seed = 0);
 
@@ -61,8 +60,7 @@ public:
 
   int64_t getSamples() const { return samples; }
 
-  /// Returns the accumulated state as numbers for restore(); some may be
-  /// infinite.
+  /// Returns the accumulated state for restore(); some may be infinite.
   std::vector<double> save();
   /// Replaces the accumulated state. Returns false and changes nothing if the
   /// numbers do not belong to this function.

@@ -37,8 +37,7 @@ static constexpr double kWithEnds = 1.25;
 static constexpr double kStepSeconds = 0.17e-6, kMeetSeconds = 1.4e-6;
 static constexpr int64_t kStepsOfShare = 8;
 /// Bytes per row and step of a matrix unit, and elements per step without one:
-/// two steps of the actual kernel, in favor of saving a launch when it is
-/// close.
+/// two steps of the actual kernel, which favors fusion when it is close.
 static constexpr int64_t kStepBytes = 128, kPlainStep = 32;
 
 /// Latency of a step with scalar loads, which are not pipelined, in seconds.
@@ -225,8 +224,7 @@ FusionSaving FusionCost::ofOperand(FusionGroup *into, FusionGroup *from,
   return saving;
 }
 
-/// Returns true if a matrix unit multiplies the operands of `product` as they
-/// are stored.
+/// Returns true if a matrix unit multiplies the stored operands of `product`.
 static bool hasUnit(MatmulOp product, const TargetInfo &target) {
   std::optional<MathType> type = mathTypeOf(product);
   return type && target.unit(*type);

@@ -34,8 +34,7 @@ public:
   /// most those of a large tile; 0: fewer than the smallest tile.
   int64_t rowsOfBlock(MatmulOp product) const;
 
-  /// Savings of fusion if the kernel of `into` then stores with scattered
-  /// elements.
+  /// Savings of fusion if the kernel of `into` then stores scattered elements.
   FusionSaving ofScatter(FusionGroup *into, FusionGroup *from) const;
 
   /// Number of times that a contraction reads operand `index`.

@@ -19,8 +19,7 @@ static constexpr int64_t kVectorBytes = 16;
 /// separate kernel would do so anyway.
 static constexpr int64_t kFewElements = 4;
 
-/// Returns the number of bits by which a cast between floats widens; 0 for
-/// other casts.
+/// Returns the bits by which a cast between floats widens; else 0.
 static int64_t widenedBits(CastOp cast) {
   auto from = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getInput()));
   auto to = dyn_cast<FloatType>(getElementTypeOrSelf(cast.getResult()));

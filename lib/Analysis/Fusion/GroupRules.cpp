@@ -186,8 +186,7 @@ static size_t liveValues(const FusionGraph &graph, FusionGroup *group,
   auto isInside = [&](Operation *op) {
     return graph.groupOf(op) == group || graph.groupOf(op) == joining;
   };
-  // Position of the last reader of each value; values read outside stay live to
-  // the end.
+  // Position of each value's last reader; the end for values read outside.
   SmallVector<std::pair<int64_t, int64_t>> ranges;
   for (Operation *op : llvm::concat<Operation *const>(
            group->ops, joining == group ? ArrayRef<Operation *>()
@@ -305,8 +304,7 @@ bool GroupRules::convertsInput(Operation *cast) const {
          isa<BlockArgument>(behindReshapes(cast->getOperand(0)));
 }
 
-/// Returns true if the kernel of `anchor` loads operand `index` by elements,
-/// like a mask.
+/// Returns true if the kernel of `anchor` loads operand `index` by elements.
 static bool readsElements(Operation *anchor, unsigned index) {
   auto precision = dyn_cast<PrecisionOpInterface>(anchor);
   return familyOf(anchor) == FusionClass::Attention && precision &&
@@ -413,8 +411,7 @@ bool GroupRules::storesElsewhere(FusionGroup *group) const {
            group->kind == FusionKind::recurrence));
 }
 
-/// Returns true if the group's kernel can store its results through
-/// `transpose`.
+/// Returns true if the group's kernel can fold `transpose` into its store.
 bool GroupRules::mayStoreThrough(Operation *transpose,
                                  FusionGroup *group) const {
   // CPU kernels can only redirect the store of a whole row.

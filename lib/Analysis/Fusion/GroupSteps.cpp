@@ -291,8 +291,7 @@ void GroupRules::addPrologue(FusionGroup *group, FusionGroup *only,
   }
 }
 
-/// Loops that compute operands of the group's ops, and any loop before a lone
-/// conversion.
+/// Loops that compute operands of the group, and any before a lone conversion.
 void GroupRules::addLoops(FusionGroup *group, FusionGroup *only,
                           Candidates &candidates) const {
   for (Operation *op : group->ops) {
@@ -349,8 +348,7 @@ bool GroupRules::apply(const FusionCandidate &candidate) {
   }
 }
 
-/// Merges `source`, which computes `operand` or the input of the reshape that
-/// defines it.
+/// Merges `source`, which computes `operand`, directly or before a reshape.
 bool GroupRules::mergeThrough(FusionGroup *group, Value operand,
                               FusionGroup *source) {
   FusionGroup *between = graph.groupOf(operand);
@@ -360,8 +358,7 @@ bool GroupRules::mergeThrough(FusionGroup *group, Value operand,
   graph.closeView(between);
   if (graph.merge(between, source) && graph.merge(group, between))
     return true;
-  // The pair remains a kernel of its own, a plain loop that ends in the
-  // reshape.
+  // The pair remains a kernel of its own, a loop that ends in the reshape.
   return false;
 }
 

@@ -93,8 +93,7 @@ static llvm::SmallPtrSet<Value, 8> valuesOf(const FusionGraph &graph,
   return values;
 }
 
-/// Returns true if an op of `reader` reads a result of `maker` that is not
-/// allowed.
+/// Returns true if `reader` reads a disallowed result of `maker`.
 static bool readsFrom(const FusionGraph &graph, FusionGroup *reader,
                       FusionGroup *maker,
                       llvm::function_ref<bool(Value)> isAllowed) {

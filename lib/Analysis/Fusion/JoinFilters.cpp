@@ -17,8 +17,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Returns true if `op` sums f32 over all dimensions of an image except
-/// channels.
+/// Returns true if `op` sums f32 over all image dimensions but channels.
 static bool sumsChannels(ReduceSumOp op, ImageLayout layout) {
   int64_t rank = op.getInput().getType().getRank();
   SmallVector<int64_t> axes;

@@ -104,16 +104,14 @@ KernelJoiner::viewsBetween(FusionGroup *maker, FusionGroup *reader) const {
   return views;
 }
 
-/// Returns true if the reader reads a result of `maker`, directly or through
-/// views.
+/// Returns true if `reader` reads `maker`, directly or through views.
 bool KernelJoiner::readsLoop(FusionGroup *reader, FusionGroup *maker) const {
   return llvm::any_of(graph.resultsOf(maker), [&](Value result) {
     return llvm::is_contained(graph.readersOf(result), reader);
   });
 }
 
-/// Fusion candidates: consumers of the group and siblings that share a
-/// consumer.
+/// Fusion candidates: consumers, and siblings that share a consumer.
 llvm::SmallVector<FusionGroup *>
 KernelJoiner::loopsBeside(FusionGroup *group) const {
   llvm::SmallSetVector<FusionGroup *, 8> found;

@@ -16,8 +16,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Returns the depthwise convolution whose kernel computes `value`; null for
-/// others.
+/// Returns the depthwise convolution that computes `value`, or null.
 static ConvOp convolutionOf(const FusionGraph &graph, Value value) {
   FusionGroup *group = graph.groupOf(value);
   if (!group || group->isJoint || group->kind != FusionKind::convolution)

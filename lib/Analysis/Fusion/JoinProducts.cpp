@@ -17,8 +17,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The GEMMs that multiply `value`, or reshapes and concats of it, in block
-/// order.
+/// The GEMMs that multiply `value` or reshapes and concats of it, in order.
 static void addProductsOf(Value value, llvm::SetVector<Operation *> &products) {
   for (Operation *user : value.getUsers()) {
     if (isa<MatmulOp>(user))

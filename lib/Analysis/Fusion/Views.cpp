@@ -21,8 +21,7 @@ std::optional<int64_t> mpc::contiguousOffset(SliceOp slice) {
   ArrayRef<int64_t> shape = shapeOf(slice.getInput()), sizes = slice.getSizes();
   SmallVector<int64_t> strides = slice.getStrideValues();
   int64_t offset = 0, stride = 1;
-  // From the last dimension on: whole dimensions, one partial, then single
-  // entries.
+  // From the last dimension: whole ones, one partial, then single entries.
   bool whole = true;
   for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
     if (!whole && sizes[d] != 1)

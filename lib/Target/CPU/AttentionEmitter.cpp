@@ -76,8 +76,7 @@ void AttentionEmitter::takeScales() {
     std::optional<ScaledRows> rows = ScaledRows::of(*numbers);
     if (!rows || rows->isRounded())
       continue;
-    // The kernel is not analyzed again, so the new ops need only move rows as
-    // it does.
+    // The kernel is not analyzed again: the new ops only have to move rows.
     OpBuilder builder(op);
     *numbers = rows->numbers;
     *scales = rows->scales;

@@ -48,8 +48,7 @@ private:
   struct Data {
     mutable Node parent;
     unsigned size = 1;
-    /// Edges may lead to merged nodes, to the node itself, and repeatedly to
-    /// one node.
+    /// Edges may lead to merged nodes, to the node itself, and be repeated.
     std::vector<Node> inputs, outputs;
     /// Neighbors in the order, and a label that grows along it.
     Node before, behind;

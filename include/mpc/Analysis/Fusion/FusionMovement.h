@@ -18,8 +18,7 @@ namespace mpc {
 /// Larger kernels take long to compile and run out of registers.
 inline constexpr size_t kMostKernelOps = 64;
 
-/// Returns the op's fusion class; an op unknown to the fuser has its own
-/// kernel.
+/// Returns the op's fusion class; an op unknown to the fuser has a kernel.
 inline FusionClass familyOf(mlir::Operation *op) { return fusionClassOf(op); }
 
 inline bool isElementwise(mlir::Operation *op) {
@@ -31,8 +30,7 @@ inline bool isFreeToRepeat(mlir::Operation *op) {
   return mlir::isa<CastOp, IotaOp, BroadcastOp, SliceOp>(op);
 }
 
-/// Returns true for a conversion to a wider float of a value stored in fewer
-/// bits.
+/// Returns true for a conversion to a wider float of a narrow stored value.
 bool isWidening(CastOp cast);
 /// Returns true for a conversion to a narrower float.
 bool isNarrowing(CastOp cast);
@@ -46,8 +44,7 @@ inline bool isCopiedForReaders(mlir::Operation *op) {
 }
 
 /// Returns true if neighbors along the result's last dimension are neighbors
-/// (or the same element) in the operand too, so that vector loads remain
-/// possible.
+/// (or the same element) in the operand too, so that vector loads work.
 bool keepsLastDimension(mlir::Operation *op);
 
 /// The same for 16-byte vectors of a concat or pad: each comes from one operand
@@ -74,8 +71,7 @@ mlir::Value behindReshapes(mlir::Value value);
 /// transpose or concat of its results, directly (GroupAttention.cpp).
 bool isStoredByAttention(mlir::Operation *op);
 
-/// Returns true if `use` returns the new value of a state argument of
-/// `function`.
+/// Returns true if `use` returns the new value of a state of `function`.
 bool returnsState(mlir::OpOperand &use, mlir::FunctionOpInterface function);
 
 /// Returns true if `op` is a slice of a GEMM's result, possibly narrowed, that

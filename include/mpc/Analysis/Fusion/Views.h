@@ -31,8 +31,7 @@ bool isFreeSlice(SliceOp slice);
 bool isFreeConcat(ConcatOp concat);
 
 /// Returns true if a concat joins many small results of elementwise ops with no
-/// other reader: one kernel for all of them is faster than a launch per part of
-/// a view.
+/// other reader: one kernel is faster than a launch per part of a view.
 bool joinsSmallLoops(ConcatOp concat);
 
 /// Returns the argument that an in-place append updates: the concat starts with
