@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The map from layer paths to policies, which resolves as Keras' DTypePolicyMap
-// does, and what Keras means by a policy's name.
+// The map from layer paths to policies, resolved like Keras' DTypePolicyMap,
+// and the policies of Keras' names.
 //
 //===----------------------------------------------------------------------===//
 

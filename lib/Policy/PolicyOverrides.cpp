@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `KEY=TYPE` overrides: what they say and which of them decides about an op.
+// Parsing of `KEY=TYPE` overrides and their precedence.
 //
 //===----------------------------------------------------------------------===//
 

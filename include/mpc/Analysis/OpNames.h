@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a user calls an op: the node names in its location and its layer path.
+// The user's names of an op: the node names in its location and its layer path.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What loop kernels ask before they choose vectors: where a last dimension
-// breaks, whether a vector of it is contiguous, what an element costs.
+// Analyses for choosing vector widths in loop kernels: breaks of a last
+// dimension, contiguity of its vectors, cost of an element.
 //
 //===----------------------------------------------------------------------===//
 

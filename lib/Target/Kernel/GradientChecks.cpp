@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reductions over many tensors. The tensors are cut into pieces that are
-// reduced one by one to a number in scratch memory; a second phase joins those.
-// Finite is told by a sum of x * 0, which is 0 exactly where every x is finite.
+// Multi-tensor reductions. A first phase reduces fixed-size pieces of the
+// tensors to one number each in scratch memory; a second phase combines these.
+// Finiteness is checked by a sum of x * 0, which is 0 exactly if every x is
+// finite.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every root is written element by element, in vectors along the last
-// dimension. Where a transposition moves the last dimension, square tiles are
-// transposed in registers instead.
+// Stores every root element by element, in vectors along the last dimension. If
+// a transposition moves the last dimension, transposes square tiles in
+// registers instead.
 //
 //===----------------------------------------------------------------------===//
 
