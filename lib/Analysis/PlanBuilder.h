@@ -92,8 +92,8 @@ public:
   /// policy does not mention one.
   bool isBackward(mlir::Operation *op) const;
 
-  /// Records that `op` cannot follow `override`, which applies to it. Reports
-  /// an override by name, which is about this op only.
+  /// Records that `op` cannot follow `override`, which applies to it. An
+  /// override by name is an error, since it is about this op only.
   mlir::LogicalResult refuse(mlir::Operation *op,
                              const PolicyOverride &override,
                              const llvm::Twine &why);

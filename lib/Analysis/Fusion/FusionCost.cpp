@@ -102,8 +102,8 @@ const FusionCost::Border &FusionCost::borderOf(FusionGroup *group) const {
   return *border;
 }
 
-/// The consumer need not read the producer's results; results without another
-/// reader need not be written either.
+/// Returns the bytes saved: the consumer need not read the producer's results,
+/// and results without another reader need not be written.
 int64_t FusionCost::bytesBetween(FusionGroup *maker,
                                  FusionGroup *reader) const {
   int64_t bytes = 0;

@@ -27,8 +27,8 @@ static std::optional<int64_t> softmaxAxis(Operation *op) {
   return std::nullopt;
 }
 
-/// Softmaxes of one tensor read its rows once; sums over functions of a softmax
-/// need not read them again.
+/// Fuses softmaxes of one tensor, which read its rows once, and sums over
+/// functions of a softmax, which need not read them again.
 void KernelJoiner::joinRows() {
   for (Operation *op : ops) {
     std::optional<int64_t> axis = softmaxAxis(op);

@@ -35,8 +35,8 @@ static bool isOfSums(FusionGroup *group, ArrayRef<int64_t> shape,
          });
 }
 
-/// Sums over the same dimensions of functions of one tensor read it once: the
-/// gradients of a batch norm's scale and bias.
+/// Fuses sums over the same dimensions of functions of one tensor, which is
+/// then read once: the gradients of a batch norm's scale and bias.
 void KernelJoiner::joinEqualSums() {
   for (Operation *op : ops) {
     FusionGroup *group = graph.groupOf(op);

@@ -147,8 +147,8 @@ private:
   /// Rows of a block: the numbers, `[row][depth]`; words of slices,
   /// `[integer][row][depth / 4][kWords]`; initial values of the sums,
   /// `[integer][row][segment][kWords]`; the step, times kLargerSteps, and
-  /// State, `[row][segment]`; listed words and their index in the segment,
-  /// `[row][depth / 4]`.
+  /// State, `[row][segment]`; the index in the segment of each listed word, and
+  /// the word, `[row][depth / 4]`.
   mlir::Value rowNumbers, rowDigits[2], offsets[2], steps, states, listPlaces,
       listWords;
 };

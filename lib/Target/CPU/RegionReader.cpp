@@ -129,8 +129,8 @@ void RegionReader::pairStored(Value n, Value plane, Value row, Value channel,
     return vector::LoadOp::create(e.b, e.loc, VectorType::get({lanes}, half),
                                   stored, at);
   };
-  // Emits `count` elements at `to`; the first pixel is the one of the row where
-  // both operands exist.
+  // Emits `count` elements at `to`, from pixel `pixel` of the row on, with
+  // zeros for operands that do not exist.
   auto join = [&](Value to, Value pixel, bool hasLow, bool hasHigh,
                   int64_t count) {
     if (!hasLow && !hasHigh)

@@ -101,7 +101,7 @@ LogicalResult RowProgram::storeMoved(const Stored &stored, Value value,
   return success();
 }
 
-/// Compute everything before the first store: results may overwrite inputs of
+/// Computes everything before the first store: results may overwrite inputs of
 /// others (in place).
 LogicalResult RowProgram::storePerRow(ArrayRef<Stored> stores) {
   SmallVector<SmallVector<Value>> places;

@@ -23,7 +23,7 @@ template <typename F> struct Angle {
   WordOf<WideOf<F>> quadrant;
 };
 
-/// Of floats of at least 2^32 in magnitude. NaN where x is infinite.
+/// Reduces floats of at least 2^32 in magnitude. NaN if x is infinite.
 template <typename F> MPC_FUNCTION Angle<F> reduceLarge(F x) {
   // x = m 2^e with a 24-bit m: of the turns m 2^e / (2 pi) only the fraction
   // counts, and so only the bits of 1 / (2 pi) from the e-th on, of which 96
@@ -230,8 +230,8 @@ template <typename F> MPC_FUNCTION F atan2(F y, F x) {
   const F one = F(1.0), infinity = detail::infinity<F>();
   F a = abs(x), c = abs(y);
   auto bothInfinite = a == infinity && c == infinity;
-  // Sums of large numbers would overflow; what a factor takes from a small
-  // partner of theirs is below the least number once divided.
+  // Scale down, as sums of large numbers would overflow; a small partner that
+  // underflows would vanish in the quotient anyway.
   const F large = F(detail::isWide<F> ? 0x1p1000 : 0x1p100);
   F factor = select(a > large || c > large, F(0.25), one);
   a = select(bothInfinite, one, a * factor);
