@@ -1,4 +1,4 @@
-//===- Backend.cpp - code of planned kernels ------------------------------===//
+//===- Backend.cpp - code generation for planned kernels ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,8 @@
 
 using namespace mpc;
 
-/// By family; a new folder of lib/Target has an entry here.
+/// Registered back ends by target family; a new folder of lib/Target needs an
+/// entry.
 static llvm::StringMap<Backend::Create> &backends() {
   static llvm::StringMap<Backend::Create> all = {{"cpu", createCpuBackend},
                                                  {"cuda", createCudaBackend}};
@@ -37,14 +38,15 @@ mlir::LogicalResult Backend::dump(mlir::ModuleOp kernels,
   return mlir::success();
 }
 
-/// The targets of a family that code is generated for: "cpu:avx2, cpu:avx512".
+/// Returns the targets of a family that have code generation: "cpu:avx2,
+/// cpu:avx512".
 static std::string generatedTargets(const TargetInfo &target) {
   llvm::SmallVector<llvm::StringRef> generated;
   for (llvm::StringRef name : TargetInfo::names())
     if (TargetInfo other = *TargetInfo::parse(name);
         other.family() == target.family() && other.facts().isGenerated)
       generated.push_back(name);
-  // Architectures are many.
+  // GPU architectures are too many to list.
   if (target.isGpu() && !generated.empty())
     return generated.front().str() + " and later";
   return llvm::join(generated, ", ");

@@ -1,4 +1,4 @@
-//===- Backend.h - code of planned kernels ----------------------*- C++ -*-===//
+//===- Backend.h - code generation for planned kernels ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,11 +22,11 @@
 
 namespace mpc {
 
-/// How code is made.
+/// Options of code generation.
 struct BackendOptions {
-  /// Threads that compile.
+  /// Compile threads.
   unsigned threads = 1;
-  /// Folder that receives code beside the stages' IR; empty: none does.
+  /// Folder for generated code, next to the IR dumps; empty: none.
   std::string dumpDir;
   /// As CompileOptions::shouldStop.
   std::function<bool()> shouldStop;
@@ -34,42 +34,43 @@ struct BackendOptions {
   bool stops() const { return shouldStop && shouldStop(); }
 };
 
-/// Makes code of one program's planned kernels for one target. First `lower`,
-/// then one of the others; for one thread.
+/// Generates code for the planned kernels of one program and one target. Call
+/// `lower` first, then `generate` or `generateFile`. Not thread-safe.
 class Backend {
 public:
   using Create = std::unique_ptr<Backend> (*)(const TargetInfo &,
                                               BackendOptions);
-  /// Adds the back end of a family that is defined outside of lib/Target
-  /// (addTargetFamily). Before any other thread compiles.
+  /// Registers the back end of a target family outside of lib/Target
+  /// (addTargetFamily). Call before any other thread compiles.
   static void add(llvm::StringRef family, Create create);
 
-  /// The one for `target`. Fails, naming the target, where no code is generated
-  /// for it.
+  /// Creates the back end of `target`. Fails, naming the target, if it has no
+  /// code generation.
   static Result<std::unique_ptr<Backend>> create(const TargetInfo &target,
                                                  BackendOptions options);
   virtual ~Backend() = default;
 
-  /// Turns `kernels`, a module of nothing but functions with `mpc.kernel_kind`
-  /// and the target, into what the back end has last as IR. On failure a
-  /// diagnostic names the kernel, and the module is in no defined state.
+  /// Lowers `kernels`, a module that contains only functions with
+  /// `mpc.kernel_kind` and the target, to the back end's final IR. On failure a
+  /// diagnostic names the kernel, and the module is in an unspecified state.
   virtual mlir::LogicalResult lower(mlir::ModuleOp kernels) = 0;
 
-  /// Schedules of `kernel`, a planned one, that lie beside `around`, or with
-  /// null what the cost model chooses, as neighbouringSchedules
-  /// (mpc/Target/CPU/Codegen.h) has them; empty where none is tuned.
+  /// Returns neighbors of the schedule `around` of the planned kernel `kernel`
+  /// in the tuner's search space, or with null the cost model's choice
+  /// (neighbouringSchedules in mpc/Target/CPU/Codegen.h); empty if the back end
+  /// has no tuning.
   virtual llvm::SmallVector<mlir::Attribute>
   neighbours(mlir::func::FuncOp kernel, mlir::Attribute around) {
     return {};
   }
 
-  /// Gives the launches of `program` their code, for this process or for the
-  /// device. `lowered` is what `lower` made.
+  /// Attaches code to the launches of `program`, for this process or the
+  /// device. `lowered` is the result of `lower`.
   virtual Status generate(mlir::ModuleOp lowered, Program &program) = 0;
 
-  /// The same for a file: what is returned is stored beside the program and
-  /// loaded where that runs; empty where the program itself holds the code.
-  /// Equal modules give equal bytes.
+  /// The same for a file: returns the object to store next to the program and
+  /// to load at run time; empty if the program itself contains the code.
+  /// Deterministic.
   virtual Result<std::vector<std::byte>> generateFile(mlir::ModuleOp lowered,
                                                       Program &program) = 0;
 
@@ -77,26 +78,26 @@ protected:
   Backend(const TargetInfo &target, BackendOptions options)
       : target(target), options(std::move(options)) {}
 
-  /// Writes kernels on their way to code beside the stages' IR, as
-  /// "kernels.NAME.mlir", where there is a folder for them. On failure a
-  /// diagnostic at the module says why.
+  /// Dumps kernels in an intermediate form as "kernels.NAME.mlir" if there is a
+  /// dump folder. On failure emits a diagnostic at the module.
   mlir::LogicalResult dump(mlir::ModuleOp kernels, llvm::StringRef name) const;
 
   const TargetInfo target;
   const BackendOptions options;
 };
 
-/// lib/Target/CPU: LLVM IR, machine code of this process or a shared object.
+/// lib/Target/CPU: LLVM IR, then machine code in this process or a shared
+/// object.
 std::unique_ptr<Backend> createCpuBackend(const TargetInfo &target,
                                           BackendOptions options);
-/// lib/Target/CUDA: CUDA C++, and machine code by NVRTC in a file.
+/// lib/Target/CUDA: CUDA C++, compiled by NVRTC for files.
 std::unique_ptr<Backend> createCudaBackend(const TargetInfo &target,
                                            BackendOptions options);
 
-/// Whether linkObjects() finds its linker.
+/// Returns true if linkObjects() finds a linker.
 bool hasLinker();
-/// Links `objects` into a shared object that exports their functions. Names of
-/// files never get into it. The linker is a process of its own.
+/// Links `objects` into a shared object that exports their functions, in a
+/// separate linker process. The output contains no file names.
 Result<std::vector<std::byte>>
 linkObjects(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects);
 

@@ -1,4 +1,4 @@
-//===- BestPolicy.cpp - the policy that suits a target --------------------===//
+//===- BestPolicy.cpp - default precision policy of a target --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Buckets.cpp - padded calls of models whose shapes vary -------------===//
+//===- Buckets.cpp - padding of calls to shape buckets --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,9 +19,9 @@ using namespace mpc::detail;
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// Copies the first min(from, to) rows of each run of rows. Both have `runs`
-/// runs, of `from` and `to` rows of `rowBytes`; what `target` has beyond them
-/// is zero.
+/// Copies the first min(from, to) rows of each of `runs` groups, which have
+/// `from` rows in the source and `to` rows of `rowBytes` in the target;
+/// zero-fills the other rows of the target.
 static void copyRows(const Buffer &source, Buffer &target, size_t runs,
                      size_t from, size_t to, size_t rowBytes) {
   const auto *in = static_cast<const std::byte *>(source.data());
@@ -37,7 +37,7 @@ static void copyRows(const Buffer &source, Buffer &target, size_t runs,
   }
 }
 
-/// A copy of `buffer` in which the dimension of `rows` has `to` rows in place
+/// Returns a copy of `buffer` whose dimension `rows.dim` has `to` rows instead
 /// of `from`.
 static Result<Buffer> withRows(const Buffer &buffer, const BufferRows &rows,
                                int64_t from, int64_t to) {
@@ -108,7 +108,7 @@ Status Buckets::checkOptions() const {
   return {};
 }
 
-/// A dimension that a call pads.
+/// A dimension that a call pads from `few` to `many`.
 namespace {
 struct PaddedDimension {
   std::string name;
@@ -116,7 +116,7 @@ struct PaddedDimension {
 };
 } // namespace
 
-/// Most plans that a model keeps; they are small.
+/// Maximum number of cached plans.
 static constexpr size_t kMostPlans = 4096;
 
 static std::string outputName(mlir::ModuleOp module, unsigned index) {
@@ -130,11 +130,11 @@ Result<BucketPlan> Buckets::make(const NamedBuffers &arguments,
   if (Status status = checkOptions(); !status.ok())
     return status;
   CompileOptions choices = options;
-  // Messages of a compile come when it is compiled; what is wrong is returned.
+  // The compile itself reports diagnostics; planning only returns its status.
   choices.onDiagnostic = nullptr;
   choices.onStage = nullptr;
   choices.dumpDir.clear();
-  // Any target imports alike.
+  // The import does not depend on the target.
   choices.target = "cpu:avx2";
   for (const auto &[name, buffer] : arguments) {
     choices.inputShapes[name] = buffer.type().shape;
@@ -150,7 +150,7 @@ Result<BucketPlan> Buckets::make(const NamedBuffers &arguments,
     return few.status();
   readsValues = !compiler.fixedInputs().empty();
 
-  // What is padded, from the extents that the inputs have.
+  // Collect the padded dimensions from the extents of the inputs.
   const Compiler::InputSymbols &symbols = compiler.inputSymbols();
   std::map<std::string, int64_t> extents;
   for (const auto &[input, names] : symbols)
@@ -197,7 +197,7 @@ Result<BucketPlan> Buckets::make(const NamedBuffers &arguments,
                    dimension.few, dimension.many, dimension.name);
     if (rows.outcome == RowIndependence::Outcome::Mixed)
       return compiler.failure(firstMessage);
-    // Some extents are special to an exporter: those compile for themselves.
+    // Exporters special-case some extents: compile those exactly.
     if (rows.outcome == RowIndependence::Outcome::OtherProgram)
       return BucketPlan();
     for (auto [i, place] : llvm::enumerate(rows.results))
@@ -211,13 +211,14 @@ Result<BucketPlan> Buckets::make(const NamedBuffers &arguments,
 
 Result<BucketPlan> Buckets::plan(const std::string &key,
                                  const NamedBuffers &arguments) {
-  // Others wait: they mostly ask for the same shapes.
+  // Holding the lock while planning: concurrent calls mostly have the same
+  // shapes.
   std::scoped_lock lock(mutex);
   if (auto known = plans.find(key); known != plans.end())
     return known->second;
   bool readsValues = false;
   Result<BucketPlan> made = make(arguments, readsValues);
-  // Values may be others in the next call.
+  // A plan that depends on input values is not cached.
   if (plans.size() == kMostPlans)
     plans.clear();
   if (made.ok() && !readsValues)

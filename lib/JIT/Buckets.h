@@ -1,4 +1,4 @@
-//===- Buckets.h - padded calls of models whose shapes vary -----*- C++ -*-===//
+//===- Buckets.h - padding of calls to shape buckets ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,47 +19,47 @@
 
 namespace mpc::detail {
 
-/// A dimension of a buffer that holds so many rows, one after the other each as
-/// `width` elements, several times over.
+/// A padded dimension of a buffer: groups of rows of `width` elements each,
+/// stored contiguously.
 struct BufferRows {
   unsigned dim = 0;
   int64_t width = 1;
-  /// In the caller's buffer, and in the program's.
+  /// Rows in the caller's buffer and in the program's.
   int64_t few = 0, many = 0;
 };
 
-/// How one call is padded.
+/// Padding of one call.
 struct BucketPlan {
-  /// Of each input or output that is padded or cut, by name: what happens to
-  /// it, in the order in which inputs are padded.
+  /// Padded dimensions of inputs and cut dimensions of outputs by name, in the
+  /// order in which inputs are padded.
   std::map<std::string, std::vector<BufferRows>> inputs, outputs;
 
   bool isExact() const { return inputs.empty(); }
-  /// The arguments with their rows padded with zeros, those that have none as
-  /// they are. Fails for buffers that are not in host memory.
+  /// Returns the arguments zero-padded; arguments without padded dimensions are
+  /// passed through. Fails for buffers outside host memory.
   Result<NamedBuffers> pad(const NamedBuffers &arguments,
                            const std::string &model) const;
-  /// The results without the rows of padding.
+  /// Returns the results without the padding rows.
   Result<NamedBuffers> cut(NamedBuffers results) const;
 };
 
-/// Plans the calls of one model whose options have buckets, and remembers the
-/// plans by the shapes of the arguments. Thread-safe.
+/// Plans the bucket padding of calls of one model and caches the plans by
+/// argument shapes. Thread-safe.
 class Buckets {
 public:
   Buckets(const ModelSource &source, const CompileOptions &options)
       : source(source), options(options) {}
 
-  /// The plan of a call. `key` tells the arguments' shapes. The first call with
-  /// new shapes imports the model once, and once more for each dimension that
-  /// is padded. Fails where rows are not independent, at the op that mixes
-  /// them; a call whose program is another one than the bucket's is planned
-  /// exact. Where values of inputs decide shapes every call is planned anew.
+  /// Returns the plan of a call; `key` encodes the arguments' shapes. The first
+  /// call with new shapes imports the model once, and once more for each padded
+  /// dimension, to prove that rows are independent. Fails at the op that mixes
+  /// rows; a call whose program differs from the bucket's gets an exact plan.
+  /// Plans are not cached if values of inputs determine shapes.
   Result<BucketPlan> plan(const std::string &key,
                           const NamedBuffers &arguments);
 
 private:
-  /// `readsValues` tells whether values of inputs decided shapes.
+  /// `readsValues` is set if values of inputs determined shapes.
   Result<BucketPlan> make(const NamedBuffers &arguments,
                           bool &readsValues) const;
   Status checkOptions() const;

@@ -1,4 +1,4 @@
-//===- CarriedPrecision.cpp - a policy's types on another graph -----------===//
+//===- CarriedPrecision.cpp - transfer of precision types between graphs --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -55,7 +55,7 @@ bool ValueDigests::isSame(Value value, const ValueDigests &others,
   if (own == digests.end() || found == others.digests.end() ||
       own->second.size != found->second.size)
     return false;
-  // Rewrites round folded constants to f32.
+  // Tolerance for constants that rewrites rounded to f32.
   constexpr double kClose = 1e-5;
   const Digest &a = own->second, &b = found->second;
   return std::fabs(a.sum - b.sum) <= kClose * a.magnitude &&
@@ -77,17 +77,17 @@ static bool isF32(Value value) {
   return type && type.isF32();
 }
 
-/// The type with fewer digits; null is wider than all.
+/// Returns the type with the shorter significand; null is wider than all.
 static FloatType narrower(FloatType lhs, FloatType rhs) {
   if (!lhs || !rhs)
     return lhs ? lhs : rhs;
   return rhs.getFPMantissaWidth() < lhs.getFPMantissaWidth() ? rhs : lhs;
 }
 
-/// Whether a value of `type` has lost digits of f32.
+/// Returns true if `type` is narrower than f32.
 static bool isNarrow(FloatType type) { return type && type.getWidth() < 32; }
 
-/// A cast that the precision stage put in.
+/// Returns the cast if the precision stage inserted it.
 static CastOp insertedCast(Operation *op) {
   auto cast = dyn_cast_if_present<CastOp>(op);
   return cast && !cast.getPinned() && floatElement(cast.getInput()) &&
@@ -96,7 +96,7 @@ static CastOp insertedCast(Operation *op) {
              : CastOp();
 }
 
-/// Whether `op` is one on constants where all of its operands are constants.
+/// Returns true if `op` is constant whenever all its operands are.
 static bool followsFromOperands(Operation *op) {
   return !isa<ConstantOp>(op) &&
          (op->getNumOperands() > 0 || fusionClassOf(op) == FusionClass::Source);
@@ -104,8 +104,8 @@ static bool followsFromOperands(Operation *op) {
 
 namespace {
 
-/// A value before the casts that the precision stage put between it and a
-/// reader, and the narrowest type on the way.
+/// The origin of an operand, before the casts that the precision stage
+/// inserted, and the narrowest type along these casts.
 struct Source {
   Value value;
   FloatType narrowest;
@@ -118,7 +118,7 @@ struct Source {
   }
 };
 
-/// The narrowest types of several ops.
+/// Narrowest operand and result types of a set of ops.
 struct NarrowestTypes {
   FloatType operands, results;
   void add(Operation *op) {
@@ -131,7 +131,7 @@ struct NarrowestTypes {
   }
 };
 
-/// Carries the types of one graph to the other.
+/// Transfers the types of the typed graph to the imported one.
 class Carrier {
 public:
   Carrier(const ObservedGraph &imported, const ObservedGraph &simplified,
@@ -145,51 +145,51 @@ private:
   using Ops = llvm::SmallSetVector<Operation *, 4>;
 
   void indexTyped();
-  /// Ops of `typed` that stand for `op`.
+  /// Ops of `typed` with a location of `op`.
   Ops counterparts(Operation *op) const;
-  /// Whether `value` of `imported` is `other` of `typed`.
+  /// Returns true if `value` of `imported` equals `other` of `typed`.
   bool isSame(Value value, Value other) const {
     auto before = origins.find(other);
     return before != origins.end() &&
            imported.values.isSame(value, simplified.values, before->second);
   }
-  /// The one among `ops` that computes what `op` does.
+  /// Returns the counterpart of `op` among `ops`.
   Operation *match(Operation *op, const Ops &ops) const;
-  /// The one in all of `typed`, by value; null where none does.
+  /// Returns the counterpart of `op` in all of `typed` by value, or null.
   Operation *findByValue(Operation *op) const;
   void carryExactly(Operation *op, Operation *from);
   void carryPart(Operation *op, const Ops &ops);
   void carryFamily(Operation *op);
-  /// Whether `value` is made inside what `ops` stand for.
+  /// Returns true if `value` is computed inside the ops that `ops` replaced.
   bool isInside(Value value, const Ops &ops) const;
   bool isConstant(Operation *op) const {
     return isa<ConstantOp>(op) || constants.contains(op);
   }
 
   Value cast(Value value, FloatType type);
-  /// Rounds what `operand` reads to `type`, and leaves it f32.
+  /// Rounds the operand to `type` and casts it back to f32.
   void roundOperand(OpOperand &operand, FloatType type);
-  /// The same of what all readers of `result` see.
+  /// The same for all uses of `result`.
   void roundResult(OpResult result, FloatType type);
 
   const ObservedGraph &imported, &simplified;
   func::FuncOp typed;
   OpBuilder builder;
-  /// Of each value of `typed` the one of `simplified` that it was.
+  /// Value of `simplified` from which each value of `typed` was made.
   DenseMap<Value, Value> origins;
-  /// Ops of `typed` by the places in the model that they stand for.
+  /// Ops of `typed` by the model locations that they cover.
   DenseMap<Attribute, SmallVector<Operation *>> byPlace;
   DenseMap<OperationName, SmallVector<Operation *>> byKind;
   std::map<FusionClass, NarrowestTypes> byFamily;
-  /// Of each op of `imported`.
+  /// Counterparts of each op of `imported`.
   DenseMap<Operation *, Ops> standFor;
-  /// Ops of constants alone.
+  /// Constant ops: all operands are constants.
   DenseSet<Operation *> constants;
 };
 
 } // namespace
 
-/// The places in the model that a location stands for.
+/// Returns the model locations that the op's location covers.
 static llvm::SmallSetVector<Attribute, 4> placesOf(Operation *op) {
   llvm::SmallSetVector<Attribute, 4> places;
   SmallVector<Location> pending = {op->getLoc()};
@@ -206,8 +206,8 @@ static llvm::SmallSetVector<Attribute, 4> placesOf(Operation *op) {
 }
 
 void Carrier::indexTyped() {
-  // The stage changes ops in place: those of one place and kind keep their
-  // order.
+  // The precision stage changes ops in place: ops with equal location and name
+  // keep their order.
   using Key = std::pair<Attribute, OperationName>;
   DenseMap<Key, SmallVector<Operation *>> before;
   auto keyOf = [](Operation &op) {
@@ -243,7 +243,7 @@ Carrier::Ops Carrier::counterparts(Operation *op) const {
   return ops;
 }
 
-/// Whether the types of one op fit the other.
+/// Returns true if the types of one op fit the other.
 static bool isLike(Operation *op, Operation *other) {
   return other->getName() == op->getName() &&
          other->getNumOperands() == op->getNumOperands() &&
@@ -258,7 +258,7 @@ Operation *Carrier::match(Operation *op, const Ops &ops) const {
     if (op->getNumResults() > 0 &&
         isSame(op->getResult(0), other->getResult(0)))
       return other;
-    // Which of several it is only values can tell.
+    // Ambiguous: only values can identify the counterpart.
     if (found)
       return nullptr;
     found = other;
@@ -321,7 +321,7 @@ void Carrier::carryExactly(Operation *op, Operation *from) {
     Value wide = cast(result, builder.getF32Type());
     result.replaceAllUsesExcept(wide, wide.getDefiningOp());
   }
-  // How a contraction multiplies, and what a sum is added up in.
+  // Compute and accumulator types of a contraction or a reduction.
   for (StringRef name : {"compute", "accumulate"})
     if (Attribute attribute = from->getAttr(name))
       op->setAttr(name, attribute);
@@ -340,7 +340,7 @@ void Carrier::carryPart(Operation *op, const Ops &ops) {
     narrowest.add(other);
   bool multiplies = isa<ContractionOpInterface>(op);
   for (OpOperand &operand : op->getOpOperands()) {
-    // What its maker was given before stands between.
+    // The casts of the producer come in between.
     Value own = Source(operand.get()).value;
     FloatType type;
     bool isKnown = false;
@@ -377,7 +377,7 @@ void Carrier::carryPart(Operation *op, const Ops &ops) {
 }
 
 void Carrier::carryFamily(Operation *op) {
-  // Moved elements are rounded where they are made and read.
+  // Data-movement results are rounded at their producers and consumers.
   auto found = byFamily.find(fusionClassOf(op));
   if (isa<MovementOpInterface>(op) || found == byFamily.end())
     return;

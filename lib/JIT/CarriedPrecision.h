@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The graph of the storage-rounding mode: the imported model, before any
-// rewrite, with the types that the precision stage gave its rewritten form. A
-// tolerance that comes from it does not know what the rewrites did. Knows LLVM;
+// Builds the graph of the storage-rounding mode: the imported model, before any
+// rewrite, with the types that the precision stage assigned to its rewritten
+// form. A tolerance from this graph is independent of the rewrites. Uses LLVM;
 // internal.
 //
 //===----------------------------------------------------------------------===//
@@ -18,20 +18,20 @@
 
 namespace mpc {
 
-/// Sums over the elements of a function's float values in one run, in which
-/// values of two graphs are recognised whatever the order of their elements.
+/// Checksums of a function's float values in one run, which identify equal
+/// values of two graphs regardless of element order.
 class ValueDigests {
 public:
-  /// What the interpreter calls after each op.
+  /// Callback for the interpreter, called after each op.
   OpObserver observer();
   void add(mlir::Value value, const reference::Tensor &tensor);
   /// Adds the arguments of a run of `function`.
   void addArguments(mlir::func::FuncOp function,
                     llvm::ArrayRef<reference::Tensor> arguments);
 
-  /// Whether a value of this run and one of `others` have the same elements, as
-  /// far as their number, their sum and the sum of their squares tell; false
-  /// where one was not seen, as a constant.
+  /// Returns true if a value of this run and one of `others` have equal element
+  /// counts, sums and sums of squares; false if one was not observed, such as a
+  /// constant.
   bool isSame(mlir::Value value, const ValueDigests &others,
               mlir::Value other) const;
 
@@ -43,23 +43,24 @@ private:
   llvm::DenseMap<mlir::Value, Digest> digests;
 };
 
-/// A graph and what a float64 run of it gave.
+/// A graph and the checksums of its float64 run.
 struct ObservedGraph {
   mlir::func::FuncOp function;
   ValueDigests values;
 };
 
-/// Gives the f32 values of `imported` the types that stage precision gave them
-/// in `typed`, which it made of `simplified`, by casts and by types of results.
-/// All are functions of one context; both observed runs had the same arguments.
+/// Assigns to the f32 values of `imported` the types that the precision stage
+/// gave them in `typed`, which was derived from `simplified`, by inserting
+/// casts and changing result types. All functions share one context; both runs
+/// had the same arguments.
 ///
-/// An op takes the types of the op of its name and kind. Of a composite that
-/// stands for several ops, those that read its operands and make its results,
-/// by value, round as it does; values inside are rounded where contractions
-/// read them. An op without a counterpart takes the narrowest type of its
-/// family (FusionClass) in `typed` once: the operands of a contraction, the
-/// results of other ops. What is computed from constants alone keeps its types,
-/// to which constant folding rounds as well.
+/// An op takes the types of its counterpart, the op of the same name and kind.
+/// If a composite op replaced several ops, those that read its operands or
+/// compute its results, matched by value, round as it does; inner values are
+/// rounded at contraction operands. An op without a counterpart takes the
+/// narrowest type of its family (FusionClass) in `typed`: of operands for a
+/// contraction, else of results. Constant subexpressions keep their types, as
+/// constant folding also rounds to them.
 void carryPrecision(const ObservedGraph &imported,
                     const ObservedGraph &simplified, mlir::func::FuncOp typed);
 

@@ -1,10 +1,10 @@
-//===- ChosenEntries.cpp - one entry of a result --------------------------===//
+//===- ChosenEntries.cpp - computing a single entry of a result -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CompileOptions::chosen: of a result only the entry that an argument names is
-// computed. The entry is taken as early as nothing else has to be: of a
-// decoder's prompt the large product with the vocabulary has one row.
+// CompileOptions::chosen: computes only the entry of a result that an argument
+// selects. The gather is moved up through the producers: for a decoder's prompt
+// the LM-head GEMM has one row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ using namespace mpc;
 
 namespace {
 
-/// Operands of an op of which one entry makes one entry of its result, and the
-/// dimension of each.
+/// Operands of an op, with the dimension of each, whose single entry suffices
+/// for one entry of the result.
 using EntrySources = SmallVector<std::pair<unsigned, int64_t>>;
 
 } // namespace
@@ -34,8 +34,8 @@ static RankedTensorType withExtent(RankedTensorType type, int64_t dimension,
   return type.clone(shape);
 }
 
-/// Operands are aligned at their last dimension; what is broadcast along
-/// `dimension` stays as it is.
+/// Operands are aligned at the last dimension; an operand that is broadcast
+/// along `dimension` stays unchanged.
 static EntrySources sourcesOfElementwise(Operation *op, int64_t dimension) {
   RankedTensorType result = typeOf(op->getResult(0));
   EntrySources sources;
@@ -48,8 +48,8 @@ static EntrySources sourcesOfElementwise(Operation *op, int64_t dimension) {
   return sources;
 }
 
-/// A row of a product is a row of its left side, as long as the right side is
-/// the same for all rows.
+/// A row of a matmul needs one row of its left side, if the right side is
+/// shared by all rows.
 static std::optional<EntrySources> sourcesOfMatmul(MatmulOp op,
                                                    int64_t dimension) {
   int64_t rank = typeOf(op.getResult()).getRank(),
@@ -60,8 +60,7 @@ static std::optional<EntrySources> sourcesOfMatmul(MatmulOp op,
   return EntrySources{{0, dimension}};
 }
 
-/// Of a reshape that leaves what is before and in `dimension` apart from what
-/// is behind it.
+/// A reshape that does not merge `dimension` with others.
 static std::optional<EntrySources> sourcesOfReshape(ReshapeOp op,
                                                     int64_t dimension) {
   RankedTensorType from = typeOf(op.getInput()), to = typeOf(op.getResult());
@@ -86,7 +85,8 @@ static std::optional<EntrySources> sourcesOf(Operation *op, int64_t dimension) {
   return std::nullopt;
 }
 
-/// Entry `index` of `value` along `dimension`, which stays with an extent of 1.
+/// Returns entry `index` of `value` along `dimension`, which stays with extent
+/// 1.
 static Value entryOf(OpBuilder &builder, Value value, int64_t dimension,
                      Value index) {
   Operation *op = value.getDefiningOp();

@@ -1,4 +1,4 @@
-//===- CompileCache.cpp - finished compiles on disk -----------------------===//
+//===- CompileCache.cpp - on-disk compile cache ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -37,15 +37,15 @@
 using namespace mpc;
 namespace json = llvm::json;
 
-/// The size and the time of the file that holds the code at `address`; empty
-/// where it cannot be told.
+/// Returns size and modification time of the file that contains the code at
+/// `address`; empty if unknown.
 static std::string identityOf(const void *address) {
   Dl_info info;
   llvm::sys::fs::file_status status;
   if (!dladdr(address, &info) || !info.dli_fname)
     return {};
   std::string path = info.dli_fname;
-  // The name of the program itself is what it was called by.
+  // dli_fname of the main program is argv[0], which may not resolve.
   if (llvm::sys::fs::status(path, status))
     if (llvm::sys::fs::status("/proc/self/exe", status))
       return {};
@@ -54,7 +54,7 @@ static std::string identityOf(const void *address) {
              status.getLastModificationTime().time_since_epoch().count());
 }
 
-/// What tells this build of mpc, compiler and runtime, from another of the same
+/// Identifies this build of mpc, compiler and runtime, among builds of one
 /// version.
 static std::string buildIdentity() {
   std::string compiler =
@@ -64,12 +64,12 @@ static std::string buildIdentity() {
   return compiler.empty() || runtime.empty() ? "" : compiler + " " + runtime;
 }
 
-/// Files of more bytes are known by their identity.
+/// Size in bytes above which files are identified by metadata, not contents.
 static constexpr int64_t kLargeFile = int64_t(64) << 20;
 
-/// Device, inode, size and times of a large file, which stand for its bytes;
-/// empty for a smaller one, and for one that changed within the last seconds:
-/// it may change again at the same time of the clock.
+/// Returns device, inode, size and times of a large file in place of its
+/// contents; empty for a smaller file, and for a file modified within the last
+/// seconds, which may change again within the clock's resolution.
 static std::string identityOf(const struct stat &status) {
   constexpr int64_t kSettled = 2;
   if (status.st_size <= kLargeFile)
@@ -90,19 +90,19 @@ static std::string identityOf(const struct stat &status) {
 
 namespace {
 
-/// First byte and number of bytes of each.
+/// Offset and length of each range, in bytes.
 using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 
-/// The parts of a key, in order.
+/// Components of a cache key, in order.
 class KeyParts {
 public:
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// The file: its bytes, or its identity where it is large (identityOf below).
-  /// Of a large file that has just changed, its `ranges`, where those are
-  /// given: holes in a file make it as long as its writer likes. False where it
-  /// cannot be read or is no regular file, which might have no end; nor may it
-  /// be a link where it is not to be `follow`ed.
+  /// Adds a file: its bytes, or its identity if it is large (identityOf above).
+  /// For a large file that was just modified, adds only its `ranges` if given:
+  /// holes make a sparse file arbitrarily long. Returns false if it cannot be
+  /// read, is not a regular file (it might be endless), or is a link and
+  /// `follow` is false.
   bool addFile(const std::string &path, bool follow = true,
                std::optional<Ranges> ranges = {}) {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK |
@@ -133,8 +133,8 @@ public:
     return true;
   }
   void addBytes(llvm::ArrayRef<char> bytes) {
-    // A digest in place of the bytes, so that all of them need not be kept;
-    // BLAKE3 takes a fifth of SHA-256's time for a model's weights.
+    // A digest instead of the bytes saves memory; BLAKE3 takes a fifth of
+    // SHA-256's time for model weights.
     auto digest = llvm::BLAKE3::hash<32>(llvm::arrayRefFromStringRef(
         llvm::StringRef(bytes.data(), bytes.size())));
     add(std::to_string(bytes.size()) + " " + llvm::toHex(digest));
@@ -150,7 +150,7 @@ private:
 
 } // namespace
 
-/// The name and the features of this machine's CPU.
+/// Returns the name and features of this machine's CPU.
 static std::string thisCpu() {
   std::vector<std::string> features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
@@ -160,7 +160,8 @@ static std::string thisCpu() {
   return llvm::sys::getHostCPUName().str() + " " + llvm::join(features, ",");
 }
 
-/// False where the model needs more than `most` bytes: the import refuses it.
+/// Returns false if the model needs more than `most` bytes: the import refuses
+/// it.
 static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   if (!checkFileMemory(model, most).ok())
     return false;
@@ -170,14 +171,14 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
   bool isOnnx = llvm::sys::path::extension(model.name()) == ".onnx";
-  // The importer refuses what protobuf cannot hold.
+  // The importer refuses files above protobuf's limit.
   if (isOnnx && !llvm::isInt<32>(bytes.size()))
     return false;
   if (!model.isFile())
     parts.addBytes(bytes);
   else if (!parts.addFile(model.name()))
     return false;
-  // Messages name it.
+  // The name appears in messages.
   parts.add(model.name());
   if (!isOnnx)
     return true;
@@ -185,7 +186,7 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   if (!external || !checkExternalMemory(model, *read, most).ok())
     return false;
   for (const auto &[name, ranges] : *external) {
-    // What lies elsewhere is refused by the importer, which says so.
+    // The importer refuses such paths with a diagnostic.
     if (llvm::sys::path::is_absolute(name) ||
         llvm::is_contained(llvm::make_range(llvm::sys::path::begin(name),
                                             llvm::sys::path::end(name)),
@@ -256,12 +257,12 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     parts.add(entry.argument);
   }
   parts.add(options.batch.value_or(-1));
-  // What is kept was found to be small enough.
+  // A cached compile has passed the memory limit.
   parts.add(options.maxMemory);
   return true;
 }
 
-/// The value that the options give for input `name`.
+/// Adds the value that the options give for input `name`.
 static bool addValue(KeyParts &parts, const std::string &name,
                      const CompileOptions &options) {
   auto found = options.inputValues.find(name);
@@ -279,7 +280,7 @@ CompileCache::CompileCache(const ModelSource &model,
                            const CompileOptions &options)
     : model(model), targets(targets), options(options) {
   std::string root = detail::cacheFolder();
-  // Who asks for dumps wants the stages to run.
+  // Dumps need the stages to run.
   if (root.empty() || !options.dumpDir.empty() || !options.useCache)
     return;
   folder = root + "/compiles";
@@ -309,7 +310,7 @@ std::string CompileCache::keyOfInput() const {
     forGpu |= target.isGpu();
     forThisCpu |= llvm::is_contained(TargetInfo::runnable(), target);
   }
-  // A home may be shared by machines of several kinds.
+  // A home directory may be shared by machines with different CPUs.
   parts.add(forThisCpu ? thisCpu() : "");
   if (forGpu) {
     Result<const detail::Nvrtc *> nvrtc = detail::installedNvrtc();
@@ -331,8 +332,8 @@ std::string CompileCache::keyOfInput() const {
 // Entries
 //===----------------------------------------------------------------------===//
 
-// An entry's head is the messages as JSON, its body the file, which has a
-// digest of its own.
+// The header of an entry is the diagnostics as JSON; the body is the executable
+// file, which has its own digest.
 
 static json::Value toJson(const Diagnostic &message) {
   return json::Object{{"severity", int64_t(message.severity)},
@@ -400,7 +401,7 @@ std::optional<KeptCompile> CompileCache::find(bool spoken) const {
 
 void CompileCache::store(llvm::ArrayRef<std::byte> bytes,
                          llvm::ArrayRef<Diagnostic> messages) const {
-  // What was read meanwhile may be another input than what the key is of.
+  // The input may have changed since the key was computed.
   if (key.empty() || keyOfInput() != key)
     return;
   json::Array list;

@@ -1,4 +1,4 @@
-//===- CompileCache.h - finished compiles on disk ---------------*- C++ -*-===//
+//===- CompileCache.h - on-disk compile cache -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,49 +22,51 @@
 
 namespace mpc {
 
-/// A finished compile from the cache, opened. The bytes live as long as `file`.
+/// A cached compile, opened. The bytes live as long as `file`.
 struct KeptCompile {
   ExecutableFile file;
   llvm::ArrayRef<std::byte> bytes;
 };
 
-/// One compile's place in the user's cache. Its key covers the bytes of the
-/// model, of its external data and of the policy, every option, the values of
-/// inputs that became constants (which only the import tells), the targets,
-/// this machine's CPU where one of them runs on it, and the versions of mpc
-/// (down to the build), LLVM, NVRTC and the prelude.
+/// Entry of one compile in the user's on-disk cache. The key covers the bytes
+/// of the model, its external data and the policy, all options, the values of
+/// inputs that became constants (known only after import), the targets, this
+/// machine's CPU if a target depends on it, and the versions of mpc (down to
+/// the build), LLVM, NVRTC and the prelude.
 class CompileCache {
 public:
-  /// Reads and hashes the input. Keeps nothing where some of it cannot be read
-  /// or where there is no folder for caches (Environment.h).
+  /// Reads and hashes the input. Disabled if part of it cannot be read or there
+  /// is no cache folder (Environment.h).
   CompileCache(const ModelSource &model, llvm::ArrayRef<TargetInfo> targets,
                const CompileOptions &options);
 
-  /// Whether store() would keep something.
+  /// Returns true if store() would write an entry.
   bool keeps() const { return !key.empty(); }
-  /// What an equal compile gave. Its messages go to the options' listener, but
-  /// those of stage import where that has `spoken` already.
+  /// Returns the entry of an equal compile. Replays its diagnostics to the
+  /// options' callback, without those of stage import if `spoken` (that stage
+  /// already reported them).
   std::optional<KeptCompile> find(bool spoken = false) const;
-  /// Tells which inputs became constants: their values join the key.
+  /// Sets the inputs that became constants: their values become part of the
+  /// key.
   void fixInputs(llvm::ArrayRef<std::string> names);
-  /// Keeps the bytes of an executable file and what was said while it was made,
-  /// unless the input has changed since.
+  /// Stores an executable file and the diagnostics of its compile, unless the
+  /// input has changed since the key was computed.
   void store(llvm::ArrayRef<std::byte> bytes,
              llvm::ArrayRef<Diagnostic> messages) const;
 
 private:
-  /// The key of what the files hold now; empty where nothing can be kept.
+  /// Returns the key of the current input; empty if the cache is disabled.
   std::string keyOfInput() const;
 
   ModelSource model;
   std::vector<TargetInfo> targets;
   CompileOptions options;
   std::vector<std::string> fixed;
-  /// Empty where nothing is kept.
+  /// Empty if the cache is disabled.
   std::string folder, key;
 };
 
-/// A listener that keeps messages and passes them on.
+/// Returns a callback that records diagnostics and forwards them.
 std::function<void(const Diagnostic &)>
 recordInto(std::vector<Diagnostic> &messages,
            std::function<void(const Diagnostic &)> next);

@@ -1,4 +1,4 @@
-//===- CompileFile.cpp - compiling models into files ----------------------===//
+//===- CompileFile.cpp - ahead-of-time compilation to .mpcx files ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 
 using namespace mpc;
 
-/// Writes a file whole or not at all. `file` is what the bytes hold.
+/// Writes `bytes` atomically. `file` is the decoded form of the bytes.
 static Result<CompiledFile> writeFile(const ExecutableFile &file,
                                       llvm::ArrayRef<std::byte> bytes,
                                       const std::string &output) {
@@ -87,7 +87,7 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
   Result<std::vector<std::byte>> bytes = compiler.encode();
   if (!bytes.ok())
     return bytes.status();
-  // What is written is what would be read.
+  // Verify that the bytes decode.
   Result<ExecutableFile> file = ExecutableFile::fromBytes(*bytes, output);
   if (!file.ok())
     return Status(StatusCode::Internal, output,

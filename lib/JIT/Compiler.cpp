@@ -1,4 +1,4 @@
-//===- Compiler.cpp - one compile, step by step ---------------------------===//
+//===- Compiler.cpp - stages of one compile -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,7 +35,7 @@ using namespace mpc;
 // Set-up
 //===----------------------------------------------------------------------===//
 
-/// NaN compares with nothing, so that no later check would see it.
+/// Refuses NaN, which passes all later comparisons.
 static Status checkNumbers(const TrainingOptions &training) {
   struct Number {
     const char *name;
@@ -118,10 +118,10 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
   registerStablehloDialects(registry);
   registerVjpModels(registry);
   registerCodegenDialects(registry);
-  // Threads are spent in code generation; passes take milliseconds.
+  // Multithreading is for code generation only; passes take milliseconds.
   ctx =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
-  // A message is a sentence: a whole function printed behind it helps nobody.
+  // Printing a whole function after each message is noise.
   ctx->printOpOnDiagnostic(false);
   ctx->loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
   ctx->getDiagEngine().registerHandler([this](mlir::Diagnostic &message) {
@@ -172,12 +172,13 @@ void Compiler::noteLayers(ModuleOp module) {
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
   if (function && policy)
     layers = typedLayers(function, *layerPaths, *policy);
-  // The stage has read the policy: what fails now took its file away.
+  // The precision stage has read the policy: a failure here means that the file
+  // disappeared.
   if (!policy)
     llvm::consumeError(policy.takeError());
 }
 
-/// `text` in single quotes for a shell.
+/// Quotes `text` for a shell.
 Status Compiler::dump(ModuleOp module, StringRef name) {
   if (options.dumpDir.empty())
     return {};
@@ -188,14 +189,14 @@ Status Compiler::dump(ModuleOp module, StringRef name) {
   SmallString<128> path(options.dumpDir);
   std::string fileName = number + "-" + name.str() + ".mlir";
   llvm::sys::path::append(path, fileName);
-  // A new file, which no link leads elsewhere.
+  // Remove first, so that a symlink is not followed.
   std::error_code error;
   (void)llvm::sys::fs::remove(path);
   llvm::raw_fd_ostream out(path, error, llvm::sys::fs::CD_CreateNew);
   if (error)
     return Status(StatusCode::NotFound, path.str().str(),
                   "cannot be written: " + error.message());
-  // The first line reproduces the next stage from this file.
+  // The first line is a command that reproduces the next stage from this file.
   StringRef next;
   bool here = name == "import";
   for (const mpc::Stage &step : stages()) {
@@ -266,7 +267,7 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
                                                     bool withCode) {
   enter("codegen");
   size_t first = said.size();
-  // A GPU may have more memory than the machine that compiles for it.
+  // A GPU may have more memory than the compiling machine.
   if ((options.maxMemory > 0 || !target().isGpu()) &&
       failed(checkPlannedMemory(module, memoryLimit(options))))
     return failure(first);
@@ -282,7 +283,7 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   if (Status status = lowered->backend->generate(*lowered->kernels, **program);
       !status.ok())
     return explained(status, first);
-  // Asked when nothing was left to stop: the caller hears what it said.
+  // The callback may fire when no work is left: still report the cancellation.
   if (*stopped)
     return stoppedStatus();
   return *program;

@@ -1,9 +1,9 @@
-//===- Compiler.h - one compile, step by step -------------------*- C++ -*-===//
+//===- Compiler.h - stages of one compile -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What Engine and the tools share: import, stages, code generation, each
-// callable on its own. Knows LLVM; internal.
+// Shared by Engine and the tools: import, pipeline stages and code generation,
+// each callable separately. Uses LLVM; internal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,18 +33,17 @@
 
 namespace mpc {
 
-/// What the stages take of a compile for one target.
+/// Returns the pipeline options of a compile for one target.
 PipelineOptions pipelineOptions(const CompileOptions &options,
                                 const TargetInfo &target);
 
-/// One compile: a context of its own, the messages that arose in it, and the
-/// steps in which a model becomes a program. Not thread-safe; instances are
-/// independent.
+/// One compile: its MLIR context, its diagnostics, and the steps from a model
+/// to a program. Not thread-safe; instances are independent.
 class Compiler {
 public:
   using Module = mlir::OwningOpRef<mlir::ModuleOp>;
 
-  /// Fails where the target does not exist or cannot run here.
+  /// Fails if the target does not exist or cannot run here.
   static Result<std::unique_ptr<Compiler>>
   create(const CompileOptions &options);
   ~Compiler();
@@ -55,19 +54,20 @@ public:
   const std::string &targetName() const { return target().name(); }
   const PipelineOptions &pipelineOptions() const { return pipeline; }
 
-  /// Behind import(): the inputs that became constants, or may be parameters
-  /// that begin so, as the options give their values.
+  /// After import(): the inputs that became constants, or parameters
+  /// initialized from the values in the options.
   const std::vector<std::string> &fixedInputs() const { return inputsFixed; }
 
-  /// Behind import() of an ONNX model: of each input the symbol of each
-  /// dimension, empty where the model fixes its extent.
+  /// After import() of an ONNX model: the symbol of each dimension of each
+  /// input, empty if the extent is fixed.
   using InputSymbols = std::map<std::string, std::vector<std::string>>;
   const InputSymbols &inputSymbols() const { return symbols; }
-  /// Takes the place of the options' shapes of inputs for later imports.
+  /// Replaces the options' input shapes for later imports.
   void setInputShapes(std::map<std::string, std::vector<int64_t>> shapes) {
     options.inputShapes = std::move(shapes);
   }
-  /// The failure of a step that began when `firstMessage` messages existed.
+  /// Returns the failure of a step that started after `firstMessage`
+  /// diagnostics.
   Status failure(size_t firstMessage) const;
 
   /// Reads a model into a module with one function @main of mpc ops.
@@ -78,61 +78,59 @@ public:
   Status runStages(mlir::ModuleOp module, llvm::StringRef after,
                    llvm::StringRef last);
 
-  /// The kernels of a planned module as the target's back end has them last: in
-  /// the LLVM dialect, or as a gpu.module. `module` stays as it was.
+  /// Lowers a copy of the kernels of a planned module to the back end's final
+  /// IR: the LLVM dialect, or a gpu.module.
   Result<Module> lower(mlir::ModuleOp module);
 
-  /// Makes the program of a planned module; with `withCode` its kernels are
-  /// compiled, for a GPU into CUDA C++. It says which types the layers of the
-  /// module have that ran through stage precision last. Leaves `module` as it
-  /// was.
+  /// Builds the program of a planned module; with `withCode` also compiles its
+  /// kernels, for a GPU to CUDA C++. The program records the layer types of the
+  /// module that last ran through stage precision. Does not modify `module`.
   Result<std::shared_ptr<Program>> generate(mlir::ModuleOp module,
                                             bool withCode);
 
-  /// Completes the `program` of a planned module with code for a file, which
-  /// need not be for this machine; what is returned is stored beside it, and is
-  /// empty where the program holds the code. Equal modules give equal bytes.
+  /// Adds code for a file to the `program` of a planned module, for any target;
+  /// returns the object to store next to the program, empty if the program
+  /// contains the code. Deterministic.
   Result<std::vector<std::byte>> generateFile(mlir::ModuleOp module,
                                               Program &program);
 
-  /// Everything that was said so far.
+  /// All diagnostics so far.
   const std::vector<Diagnostic> &diagnostics() const { return said; }
 
-  /// What the policy keeps caches in, or where it does not say, what it
-  /// computes in unless an override may say otherwise, where that is narrower
-  /// than f32.
+  /// Returns the policy's KV-cache type, or if unset its compute type if that
+  /// is narrower than f32 and no override may change it.
   std::optional<ElementType> cacheType();
-  /// Says nothing of a policy's type of caches that this model does not keep:
-  /// who compiles it tells of those that a decoder would.
+  /// Suppresses the warning about an unused KV-cache type of the policy: the
+  /// caller compiles a decoder.
   void expectCaches() { expectsCaches = true; }
-  /// The entry function; the module has one after a successful import.
+  /// Returns the entry function, which a module has after a successful import.
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
 private:
   Compiler(const CompileOptions &options, const TargetInfo &target);
-  /// Sums up the types of the layers, behind stage precision.
+  /// Records the types of the layers, after stage precision.
   void noteLayers(mlir::ModuleOp module);
   void hear(mlir::Diagnostic &message);
-  /// The value that the options give for an input, or null.
+  /// Returns the value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
-  /// Notes the values that the options give for arguments: parameters begin
-  /// with them.
+  /// Sets initial values of parameters from the options' values.
   void setInitialValues(mlir::ModuleOp module);
-  /// Says that what the policy keeps caches in has no effect, where it says so.
+  /// Warns if the policy sets a KV-cache type, which has no effect here.
   void noteCacheType();
-  /// Reads the bytes of an ONNX model; null after diagnostics.
+  /// Imports an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
-  /// Whether the options ask to end; what fails then is no error of the model.
+  /// Returns true if cancellation was requested; a failure is then not an error
+  /// of the model.
   bool stops() const { return options.shouldStop && options.shouldStop(); }
   Status stoppedStatus() const;
-  /// The same where something was said, else `status`.
+  /// Returns the first error after `firstMessage`, else `status`.
   Status explained(const Status &status, size_t firstMessage) const;
   Status dump(mlir::ModuleOp module, llvm::StringRef stage);
-  /// The kernels of a planned module by themselves: lowering works in place,
-  /// and the planned module stays readable for reports.
+  /// Clones the kernels of a planned module: lowering works in place, and
+  /// reports still read the planned module.
   static Module copyKernels(mlir::ModuleOp module);
-  /// Kernels as the back end has them last, and that back end.
+  /// Lowered kernels and their back end.
   struct Lowered {
     std::unique_ptr<Backend> backend;
     Module kernels;
@@ -144,24 +142,23 @@ private:
   std::unique_ptr<mlir::MLIRContext> ctx;
   std::string stage = "import";
   std::vector<Diagnostic> said;
-  /// Whether options.shouldStop, which remembers it here, has ever said so.
+  /// Set once options.shouldStop has returned true.
   std::shared_ptr<std::atomic<bool>> stopped =
       std::make_shared<std::atomic<bool>>(false);
   std::vector<std::string> inputsFixed;
   InputSymbols symbols;
-  /// Of the module that `runStages` works on: its layers before the first stage
-  /// and what became of them.
+  /// Layers of the module before the first stage, and their types afterwards.
   std::optional<LayerPaths> layerPaths;
   std::vector<TypedLayer> layers;
   int dumped = 0;
   bool expectsCaches = false;
 };
 
-/// The target that an option names; empty and "cpu:native" are the best level
-/// of this machine. Fails where there is none.
+/// Parses a target option; empty and "cpu:native" are the best level of this
+/// machine. Fails if the target does not exist.
 Result<TargetInfo> resolveTarget(const std::string &text);
 
-/// Place and op name of a location, as messages show them: "m.onnx: fc/MatMul",
+/// Location and op name as shown in messages: "m.onnx: fc/MatMul",
 /// "m.mlir:3:5".
 struct Place {
   std::string where;
@@ -169,91 +166,90 @@ struct Place {
 };
 Place describeLocation(mlir::Location location);
 
-/// The names of the mpc ops that a location stands for, outermost first; fused
-/// locations give several.
+/// Returns the op names in a location, outermost first; fused locations give
+/// several.
 llvm::SmallVector<llvm::StringRef> locationNames(mlir::Location location);
 
-/// Fails, with diagnostics, where brackets in `text` nest deeper than the
-/// parser's stack allows. Strings and comments are skipped.
+/// Fails, with diagnostics, if brackets in `text` nest too deep for the
+/// recursive parser. Skips strings and comments.
 Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
 
-/// Parses a text in mpc's own dialect, which `name` stands for in messages, and
-/// checks that it is what import makes: one entry function of mpc ops with
-/// static shapes. Null after diagnostics.
+/// Parses mpc dialect text, called `name` in messages, and checks that it has
+/// the form of an imported model: one entry function of mpc ops with static
+/// shapes. Null after diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
                                     mlir::MLIRContext &context);
 
-/// Reports, at each op, values that no machine of this size can hold.
+/// Reports, at each op, values too large for this machine's memory.
 mlir::LogicalResult checkSizes(mlir::ModuleOp module);
 
-/// CompileOptions::maxMemory in bytes: the machine's memory where none is
-/// given.
+/// Returns CompileOptions::maxMemory, or this machine's memory if unset, in
+/// bytes.
 int64_t memoryLimit(const CompileOptions &options);
 
-/// Fails where a model's file has more bytes than `most`, before it is read.
+/// Fails if the model file is larger than `most` bytes, before reading it.
 Status checkFileMemory(const ModelSource &model, int64_t most);
 
-/// Fails where the tensors that an ONNX model, whose file holds `bytes`, keeps
-/// in other files have more bytes than `most`, before one of these is opened.
+/// Fails if the external tensors of the ONNX model `bytes` are larger than
+/// `most` bytes, before opening their files.
 Status checkExternalMemory(const ModelSource &model, const SourceBytes &bytes,
                            int64_t most);
 
-/// The name of the scales of the argument or result `name`, a cache of numbers
-/// of 8 bits.
+/// Returns the name of the scales of the quantized KV cache `name`.
 inline std::string scaleNameOf(const std::string &name) {
   return name + "@scale";
 }
 
-/// Makes of each argument that `caches` name a buffer with room for the new
-/// rows of its result, which is in its place then (GrowingCache); a diagnostic
-/// at a result that is not the argument with rows behind it.
-/// Caches of which `caches` does not say the type have elements of `narrow`,
-/// where that is given and narrower than the model's.
+/// Converts each KV cache in `caches` to a buffer with capacity for the new
+/// rows, updated in place (GrowingCache); emits a diagnostic at a result that
+/// is not its argument with rows appended. Caches without a type in `caches`
+/// use `narrow` if it is set and narrower than the model's type.
 mlir::LogicalResult placeCaches(mlir::func::FuncOp function,
                                 llvm::ArrayRef<GrowingCache> caches,
                                 std::optional<ElementType> narrow);
 
-/// Lets only one entry of each result that `chosen` names be computed
-/// (ChosenEntry); a diagnostic where a result has no such dimension.
+/// Computes only one entry of each result in `chosen` (ChosenEntry); emits a
+/// diagnostic if a result has no such dimension.
 mlir::LogicalResult chooseEntries(mlir::func::FuncOp function,
                                   llvm::ArrayRef<ChosenEntry> chosen);
 
-/// Reports, at its op, a value of more than `most` bytes, or that constants,
-/// arguments and results have more together.
+/// Reports, at its op, a value of more than `most` bytes, or constants,
+/// arguments and results that exceed it together.
 mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);
 
-/// Reports a planned program that needs more than `most` bytes: constants,
-/// intermediate memory, arguments and results.
+/// Reports a planned program that needs more than `most` bytes of constants,
+/// intermediates, arguments and results.
 mlir::LogicalResult checkPlannedMemory(mlir::ModuleOp module, int64_t most);
 
-/// The runtime type of tensors of `element`; nullopt for types that none has.
+/// Returns the runtime element type of `element`, or nullopt.
 std::optional<ElementType> runtimeElement(mlir::Type element);
 
-/// The runtime type of a tensor type, whose elements have one.
+/// Returns the runtime type of a tensor type with a supported element type.
 TensorType runtimeType(mlir::RankedTensorType type);
 
-/// The type in the compiler of a buffer's elements.
+/// Returns the MLIR type of a buffer.
 mlir::RankedTensorType compilerType(const TensorType &type,
                                     mlir::MLIRContext &context);
 
-/// The layers as a program has them.
+/// Converts layer types to the runtime's form.
 std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<TypedLayer> layers);
 
-/// Marks the results of `function`, an imported model, that hold infinities or
-/// NaNs of its own: constants of that kind, such as a mask of -inf, reach them.
+/// Marks the results of the imported model `function` that may legitimately
+/// contain infinities or NaNs, because such constants (a mask of -inf) reach
+/// them.
 void markInfiniteResults(mlir::func::FuncOp function);
 
-/// The results of a planned program that should be finite: outputs of floats
-/// that are not marked as above and replace no argument, of programs that train
-/// nothing.
+/// Returns the results of a planned program that are checked for non-finite
+/// values: unmarked float outputs that alias no argument, of programs without
+/// training.
 llvm::SmallVector<exe::ResultOp> watchedResults(exe::ProgramOp program);
 
-/// Lets the kernels for a CPU that store such results watch them
+/// Enables the check in the CPU kernels that store such results
 /// (kWatchedResultsAttr).
 void watchResults(mlir::ModuleOp planned, mlir::ModuleOp kernels);
 
-/// Makes the program that `module`'s exe.program describes, without code.
+/// Builds the program that `module`'s exe.program describes, without code.
 mlir::FailureOr<std::shared_ptr<Program>>
 translateProgram(mlir::ModuleOp module);
 

@@ -1,4 +1,4 @@
-//===- CompilerImport.cpp - a model becomes a module ----------------------===//
+//===- CompilerImport.cpp - import stage of a compile ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -92,7 +92,7 @@ void Compiler::setInitialValues(ModuleOp module) {
 void Compiler::noteCacheType() {
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
   if (!policy)
-    // The stage that reads it again says why.
+    // The stage that reads the policy again reports the error.
     return llvm::consumeError(policy.takeError());
   if (std::optional<WeightType> chosen = policy->getCache())
     emitWarning(UnknownLoc::get(ctx.get()))
@@ -105,7 +105,7 @@ void Compiler::noteCacheType() {
 std::optional<ElementType> Compiler::cacheType() {
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
   if (!policy) {
-    // The stage that reads it again says why.
+    // The stage that reads the policy again reports the error.
     llvm::consumeError(policy.takeError());
     return {};
   }
@@ -124,7 +124,7 @@ std::optional<ElementType> Compiler::cacheType() {
     case WeightType::Int4:
       return std::nullopt;
     }
-  // Whatever keeps attention wide keeps its cache wide.
+  // An override that keeps attention in f32 also keeps its cache in f32.
   bool isOverridden = !options.sets.empty() ||
                       !policy->getOverrides().empty() ||
                       !policy->getLayers().empty();
@@ -160,7 +160,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (!module)
       return failure(first);
   } else {
-    // Of text every extent is a number.
+    // Text models have static shapes only.
     if (options.batch && *options.batch < 1)
       return Status(StatusCode::InvalidArgument, name,
                     "batch is " + std::to_string(*options.batch) +

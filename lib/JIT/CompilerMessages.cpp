@@ -1,4 +1,4 @@
-//===- CompilerMessages.cpp - what a compile says -------------------------===//
+//===- CompilerMessages.cpp - diagnostics of a compile --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,7 @@ SmallVector<StringRef> mpc::locationNames(Location location) {
   return names;
 }
 
-/// `text` behind the place that it is about, where it has one.
+/// Prefixes `text` with its location if there is one.
 static std::string placed(const std::string &where, const std::string &text) {
   return where.empty() ? text : where + ": " + text;
 }
@@ -41,8 +41,7 @@ Place mpc::describeLocation(Location location) {
   }
   if (auto file = dyn_cast<FileLineColLoc>(location)) {
     std::string text = file.getFilename().str();
-    // Column 0 is a place in a model that has no lines: the line is a node's
-    // number.
+    // Column 0 marks a node of a binary model; the line is the node's index.
     if (file.getColumn() == 0)
       return {file.getLine() ? text + ": node " + std::to_string(file.getLine())
                              : text,

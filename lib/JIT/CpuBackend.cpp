@@ -1,4 +1,4 @@
-//===- CpuBackend.cpp - kernels of a program for CPUs ---------------------===//
+//===- CpuBackend.cpp - code generation for CPU kernels -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,8 +40,8 @@ Status CpuBackend::completeLaunches(Program &program) const {
   llvm::StringMap<const KernelInfo *> byName;
   for (const KernelInfo &info : infos)
     byName[info.name] = &info;
-  // Words of the watched results. A kernel that other launches use for results
-  // that are not watched tells of one of those: suspects are counted.
+  // Status words of the watched results. A kernel that other launches use for
+  // unwatched results gets one as well: its counts are only suspects.
   std::map<int64_t, int64_t> words;
   for (size_t i = 0; i < program.checks.size(); ++i)
     if (program.checks[i].kind == RunCheck::Kind::FiniteResult)

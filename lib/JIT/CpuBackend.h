@@ -1,4 +1,4 @@
-//===- CpuBackend.h - kernels of a program for CPUs -------------*- C++ -*-===//
+//===- CpuBackend.h - code generation for CPU kernels -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,7 +13,7 @@
 
 namespace mpc {
 
-/// Machine code by LLVM for a level of CPU.
+/// Generates machine code with LLVM for a CPU level.
 class CpuBackend : public Backend {
 public:
   CpuBackend(const TargetInfo &target, BackendOptions options,
@@ -31,10 +31,10 @@ protected:
   const CpuTarget level;
 
 private:
-  /// Gives each launch the work that its kernel's code has.
+  /// Sets the work-item counts of each launch from its kernel's code.
   Status completeLaunches(Program &program) const;
 
-  /// Of the kernels that were lowered.
+  /// Work-item counts and other facts of the lowered kernels.
   llvm::SmallVector<KernelInfo> infos;
 };
 

@@ -1,4 +1,4 @@
-//===- CudaBackend.cpp - kernels of a program for GPUs --------------------===//
+//===- CudaBackend.cpp - code generation for CUDA kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,7 +33,7 @@ public:
                                               Program &program) override;
 
 private:
-  /// Writes a file beside the stages' IR.
+  /// Writes a file next to the IR dumps.
   Status dumpFile(const std::string &name, std::string_view bytes) const;
 };
 
@@ -65,7 +65,7 @@ Status CudaBackend::dumpFile(const std::string &name,
   return writeWholeFile(options.dumpDir + "/" + name, {bytes});
 }
 
-/// Gives each launch the grid of its kernel.
+/// Sets the grid of each launch from its kernel.
 static Status completeLaunches(ModuleOp lowered, Program &program) {
   llvm::StringMap<CudaKernelInfo> infos;
   for (CudaKernelInfo &info : cudaKernels(lowered))
@@ -98,7 +98,7 @@ Status CudaBackend::generate(ModuleOp lowered, Program &program) {
     code->kernels.push_back(std::move(text));
     return WalkResult::advance();
   });
-  // The diagnostic is at the op.
+  // The diagnostic was emitted at the op.
   if (printed.wasInterrupted())
     return Status(StatusCode::Internal, "codegen",
                   "a kernel has an op without a form in CUDA C++");

@@ -1,4 +1,4 @@
-//===- Decoder.cpp - sequences that grow token by token -------------------===//
+//===- Decoder.cpp - autoregressive decoding with a KV cache --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ using namespace mpc;
 //===----------------------------------------------------------------------===//
 
 static constexpr const char *kLogits = "logits";
-/// No model has an input of this name.
+/// Name that no model input has.
 static constexpr const char *kLastToken = "last token";
 
 static Result<DecoderForm>
@@ -31,8 +31,8 @@ compileForm(const Engine &engine, const ModelSource &model,
             int64_t batch, int64_t count, int64_t capacity) {
   options.inputShapes = signature.shapes(batch, count, capacity);
   options.caches = signature.growing(batch);
-  // Nobody reads what comes behind the other tokens of a prompt, and the
-  // product with the vocabulary is among the largest.
+  // Only the logits of the last prompt token are used, and the LM head is among
+  // the largest GEMMs.
   if (count > 1)
     options.chosen = {{kLogits, /*axis=*/1, count, kLastToken}};
   Result<Executable> made = engine.compile(model, options);
@@ -57,7 +57,7 @@ compileForm(const Engine &engine, const ModelSource &model,
     for (const std::vector<int> &each : {numbers, scales})
       form.caches.insert(form.caches.end(), each.begin(), each.end());
   }
-  // A mask that only gives its size hides nothing.
+  // A mask that is read only for its shape hides nothing.
   auto readsMask = [&](const Launch &launch) {
     return std::ranges::any_of(launch.buffers, [&](const BufferRef &ref) {
       return ref.kind == BufferRef::Kind::Argument && ref.index == form.mask;
@@ -80,7 +80,8 @@ compileForm(const Engine &engine, const ModelSource &model,
   return form;
 }
 
-/// The check of the smallest table that the programs index with positions.
+/// Returns the bounds check of the smallest table that is indexed with
+/// positions.
 static const RunCheck *
 smallestTable(std::initializer_list<const DecoderForm *> forms) {
   const RunCheck *found = nullptr;
@@ -123,7 +124,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
                   "where the cache does, and no sequence can outgrow it; "
                   "export it with them, or open it with a larger cache");
   if (options.endless) {
-    // As if as many rows more had been kept.
+    // Probe the mask with twice the capacity of past rows.
     CompileOptions kept = options.compile;
     kept.inputShapes =
         signature->shapes(/*batch=*/1, options.chunk, 2 * options.capacity);
@@ -133,8 +134,8 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
         !status.ok())
       return status;
   }
-  // Rows are cut into blocks, and those that are alike sum in one order: what a
-  // sequence gets must not depend on the row that it has.
+  // Batch rows are tiled, and rows in equal positions reduce in the same order;
+  // a power of two makes results independent of the row.
   auto batch = int64_t(std::bit_ceil(uint64_t(options.slots)));
   if (batch > 1)
     if (Status status = signature->checkBatch(model.name()); !status.ok())
@@ -181,7 +182,8 @@ detail::DecoderState::makeCaches(const Stream &stream) const {
     TensorType &type = types.emplace_back(piece.argument(index));
     type.shape[0] = capacity;
   }
-  // The rows move back once in so many: four for each one that is written.
+  // Slack: rows are moved back once per capacity / 4 tokens, about four moved
+  // rows per written row.
   return SlidingCache::create(stream, types,
                               std::max(piece.count, capacity / 4));
 }

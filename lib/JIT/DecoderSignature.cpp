@@ -1,9 +1,9 @@
-//===- DecoderSignature.cpp - which input is which ------------------------===//
+//===- DecoderSignature.cpp - inputs and KV caches of a decoder model -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The names are those of Hugging Face's Optimum
-// (https://huggingface.co/docs/optimum, ONNX configurations with a past).
+// Names follow Hugging Face's Optimum (https://huggingface.co/docs/optimum,
+// ONNX configurations with past key values).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,7 @@ static Status malformed(const std::string &where, std::string text) {
   return Status(StatusCode::InvalidArgument, where, std::move(text));
 }
 
-/// "present.0.key" for "past_key_values.0.key"; empty where the name begins
-/// otherwise.
+/// "present.0.key" for "past_key_values.0.key"; empty if the prefix differs.
 static std::string presentOf(const std::string &name) {
   for (const char *prefix : {"past_key_values", "past"})
     if (name.starts_with(prefix))
@@ -24,13 +23,13 @@ static std::string presentOf(const std::string &name) {
   return {};
 }
 
-/// "shape [1,-1]".
+/// Formats a shape: "shape [1,-1]".
 static std::string describeShape(const ModelInput &input) {
   return input.shape.empty() ? "no declared shape"
                              : "shape " + shapeToString(input.shape);
 }
 
-/// Whether tokens and positions can be given as the input's numbers.
+/// Returns true if the input's type can hold token ids and positions.
 static bool isInteger(const ModelInput &input) {
   return input.element == ElementType::I64 || input.element == ElementType::I32;
 }
@@ -40,10 +39,10 @@ static bool mayBeMask(const ModelInput &input) {
          input.element == ElementType::F32;
 }
 
-/// Whether the extent is the caller's to choose, or 1.
+/// Returns true if the extent is dynamic or 1.
 static bool mayBeOne(int64_t extent) { return extent == -1 || extent == 1; }
 
-/// The one dimension whose extent is chosen, but for the batch's, the first.
+/// Returns the only dynamic dimension besides the batch (the first).
 static Result<int64_t> rowsOf(const ModelInput &input,
                               const std::string &where) {
   std::optional<int64_t> axis;
@@ -110,8 +109,8 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
   if (found.mask.name.empty())
     return malformed(where, "has no input 'attention_mask', which hides the "
                             "rows of a cache that are not filled yet");
-  // What a model makes of the mask, or of the number of its rows, in place of
-  // them counts rows that are not filled, or tokens that fill up a piece.
+  // Position ids derived from the mask or the cache length would count unused
+  // cache rows or padding tokens.
   if (!found.positions && !countsPositions)
     return malformed(where,
                      "has no input 'position_ids': positions that a "

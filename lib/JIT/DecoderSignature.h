@@ -15,7 +15,7 @@
 
 namespace mpc {
 
-/// The inputs of a decoder by what they mean.
+/// Inputs of a decoder by role.
 struct DecoderSignature {
   ModelInput tokens, mask;
   std::optional<ModelInput> positions;
@@ -25,25 +25,25 @@ struct DecoderSignature {
     int64_t axis = 0;
   };
   std::vector<Cache> caches;
-  /// Whether the model counts positions by the tokens that the mask shows,
-  /// those that fill up a piece among them.
+  /// True if the model derives positions from the mask, counting padding tokens
+  /// of a chunk.
   bool countsPositions = false;
 
-  /// Finds them by their names (Decoder::open). Fails at `where`, the model,
-  /// with what is missing or superfluous. A model that `countsPositions` need
-  /// not have an input for them.
+  /// Identifies the inputs by name (Decoder::open). Fails at `where`, the
+  /// model, with the missing or unexpected input. The position input is
+  /// optional with `countsPositions`.
   static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
                                        const std::string &where,
                                        bool countsPositions = false);
 
-  /// Fails at the input whose batch is not open.
+  /// Fails at an input without a dynamic batch dimension.
   Status checkBatch(const std::string &where) const;
 
-  /// The shapes of all inputs for a run of `count` tokens of each of `batch`
-  /// sequences behind `past` rows.
+  /// Returns the shapes of all inputs for `batch` sequences with `count` new
+  /// tokens each after `past` cached rows.
   std::map<std::string, std::vector<int64_t>>
   shapes(int64_t batch, int64_t count, int64_t past) const;
-  /// The caches, of several sequences each apart.
+  /// Returns the KV caches; one buffer per sequence if `batch` exceeds 1.
   std::vector<GrowingCache> growing(int64_t batch) const;
 };
 

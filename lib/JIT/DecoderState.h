@@ -1,4 +1,4 @@
-//===- DecoderState.h - what decoders and sequences share -------*- C++ -*-===//
+//===- DecoderState.h - state shared by decoders and sequences --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,16 +15,17 @@
 
 namespace mpc {
 
-/// A program that takes `count` tokens of each of `batch` sequences, and where
-/// its arguments and results stand.
+/// A program that takes `count` tokens of each of `batch` sequences, with the
+/// indices of its arguments and results.
 struct DecoderForm {
   Executable executable;
   int64_t batch = 1, count = 0;
   int tokens = -1, mask = -1, positions = -1, logits = 0;
-  /// Which of several tokens the logits are behind.
+  /// Index of the argument that selects the token whose logits are computed;
+  /// -1: none.
   int last = -1;
-  /// Of each cache those of all sequences, and where its numbers have scales,
-  /// which are rows of a cache as well, then these.
+  /// Argument indices of the KV caches: for each cache all sequences, followed
+  /// by their scales if the cache is quantized.
   std::vector<int> caches = {};
 
   const TensorType &argument(int index) const {
@@ -37,7 +38,7 @@ struct DecoderForm {
 
 namespace detail {
 
-/// Caches of one sequence.
+/// KV caches of one sequence.
 using Caches = std::vector<SlidingCache>;
 
 struct DecoderState {
@@ -51,17 +52,16 @@ struct DecoderState {
   DecoderForm one, piece;
   int64_t capacity = 0, vocabulary = 0, slots = 1;
   bool endless = false;
-  /// The table of positions with the fewest rows, as the check of its gather
-  /// describes it; null where there is none.
+  /// Bounds check of the smallest position-embedding table; null if there is
+  /// none.
   const RunCheck *positions = nullptr;
-  /// Whether the mask shows tokens that fill up a piece
+  /// True if the mask must show padding tokens of a chunk
   /// (DecoderSignature::countsPositions).
   bool showsFilling = false;
 
   Result<Caches> makeCaches(const Stream &stream) const;
 
-  /// Rows of a batch that have no sequence write into caches of their own,
-  /// which a run takes and gives back.
+  /// KV caches for unused batch rows, borrowed during a run.
   Result<Caches> takeIdle(const Stream &stream) const;
   void giveBackIdle(Caches caches) const;
 

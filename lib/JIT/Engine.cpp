@@ -1,4 +1,4 @@
-//===- Engine.cpp - compiling models in memory ----------------------------===//
+//===- Engine.cpp - just-in-time compilation ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

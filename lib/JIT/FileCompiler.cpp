@@ -1,4 +1,4 @@
-//===- FileCompiler.cpp - a compile whose result can be kept --------------===//
+//===- FileCompiler.cpp - compilation to an executable file ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Notes how the graph after Precision rounds.
+/// Records rounding facts of the graph after stage precision, for tolerances.
 static void describeRounding(func::FuncOp entry,
                              container::StoredSpecialisation &contents) {
   llvm::DenseMap<Value, int64_t> depth;
@@ -35,7 +35,7 @@ static void describeRounding(func::FuncOp entry,
       mpc::TensorType stored = runtimeType(type);
       if (isFloat(stored.element) &&
           elementBytes(stored.element) <= elementBytes(contents.narrowest)) {
-        // Of two types of one size the one with fewer digits counts.
+        // Of two types of equal size, the one with the shorter significand.
         bool coarser =
             stored.element == ElementType::BF16 ||
             elementBytes(stored.element) < elementBytes(contents.narrowest);
@@ -47,7 +47,7 @@ static void describeRounding(func::FuncOp entry,
   });
 }
 
-/// The arguments or results of the planned program as the file has them.
+/// Converts arguments or results of the planned program to the file's form.
 static std::vector<StoredValue>
 storedValues(const std::vector<ProgramValue> &values,
              llvm::ArrayRef<int64_t> bounds) {
@@ -108,7 +108,7 @@ Status FileCompiler::plan() {
   if (Status status = compiler->runStages(*module, "import", "precision");
       !status.ok())
     return status;
-  // Labels and gradients are not in the model.
+  // Labels and gradients are not part of the model.
   if (options.training)
     describeSums();
   describeRounding(entry(), current());

@@ -1,4 +1,4 @@
-//===- FileCompiler.h - a compile whose result can be kept ------*- C++ -*-===//
+//===- FileCompiler.h - compilation to an executable file -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,44 +18,45 @@
 
 namespace mpc {
 
-/// The steps of one compile into a file, target by target. What was said is the
-/// options' `onDiagnostic`'s alone.
+/// Compiles a model into an executable file, one target at a time. Diagnostics
+/// go to the options' `onDiagnostic` only.
 class FileCompiler {
 public:
-  /// With `manyTargets` each of them dumps into a folder of its own.
+  /// With `manyTargets` each target dumps into its own folder.
   FileCompiler(const ModelSource &model, const CompileOptions &options,
                bool manyTargets);
 
-  /// What follows is for another set of shapes, with the options' extents of
-  /// symbolic dimensions and these. Before the first target none need be named.
+  /// Starts the next specialization, whose symbolic dimensions are the options'
+  /// and `dims`. Optional before the first target.
   void specialise(const std::map<std::string, int64_t> &dims);
 
-  /// Reads the model for `target`; finish() does the rest.
+  /// Imports the model for `target`; finish() completes it.
   Status import(const TargetInfo &target);
   Status finish();
-  /// In place of finish(): the program for this process, which is in no file.
+  /// Alternative to finish(): returns the program for this process, which is
+  /// not added to the file.
   Result<std::shared_ptr<Program>> finishInMemory(bool withCode);
   /// import() and finish().
   Status add(const TargetInfo &target);
 
   /// Between import() and finish(): the model's function.
   mlir::func::FuncOp entry() { return Compiler::entry(*module); }
-  /// Behind import(): see Compiler::fixedInputs().
+  /// After import(): see Compiler::fixedInputs().
   const std::vector<std::string> &fixedInputs() const {
     return compiler->fixedInputs();
   }
-  /// Behind finish() or finishInMemory(): what the program takes.
+  /// After finish() or finishInMemory(): the program's arguments.
   const std::vector<StoredValue> &arguments() const {
     return current().arguments;
   }
-  /// Behind finish() or finishInMemory(): the planned model, and what made it.
+  /// After finish() or finishInMemory(): the planned module and its compiler.
   mlir::ModuleOp planned() { return *module; }
   Compiler &lastCompiler() { return *compiler; }
-  /// The last target's program and what is stored beside it.
+  /// Program and object code of the last target.
   Program &program() { return current().programs.back().program; }
   const std::vector<std::byte> &object() const { return code.back(); }
 
-  /// The file of all targets that were finished.
+  /// Encodes the file of all finished targets.
   Result<std::vector<std::byte>> encode();
 
 private:
@@ -66,7 +67,7 @@ private:
     return contents.specialisations.back();
   }
   void describeSums();
-  /// All stages up to plan.
+  /// Runs all stages up to plan.
   Status plan();
   Result<std::shared_ptr<Program>> generate(bool withCode);
 
@@ -76,10 +77,10 @@ private:
   const std::string dumpDir;
   const bool manyTargets;
   container::Contents contents;
-  /// What the contents' spans refer to.
+  /// Storage of the contents' spans.
   std::vector<std::vector<std::byte>> code;
 
-  // The target that is being compiled.
+  // State of the target that is being compiled.
   std::unique_ptr<Compiler> compiler;
   Compiler::Module module;
   llvm::SmallVector<int64_t> bounds;

@@ -1,9 +1,9 @@
-//===- FollowResults.cpp - answers that a device's results determine ------===//
+//===- FollowResults.cpp - oracle answers recomputed from device results --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One op of a step at a time, the loss or an update, on what a device has
-// computed.
+// Recomputes single ops of a step, the loss or an update, from values that the
+// device computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using mpc::reference::Tensor;
 
 using Buffers = std::map<std::string, Buffer>;
 
-/// The tensor of `type` called `name`, where there is one.
+/// Returns the tensor `name` of `type`, if present.
 static std::optional<Tensor> find(const Buffers &buffers,
                                   const std::string &name, Type type) {
   auto found = buffers.find(name);
@@ -33,8 +33,8 @@ static std::optional<Tensor> find(const Buffers &buffers,
   return Tensor::fromBytes(tensor, found->second.data());
 }
 
-/// The name of the result that is `value`, empty where none is. With `ofLoss`
-/// results of role loss count, else all others.
+/// Returns the name of the result `value`, or empty. Considers only results of
+/// role loss if `ofLoss`, else only the others.
 static std::string resultName(func::FuncOp entry, Value value,
                               bool ofLoss = false) {
   auto values = entry.front().getTerminator()->getOperands();
@@ -47,13 +47,13 @@ static std::string resultName(func::FuncOp entry, Value value,
   return "";
 }
 
-/// The name of the argument that is `value`, empty where none is.
+/// Returns the name of the argument `value`, or empty.
 static std::string argumentName(func::FuncOp entry, Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument ? nameIn(entry.getArgAttrDict(argument.getArgNumber())) : "";
 }
 
-/// The first result of `op` on `operands`.
+/// Returns the first result of `op` on `operands`.
 static std::optional<Tensor> compute(Operation *op, ArrayRef<Tensor> operands,
                                      Rounding rounding) {
   SmallVector<const Tensor *> pointers;
@@ -69,7 +69,8 @@ static std::optional<Tensor> compute(Operation *op, ArrayRef<Tensor> operands,
 // Loss
 //===----------------------------------------------------------------------===//
 
-/// The loss of `entry` and its name, computed from arguments and outputs alone.
+/// Returns the loss of `entry` and its name, computed from arguments and
+/// outputs only.
 static std::optional<std::pair<std::string, Tensor>>
 lossFrom(func::FuncOp entry, Rounding rounding, const Buffers &arguments,
          const Buffers &results) {
@@ -99,9 +100,8 @@ lossFrom(func::FuncOp entry, Rounding rounding, const Buffers &arguments,
 // Updates
 //===----------------------------------------------------------------------===//
 
-/// The share and the remainder by which an update makes its first state of the
-/// old one and the gradient: new = keep x old + share x gradient. Nothing where
-/// it is made otherwise.
+/// Returns the coefficients (keep, share) of an optimizer's first state: new =
+/// keep x old + share x gradient; nullopt if the update has another form.
 static std::optional<std::pair<double, double>>
 firstState(Operation *op, bool isFirstStep, double rate) {
   if (auto adam = dyn_cast<OptimizerAdamOp>(op)) {
@@ -119,7 +119,7 @@ firstState(Operation *op, bool isFirstStep, double rate) {
   return std::pair(momentum, 1 - sgd.getDampening().convertToDouble());
 }
 
-/// The gradient as `op` reads it, of the new and the old first state.
+/// Solves for the gradient that `op` read, from the new and old first state.
 template <typename OpTy>
 static bool takeBackGradient(OpTy op, ArrayRef<Tensor> operands,
                              ArrayRef<double> newState, Tensor &gradient) {
@@ -146,8 +146,8 @@ static bool takeBackGradient(OpTy op, ArrayRef<Tensor> operands,
   return true;
 }
 
-/// The parameter that `op`, of a graph with these `numbers`, makes where a
-/// device's new states are in `results`.
+/// Returns the parameter that `op` computes given the device's new states in
+/// `results`; `numbers` are the scalars of the graph's last run.
 static std::optional<Tensor>
 parameterFrom(Operation *op, func::FuncOp entry,
               const std::map<const void *, Tensor> &numbers,
@@ -185,8 +185,8 @@ parameterFrom(Operation *op, func::FuncOp entry,
 // All of them
 //===----------------------------------------------------------------------===//
 
-/// Whether `next` is finite wherever `own` is. What a device has made of a
-/// finite value must not become the measure of what follows from it.
+/// Returns true if `next` is finite wherever `own` is: device errors must not
+/// make the reference non-finite.
 static bool keepsFinite(const Tensor &own, const Tensor &next) {
   return llvm::all_of(llvm::zip_equal(own.floats(), next.floats()),
                       [](auto pair) {
@@ -198,7 +198,8 @@ static bool keepsFinite(const Tensor &own, const Tensor &next) {
 void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
                             std::vector<Answer> &answers) {
   func::FuncOp entry = Compiler::entry(*exact.module);
-  // Relaxed rounding may hand the loss what an output was before it was stored.
+  // With relaxed rounding the loss may read outputs before they are rounded for
+  // storage.
   bool readsOutputs = declaredOptions.rounding == RoundingMode::Strict;
   auto truth = lossFrom(entry, Rounding::Float64, arguments, results);
   auto rounded = lossFrom(Compiler::entry(*declared.module), Rounding::Declared,

@@ -1,9 +1,9 @@
-//===- GrowingCaches.cpp - a decoder's caches in place --------------------===//
+//===- GrowingCaches.cpp - in-place KV caches -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CompileOptions::caches: a cache that a model takes and returns with rows
-// behind it becomes one buffer whose last rows the program writes.
+// CompileOptions::caches: a KV cache that a model takes and returns with rows
+// appended becomes one buffer, and the program writes only its last rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The number whose attribute MpcDialect::kNameAttr, as `nameAt` gives it, is
-/// `name`; nullopt where there is none.
+/// Returns the index whose name attribute (MpcDialect::kNameAttr, from
+/// `nameAt`) is `name`, or nullopt.
 static std::optional<unsigned>
 findNamed(unsigned count, StringRef name,
           llvm::function_ref<StringAttr(unsigned)> nameAt) {
@@ -27,7 +27,7 @@ findNamed(unsigned count, StringRef name,
   return std::nullopt;
 }
 
-/// `value` with dimension `i` of the result taken from `order[i]`.
+/// Transposes `value`: dimension `i` of the result is `order[i]`.
 static Value reordered(OpBuilder &builder, Location loc, Value value,
                        ArrayRef<int64_t> order) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -47,14 +47,14 @@ static Value converted(OpBuilder &builder, Location loc, Value value,
 
 namespace {
 
-/// Rows of a cache, first, as a buffer keeps them.
+/// KV-cache rows in the buffer's layout: the row dimension first.
 struct Rows {
   Value numbers;
-  /// [rows, ..., 1]; null where numbers stand for themselves.
+  /// Scales [rows, ..., 1]; null if the elements are not quantized.
   Value scales;
 };
 
-/// How a buffer keeps the elements of a cache.
+/// Storage format of a KV cache's elements: a float type or quantized.
 class CacheFormat {
 public:
   CacheFormat(OpBuilder &builder, Location loc, ElementType element)
@@ -62,7 +62,8 @@ public:
 
   bool isScaled() const { return elementBytes(element) == 1; }
   Type numberType() const;
-  /// `rows`, of any float type, as they are kept; and back, in type `to`.
+  /// Converts or quantizes `rows` to the storage format, and dequantizes to
+  /// type `to`.
   Rows keep(Value rows) const;
   Value widen(const Rows &rows, Type to) const;
 
@@ -92,7 +93,7 @@ Rows CacheFormat::keep(Value rows) const {
   if (!isScaled())
     return {converted(builder, loc, rows, numberType()), {}};
   constexpr double kLargestInteger = 127;
-  // Rows of zeros have a scale, too, by which they can be divided.
+  // Minimum scale, to avoid a division by zero for rows of zeros.
   constexpr double kLeastScale = 0x1p-126;
   rows = converted(builder, loc, rows, builder.getF32Type());
   auto type = cast<RankedTensorType>(rows.getType());
@@ -131,8 +132,8 @@ Value CacheFormat::widen(const Rows &rows, Type to) const {
                    MulOp::create(builder, loc, numbers, rows.scales), to);
 }
 
-/// The rows of `argument` and behind them `more`, in a buffer of `argument`'s,
-/// which is given the extent of all.
+/// Concatenates the rows of `argument` and `more` in the argument's buffer,
+/// which grows to the total extent.
 static Value growInPlace(OpBuilder &builder, Location loc,
                          BlockArgument argument, ArrayRef<int64_t> kept,
                          ArrayRef<Value> more) {
@@ -149,7 +150,7 @@ static Value growInPlace(OpBuilder &builder, Location loc,
   return ConcatOp::create(builder, loc, parts, /*axis=*/0);
 }
 
-/// Entry `index` of the first dimension of `value`.
+/// Returns entry `index` of the first dimension of `value`.
 static Value entryOf(OpBuilder &builder, Location loc, Value value,
                      int64_t index) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -163,17 +164,17 @@ static Value entryOf(OpBuilder &builder, Location loc, Value value,
 }
 
 namespace {
-/// Where a function takes a cache and where it returns it.
+/// Argument and result indices of a cache.
 struct Ends {
   unsigned argument, result;
 };
 } // namespace
 
-/// Ends of the same kind as `first` behind all others of the function.
+/// Adds an argument and a result like `first` at the end of the signature.
 static Ends addEnds(func::FuncOp function, Ends first) {
   Ends ends{function.getNumArguments(), function.getNumResults()};
   Type type = function.getArgument(first.argument).getType();
-  // The bodies' types follow at the end of placeCaches().
+  // placeCaches() updates the function type at the end.
   [[maybe_unused]] LogicalResult added = function.insertArgument(
       ends.argument, type, function.getArgAttrDict(first.argument),
       function.getArgument(first.argument).getLoc());
@@ -186,7 +187,7 @@ static Ends addEnds(func::FuncOp function, Ends first) {
   return ends;
 }
 
-/// Returns `grown` in place of the argument.
+/// Returns `grown`, which aliases the argument.
 static void returnInPlace(func::FuncOp function, Ends ends, Value grown) {
   function.getBody().front().getTerminator()->setOperand(ends.result, grown);
   function.setResultAttr(
@@ -194,9 +195,8 @@ static void returnInPlace(func::FuncOp function, Ends ends, Value grown) {
       Builder(function.getContext()).getI64IntegerAttr(ends.argument));
 }
 
-/// Lets `concat`, which adds rows to the argument of `first`, write these into
-/// a buffer of elements of type `element`, or into one for each entry of the
-/// batch.
+/// Rewrites `concat`, which appends rows to the argument of `first`, to write
+/// them into a buffer of `element`s, or into one per batch entry.
 static void placeRows(func::FuncOp function, const GrowingCache &cache,
                       Ends first, ConcatOp concat, ElementType element) {
   auto type = cast<RankedTensorType>(concat.getInputs().front().getType());

@@ -1,9 +1,9 @@
-//===- HiddenRows.cpp - how far back a decoder sees -----------------------===//
+//===- HiddenRows.cpp - attention window of a decoder ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model with a window drops old positions by a mask that it makes of the
-// numbers of rows. The mask is evaluated, so that its form does not matter.
+// A sliding-window model masks old positions depending on row indices. The mask
+// is evaluated as a constant, so that its form in the graph does not matter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,13 +29,13 @@ static std::string argumentName(func::FuncOp function, unsigned number) {
 
 namespace {
 
-/// Values that follow from constants and an input of ones.
+/// Evaluates values that depend only on constants and an input of ones.
 class MaskValues {
 public:
   MaskValues(func::FuncOp function, std::string ones)
       : function(function), ones(std::move(ones)) {}
 
-  /// Null after a diagnostic at `reader` where `value` follows from more.
+  /// Null after a diagnostic at `reader` if `value` depends on anything else.
   const Tensor *find(Value value, Operation *reader);
 
 private:
@@ -78,7 +78,7 @@ const Tensor *MaskValues::find(Value value, Operation *reader) {
   return known[value].get();
 }
 
-/// Collects the attention ops that read `value`, a cache, as keys or values.
+/// Collects the attention ops that read `value`, a KV cache, as keys or values.
 static LogicalResult collectReaders(Value value,
                                     llvm::SetVector<AttentionOp> &readers) {
   for (OpOperand &use : value.getUses()) {
@@ -102,9 +102,9 @@ static LogicalResult collectReaders(Value value,
   return success();
 }
 
-/// Whether element `index` of a mask keeps its position.
+/// Returns true if element `index` of a mask shows its position.
 static bool keeps(const Tensor &mask, int64_t index) {
-  // What is added from here on leaves no weight.
+  // Additive mask values up to this one give a weight of zero.
   constexpr double kFill = -1.0e4;
   return mask.isFloat() ? mask.floats()[index] > kFill
                         : mask.ints()[index] != 0;
@@ -131,7 +131,7 @@ static LogicalResult checkReader(AttentionOp op, MaskValues &values,
   const Tensor *mask = values.find(op.getMask(), op);
   if (!mask)
     return failure();
-  // One number for all rows hides none.
+  // A value that is shared by all rows hides none.
   if (mask->getRank() == 0 || mask->getShape().back() != rows)
     return refuse(0);
   int64_t lines = mask->getRank() > 1 ? mask->getShape().drop_back().back() : 1;
@@ -169,7 +169,7 @@ static LogicalResult checkModule(ModuleOp module, const CompileOptions &options,
 
 Status mpc::checkHiddenRows(const ModelSource &model, CompileOptions options,
                             const std::string &mask, int64_t hidden) {
-  // What is to be said about the model, the compiles that follow say.
+  // The later compiles report diagnostics.
   options.onStage = nullptr;
   options.onDiagnostic = nullptr;
   options.dumpDir.clear();

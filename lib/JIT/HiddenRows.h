@@ -1,4 +1,4 @@
-//===- HiddenRows.h - how far back a decoder sees ---------------*- C++ -*-===//
+//===- HiddenRows.h - attention window of a decoder -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,9 +12,9 @@
 
 namespace mpc {
 
-/// Fails, at an attention, where `model` under `options` sees one of the first
-/// `hidden` rows of their caches while its input `mask` hides none, or where
-/// that cannot be told. Imports the model.
+/// Fails, at an attention op, if `model` under `options` attends to one of the
+/// first `hidden` cache rows while its input `mask` hides none, or if that
+/// cannot be determined. Imports the model.
 Status checkHiddenRows(const ModelSource &model, CompileOptions options,
                        const std::string &mask, int64_t hidden);
 

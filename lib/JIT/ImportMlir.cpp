@@ -1,12 +1,11 @@
-//===- ImportMlir.cpp - models in text ------------------------------------===//
+//===- ImportMlir.cpp - import of MLIR text -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR's parser trusts its input in four ways that a model file may abuse: it
-// recurses per bracket, it accepts shapes whose size overflows, it loads any
-// registered dialect, and it takes bytecode, whose reader crashes where that is
-// damaged. All four are checked here. What holds StableHLO goes on to its
-// importer.
+// MLIR's parser is unsafe for untrusted files in four ways: it recurses per
+// bracket, accepts shapes whose size overflows, loads any registered dialect,
+// and accepts bytecode, whose reader crashes on corrupt input. All four are
+// checked here. StableHLO text is passed on to its importer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Deepest nesting of brackets; the parser's stack ends near 5,000.
+/// Maximum nesting of brackets; the parser overflows its stack near 5,000.
 static constexpr unsigned kMostNesting = 256;
 
 Status mpc::checkNesting(StringRef text, StringRef fileName) {
@@ -51,7 +50,7 @@ Status mpc::checkNesting(StringRef text, StringRef fileName) {
       }
       break;
     case '-':
-      // An arrow closes nothing.
+      // The arrow's '>' closes no bracket.
       if (text.substr(i, 2) == "->")
         ++i;
       break;
@@ -79,8 +78,8 @@ Status mpc::checkNesting(StringRef text, StringRef fileName) {
   return {};
 }
 
-/// The entry function may hold mpc ops only; anything else would either be
-/// passed by unseen or reach code generation unchecked.
+/// The entry function may contain mpc ops only; others would be ignored or
+/// reach code generation unchecked.
 static LogicalResult checkOps(ModuleOp module) {
   WalkResult result = module.walk([&](Operation *op) {
     StringRef dialect = op->getName().getDialectNamespace();
@@ -111,7 +110,7 @@ static LogicalResult checkOps(ModuleOp module) {
 }
 
 LogicalResult mpc::checkSizes(ModuleOp module) {
-  // Half of the memory, in the oracle's eight bytes per element.
+  // At most half of the memory, at the oracle's eight bytes per element.
   int64_t most = detail::machineMemory() / 2 / 8;
   auto check = [&](Value value, Location location) -> LogicalResult {
     auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -146,15 +145,15 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-/// What bytecode begins with.
+/// Magic number of bytecode.
 static constexpr StringLiteral kBytecode = "ML\xefR";
 
-/// The refusal of bytecode, with the line that makes text of what JAX exports.
+/// Refuses bytecode with a command that converts JAX exports to text.
 static Status refuseBytecode(StringRef bytes, const std::string &name) {
   std::string what = "is MLIR bytecode, which is not read; give the text of it",
               line;
   if (!bytes.starts_with(kBytecode))
-    // An Exported, serialized: bytecode among other things.
+    // A serialized jax.export.Exported, which contains bytecode.
     line = "from jax import export; "
            "print(export.deserialize(bytearray(sys.stdin.buffer.read()))"
            ".mlir_module())";
@@ -169,19 +168,19 @@ static Status refuseBytecode(StringRef bytes, const std::string &name) {
 
 Result<Compiler::Module>
 mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
-  // No text has these bytes, which are no UTF-8.
+  // Not valid UTF-8, so never part of a text.
   if (text.contains(kBytecode))
     return refuseBytecode(text, name);
   if (Status status = checkNesting(text, name); !status.ok())
     return status;
   llvm::SourceMgr sources;
-  // A copy: the lexer needs a zero behind the end.
+  // Copied: the lexer needs a terminating zero.
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(packBooleans(text), name),
       llvm::SMLoc());
   ParserConfig config(&context, /*verifyAfterParse=*/false);
-  // Attributes of dialects that nobody reads (JAX writes such of sdy) are no
-  // obstacle; ops of such dialects are refused by name below.
+  // Attributes of unknown dialects (JAX emits sdy) are ignored; ops of such
+  // dialects are refused by name below.
   context.allowUnregisteredDialects(true);
   llvm::scope_exit restored([&] { context.allowUnregisteredDialects(false); });
   Compiler::Module module = parseSourceFile<ModuleOp>(sources, config);
@@ -197,7 +196,7 @@ mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
     module = importStablehlo(*module);
     return module ? Result<Compiler::Module>(std::move(module)) : silent();
   }
-  // Ops before values before verifiers: a verifier may compute with sizes.
+  // Check ops, then sizes, then run verifiers, which may compute with sizes.
   if (failed(checkOps(*module)) || failed(checkSizes(*module)) ||
       failed(verify(*module)))
     return silent();

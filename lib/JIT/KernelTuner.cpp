@@ -1,4 +1,4 @@
-//===- KernelTuner.cpp - schedules by measurement -------------------------===//
+//===- KernelTuner.cpp - schedule search by measurement -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,16 +15,16 @@ using namespace mpc;
 static constexpr double kNever = std::numeric_limits<double>::infinity();
 
 namespace {
-/// One kernel on its way.
+/// Hill-climbing state of one kernel.
 struct Climber {
   explicit Climber(std::string chosen) : best(std::move(chosen)), known{best} {}
 
   std::string best;
   double bestMs = kNever;
-  /// What was measured or will be in this round.
+  /// Schedules measured or queued in this round.
   std::set<std::string> known;
   std::vector<std::string> frontier;
-  /// The fastest of this round.
+  /// Fastest schedule of this round.
   std::string found;
   double foundMs = kNever;
 };
@@ -41,7 +41,7 @@ public:
   Status confirm(double leastGain);
 
 private:
-  /// Measures everyone's `schedules` and calls `take(number, ms)` for each.
+  /// Measures one schedule per kernel and calls `take(number, ms)` for each.
   template <typename Take>
   Status measure(const std::vector<std::string> &schedules, Take take) {
     Result<std::vector<double>> times = questions.measure(schedules);
@@ -58,7 +58,7 @@ private:
       all.push_back(climber.best);
     return all;
   }
-  /// Longest frontier of the round that begins.
+  /// Starts a round and returns its longest frontier.
   size_t beginRound();
   Status measureRound(size_t trials, double end);
 
@@ -113,7 +113,7 @@ Status Search::climb(double seconds) {
   };
   if (Status status = measure(bests(), atBest); !status.ok())
     return status;
-  // However long that took, the time is for looking around.
+  // The time limit excludes the first measurement.
   double end = questions.clock() + seconds;
   while (questions.clock() < end) {
     size_t trials = beginRound();
@@ -121,7 +121,7 @@ Status Search::climb(double seconds) {
       break;
     if (Status status = measureRound(trials, end); !status.ok())
       return status;
-    // The best of before once more, in the same quarter of a minute.
+    // Measure the incumbents again in each round: clocks drift within minutes.
     if (Status status = measure(bests(), atBest); !status.ok())
       return status;
     bool moved = false;

@@ -1,4 +1,4 @@
-//===- KernelTuner.h - schedules by measurement -----------------*- C++ -*-===//
+//===- KernelTuner.h - schedule search by measurement -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,38 +16,39 @@
 
 namespace mpc {
 
-/// A kernel and its schedules, which are texts here.
+/// A kernel and its schedules, as opaque strings.
 struct TunedKernel {
   std::string name;
-  /// The cost model's choice, and the best that was found, which is the same
-  /// where none is faster for certain.
+  /// The cost model's schedule, and the best one, equal to it unless another is
+  /// significantly faster.
   std::string chosen, best;
-  /// Least milliseconds of a run with each.
+  /// Minimum run time with each, in ms.
   double chosenMs = 0, bestMs = 0;
-  /// Schedules that were measured beside the choice.
+  /// Number of schedules measured besides the cost model's.
   size_t tried = 0;
 };
 
-/// What a search asks for.
+/// Callbacks of the search.
 struct TunerQuestions {
-  /// The schedules beside `around` of kernel number `kernel`.
+  /// Returns the neighbors of schedule `around` of kernel `kernel`.
   std::function<std::vector<std::string>(size_t kernel,
                                          const std::string &around)>
       neighbours;
-  /// Milliseconds of every kernel where each has the schedule of its number.
+  /// Returns the time of every kernel, in ms, with the given schedules, one per
+  /// kernel.
   std::function<Result<std::vector<double>>(const std::vector<std::string> &)>
       measure;
-  /// Seconds since some moment.
+  /// Monotonic clock, in seconds.
   std::function<double()> clock;
 };
 
-/// Climbs from the cost model's choices to faster schedules. All kernels climb
-/// at once, since a measurement tells the time of each: a round measures what
-/// lies beside each kernel's best, and the next begins at the best of those. It
-/// ends where no kernel gets faster or `seconds` behind the first one are over;
-/// then choices and finds are measured in turns, and a find that is not faster
-/// by `leastGain` (a share) in the least of its times is dropped. `kernels`
-/// come with names and choices. Fails where a measurement does.
+/// Hill climbing from the cost model's schedules. All kernels climb at once,
+/// since one measurement times all of them: a round measures the neighbors of
+/// each kernel's best, and the next starts from the winners. Stops when no
+/// kernel gets faster or `seconds` after the first measurement; then initial
+/// and best schedules are measured alternately, and a best that is not faster
+/// by `leastGain` (a fraction) in minimum time is dropped. `kernels` are given
+/// with names and initial schedules. Fails if a measurement fails.
 Status tuneKernels(std::vector<TunedKernel> &kernels,
                    const TunerQuestions &questions, double seconds,
                    double leastGain = 0.02);

@@ -1,4 +1,4 @@
-//===- LocalCompile.cpp - a compile for a device of this process ----------===//
+//===- LocalCompile.cpp - cached compile for a device of this process -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -66,7 +66,7 @@ Status LocalCompile::import() {
 }
 
 Result<Executable> LocalCompile::finish() {
-  // Code for a file needs the linker.
+  // The cacheable file form needs a linker.
   if (!cache || !hasLinker()) {
     Result<std::shared_ptr<Program>> program =
         compiler->finishInMemory(device.needsCode());
@@ -89,7 +89,7 @@ Result<Executable> LocalCompile::finish() {
 }
 
 void LocalCompile::keep() {
-  // A result that does not fit into a file is no error of this compile.
+  // A result that cannot be encoded is just not cached.
   if (Result<std::vector<std::byte>> bytes = compiler->encode(); bytes.ok())
     cache->store(*bytes, messages);
 }
@@ -103,7 +103,7 @@ mpc::compileLocally(const ModelSource &model, CompileOptions options,
       LocalCompile::create(model, options, device);
   if (!compile.ok())
     return compile.status();
-  // What is found without an import has no input that became a constant.
+  // Found without an import: no input became a constant.
   if (std::optional<LocalCompile::Found> found = (*compile)->find())
     return detail::Specialisations::Made{std::move(found->executable), {}};
   if (Status status = (*compile)->import(); !status.ok())

@@ -21,39 +21,39 @@
 
 namespace mpc {
 
-/// One compile of a model for a device that runs it in this process. For a CPU
-/// an equal compile of any process is found again: find() first, and where it
-/// finds nothing import(), findFixed() and finish().
+/// One compile of a model for a device of this process, through the on-disk
+/// compile cache for CPUs: call find() first, and on a miss import(),
+/// findFixed() and finish().
 class LocalCompile {
 public:
-  /// Fails where the options' target, which is the device's, does not exist.
+  /// Fails if the options' target, which is the device's, does not exist.
   static Result<std::unique_ptr<LocalCompile>>
   create(const ModelSource &model, const CompileOptions &options,
          Device device);
 
-  /// An executable and the file that it was loaded from.
+  /// An executable and the file it was loaded from.
   struct Found {
     Executable executable;
     ExecutableFile file;
   };
-  /// What was kept of an equal compile, with all that was said. Makes no
-  /// context and runs no stage.
+  /// Looks up an equal compile and replays its diagnostics. Creates no context
+  /// and runs no stage.
   std::optional<Found> find();
 
   Status import();
-  /// Behind import(): find() for a model some of whose inputs became constants;
-  /// nothing where none did.
+  /// After import(): find() for a model some of whose inputs became constants;
+  /// nothing if none did.
   std::optional<Found> findFixed();
-  /// Behind import(): the inputs that became constants.
+  /// After import(): the inputs that became constants.
   std::set<std::string> fixedInputs() const {
     return {compiler->fixedInputs().begin(), compiler->fixedInputs().end()};
   }
-  /// Behind import(): the model's function.
+  /// After import(): the model's function.
   mlir::func::FuncOp entry() { return compiler->entry(); }
-  /// Compiles the rest and keeps the result.
+  /// Compiles the rest and caches the result.
   Result<Executable> finish();
 
-  /// Behind finish(): what the executable takes.
+  /// After finish(): the executable's arguments.
   const std::vector<StoredValue> &arguments() const {
     return compiler->arguments();
   }
@@ -70,14 +70,14 @@ private:
   CompileOptions options;
   Device device;
   const TargetInfo info;
-  /// Only where this is set may the result be kept.
+  /// Null if caching is disabled.
   std::optional<CompileCache> cache;
   std::vector<Diagnostic> messages;
   std::optional<FileCompiler> compiler;
 };
 
-/// The whole of it: an executable for `device` (whose architecture is the
-/// target, where it has one), kept or made, and the inputs that became
+/// All steps: returns an executable for `device` (whose architecture, if it has
+/// one, is the target), cached or compiled, and the inputs that became
 /// constants.
 Result<detail::Specialisations::Made> compileLocally(const ModelSource &model,
                                                      CompileOptions options,

@@ -1,10 +1,10 @@
-//===- MemoryLimit.cpp - models that need more than they may --------------===//
+//===- MemoryLimit.cpp - memory limit of a compile ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CompileOptions::maxMemory, or the machine's memory, checked on sizes of files
-// before they are read, on types before constants are copied, folded or packed,
-// and again when intermediate memory is planned.
+// CompileOptions::maxMemory, or this machine's memory, checked on file sizes
+// before reading, on types before constants are copied, folded or packed, and
+// again after memory planning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace mpc;
 
 static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 
-/// Bytes of a tensor; endless where no number holds them.
+/// Returns the size of a tensor in bytes, kEndless on overflow.
 static int64_t bytesOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   std::optional<ElementType> element =
@@ -64,7 +64,7 @@ Status mpc::checkExternalMemory(const ModelSource &model,
                                 const SourceBytes &bytes, int64_t most) {
   auto files = onnxExternalFiles(
       {reinterpret_cast<const char *>(bytes.bytes.data()), bytes.bytes.size()});
-  // What is no model the importer refuses.
+  // The importer refuses invalid models.
   if (!files)
     return {};
   int64_t needed = 0;

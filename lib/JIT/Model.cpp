@@ -1,4 +1,4 @@
-//===- Model.cpp - models whose shapes vary -------------------------------===//
+//===- Model.cpp - shape-specialized models -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ using detail::Specialisations;
 
 std::string Model::State::shapeKey(const NamedBuffers &arguments) const {
   std::string key = std::to_string(number);
-  // Names may hold any character.
+  // Length-prefixed, since names may contain any character.
   for (const auto &[name, buffer] : arguments)
     key += " " + std::to_string(name.size()) + " " + name + " " +
            buffer.type().toString();
@@ -35,7 +35,7 @@ std::string Model::State::valueKey(const std::set<std::string> &names,
         continue;
     }
     const Buffer &value = given->second;
-    // No import sees what lies on a device.
+    // Values in device memory are not visible to the import.
     if (value.onDevice())
       continue;
     auto digest = llvm::BLAKE3::hash<32>(llvm::ArrayRef(
@@ -45,8 +45,9 @@ std::string Model::State::valueKey(const std::set<std::string> &names,
   return key;
 }
 
-/// A loss scale that joined a step has no input in the model: who does not give
-/// back what a run made of it begins anew.
+/// Returns true for the loss-scale state of a training step, which is not an
+/// input of the model: if the caller does not pass it, it starts from its
+/// initial value.
 static bool beginsByItself(const ProgramValue &value) {
   return value.initial && value.role == "loss_scale_state";
 }

@@ -1,4 +1,4 @@
-//===- ModelSource.cpp - where a model comes from -------------------------===//
+//===- ModelSource.cpp - model files and model bytes in memory ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,10 +18,10 @@ using namespace mpc;
 
 struct ModelSource::State {
   std::string name;
-  /// Nullopt where `name` is a file's path.
+  /// Nullopt if `name` is a file path.
   std::optional<SourceBytes> model;
   ExternalDataReader reader;
-  /// What the reader gave, and the lock under which it is called.
+  /// Cache of the callback's results; the mutex also serializes the callback.
   std::mutex mutex;
   std::map<std::string, Result<SourceBytes>> external;
 };

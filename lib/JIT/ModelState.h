@@ -1,4 +1,4 @@
-//===- ModelState.h - what a model's handles share --------------*- C++ -*-===//
+//===- ModelState.h - state shared by a model's handles ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,20 +17,20 @@ struct Model::State {
   CompileOptions options;
   Device device;
   std::shared_ptr<detail::Specialisations> kept;
-  /// Tells it from the engine's other models.
+  /// Id among the engine's models, part of the cache key.
   int64_t number = 0;
-  /// Null without buckets.
+  /// Null if there are no buckets.
   std::shared_ptr<detail::Buckets> buckets;
 
-  /// Names and types of all arguments: which specialisation they need, but for
-  /// values.
+  /// Returns a cache key of the names and types of all arguments.
   std::string shapeKey(const NamedBuffers &arguments) const;
-  /// The values of `names`, as digests.
+  /// Returns digests of the values of `names`.
   std::string valueKey(const std::set<std::string> &names,
                        const NamedBuffers &arguments) const;
   Result<detail::Specialisations::Made>
   compile(const NamedBuffers &arguments) const;
-  /// Whether the program takes just `arguments`, but for those compiled in.
+  /// Fails unless the program takes exactly `arguments`, except those compiled
+  /// in.
   Status checkNames(const detail::Specialisations::Made &made,
                     const NamedBuffers &arguments) const;
 };

@@ -1,4 +1,4 @@
-//===- OpTrace.cpp - values of single ops in the oracle -------------------===//
+//===- OpTrace.cpp - op-by-op comparison in the oracle --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mpc;
 using mpc::reference::Tensor;
 
-/// Discardable integer attribute that holds an op's number.
+/// Discardable integer attribute with an op's number.
 static constexpr llvm::StringLiteral kNumber = "mpc.number";
 
 //===----------------------------------------------------------------------===//
@@ -61,7 +61,7 @@ std::string Overflow::text() const {
          (layer.empty() ? "" : ", layer " + layer) + ")";
 }
 
-/// Whether an element of `value` is not finite that is finite in `wanted`.
+/// Returns true if an element of `value` is non-finite but finite in `wanted`.
 static bool leavesRange(const Tensor &value, const Tensor &wanted) {
   if (value.floats().size() != wanted.floats().size())
     return false;
@@ -71,8 +71,8 @@ static bool leavesRange(const Tensor &value, const Tensor &wanted) {
   return false;
 }
 
-/// What a chain of casts that ends in `op` begins with; the op's own result
-/// where it is no cast.
+/// Returns the input of the chain of casts that ends in `op`; the op's own
+/// result if it is not a cast.
 static Value sourceOf(Operation *op) {
   Value value = op->getResult(0);
   while (auto cast = value.getDefiningOp<CastOp>()) {

@@ -1,9 +1,10 @@
-//===- OpTrace.h - values of single ops in the oracle -----------*- C++ -*-===//
+//===- OpTrace.h - op-by-op comparison in the oracle ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops are numbered before a stage rewrites them and found again after it, so
-// that two graphs of one model can be compared op by op. Knows LLVM; internal.
+// Ops are numbered before a stage rewrites them and found by number afterwards,
+// so that two graphs of one model can be compared op by op. Uses LLVM;
+// internal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,59 +23,59 @@
 
 namespace mpc {
 
-/// Gives each op of `function` but constants and the return its number, a
-/// discardable attribute that rewrites of single ops keep.
+/// Numbers all ops of `function` except constants and the return, as a
+/// discardable attribute that op-by-op rewrites preserve.
 void numberOps(mlir::func::FuncOp function);
 
-/// The number of `op`, -1 where it has none.
+/// Returns the number of `op`, or -1.
 int64_t numberOf(mlir::Operation *op);
 
-/// Takes the number of `op` away.
+/// Removes the number of `op`.
 void clearNumber(mlir::Operation *op);
 
-/// What the interpreter calls after each op, with its results.
+/// Callback of the interpreter, called after each op with its results.
 using OpObserver =
     std::function<void(mlir::Operation *, llvm::ArrayRef<reference::Tensor>)>;
 
-/// First results of numbered ops, collected from the interpreter.
+/// First results of numbered ops, recorded from the interpreter.
 class OpValues {
 public:
   OpObserver observer();
-  /// The value of the op with that number, or null.
+  /// Returns the value of the op with that number, or null.
   const reference::Tensor *find(int64_t number) const;
 
 private:
   std::map<int64_t, reference::Tensor> values;
 };
 
-/// An op whose result, or a cast whose result, is not finite where float64's
-/// is.
+/// First overflow: an op or cast whose result is non-finite where float64's is
+/// finite.
 struct Overflow {
-  /// The op; of a cast, what it casts.
+  /// Name of the op; for a cast, of the op that it casts.
   std::string op;
   /// "cast", or the op's kind for policies.
   std::string kind;
-  /// The op's layer path, may be empty.
+  /// Layer path of the op, may be empty.
   std::string layer;
-  /// The type that the value has left, as "f16".
+  /// Type whose range was exceeded, such as "f16".
   std::string type;
 
   /// "'square' (mul, f16, layer encoder/0)".
   std::string text() const;
 };
 
-/// Finds the first overflow of a run in program order.
+/// Finds the first overflow of a run, in program order.
 class OverflowFinder {
 public:
   /// `wanted` holds the float64 results of the graph's numbered ops,
-  /// `arguments` what the run begins with. Both must outlive the finder.
+  /// `arguments` the arguments of the run. Both must outlive the finder.
   OverflowFinder(const OpValues &wanted,
                  llvm::ArrayRef<reference::Tensor> arguments)
       : wanted(wanted), arguments(arguments) {}
 
-  /// Looks at a run of the numbered graph with its declared types.
+  /// Callback for a run of the numbered graph with its declared types.
   OpObserver observer();
-  /// Looks at one result of `op`, in program order.
+  /// Checks one result of `op`, in program order.
   void look(mlir::Operation *op, const reference::Tensor &result);
 
   const std::optional<Overflow> &first() const { return found; }

@@ -1,4 +1,4 @@
-//===- OptimizeKernels.cpp - LLVM passes over kernels ---------------------===//
+//===- OptimizeKernels.cpp - LLVM pass pipeline for kernels ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,8 @@
 
 using namespace mpc;
 
-/// Whether `loop` adds to sums in registers, as those over K of a product do.
+/// Returns true if `loop` carries vector accumulators in registers, as the K
+/// loop of a GEMM does.
 static bool carriesSums(const llvm::Loop &loop) {
   constexpr int64_t kFewest = 4;
   return llvm::count_if(loop.getHeader()->phis(), [](llvm::PHINode &phi) {
@@ -27,12 +28,11 @@ static bool carriesSums(const llvm::Loop &loop) {
          }) >= kFewest;
 }
 
-/// Hides from the loops of products how the pointers that they start from were
-/// computed. Code generation reduces addresses to few registers loop by loop,
-/// in time that is quadratic in the terms that an address has, and in a product
-/// it has one for each of five loops outside; only its own loop's gains there.
-/// Loops that compute little else keep the view of all terms. A frozen value is
-/// the value, in a register.
+/// Freezes base pointers of GEMM loops to speed up compilation. Loop strength
+/// reduction takes time quadratic in the number of terms of an address, and a
+/// GEMM address has one for each of five outer loops, although only the
+/// innermost loop gains. freeze is the identity and hides the terms. Other
+/// loops keep the visibility of all terms.
 static void freezeBases(llvm::Function &function) {
   llvm::DominatorTree tree(function);
   llvm::LoopInfo loops(tree);
@@ -46,7 +46,7 @@ static void freezeBases(llvm::Function &function) {
         auto *address = llvm::dyn_cast<llvm::GetElementPtrInst>(&instruction);
         if (!address || loop->isLoopInvariant(address))
           continue;
-        // What no instruction computed has one term.
+        // Pointers without address arithmetic have one term.
         llvm::Value *base = address->getPointerOperand();
         if (!llvm::isa<llvm::GetElementPtrInst, llvm::SelectInst>(base) ||
             !loop->isLoopInvariant(base))
@@ -60,11 +60,10 @@ static void freezeBases(llvm::Function &function) {
   }
 }
 
-/// LLVM's pipeline O2 without the passes that change nothing in kernels, which
-/// were found by leaving out each in turn: those on globals, coroutines,
-/// library calls, exceptions and profiles, and what runs again behind a
-/// vectoriser. Emitters vectorise and unroll; doing it again only makes code
-/// larger.
+/// LLVM's O2 pipeline without passes that have no effect on kernels, found by
+/// ablation: those for globals, coroutines, library calls, exceptions,
+/// profiles, and cleanup after vectorizers. Emitters vectorize and unroll
+/// already; repeating it only increases code size.
 static std::string pipeline() {
   return llvm::formatv(
       "function<eager-inv>(simplifycfg),ipsccp,function<eager-inv>({0}),"
@@ -94,9 +93,9 @@ static std::string pipeline() {
 void mpc::optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
-    // The search for checksums takes time that is exponential in the depth of
-    // a loop's arithmetic, and a kernel computes none. It is no option of a
-    // pipeline.
+    // HashRecognize (CRC detection) is exponential in the depth of a loop's
+    // arithmetic and useless for kernels; it can only be disabled by this
+    // global.
     llvm::DisableLIRP::HashRecognize = true;
   });
   llvm::PassBuilder builder(&machine);

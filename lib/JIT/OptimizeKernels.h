@@ -1,4 +1,4 @@
-//===- OptimizeKernels.h - LLVM passes over kernels -------------*- C++ -*-===//
+//===- OptimizeKernels.h - LLVM pass pipeline for kernels -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ class TargetMachine;
 
 namespace mpc {
 
-/// Runs LLVM's passes over `module`, after which `machine` generates its code.
+/// Runs LLVM passes over `module` before code generation by `machine`.
 void optimizeKernels(llvm::Module &module, llvm::TargetMachine &machine);
 
 } // namespace mpc

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels are spread over several LLVM modules, each with a context of its own,
-// so that they compile in parallel. Objects are checked for symbols outside of
-// the allow-list before they are linked.
+// Kernels are split into several LLVM modules with separate contexts, which
+// compile in parallel. Objects are checked for symbols outside of the
+// allow-list before linking.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,12 +45,11 @@ struct OrcJit::Impl {
   std::unique_ptr<llvm::TargetMachine> machine;
   unsigned modules = 1;
   std::function<bool()> shouldStop;
-  std::mutex mutex; // guards objectList and causes
+  std::mutex mutex; // // guards objectList and causes
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objectList;
-  /// What went wrong on compile threads; a lookup only says which symbols
-  /// failed.
+  /// Errors of the compile threads; a lookup only names the failed symbols.
   std::vector<std::string> causes;
-  // Last: its compile threads use the members above.
+  // Declared last: its compile threads use the members above.
   std::unique_ptr<orc::LLJIT> jit;
 
   llvm::Error compileAll(orc::SymbolLookupSet names);
@@ -126,7 +125,7 @@ targetMachineBuilder(const CpuTarget &target) {
   builder.setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
   builder.setRelocationModel(llvm::Reloc::PIC_);
   builder.setCodeModel(llvm::CodeModel::Small);
-  // Rounding is the program's business: nothing is contracted behind its back.
+  // No FMA contraction: the program determines rounding.
   builder.getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return builder;
 }
@@ -151,7 +150,7 @@ OrcJit::create(const CpuTarget &target, unsigned compileThreads,
 
   orc::LLJITBuilder builder;
   builder.setJITTargetMachineBuilder(machineBuilder);
-  // Generated code sees the allow-list and nothing else of this process.
+  // Generated code can link only against the allow-list.
   builder.setLinkProcessSymbolsByDefault(false);
   builder.setPlatformSetUp(orc::setUpInactivePlatform);
   builder.setCompileFunctionCreator(
@@ -207,7 +206,8 @@ OrcJit::create(const CpuTarget &target, unsigned compileThreads,
         llvm::Error error = checkSymbols(object->getMemBufferRef());
         std::lock_guard<std::mutex> lock(state->mutex);
         if (error) {
-          // Recorded here: the lookup may return before the session reports it.
+          // Recorded here: the lookup may return before the session reports the
+          // error.
           state->causes.push_back(llvm::toString(std::move(error)));
           return llvm::createStringError(state->causes.back());
         }
@@ -222,8 +222,8 @@ OrcJit::create(const CpuTarget &target, unsigned compileThreads,
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// Splits the functions of `module` into `parts` modules of about the same
-/// size. A function stays with the internal functions that it calls.
+/// Partitions the functions of `module` into `parts` modules of similar size. A
+/// function stays with its internal callees.
 static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp module,
                                                 unsigned parts) {
   struct Unit {
@@ -255,7 +255,7 @@ static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp module,
     }
     units.push_back(std::move(unit));
   }
-  // Largest first, each to the part that is smallest so far.
+  // Greedy bin packing: largest first into the smallest part.
   llvm::sort(units, [](const Unit &a, const Unit &b) {
     return std::tuple(-a.size, a.number) < std::tuple(-b.size, b.number);
   });
@@ -274,8 +274,7 @@ static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp module,
       if (!modules[part]->lookupSymbol(function.getName()))
         builder.clone(*function);
   }
-  // Constants that lowering put into globals are small; each module gets those
-  // that it uses.
+  // Clone the small constant globals into each module that uses them.
   for (OwningOpRef<ModuleOp> &part : modules) {
     llvm::SmallSetVector<StringRef, 4> names;
     part->walk([&](LLVM::AddressOfOp op) { names.insert(op.getGlobalName()); });
@@ -289,8 +288,8 @@ static SmallVector<OwningOpRef<ModuleOp>> split(ModuleOp module,
   return modules;
 }
 
-/// The functions of `module` as LLVM IR for `target`; null where the
-/// translation fails.
+/// Translates the functions of `module` to LLVM IR for `target`; null on
+/// failure.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module,
                                                const CpuTarget &target,
                                                llvm::TargetMachine &machine,
@@ -312,10 +311,10 @@ static std::unique_ptr<llvm::Module> translate(ModuleOp module,
     function.addFnAttr("min-legal-vector-width", width);
     function.addFnAttr("prefer-vector-width", width);
     function.addFnAttr(llvm::Attribute::NoUnwind);
-    // A kernel's body is called from its wrapper alone; inlined there it is
-    // optimised a second time. That gains in the index arithmetic of small
-    // kernels, whose time it is (a sum with a resized value: 1.6x), and
-    // nothing in products, where it is a third of all passes' time.
+    // A kernel body has one caller, its wrapper; inlining optimizes it a second
+    // time. That helps the index arithmetic of small kernels (a sum with a
+    // resized value: 1.6x), but not GEMMs, where it takes a third of the pass
+    // time.
     constexpr unsigned kOptimizedTwice = 150;
     if (function.hasLocalLinkage() &&
         function.getInstructionCount() > kOptimizedTwice)
@@ -328,9 +327,9 @@ static llvm::Error notTranslated() {
   return llvm::createStringError("kernels could not be translated to LLVM IR");
 }
 
-/// One lookup of everything lets all modules compile at the same time. The
-/// calling thread asks meanwhile whether to stop: some callers know it there
-/// alone. What it is told the compile threads then hear too.
+/// A single lookup compiles all modules concurrently. The calling thread polls
+/// for cancellation meanwhile, since some callers can check it only there, and
+/// forwards it to the compile threads.
 llvm::Error OrcJit::Impl::compileAll(orc::SymbolLookupSet names) {
   constexpr std::chrono::milliseconds kBetweenQuestions(50);
   std::promise<llvm::Error> promise;
@@ -393,7 +392,7 @@ llvm::Expected<void *> OrcJit::lookup(llvm::StringRef name) {
 llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
 mpc::compileObjects(ModuleOp module, const CpuTarget &target, unsigned threads,
                     const std::function<bool()> &shouldStop) {
-  // Fixed, so that the code does not depend on the machine that compiles.
+  // Fixed, so that the code does not depend on the compiling machine.
   constexpr unsigned kParts = 8;
   struct Part {
     std::unique_ptr<llvm::LLVMContext> context =

@@ -23,31 +23,30 @@ class LLJIT;
 
 namespace mpc {
 
-/// Machine code in this process, compiled on several threads. The code lives as
-/// long as this object. Not thread-safe; the code it makes is.
+/// In-process machine code, compiled on several threads. The code lives as long
+/// as this object. Not thread-safe; the generated code is.
 class OrcJit {
 public:
-  /// Code is generated for `target`, which the machine must be able to run;
-  /// `compileThreads` of 1 or less compiles in the calling thread. Where
-  /// `shouldStop` is true before a module, compiling that one fails.
+  /// Generates code for `target`, which this machine must support;
+  /// `compileThreads` of 1 or less compiles in the calling thread. Compiling a
+  /// module fails if `shouldStop` returns true before it.
   static llvm::Expected<std::unique_ptr<OrcJit>>
   create(const CpuTarget &target, unsigned compileThreads,
          std::function<bool()> shouldStop = {});
   ~OrcJit();
 
   /// Compiles every function of `module` (LLVM dialect, see lowerKernels).
-  /// Fails where the code calls a function outside of the allow-list, for
-  /// example one of libm: generated code never depends on the process it runs
-  /// in.
+  /// Fails if the code calls a function outside of the allow-list, for example
+  /// of libm: generated code never depends on the host process.
   llvm::Error add(mlir::ModuleOp module);
 
-  /// Address of an external function that was added.
+  /// Returns the address of an external function that was added.
   llvm::Expected<void *> lookup(llvm::StringRef name);
 
-  /// Relocatable objects compiled so far, in no particular order.
+  /// Relocatable objects compiled so far, in unspecified order.
   llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects() const;
 
-  /// The undefined symbols that an object may have.
+  /// Undefined symbols that an object may have.
   static llvm::ArrayRef<llvm::StringRef> allowedSymbols();
 
 private:
@@ -56,9 +55,9 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Compiles `module` as OrcJit::add does, for a machine that need not be this
-/// one, into relocatable objects. The objects and their order depend on the
-/// module and the target alone, not on `threads`.
+/// Cross-compiles `module`, as OrcJit::add does, to relocatable objects.
+/// Objects and their order depend on the module and the target only, not on
+/// `threads`.
 llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
 compileObjects(mlir::ModuleOp module, const CpuTarget &target, unsigned threads,
                const std::function<bool()> &shouldStop = {});

@@ -1,4 +1,4 @@
-//===- PolicySummary.cpp - what a policy says about types -----------------===//
+//===- PolicySummary.cpp - types of a precision policy --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

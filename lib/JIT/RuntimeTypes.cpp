@@ -1,4 +1,4 @@
-//===- RuntimeTypes.cpp - types of the compiler and of the runtime --------===//
+//===- RuntimeTypes.cpp - conversion between MLIR and runtime types -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Sampler.cpp - choosing the next token ------------------------------===//
+//===- Sampler.cpp - token sampling ---------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,9 +33,8 @@ Result<Sampler> Sampler::create(const SamplingOptions &options) {
   return Sampler(options);
 }
 
-/// The largest of some numbers, or nothing where one is none. As many at once
-/// as the narrowest vectors of two registers have, since one after another
-/// takes as long as a layer of a small decoder.
+/// Returns the maximum, or nullopt if a number is NaN. Eight lanes vectorize
+/// for any target; a scalar loop takes as long as a layer of a small decoder.
 static std::optional<float> largestOf(std::span<const float> numbers) {
   constexpr size_t kLanes = 8;
   std::array<float, kLanes> largest;
@@ -72,7 +71,7 @@ Result<int64_t> Sampler::next(std::span<const float> logits) {
                       "it wider types");
   }
   auto largest = std::find(logits.begin(), logits.end(), *most);
-  // Of infinite logits the first has all the probability.
+  // Among infinite logits the first has all the probability.
   if (options.temperature == 0 || std::isinf(*largest))
     return largest - logits.begin();
 

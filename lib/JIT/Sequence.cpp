@@ -1,4 +1,4 @@
-//===- Sequence.cpp - runs of a decoder's programs ------------------------===//
+//===- Sequence.cpp - decode and prefill runs of a sequence ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,13 +21,14 @@ using detail::SequenceState;
 
 namespace {
 
-/// A row of a batch: a sequence and what it is fed, at most the form's count.
+/// A batch row: a sequence and its new tokens, at most the form's count.
 struct Lane {
   SequenceState *sequence;
   std::span<const int64_t> tokens;
 };
 
-/// A run of a form for some lanes, at most its batch; the other rows are idle.
+/// A run of a program for up to `form.batch` lanes; the other batch rows are
+/// idle.
 class Run {
 public:
   Run(const DecoderState &decoder, const DecoderForm &form,
@@ -35,13 +36,13 @@ public:
       : decoder(decoder), form(form), lanes(lanes),
         stream(lanes.front().sequence->stream) {}
 
-  /// Appends the tokens and gives the logits behind each lane's last one.
+  /// Appends the tokens and returns the logits after each lane's last one.
   Result<std::vector<std::vector<float>>> run();
 
 private:
   Status makeArguments();
-  /// Fills row `row` of the inputs for `tokens` behind `length` others, and
-  /// points at windows of `caches`.
+  /// Fills row `row` of the inputs for `tokens` after `length` earlier ones,
+  /// and binds windows of `caches`.
   Status setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
                 Caches &caches);
   Result<std::vector<Buffer>> execute();
@@ -56,8 +57,8 @@ private:
 
 } // namespace
 
-/// Writes `value` as element `index` of a buffer of one of the types that
-/// DecoderSignature lets in.
+/// Writes `value` to element `index` of a buffer of one of the types that
+/// DecoderSignature accepts.
 static void setNumber(Buffer &buffer, int64_t index, int64_t value) {
   switch (buffer.type().element) {
   case ElementType::I32:
@@ -79,8 +80,8 @@ static void setNumber(Buffer &buffer, int64_t index, int64_t value) {
 Status Run::setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
                    Caches &caches) {
   int64_t capacity = decoder.capacity, count = tokens.size();
-  // Tokens that fill up a piece stand behind the others: causal attention keeps
-  // them out of what those see, the mask out of what stands in the cache.
+  // Padding tokens come last in a chunk: causal attention hides them from the
+  // earlier tokens, the mask from later runs.
   for (int64_t i = 0; i < form.count; ++i) {
     int64_t index = row * form.count + i;
     setNumber(arguments[form.tokens], index,
@@ -89,7 +90,7 @@ Status Run::setRow(int64_t row, std::span<const int64_t> tokens, int64_t length,
       setNumber(arguments[form.positions], index,
                 length + std::min<int64_t>(i, count - 1));
   }
-  // Of an endless sequence the last rows.
+  // An endless sequence shows only the last rows.
   int64_t shown = decoder.showsFilling ? form.count : count;
   for (int64_t i = std::max<int64_t>(capacity - length, 0);
        i < capacity + shown; ++i)
@@ -122,7 +123,7 @@ Status Run::makeArguments() {
             setRow(row, lanes[row].tokens, sequence.length, sequence.caches);
         !status.ok())
       return status;
-    // Its rows may just move back, on a stream of its own.
+    // The cache rows may still be moving back on the sequence's own stream.
     if (row > 0 && decoder.device.hasOwnMemory())
       if (Status status = sequence.stream.synchronize(); !status.ok())
         return status;
@@ -216,7 +217,8 @@ static Status checkTokens(const DecoderState &decoder,
   return {};
 }
 
-/// Whether the sequence has room for `count` tokens more; `which` names it.
+/// Fails unless the sequence has capacity for `count` more tokens; `which`
+/// names it.
 static Status checkRoom(const SequenceState &sequence, size_t count,
                         const std::string &which) {
   const DecoderState &decoder = *sequence.decoder;

@@ -1,4 +1,4 @@
-//===- SharedObject.cpp - kernels as a shared object ----------------------===//
+//===- SharedObject.cpp - linking kernels into a shared object ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mpc;
 
-/// The folder of the library or program that holds this code.
+/// Returns the folder of the library or program that contains this code.
 static std::string ownFolder() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(&ownFolder), &info) || !info.dli_fname)
@@ -27,8 +27,7 @@ static std::string ownFolder() {
   return llvm::sys::path::parent_path(info.dli_fname).str();
 }
 
-/// The linker: LLVM's own folder first, then what was packed beside this
-/// library, then the command path.
+/// Finds the linker: in LLVM's folder, then next to this library, then in PATH.
 static Result<std::string> findLinker() {
   for (auto [name, folder] :
        {std::pair<const char *, std::string>("ld.lld", MPC_LLVM_TOOLS_DIR),

@@ -1,4 +1,4 @@
-//===- Signature.cpp - what a model takes ---------------------------------===//
+//===- Signature.cpp - inputs of a model ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -72,7 +72,7 @@ Result<std::vector<ModelInput>> mpc::readInputs(const ModelSource &model) {
     return compiler.status();
   if (StringRef(model.name()).ends_with(".onnx"))
     return readOnnx(**compiler, model);
-  // Texts have static shapes, so that an import needs nothing from a caller.
+  // Text models have static shapes, so importing needs no options.
   Result<Compiler::Module> module = (*compiler)->import(model);
   if (!module.ok())
     return module.status();

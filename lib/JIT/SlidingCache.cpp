@@ -1,4 +1,4 @@
-//===- SlidingCache.cpp - rows that move through one buffer ---------------===//
+//===- SlidingCache.cpp - KV cache as a sliding window in a buffer --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 
 using namespace mpc;
 
-/// Zeros in the memory of the stream's device.
+/// Allocates zeros in the memory of the stream's device.
 static Result<Buffer> makeZeros(const Stream &stream, const TensorType &type) {
   Result<Buffer> zeros = Buffer::allocate(type);
   if (!zeros.ok() || !stream.device().hasOwnMemory())
@@ -49,8 +49,7 @@ SlidingCache::create(const Stream &stream, std::span<const TensorType> types,
                         " and all others have no size that fits in memory");
     cache.rowBytes = *bytes / whole.shape[0];
   }
-  // What no row has filled yet is hidden by zero weights, which only finite
-  // numbers bear.
+  // Unused rows are masked by zero weights, so they must be finite.
   Result<Buffer> memory = makeZeros(stream, {ElementType::I8, {size}});
   if (!memory.ok())
     return memory.status();
@@ -91,7 +90,7 @@ Result<Buffer> SlidingCache::part(int64_t first, int64_t rows) const {
 Result<Buffer> SlidingCache::window(int64_t more) {
   int64_t rows = type.shape[0];
   if (begin + more > slack) {
-    // The window may overlap its new place.
+    // The window may overlap its destination.
     Result<Buffer> aside = Buffer::allocateOn(stream, type);
     if (!aside.ok())
       return aside;

@@ -15,48 +15,46 @@
 
 namespace mpc {
 
-/// The last rows of a sequence, the first dimension of a tensor, in memory that
-/// is a little longer. Whoever appends rows writes them behind the window,
-/// which then slides on; only where it has come to the end of the memory, its
-/// rows move back to the start.
+/// The last rows (first dimension) of a sequence in a buffer with slack. New
+/// rows are written after the window, which then advances; at the end of the
+/// buffer the rows are moved back to its start.
 ///
-/// One thread at a time; so for all that were made together.
+/// Not thread-safe, nor are caches that were created together.
 class SlidingCache {
 public:
-  /// Zeros of each of `types` in the memory of `stream`'s device, and room for
-  /// `slack` rows behind them. All lie in one allocation: caches of a megabyte
-  /// would be on small pages by themselves, which take longer to look up than
-  /// their rows to read.
+  /// Allocates zeros for each of `types` in the memory of `stream`'s device,
+  /// with room for `slack` more rows each. All share one allocation, so that
+  /// they get huge pages: caches of a megabyte would be on small pages, whose
+  /// TLB misses take longer than reading the rows.
   static Result<std::vector<SlidingCache>>
   create(const Stream &stream, std::span<const TensorType> types,
          int64_t slack);
 
-  /// The same rows as those of `caches`, which were made together, in memory of
-  /// their own.
+  /// Copies `caches`, which were created together, to new memory.
   static Result<std::vector<SlidingCache>>
   copy(std::span<const SlidingCache> caches);
 
-  /// The rows now and `more` behind them, at most the slack, to be written.
-  /// Refers to memory of the cache, until the next call.
+  /// Returns the current rows and `more` rows to write after them, at most the
+  /// slack. Refers to the cache's memory; valid until the next call.
   Result<Buffer> window(int64_t more);
 
-  /// Takes the first `count` of the rows that were written behind the window
-  /// for its last ones. As many of the oldest go.
+  /// Advances the window over the first `count` rows that were written after
+  /// it, dropping as many of the oldest.
   void slide(int64_t count) { begin += count; }
 
 private:
   explicit SlidingCache(const Stream &stream) : stream(stream) {}
-  /// `rows` of the cache from `first` as `type`, whose first extent they
-  /// become.
+  /// Returns `rows` rows of the cache from `first` as a buffer of `type` with
+  /// that first extent.
   Result<Buffer> part(int64_t first, int64_t rows) const;
 
   Stream stream;
-  /// What all share, and where this one begins in it.
+  /// Shared allocation and the byte offset of this cache in it.
   Buffer memory;
   size_t start = 0;
   TensorType type;
   int64_t slack = 0, rowBytes = 0;
-  /// The row at which the window begins.
+  /// First row of the window.
   int64_t begin = 0;
 };
 

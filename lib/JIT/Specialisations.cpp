@@ -1,4 +1,4 @@
-//===- Specialisations.cpp - executables by shape -------------------------===//
+//===- Specialisations.cpp - cache of executables by shape ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,9 +14,9 @@ using namespace mpc::detail;
 
 struct Specialisations::Pending {
   std::condition_variable done;
-  /// Set once, under the store's lock.
+  /// Result of the compile, set once under the cache's lock.
   std::optional<Result<Made>> result;
-  /// Of a failure: the key of all values that it was given.
+  /// For a failure: the key of all values it was given.
   std::string values;
 };
 
@@ -34,11 +34,11 @@ Specialisations::get(const std::string &shapes,
                      const ValueKey &values, const Compile &compile) {
   std::unique_lock lock(mutex);
   while (true) {
-    // Until a first compile for these shapes tells which values matter, all of
-    // them wait for it.
+    // Until the first compile for these shapes reports which values matter, all
+    // callers wait for it.
     std::string key = shapes;
     if (auto names = knownFixed(shapes); names && !names->empty()) {
-      // Hashing values may take a while.
+      // Unlocked: hashing values may take a while.
       lock.unlock();
       key += values(*names);
       lock.lock();
@@ -68,13 +68,13 @@ Specialisations::get(const std::string &shapes,
     std::shared_ptr<Pending> other = place->second;
     other->done.wait(lock, [&] { return other->result.has_value(); });
     if (!other->result->ok()) {
-      // Perhaps because of its values: then this call tries by itself.
+      // The failure may depend on the values: then this call compiles itself.
       if (other->values == values(inputs))
         return other->result->status();
       continue;
     }
-    // Its values may be others than those asked for here: look again, but where
-    // none matter it is the one.
+    // Its values may differ from this call's: look up again, unless no values
+    // matter.
     if ((*other->result)->fixed.empty()) {
       ++counted.hits;
       return *other->result;
@@ -92,8 +92,8 @@ void Specialisations::keep(const std::string &shapes, const ValueKey &values,
     lock.unlock();
     std::string key = shapes + values(all);
     lock.lock();
-    // Another compile may have found other inputs meanwhile. Names and entry
-    // appear together: who sees the one finds the other.
+    // Another compile may have found further inputs meanwhile. Names and entry
+    // are published together, so that a reader of one finds the other.
     if (knownFixed(shapes) != before)
       continue;
     fixedInputs[shapes] = std::move(all);

@@ -1,4 +1,4 @@
-//===- Specialisations.h - executables by shape -----------------*- C++ -*-===//
+//===- Specialisations.h - cache of executables by shape --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,9 +21,8 @@
 
 namespace mpc::detail {
 
-/// Executables by what they were compiled for, the least recently used one
-/// given up first, and one compile for all that ask for the same thing at once.
-/// Thread-safe; compiles run without the lock.
+/// LRU cache of executables by specialization key; concurrent requests for one
+/// key share a compile. Thread-safe; compiles run without the lock.
 class Specialisations {
 public:
   explicit Specialisations(EngineLimits limits) : limits(limits) {}
@@ -34,26 +33,26 @@ public:
     std::set<std::string> fixed;
   };
   using Compile = std::function<Result<Made>()>;
-  /// The text that tells apart the values of these inputs.
+  /// Returns a key of the values of these inputs.
   using ValueKey = std::function<std::string(const std::set<std::string> &)>;
 
-  /// What was made for `shapes` and for the values of those `inputs` that
-  /// matter, which only a compile tells: `values` is asked for the key of those
-  /// that compiles for `shapes` named so far.
+  /// Returns the executable for `shapes` and for the values of those `inputs`
+  /// that matter, which only a compile reports: `values` returns the key of
+  /// those reported for `shapes` so far.
   Result<Made> get(const std::string &shapes,
                    const std::set<std::string> &inputs, const ValueKey &values,
                    const Compile &compile);
 
   SpecialisationCounts counts() const;
 
-  /// A number that tells one model from another.
+  /// Returns a unique id for a model.
   int64_t nextModel() {
     std::scoped_lock lock(mutex);
     return models++;
   }
 
 private:
-  /// A compile that others wait for.
+  /// A compile in progress.
   struct Pending;
   struct Entry {
     Made made;
@@ -63,8 +62,8 @@ private:
 
   std::optional<std::set<std::string>>
   knownFixed(const std::string &shapes) const;
-  /// Enters what was made under the values that matter. The lock is held, but
-  /// not throughout.
+  /// Inserts an executable under the values that matter. Called with the lock
+  /// held; releases it temporarily.
   void keep(const std::string &shapes, const ValueKey &values, const Made &made,
             std::unique_lock<std::mutex> &lock);
   void insert(const std::string &key, const Made &made);
@@ -74,11 +73,11 @@ private:
   mutable std::mutex mutex;
   int64_t models = 0;
   SpecialisationCounts counted;
-  /// The inputs that compiles for a key of shapes found to matter.
+  /// Inputs whose values matter, by key of shapes.
   std::unordered_map<std::string, std::set<std::string>> fixedInputs;
   std::unordered_map<std::string, std::shared_ptr<Pending>> pending;
   std::unordered_map<std::string, Entry> entries;
-  /// Keys, the one used last in front.
+  /// Keys, most recently used first.
   std::list<std::string> uses;
 };
 

@@ -1,4 +1,4 @@
-//===- TrainingOracle.cpp - what a training step should give --------------===//
+//===- TrainingOracle.cpp - reference results of a training step ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,8 +24,8 @@ using mpc::reference::Tensor;
 
 namespace {
 
-/// What the checks of a step's gradients find, in the order of the ops, which
-/// is the same for every policy.
+/// Records the results of the gradient checks, in op order, which is the same
+/// for every policy.
 class Checks {
 public:
   auto record() {
@@ -34,8 +34,8 @@ public:
         found.emplace_back(results);
     };
   }
-  /// Puts what was recorded in the place of what another run finds, whose types
-  /// may be of another context. A norm stays where the recorded one is finite.
+  /// Replaces check results of another run, whose types may belong to another
+  /// context, by the recorded ones. A norm stays if the recorded one is finite.
   auto repeat() {
     return [this, next = size_t(0)](Operation *op,
                                     MutableArrayRef<Tensor> results) mutable {
@@ -53,7 +53,8 @@ private:
   std::vector<SmallVector<Tensor>> found;
 };
 
-/// Compares sums of gradients over ranks with those of what each rank had.
+/// Measures the error of all-reduced gradients against the exact sum of each
+/// rank's unrounded gradient.
 class WireJudge {
 public:
   WireJudge(func::FuncOp entry, ArrayRef<SmallVector<Tensor>> arguments) {
@@ -72,7 +73,7 @@ public:
         }
   }
 
-  /// Looks at the results of one rank.
+  /// Processes the results of one rank.
   void look(Operation *op, ArrayRef<Tensor> results) {
     auto message = dyn_cast<AllReduceOp>(op);
     for (auto [value, result] : llvm::zip(op->getResults(), results)) {
@@ -95,7 +96,7 @@ public:
   std::vector<TrainingOracle::WireError> take() { return std::move(errors); }
 
 private:
-  /// The name of the parameter whose update reads `gradient`, or nothing.
+  /// Returns the name of the parameter whose update reads `gradient`, or empty.
   static std::string parameterOf(func::FuncOp entry, Value gradient) {
     for (OpOperand &use : gradient.getUses()) {
       auto optimizer = dyn_cast<OptimizerOpInterface>(use.getOwner());
@@ -108,14 +109,14 @@ private:
     return "";
   }
 
-  /// What is rounded to the type of the wire, where it is for that alone.
+  /// Returns the value before its cast to the communication type.
   static Value beforeRounding(Value sent) {
     auto cast = sent.getDefiningOp<CastOp>();
     return cast ? Value(cast.getInput()) : sent;
   }
 
   DenseMap<Value, std::string> names;
-  /// By the sum what is added up, and by that the tensor of each rank.
+  /// Unrounded value of each all-reduce result, and its tensors by rank.
   DenseMap<Value, Value> sources;
   DenseMap<Value, SmallVector<Tensor>> ranks;
   DenseSet<Value> judged;
@@ -172,12 +173,12 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   oracle.path = path;
   oracle.declaredOptions = choices;
   oracle.declaredOptions.onDiagnostic = nullptr;
-  // Whoever listens has heard everything about the model by now.
+  // The first graph has reported all diagnostics of the model.
   choices.onDiagnostic = nullptr;
   choices.policy = "float32";
   choices.sets.clear();
   if (choices.training->lossScale.empty()) {
-    // What the policy's own default has come to.
+    // Use the loss scale that the policy's default resolved to.
     bool scales = oracle.declared.compiler && [&] {
       func::FuncOp entry = Compiler::entry(*oracle.declared.module);
       return llvm::any_of(llvm::seq(entry.getNumArguments()), [&](unsigned i) {
@@ -195,8 +196,8 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   return oracle;
 }
 
-/// The 16-bit copy `name` of a master among `values`: graphs of two policies
-/// keep copies of different types. Nothing where there is no master.
+/// Returns the 16-bit copy `name` of a master weight in `values`: graphs of two
+/// policies have copies of different types. Nullopt if there is no master.
 static std::optional<Tensor> copyOf(StringRef name, RankedTensorType type,
                                     const TrainingOracle::Arguments &values) {
   if (!name.consume_back(kCopySuffix))
@@ -320,7 +321,8 @@ TrainingOracle::run(ArrayRef<Arguments> ranks) {
                 [repeat = checks.repeat(), &terms, rank = size_t(0)](
                     Operation *op, MutableArrayRef<Tensor> results) mutable {
                   repeat(op, results);
-                  // An op is executed on one rank after the other.
+                  // The interpreter executes each op on one rank after the
+                  // other.
                   terms[rank].observe(op, results);
                   rank = (rank + 1) % terms.size();
                 });
@@ -340,7 +342,7 @@ TrainingOracle::run(ArrayRef<Arguments> ranks) {
     for (unsigned i = 0; i < entry.getNumResults(); ++i) {
       std::string name = nameIn(entry.getResultAttrDict(i));
       auto truth = truths.find(name);
-      // A parameter's 16-bit copy stands for the parameter.
+      // Compare a parameter's 16-bit copy with the parameter.
       if (truth == truths.end() && StringRef(name).ends_with(kCopySuffix))
         truth = truths.find(name.substr(0, name.rfind(kCopySuffix)));
       if (truth != truths.end())

@@ -1,9 +1,9 @@
-//===- TrainingOracle.h - what a training step should give ------*- C++ -*-===//
+//===- TrainingOracle.h - reference results of a training step --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A part of a training step in the interpreter: in float64, and with the
-// roundings that the policy's graph declares. Knows LLVM; internal.
+// Interprets a part of a training step: in float64, and with the roundings that
+// the policy's graph declares. Uses LLVM; internal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,17 +24,16 @@
 
 namespace mpc {
 
-/// Two graphs of one part of a training step, both behind stage loss-scale:
-/// that of policy float32, which is executed in float64, and that of the given
-/// policy, which is executed as declared. The loss scale is the same in both; a
-/// power of two changes nothing in float64. So is whether the step is skipped:
-/// that is no matter of rounding, but of what overflows in the declared types.
-/// Of a part that ranks run together all are executed at once, each with whole
-/// parameters and states: where an optimizer is sharded, whoever has results
-/// puts its pieces together. Not thread-safe.
+/// Two graphs of one part of a training step, both after stage loss-scale: that
+/// of policy float32, executed in float64, and that of the given policy,
+/// executed as declared. Both use the same loss scale, a power of two, which is
+/// exact in float64, and the same decision to skip the step, which depends on
+/// overflow in the declared types, not on rounding. All data-parallel ranks are
+/// executed together, each with complete parameters and states: if an optimizer
+/// is sharded, the caller concatenates the shards. Not thread-safe.
 class TrainingOracle {
 public:
-  /// Values of one rank by name.
+  /// Arguments of one rank by name.
   using Arguments = std::map<std::string, Buffer>;
 
   /// A result in both modes, and the magnitudes of the terms of its elements
@@ -44,68 +43,68 @@ public:
     reference::Tensor exact, declared, magnitudes;
   };
 
-  /// Makes both graphs of the model in the file `path`. `options.training` must
-  /// be set. Fails where a stage fails.
+  /// Builds both graphs of the model file `path`. `options.training` must be
+  /// set. Fails if a stage fails.
   static Result<TrainingOracle> create(const std::string &path,
                                        const CompileOptions &options);
 
-  /// The results that both graphs have, in the order of the policy's, from the
-  /// arguments of the policy's graph by name: the state that a step begins
-  /// with. Fails where one is missing or has another type.
+  /// Returns the results that both graphs have, in the order of the policy's,
+  /// from the arguments of the policy's graph by name, which include the
+  /// initial state of the step. Fails if one is missing or has another type.
   Result<std::vector<Answer>> run(const Arguments &arguments);
-  /// The same for each of the ranks that run the part together, as many as
-  /// `ranks` has entries and the options say.
+  /// The same for all ranks of a data-parallel part; `ranks` has one entry for
+  /// each rank in the options.
   Result<std::vector<std::vector<Answer>>> run(llvm::ArrayRef<Arguments> ranks);
 
-  /// What sending one gradient among ranks cost in the last run().
+  /// Communication error of one gradient in the last run().
   struct WireError {
     /// The parameter's name.
     std::string parameter;
-    /// The type in which it is sent.
+    /// Type of the all-reduce.
     mlir::Type type;
-    /// Of the sum that optimizers read against the sum of what each rank had
-    /// before it rounded to that type.
+    /// RMS relative error of the reduced gradient against the sum of each
+    /// rank's gradient before rounding to that type.
     double rmsRelativeError = 0;
   };
   const std::vector<WireError> &wireErrors() const { return onWire; }
 
-  /// Replaces answers by what follows from results of a device, `results` by
-  /// name, where a prediction from one run of roundings is worth little:
+  /// Replaces answers by values recomputed from the device's `results`, by
+  /// name, where the prediction of one rounded run is a poor reference:
   ///
-  /// - under strict rounding, the loss by that of the device's outputs. Errors
-  ///   of many elements average out; the error of one number may be next to
-  ///   nothing by chance.
-  /// - parameters by those that the update makes of the device's new state
-  ///   (`momentum`, `exp_avg`), from which the gradient is taken back: Adam
-  ///   divides by the root of its state, so that roundings of a gradient next
-  ///   to 0 become a step of full length.
+  /// - with strict rounding, the loss, recomputed from the device's outputs.
+  ///   Errors of many elements average out; the error of a single number may be
+  ///   near zero by chance.
+  /// - parameters, recomputed from the device's new optimizer state
+  ///   (`momentum`, `exp_avg`) after solving for the gradient: Adam divides by
+  ///   the root of its state, so that rounding a gradient near 0 becomes a
+  ///   full-length step.
   ///
-  /// Outputs and states are judged by themselves. Answers stay as they are
-  /// where the loss reads no output, or no state gives the gradient back, and
-  /// where a finite answer would cease to be so.
+  /// Outputs and states are checked separately. Answers are unchanged if the
+  /// loss reads no output, if the state does not determine the gradient, or if
+  /// a finite answer would become non-finite.
   void follow(const Arguments &arguments, const Arguments &results,
               std::vector<Answer> &answers);
 
-  /// The op of the policy's graph that makes the first value that is not finite
-  /// where that of float64 is, `arguments` as for run(), of one rank. Makes
-  /// both graphs again. Nothing where the declared types explain no such value.
+  /// Returns the op of the policy's graph that computes the first value that is
+  /// non-finite where float64's is finite; `arguments` are those of one rank,
+  /// as for run(). Builds both graphs again. Nullopt if the declared types do
+  /// not explain such a value.
   Result<std::optional<Overflow>> firstOverflow(const Arguments &arguments);
 
-  /// Number of terms of the longest sum in the policy's graph.
+  /// Number of terms of the longest reduction in the policy's graph.
   int64_t longestReduction() {
     return reference::longestReduction(Compiler::entry(*declared.module));
   }
 
-  /// Integers of the argument `name` must lie in [0, bound); 0 where nothing is
-  /// known.
+  /// Exclusive upper bound of the integers of argument `name`; 0 if unknown.
   int64_t integerBound(const std::string &name);
 
 private:
-  /// A graph with its context.
+  /// A graph and its context.
   struct Graph {
     Graph() = default;
     Graph(Graph &&) = default;
-    /// The old module goes before its context.
+    /// The old module is destroyed before its context.
     Graph &operator=(Graph &&other) noexcept {
       module = std::move(other.module);
       compiler = std::move(other.compiler);
@@ -115,22 +114,22 @@ private:
 
     std::unique_ptr<Compiler> compiler;
     Compiler::Module module;
-    /// Results of one element of the last run, by value; the first rank's.
+    /// Single-element results of the last run, of the first rank, by value.
     std::map<const void *, reference::Tensor> numbers;
   };
   using Named = std::map<std::string, reference::Tensor>;
   using RankTensors = llvm::SmallVector<llvm::SmallVector<reference::Tensor>>;
   using Observer = decltype(reference::InterpretOptions::observer);
 
-  /// With `numbered` ops have the numbers that they had in front of precision,
-  /// which are the same for every policy.
+  /// With `numbered`, ops have the numbers from before stage precision, which
+  /// are the same for every policy.
   static Result<Graph> makeGraph(const std::string &path,
                                  const CompileOptions &options,
                                  bool numbered = false);
-  /// The values of the arguments of `graph`.
+  /// Returns the arguments of `graph` as tensors.
   static Result<std::vector<reference::Tensor>>
   argumentsOf(Graph &graph, const Arguments &values);
-  /// The arguments of all ranks.
+  /// Returns the arguments of all ranks.
   static Result<RankTensors> argumentsOf(Graph &graph,
                                          llvm::ArrayRef<Arguments> ranks);
   static Result<std::vector<Named>> interpret(Graph &graph,
@@ -144,7 +143,7 @@ private:
   CompileOptions exactOptions, declaredOptions;
 };
 
-/// The name of an argument or result, which a step's all have.
+/// Returns the name of an argument or result; all of a training step have one.
 std::string nameIn(mlir::DictionaryAttr attributes);
 
 } // namespace mpc

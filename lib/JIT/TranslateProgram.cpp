@@ -19,7 +19,7 @@ using namespace mpc;
 
 namespace {
 
-/// Builds one program.
+/// Builds the runtime program of one exe.program.
 class ProgramBuilder {
 public:
   ProgramBuilder(ModuleOp module, exe::ProgramOp op) : module(module), op(op) {}
@@ -87,16 +87,17 @@ private:
     return value;
   }
 
-  /// Aligned memory with these bytes; null where memory is refused.
+  /// Copies the bytes to aligned memory; null if allocation fails.
   static std::shared_ptr<void> copyOf(ArrayRef<char> bytes) {
     std::shared_ptr<void> data = allocateAligned(bytes.size());
-    if (data && !bytes.empty()) // the address of no bytes may be null
+    if (data &&
+        !bytes.empty()) // // memcpy from null is undefined, even for 0 bytes
       std::memcpy(data.get(), bytes.data(), bytes.size());
     return data;
   }
 
-  /// Notes what an op that is the program's index checks lists; false for other
-  /// constants.
+  /// Records the program's index checks if `constant` lists them; returns false
+  /// for other constants.
   bool addIndexChecks(exe::ConstantOp constant) {
     auto checks = indexChecksOf(constant.getTensorType());
     if (!checks)
@@ -309,8 +310,8 @@ private:
     llvm_unreachable("an epilogue without a name");
   }
 
-  /// The launch's kind as reports show it: the fusion's, or "copy" and
-  /// "input_cast" for kernels that compute nothing.
+  /// Returns the launch's kind in reports: the fusion's, or "copy" and
+  /// "input_cast" for kernels without computation.
   std::string kindOf(exe::LaunchOp op, const Launch &launch) {
     std::string kind = stringifyFusionKind(op.getKind()).str();
     auto kernel = symbols.lookup<func::FuncOp>(op.getKernel());

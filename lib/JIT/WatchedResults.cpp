@@ -1,4 +1,4 @@
-//===- WatchedResults.cpp - results that should be finite -----------------===//
+//===- WatchedResults.cpp - results checked for non-finite values ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace mpc;
 
-/// Whether a constant of floats holds infinities or NaNs. Large ones are
-/// weights, which are not searched.
+/// Returns true if a float constant contains infinities or NaNs. Large
+/// constants are weights and not searched.
 static bool hasInfinities(mpc::ConstantOp constant) {
   constexpr int64_t kMostElements = 1 << 20;
   auto values = dyn_cast<DenseElementsAttr>(constant.getValue());
@@ -32,8 +32,8 @@ static bool hasInfinities(mpc::ConstantOp constant) {
              [](const llvm::APFloat &value) { return !value.isFinite(); });
 }
 
-/// Whether `op` makes finite numbers of rows in which some operands are
-/// infinite, as a softmax does of a mask, or should.
+/// Returns true if `op` normally yields finite results from infinite operands,
+/// as softmax does from a mask.
 static bool endsInfinities(Operation *op) {
   return isa<SoftmaxOp, AttentionOp>(op) ||
          llvm::is_contained(
@@ -71,7 +71,7 @@ SmallVector<exe::ResultOp> mpc::watchedResults(exe::ProgramOp program) {
   SmallVector<exe::ResultOp> watched;
   auto arguments = program.getProgramArguments();
   auto results = program.getProgramResults();
-  // A trainer judges its losses and gradients itself.
+  // The trainer checks its losses and gradients itself.
   bool trains =
       llvm::any_of(arguments,
                    [&](exe::ArgumentOp argument) {

@@ -1,4 +1,4 @@
-//===- BestPolicy.h - the policy that suits a target ------------*- C++ -*-===//
+//===- BestPolicy.h - default precision policy of a target ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,10 +13,10 @@
 
 namespace mpc {
 
-/// The built-in policy that makes the most of `target` (as
-/// CompileOptions::target) without loss scaling: a 16-bit one where its type
-/// has units, bfloat16 before float16 for its range, else tf32 or float32.
-/// Fails where the target does not exist.
+/// Returns the fastest built-in policy for `target` (as CompileOptions::target)
+/// that needs no loss scaling: bfloat16, else float16, where the target has
+/// matrix units for the type, else tf32 or float32. Fails if the target does
+/// not exist.
 Result<std::string> bestPolicy(const std::string &target = "");
 
 } // namespace mpc

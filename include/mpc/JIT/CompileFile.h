@@ -1,8 +1,8 @@
-//===- CompileFile.h - compiling models into files --------------*- C++ -*-===//
+//===- CompileFile.h - ahead-of-time compilation to .mpcx files -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Model in, .mpcx file out. Runtime/ExecutableFile.h reads what this writes.
+// Compiles a model to an .mpcx file, which Runtime/ExecutableFile.h loads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,31 +19,30 @@
 
 namespace mpc {
 
-/// What was written for one set of shapes.
+/// One compiled specialization: the program for one set of shapes.
 struct CompiledSpecialisation {
-  /// The symbolic dimensions that the options bound by name.
+  /// Symbolic dimensions that the options bound, by name.
   std::map<std::string, int64_t> dims;
   /// One entry per distinct target, in the order given.
   std::vector<StoredTarget> targets;
 };
 
-/// What was written.
+/// Contents of a written file.
 struct CompiledFile {
-  /// At least one.
+  /// Compiled specializations, at least one.
   std::vector<CompiledSpecialisation> specialisations;
-  /// Bytes of the file.
+  /// Size of the file, in bytes.
   int64_t fileBytes = 0;
 };
 
-/// Compiles the model `model` (as Engine::compile does) for every one of
-/// `targets` ("cpu:avx2", "cpu:avx512", "cpu:native", "cuda:sm_80",
-/// "cuda:sm_90a"), and for each set of `options.specialisations`, into the file
-/// `output`. A target need not be this machine's;
-/// "cpu:native" stands for the best level that this machine has. Equal input
-/// gives equal bytes. The file appears whole, by a rename, or not at all.
-/// `options.target` is not read. A target for CPUs
-/// needs LLVM's linker, ld.lld, which it starts as a process; one for GPUs
-/// needs NVRTC, no GPU.
+/// Compiles `model` (as Engine::compile does) for each of `targets`
+/// ("cpu:avx2", "cpu:avx512", "cpu:native", "cuda:sm_80", "cuda:sm_90a") and
+/// each set of `options.specialisations` into the file `output`.
+/// Cross-compiles: a target need not be this machine's; "cpu:native" is the
+/// best level that this machine has. Deterministic: equal input gives equal
+/// bytes. The file is replaced atomically by a rename. `options.target` is
+/// ignored. CPU targets need the ld.lld program, GPU targets need NVRTC but no
+/// GPU.
 Result<CompiledFile> compileToFile(const ModelSource &model,
                                    const std::string &output,
                                    const std::vector<std::string> &targets,

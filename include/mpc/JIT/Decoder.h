@@ -1,9 +1,9 @@
-//===- Decoder.h - sequences that grow token by token -----------*- C++ -*-===//
+//===- Decoder.h - autoregressive decoding with a KV cache ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decoder with a cache of keys and values: its weights once, and any number
-// of sequences, each with a cache of its own that stays between calls.
+// A decoder holds the weights once and serves any number of sequences; each
+// sequence has its own KV cache, which persists between calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,40 +26,39 @@ struct SequenceState;
 } // namespace detail
 
 struct DecoderOptions {
-  /// Policy and all else; `inputShapes` and `caches` are set by the decoder.
+  /// Policy and other compile options; the decoder sets `inputShapes` and
+  /// `caches`.
   CompileOptions compile = {};
-  /// Rows of a sequence's cache, all from the start. The most tokens that it
-  /// can have, unless it is endless.
+  /// Rows of a sequence's KV cache, allocated at the start; the maximum length
+  /// of a sequence in tokens unless `endless`.
   int64_t capacity = 512;
-  /// Sequences go on where their cache is full: new rows take the place of the
-  /// oldest ones. For models with a window, whose tokens do not see further
-  /// back than the cache reaches; open() refuses others.
+  /// Sliding window: when the cache is full, new rows replace the oldest ones.
+  /// Needs a model with sliding-window attention that looks back no further
+  /// than the cache; open() refuses others.
   bool endless = false;
-  /// Most tokens that one run takes: prompts are fed in such pieces, the last
-  /// one filled up.
+  /// Chunked prefill: tokens per run of a prompt; the last chunk is padded.
   int64_t chunk = 64;
-  /// Most sequences that one run of Decoder::advance() takes. More than one
-  /// need a model whose batch is left open.
+  /// Maximum batch of Decoder::advance(), in sequences. More than one needs a
+  /// model with a dynamic batch dimension.
   int64_t slots = 1;
 };
 
-/// One sequence: its tokens so far, as rows of keys and values. A handle;
-/// copies are the same sequence. One thread at a time may use it, and sequences
-/// of one decoder may run at once.
+/// One sequence: its KV cache so far. A handle; copies are the same sequence.
+/// Not thread-safe, but different sequences of one decoder may run
+/// concurrently.
 class Sequence {
 public:
-  /// Appends `tokens` and returns the logits behind the last of them, one per
-  /// word of the vocabulary. InvalidArgument, and nothing is appended, where
-  /// there are none, where one is outside the vocabulary, or where the sequence
-  /// would have more tokens than the decoder's capacity and is not endless, or
-  /// than its positions().
+  /// Appends `tokens` and returns the logits after the last one, one per
+  /// vocabulary entry. Returns InvalidArgument, and appends nothing, if
+  /// `tokens` is empty, if a token is outside the vocabulary, or if the
+  /// sequence would exceed positions() or, unless it is endless, the decoder's
+  /// capacity.
   Result<std::vector<float>> feed(std::span<const int64_t> tokens);
 
-  /// Tokens so far.
+  /// Number of tokens so far.
   int64_t length() const;
 
-  /// Another sequence that begins with the tokens of this one. Copies the
-  /// cache.
+  /// Returns a new sequence with the same tokens. Copies the KV cache.
   Result<Sequence> fork() const;
 
 private:
@@ -69,48 +68,47 @@ private:
   std::shared_ptr<detail::SequenceState> state;
 };
 
-/// A decoder, compiled twice: for one token of each of its slots, and for a
-/// piece of a prompt. A handle; copies share the programs. May be used by
-/// several threads at once.
+/// A decoder, compiled twice: a decode step (one token of each slot) and a
+/// prefill chunk. A handle; copies share the programs. Thread-safe.
 class Decoder {
 public:
-  /// Compiles `model` (ONNX) for the engine's device. The model's inputs are
-  /// found by their names, as Optimum exports them: "input_ids" [1, tokens],
-  /// "attention_mask" [1, past + tokens], "position_ids" [1, tokens],
-  /// and caches whose names begin with "past"; each cache's result has
-  /// "present" in place of "past" or "past_key_values". The logits are the
-  /// output "logits", or else the first, f32 [1, tokens, vocabulary]. Fails,
-  /// naming the input or output, where the model has another form.
+  /// Compiles `model` (ONNX) for the engine's device. Inputs are identified by
+  /// the names that Optimum exports: "input_ids" [1, tokens], "attention_mask"
+  /// [1, past + tokens], "position_ids" [1, tokens], and KV caches with the
+  /// prefix "past"; the result of each cache has "present" in place of "past"
+  /// or "past_key_values". The logits are the output "logits", or else the
+  /// first output, f32 [1, tokens, vocabulary]. Fails, naming the input or
+  /// output, if the model has another signature.
   ///
-  /// Rows of a cache stand at its end, where they are next to the new tokens',
-  /// so that distances between them are what the model takes them for; the mask
-  /// hides the rows before them.
+  /// Cache rows are right-aligned, adjacent to the rows of the new tokens, so
+  /// that relative positions are correct; the mask hides the unused rows before
+  /// them.
   static Result<Decoder> open(const Engine &engine, const ModelSource &model,
                               const DecoderOptions &options = {});
 
-  /// An empty sequence. Allocates its cache.
+  /// Returns an empty sequence. Allocates its KV cache.
   Result<Sequence> start() const;
 
-  /// Appends `tokens[i]` to `sequences[i]`, all in one run, which reads the
-  /// weights once, and returns the logits behind each. Which sequences run
-  /// together is free: each gets, to the last bit, what it would alone, also by
-  /// feed(). InvalidArgument, and nothing is appended, where a sequence is
-  /// given twice or is another decoder's, where there are more than slots() of
-  /// them, and for what feed() refuses.
+  /// Batched decode step: appends `tokens[i]` to `sequences[i]` in one run,
+  /// which reads the weights once, and returns the logits after each. Results
+  /// do not depend on the batch composition: each sequence gets the same bits
+  /// as alone, also by feed(). Returns InvalidArgument, and appends nothing, if
+  /// a sequence is given twice or belongs to another decoder, if there are more
+  /// than slots(), and for the reasons of feed().
   Result<std::vector<std::vector<float>>>
   advance(std::span<const Sequence> sequences,
           std::span<const int64_t> tokens) const;
 
   int64_t capacity() const;
-  /// Most tokens of a sequence that the model's tables of positions have rows
-  /// for; nullopt where nothing looks up input 'position_ids'. feed() and
+  /// Maximum length of a sequence by the model's position-embedding tables, in
+  /// tokens; nullopt if no table is indexed with 'position_ids'. feed() and
   /// advance() refuse more.
   std::optional<int64_t> positions() const;
-  /// Most sequences of an advance().
+  /// Maximum batch of an advance(), in sequences.
   int64_t slots() const;
-  /// Words of the vocabulary.
+  /// Vocabulary size.
   int64_t vocabulary() const;
-  /// What computes one token of each slot, and a piece of
+  /// Programs of the decode step and of a prefill chunk of
   /// `DecoderOptions::chunk` tokens.
   const Executable &step() const;
   const Executable &piece() const;

@@ -1,9 +1,9 @@
-//===- Engine.h - compiling models in memory --------------------*- C++ -*-===//
+//===- Engine.h - just-in-time compilation ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Model in, executable out. The one header that a host needs which compiles at
-// start-up; it includes nothing of LLVM or MLIR.
+// Compiles models to executables in memory. The only header that a host needs
+// for JIT compilation; includes no LLVM or MLIR header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,25 +20,24 @@
 
 namespace mpc {
 
-/// Compiles models for one device. A handle that may be copied and used by
-/// several threads at once; executables and models outlive it.
+/// Compiles models for one device. A copyable, thread-safe handle; executables
+/// and models outlive it.
 class Engine {
 public:
-  /// An engine for `device`. Fails where code for this machine cannot be made
-  /// (a CPU below AVX2 with FMA and F16C). `limits` bound what all models that
-  /// it opens keep together.
+  /// Creates an engine for `device`. Fails if the CPU has no AVX2, FMA and
+  /// F16C. `limits` bound the cached specializations of all models that the
+  /// engine opens.
   static Result<Engine> create(Device device, EngineLimits limits = {});
 
-  /// Compiles a model (ONNX, mpc's own dialect or StableHLO) for the device; on
-  /// one that is a GPU `options.target` is not read. Takes tens of milliseconds
-  /// to seconds.
-  /// On failure the status is the first error and its notes are the others; all
-  /// went to `onDiagnostic` as well.
+  /// Compiles a model (ONNX, mpc dialect or StableHLO) for the device; for a
+  /// GPU `options.target` is ignored. Takes tens of milliseconds to seconds. On
+  /// failure the status is the first error and its notes are the others;
+  /// `onDiagnostic` received all of them.
   Result<Executable> compile(const ModelSource &model,
                              const CompileOptions &options = {}) const;
 
-  /// A model that is compiled as it is called, for the shapes that it is called
-  /// with. Reads and compiles nothing yet.
+  /// Opens a model for lazy compilation: it is specialized for the shapes of
+  /// each call. Reads and compiles nothing yet.
   Model open(const ModelSource &model,
              const CompileOptions &options = {}) const;
 

@@ -1,10 +1,10 @@
-//===- Model.h - models whose shapes vary -----------------------*- C++ -*-===//
+//===- Model.h - shape-specialized models -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program is compiled for one set of shapes (docs/Rationale/Runtime.md). A
-// Model is what stands for all of them: it compiles on demand and keeps what it
-// compiled.
+// A program is compiled for one set of static shapes
+// (docs/Rationale/Runtime.md). A Model compiles one on demand for each set of
+// shapes and caches it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,65 +26,65 @@ namespace detail {
 class Specialisations;
 } // namespace detail
 
-/// What an engine keeps of the models that it opened: the specialisations that
-/// were used last. Those that are in use live on until they are let go.
+/// Limits of an engine's specialization cache (LRU, over all models that it
+/// opened). Evicted executables stay valid while they are in use.
 struct EngineLimits {
-  /// Most specialisations; at least one is kept.
+  /// Maximum number of specializations; at least one is cached.
   int64_t specialisations = 64;
-  /// Most bytes of their constants and of the intermediate memory of one run of
-  /// each. A larger one is kept alone.
+  /// Maximum size in bytes: constants plus intermediate memory of one run of
+  /// each specialization. A larger one is cached alone.
   int64_t bytes = int64_t(4) << 30;
 };
 
-/// What the models of an engine did so far.
+/// Statistics of an engine's specialization cache.
 struct SpecialisationCounts {
-  /// Compiles that were begun, and calls that found what they needed or waited
-  /// for the thread that was compiling it.
+  /// Number of compiles, and of calls that found a cached executable or waited
+  /// for another thread's compile of it.
   int64_t compiles = 0, hits = 0;
-  /// Specialisations that had to make room.
+  /// Number of evicted specializations.
   int64_t evictions = 0;
-  /// What is kept now, in the measure of EngineLimits.
+  /// Current number and size (bytes, as EngineLimits counts them) of the cached
+  /// specializations.
   int64_t kept = 0, bytes = 0;
 };
 
-/// Buffers by the names that the model has for its inputs or outputs.
+/// Buffers by the model's input or output names.
 using NamedBuffers = std::map<std::string, Buffer>;
 
-/// A model that is compiled as it is called. The first call with new shapes
-/// compiles for them (tens of milliseconds to seconds); later ones find the
-/// executable. Threads that ask for the same shapes at once wait for one
-/// compile. A handle: copies share everything. All members may be called from
-/// several threads at once.
+/// A lazily compiled model. The first call with new shapes compiles for them
+/// (tens of milliseconds to seconds); later calls use the cached executable.
+/// Concurrent calls with the same shapes share one compile. A handle: copies
+/// share everything. Thread-safe.
 ///
-/// An input whose value the model's shapes follow from (axes, sizes, a number
-/// of elements to take) is given like any other; its value then belongs to the
-/// specialisation, and another value compiles anew.
+/// An input that determines shapes (axes, sizes, a number of elements to take)
+/// is passed like any other; its value is part of the specialization's key, so
+/// another value compiles again.
 class Model {
 public:
-  /// The executable for arguments of the types of `arguments`, by input name;
-  /// no bucket is looked for.
-  /// It takes them in the order of its program().arguments, without those whose
-  /// value is compiled in. Fails where the compile fails, where an input is
-  /// missing and where the model has none of that name; all that wait for the
-  /// same shapes then fail alike, and the next call tries again.
+  /// Returns the executable for the types of `arguments`, by input name,
+  /// without padding to buckets. The executable takes them in the order of its
+  /// program().arguments, without those whose value was compiled in. Fails if
+  /// the compile fails, an input is missing or the model has no such input; all
+  /// calls that wait for the same shapes then fail alike, and the next call
+  /// compiles again.
   Result<Executable> specialise(const NamedBuffers &arguments) const;
 
   /// Runs on `arguments`, one per input, and returns new result buffers in host
-  /// memory. Blocks until done. Where the options have buckets for a dimension,
-  /// the arguments are padded along it with zeros to the next one and the
-  /// results cut (CompileOptions::buckets): fewer sizes are compiled, and rows
-  /// are the same. Fails, at the op that mixes rows, where they would not be.
+  /// memory. Blocks until done. If the options have buckets for a dimension,
+  /// the arguments are zero-padded along it to the next bucket and the results
+  /// are cut (CompileOptions::buckets), which bounds the number of compiles.
+  /// Fails, at the op that mixes rows, if padding would change the results.
   Result<NamedBuffers> run(const NamedBuffers &arguments,
                            const RunOptions &options = {}) const;
 
   const ModelSource &source() const;
-  /// Counts of the engine, all of whose models share what is kept.
+  /// Statistics of the engine's cache, which all its models share.
   SpecialisationCounts counts() const;
 
 private:
   friend class Engine;
   struct State;
-  /// Runs the program for just these shapes.
+  /// Runs without bucket padding.
   Result<NamedBuffers> runExact(const NamedBuffers &arguments,
                                 const RunOptions &options) const;
   explicit Model(std::shared_ptr<const State> state)

@@ -1,4 +1,4 @@
-//===- ModelSource.h - where a model comes from -----------------*- C++ -*-===//
+//===- ModelSource.h - model files and model bytes in memory ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,49 +17,48 @@
 
 namespace mpc {
 
-/// Bytes and what keeps them.
+/// A span of bytes and its owner.
 struct SourceBytes {
   std::span<const std::byte> bytes;
-  /// The bytes live, unchanged, as long as this; null where the caller sees to
-  /// it.
+  /// Keeps the bytes alive and unchanged; null if the caller does.
   std::shared_ptr<const void> owner = {};
 
-  /// Bytes of its own.
+  /// Copies `bytes`.
   static SourceBytes copyOf(std::span<const std::byte> bytes);
 };
 
-/// Gives all bytes of the data file that a model calls `name`. The name is the
-/// model's and as little to be trusted as the model; names that are absolute or
-/// hold ".." are refused before they come here. Called once per name and
-/// source, by one thread at a time.
+/// Callback that returns the contents of the external data file `name`. The
+/// name is from the model and untrusted; absolute names and names with ".." are
+/// refused before the call. Called once per name and source, by one thread at a
+/// time.
 using ExternalDataReader =
     std::function<Result<SourceBytes>(const std::string &name)>;
 
 /// A model to compile: a file, or bytes in memory. A handle: copies share the
-/// bytes. All members may be called from any thread.
+/// bytes. Thread-safe.
 class ModelSource {
 public:
-  /// The file at `path`, which is read when it is compiled. Its external data
-  /// lies in its folder.
+  /// The file at `path`, read when it is compiled. External data is read from
+  /// its folder.
   ModelSource(std::string path);
   ModelSource(const char *path) : ModelSource(std::string(path)) {}
 
-  /// A model in memory. `name` stands in messages, and its end tells the
-  /// format: ".onnx" or ".mlir". Without `external` a model whose weights lie
-  /// in other files is refused.
+  /// A model in memory. `name` is used in messages, and its extension selects
+  /// the format: ".onnx" or ".mlir". Without `external` a model with external
+  /// data is refused.
   static ModelSource fromBytes(std::string name, SourceBytes bytes,
                                ExternalDataReader external = {});
 
-  /// The path, or the name that the bytes were given.
+  /// The path, or the name given to fromBytes().
   const std::string &name() const;
   bool isFile() const;
-  /// The model's bytes: what was given, or what the file holds now. Fails where
-  /// it is no regular file, which might have no end, or cannot be read.
+  /// Returns the model's bytes: those given, or the file's current contents.
+  /// Fails if the file cannot be read or is not a regular file, which might be
+  /// endless.
   Result<SourceBytes> read() const;
-  /// Whether the caller reads the external data.
+  /// Returns true if a callback reads the external data.
   bool readsExternal() const;
-  /// What the caller's reader gives for `name`; every call gives the same
-  /// bytes.
+  /// Returns the callback's contents of `name`, which are cached.
   Result<std::span<const std::byte>> external(const std::string &name) const;
 
 private:

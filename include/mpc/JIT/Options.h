@@ -1,4 +1,4 @@
-//===- Options.h - what a compile takes -------------------------*- C++ -*-===//
+//===- Options.h - options of a compile -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,49 +20,49 @@
 
 namespace mpc {
 
-/// A message about the model, the policy or the compile.
+/// A diagnostic about the model, the policy or the compile.
 struct Diagnostic {
   enum class Severity { Error, Warning, Remark };
   Severity severity = Severity::Error;
-  /// The stage that spoke: "import", "precision", ..., or "codegen".
+  /// Stage that reported it: "import", "precision", ..., or "codegen".
   std::string stage;
-  /// The place: file and node, or file, line and column; never empty.
+  /// Location: file and node, or file, line and column; never empty.
   std::string where;
-  /// The op's name where the place is an op, else empty.
+  /// Name of the op, empty if the location is not an op.
   std::string op;
-  /// One sentence.
+  /// Message, one sentence.
   std::string text;
-  /// "WHERE: text" of each note.
+  /// Notes, each "WHERE: text".
   std::vector<std::string> notes;
 };
 
-/// How much freedom rounding has.
+/// Which casts rounding may drop.
 enum class RoundingMode {
   /// Every cast is executed.
   Strict,
-  /// A narrowing that is widened again inside one kernel may be dropped.
+  /// A narrowing cast that is undone by a widening cast in the same kernel may
+  /// be dropped.
   Relaxed,
 };
 
-/// A cache of a decoder: a result that is an argument with the rows of one call
-/// behind its own, along one axis. Compiled, the argument is a buffer with room
-/// for both: its first dimension are the rows, then come the others in their
-/// order, and the program writes its last rows. The result is in its place.
+/// A KV cache that grows in place: a result that is an argument with the rows
+/// of one call appended along one axis. The compiled argument is a buffer with
+/// capacity for both; its first dimension is the rows, followed by the others
+/// in their order. The program writes the last rows, and the result aliases the
+/// buffer.
 struct GrowingCache {
   std::string argument, result;
   int64_t axis = 0;
-  /// Type of the buffer's elements; none: the narrower one of the model's and
-  /// the policy's, Policy::getCache() or, where no override says otherwise, the
-  /// type that it computes in.
-  /// Numbers of 8 bits, i8 or f8E4M3FN, stand for themselves times the scale of
-  /// their row: the last dimension of the buffer, which has at least three,
-  /// shares one. The scales of "NAME" are a further argument and result,
-  /// "NAME@scale", f32, with 1 for the last dimension; codes of f8E4M3FN are
-  /// ui8 in the program.
+  /// Element type of the buffer; none: the narrower of the model's type and the
+  /// policy's, which is Policy::getCache() or, unless overrides may differ, the
+  /// compute type. 8-bit types, i8 or f8E4M3FN, make a quantized KV cache with
+  /// one scale per row, shared by the last of at least three dimensions. The
+  /// scales of "NAME" are an additional argument and result "NAME@scale", f32,
+  /// with 1 for the last dimension; f8E4M3FN codes are ui8 in the program.
   std::optional<ElementType> element = {};
-  /// Whether each entry of the model's first dimension, the batch, has a buffer
-  /// of its own, so that sequences may come and go: entry `i` is the argument
-  /// and the result `nameAt(name, i)`.
+  /// True if each entry of the batch (the model's first dimension) has its own
+  /// buffer, for continuous batching: entry `i` is the argument and the result
+  /// `nameAt(name, i)`.
   bool apart = false;
 
   static std::string nameAt(const std::string &name, int64_t entry) {
@@ -70,86 +70,86 @@ struct GrowingCache {
   }
 };
 
-/// A result of which only one of the `count` entries of dimension `axis` is
-/// computed: the output that is called `result`, or the first one where none
-/// is. Compiled, the program has a further argument of this name, i64 [1], that
-/// says which. The dimension stays, with an extent of 1.
+/// Computes only one of the `count` entries of dimension `axis` of a result:
+/// the output `result`, or the first output if there is none of that name. The
+/// program gets an additional argument `argument`, i64 [1], with the index. The
+/// dimension stays, with an extent of 1.
 struct ChosenEntry {
   std::string result;
   int64_t axis = 0, count = 0;
   std::string argument;
 };
 
-/// Choices of one compile. An aggregate: set what matters, the rest has
-/// defaults. Plain values; a compile reads nothing else but the model's files.
+/// Options of one compile. An aggregate of plain values with defaults; a
+/// compile reads nothing else but the model's files.
 struct CompileOptions {
-  /// A built-in policy's name or a path that ends in ".json".
+  /// Name of a built-in policy, or a path that ends in ".json".
   std::string policy = "float32";
   /// Overrides in order: {"layer:encoder/.*", "float32"}.
   std::vector<std::pair<std::string, std::string>> sets;
   /// Extents of symbolic dimensions by name.
   std::map<std::string, int64_t> dims;
-  /// For compileToFile(): several sets of such extents, each used beside
-  /// `dims`; the file holds the model once for each. None: once, for `dims`.
+  /// For compileToFile(): one additional set of extents per specialization,
+  /// each combined with `dims`. Empty: one specialization, for `dims`.
   std::vector<std::map<std::string, int64_t>> specialisations;
-  /// For Engine::open(): extents of symbolic dimensions that calls are padded
-  /// to, rising. A call with fewer rows takes the program of the next extent
-  /// that is listed; one with more, or with none listed, is compiled as it is.
-  /// Refused where a row of a result depends on other rows.
+  /// For Engine::open(): padding buckets of symbolic dimensions, ascending. A
+  /// call is zero-padded to the next larger extent; a larger call, or a
+  /// dimension without buckets, is compiled for its exact extent. Refused if a
+  /// row of a result depends on other rows.
   std::map<std::string, std::vector<int64_t>> buckets;
-  /// Whole shapes of inputs by name; they bind the symbolic dimensions they
-  /// meet.
+  /// Complete shapes of inputs by name; they bind symbolic dimensions.
   std::map<std::string, std::vector<int64_t>> inputShapes;
-  /// Values of inputs by name, in host memory. An input whose value the import
-  /// must know (a shape, axes, a number of elements to take) becomes a constant
-  /// of the program and is none of its arguments. The other values are not
-  /// read.
+  /// Values of inputs by name, in host memory. An input that determines shapes
+  /// (a shape, axes, a number of elements to take) becomes a constant of the
+  /// program and is no longer an argument. Other values are ignored.
   std::map<std::string, Buffer> inputValues;
-  /// Caches that are to grow in place: their old rows are not copied. Refused
-  /// where a result is no such cache.
+  /// KV caches that grow in place, without copying old rows. Refused if a
+  /// result is not such a cache.
   std::vector<GrowingCache> caches;
-  /// Results of which one entry is enough.
+  /// Results of which only one entry is computed.
   std::vector<ChosenEntry> chosen;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;
-  /// What to compile for: "cpu:avx512" or another level, which this machine may
-  /// lack as long as nothing runs, or "cuda:sm_80". Empty or "cpu:native": the
+  /// Target: "cpu:avx512" or another level, which this machine need not support
+  /// unless the program runs here, or "cuda:sm_80". Empty or "cpu:native": the
   /// best level of this machine.
   std::string target;
   RoundingMode rounding = RoundingMode::Strict;
-  /// Who computes matrix products on a GPU: "own" kernels, or "library", which
-  /// is cuBLASLt where it has the epilogue. Code for a CPU is always our own.
+  /// GEMM implementation on a GPU: generated kernels ("own") or cuBLASLt where
+  /// it supports the epilogue ("library"). CPU code is always generated.
   std::string gemm = "own";
-  /// File of a table of schedules for the target, as `mpc tune-kernels` writes
-  /// it; empty: the cost model alone chooses how kernels are cut.
+  /// Schedule table for the target, written by `mpc tune-kernels`; empty:
+  /// schedules come from the cost model.
   std::string schedules;
-  /// How values that no rule fixes get their types: "mincut" or "propagate".
+  /// Algorithm that assigns types to values without a rule: "mincut" or
+  /// "propagate".
   std::string castPlacement = "mincut";
-  /// Loss scale of a model that is a whole training step itself (loss, backward
-  /// pass and update, as JAX traces it), with the meaning of
-  /// TrainingOptions::lossScale; the state of the scale joins its arguments and
-  /// results. Empty: "dynamic" for policies that compute in f16, else "none".
+  /// Loss scale of a model that is itself a complete training step (loss,
+  /// backward pass and update, as JAX traces it), as
+  /// TrainingOptions::lossScale; the scale's state becomes an argument and
+  /// result. Empty: "dynamic" for policies that compute in f16, else "none".
   std::string stepLossScale;
-  /// Set: what is compiled is this part of a training step of the model.
+  /// Part of a training step to derive from the model and compile.
   std::optional<TrainingOptions> training;
   /// Folder that receives the IR after every stage; empty writes nothing.
   std::string dumpDir;
-  /// Whether what was compiled for a CPU before, by any process, is taken from
-  /// the user's cache, and what is compiled now kept there. Never with dumpDir.
+  /// True to read and write the user's on-disk compile cache for CPU targets.
+  /// Ignored with dumpDir.
   bool useCache = true;
-  /// Most bytes that the program may need: its constants, intermediate memory,
-  /// arguments and results together. A model that needs more is refused before
-  /// any of it is allocated; 0 means no limit but the machine's.
+  /// Memory limit in bytes: constants, intermediates, arguments and results
+  /// together. A larger model is refused before allocation; 0: this machine's
+  /// memory.
   int64_t maxMemory = 0;
-  /// Threads that compile; 0 means all cores.
+  /// Compile threads; 0: all cores.
   int threads = 0;
-  /// Called with a stage's name as it begins ("import", ..., "codegen").
+  /// Called with the name of each stage ("import", ..., "codegen") when it
+  /// starts.
   std::function<void(const std::string &)> onStage;
-  /// Asked between stages and between pieces of code generation, there by
-  /// several threads at once: true ends the compile, which then fails as
-  /// Unavailable. Tens of milliseconds pass between two questions.
+  /// Cancellation callback, polled between stages and between units of code
+  /// generation, there by several threads at once: true cancels the compile,
+  /// which fails as Unavailable. Polled every few tens of milliseconds.
   std::function<bool()> shouldStop;
-  /// Called for every message, on the compiling thread, in order.
+  /// Called for every diagnostic, on the compiling thread, in order.
   std::function<void(const Diagnostic &)> onDiagnostic;
 };
 

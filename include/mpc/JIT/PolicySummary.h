@@ -1,8 +1,8 @@
-//===- PolicySummary.h - what a policy says about types ---------*- C++ -*-===//
+//===- PolicySummary.h - types of a precision policy ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The types of a policy, for hosts that name policies and show them.
+// For hosts that let users select and inspect policies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +19,17 @@ namespace mpc {
 /// A policy's own fields (docs/Policies.md), types by name: "float32", ...
 struct PolicySummary {
   std::string name, description, algorithm;
-  /// What `low` ops compute in, what lies between kernels, what parameters are
-  /// kept in, what `low` contractions sum in and what outputs are rounded to.
+  /// Compute type of `low` ops, storage type between kernels, storage type of
+  /// parameters, accumulator type of `low` contractions, and type of outputs.
   std::string compute, store, variable, accumulate, output;
 };
 
-/// Reads the policy of that name, or the file where the name ends in ".json".
-/// InvalidArgument, naming the file and the field, where there is none or it is
-/// wrong. From any thread.
+/// Reads the built-in policy of that name, or a file if the name ends in
+/// ".json". Returns InvalidArgument, naming the file and the field, if it is
+/// missing or invalid. Thread-safe.
 Result<PolicySummary> summarisePolicy(const std::string &nameOrPath);
 
-/// The same for JSON text; `where` names it in messages.
+/// The same for JSON text; `where` is its name in messages.
 Result<PolicySummary> summarisePolicyText(const std::string &json,
                                           const std::string &where);
 

@@ -1,4 +1,4 @@
-//===- Sampler.h - choosing the next token ----------------------*- C++ -*-===//
+//===- Sampler.h - token sampling -------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,29 +16,28 @@
 namespace mpc {
 
 struct SamplingOptions {
-  /// What logits are divided by; 0 takes the most likely token, the first of
-  /// several.
+  /// Divisor of the logits; 0: greedy decoding (the first of equal maxima).
   double temperature = 0;
-  /// Only the so many most likely tokens are drawn from; 0 for all.
+  /// Top-k: number of most likely tokens to sample from; 0: all.
   int64_t topK = 0;
-  /// Of these, only the fewest most likely ones whose probabilities, which are
-  /// taken to sum to 1, sum to at least this ("nucleus": Holtzman et al., The
-  /// Curious Case of Neural Text Degeneration, 2020); 1 for all.
+  /// Nucleus sampling (Holtzman et al., The Curious Case of Neural Text
+  /// Degeneration, 2020): samples from the fewest most likely of these tokens
+  /// whose normalized probabilities sum to at least this; 1: all.
   double topP = 1;
-  /// The draws are those of std::mt19937_64 with this seed, the upper 53 bits
-  /// of each as a number in [0, 1).
+  /// Seed of std::mt19937_64; the upper 53 bits of each output are a number in
+  /// [0, 1).
   uint64_t seed = 0;
 };
 
-/// Draws tokens. Equal seeds and logits give equal tokens on every machine. One
-/// thread at a time.
+/// Samples tokens. Deterministic: equal seeds and logits give equal tokens on
+/// every machine. Not thread-safe.
 class Sampler {
 public:
-  /// InvalidArgument where a number is outside what it means.
+  /// Returns InvalidArgument if an option is out of range.
   static Result<Sampler> create(const SamplingOptions &options);
 
-  /// The next token, an index into `logits`. InvalidArgument where a logit is
-  /// NaN or there are none.
+  /// Returns the next token, an index into `logits`. Returns InvalidArgument if
+  /// a logit is NaN or `logits` is empty.
   Result<int64_t> next(std::span<const float> logits);
 
 private:

@@ -1,9 +1,9 @@
-//===- Signature.h - what a model takes -------------------------*- C++ -*-===//
+//===- Signature.h - inputs of a model --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model's inputs before it is compiled for any shape, for hosts that bind
-// arrays by position.
+// The declared inputs of a model before compilation, for hosts that bind arrays
+// by position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +23,22 @@ namespace mpc {
 /// An input as the model declares it.
 struct ModelInput {
   std::string name;
-  /// Nullopt where the model declares a type that no buffer has.
+  /// Element type; nullopt if no buffer has the declared type.
   std::optional<ElementType> element;
-  /// -1 for an extent that a caller chooses. Empty too where a file declares no
-  /// rank.
+  /// Extents; -1 for a dynamic one. Also empty if a file declares no rank.
   std::vector<int64_t> shape;
-  /// For each extent the symbol by which CompileOptions::dims binds it; empty
-  /// where it is fixed or has no name.
+  /// Name of each symbolic dimension (CompileOptions::dims); empty if it is
+  /// fixed or unnamed.
   std::vector<std::string> symbols;
 };
 
-/// The inputs that a caller of `model` has to give, in the model's order. Reads
-/// the model's bytes and compiles nothing. Fails where they are no model, with
-/// the errors that a compile would give.
+/// Returns the inputs that a caller of `model` must pass, in the model's order.
+/// Parses the model and compiles nothing. Fails with the errors of a compile if
+/// it is invalid.
 Result<std::vector<ModelInput>> readInputs(const ModelSource &model);
 
-/// Whether `model` (ONNX) has com.microsoft's GroupQueryAttention, which counts
-/// positions by the tokens that a mask shows. Fails as readInputs() does.
+/// Returns true if `model` (ONNX) contains com.microsoft's GroupQueryAttention,
+/// which derives positions from the attention mask. Fails as readInputs() does.
 Result<bool> countsPositions(const ModelSource &model);
 
 } // namespace mpc
