@@ -1,4 +1,4 @@
-//===- CarriedPrecision.cpp - transfer of precision types between graphs --===//
+//===- CarriedPrecision.cpp - precision types on another graph ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- CarriedPrecision.h - a policy's types on another graph ---*- C++ -*-===//
+//===- CarriedPrecision.h - precision types on another graph ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- DecoderSignature.cpp - inputs and KV caches of a decoder model -----===//
+//===- DecoderSignature.cpp - inputs of a decoder model -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

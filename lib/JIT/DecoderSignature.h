@@ -1,4 +1,4 @@
-//===- DecoderSignature.h - which input is which ----------------*- C++ -*-===//
+//===- DecoderSignature.h - inputs of a decoder model -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- LocalCompile.cpp - cached compile for a device of this process -----===//
+//===- LocalCompile.cpp - compile for this process ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- LocalCompile.h - a compile for a device of this process --*- C++ -*-===//
+//===- LocalCompile.h - compile for this process ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -45,7 +45,7 @@ struct OrcJit::Impl {
   std::unique_ptr<llvm::TargetMachine> machine;
   unsigned modules = 1;
   std::function<bool()> shouldStop;
-  std::mutex mutex; // // guards objectList and causes
+  std::mutex mutex; // guards objectList and causes
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objectList;
   /// Errors of the compile threads; a lookup only names the failed symbols.
   std::vector<std::string> causes;

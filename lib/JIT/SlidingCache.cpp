@@ -1,4 +1,4 @@
-//===- SlidingCache.cpp - KV cache as a sliding window in a buffer --------===//
+//===- SlidingCache.cpp - sliding-window KV cache -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- SlidingCache.h - rows that move through one buffer -------*- C++ -*-===//
+//===- SlidingCache.h - sliding-window KV cache -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

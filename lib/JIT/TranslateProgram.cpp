@@ -91,7 +91,7 @@ private:
   static std::shared_ptr<void> copyOf(ArrayRef<char> bytes) {
     std::shared_ptr<void> data = allocateAligned(bytes.size());
     if (data &&
-        !bytes.empty()) // // memcpy from null is undefined, even for 0 bytes
+        !bytes.empty()) // memcpy from null is undefined, even for 0 bytes
       std::memcpy(data.get(), bytes.data(), bytes.size());
     return data;
   }

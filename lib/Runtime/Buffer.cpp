@@ -1,4 +1,4 @@
-//===- Buffer.cpp - tensors in memory -------------------------------------===//
+//===- Buffer.cpp - tensors in host or device memory ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@
 using namespace mpc;
 
 std::shared_ptr<void> mpc::allocateAligned(size_t size) {
-  // Large memory begins at a huge page. Its size stays: the last page would
-  // take memory that no one asked for.
+  // Large allocations are aligned to a huge page. The size is not rounded up,
+  // which would waste memory in the last page.
   size_t alignment = size >= kHugePage ? kHugePage : kBufferAlignment;
   if (size > SIZE_MAX - kHugePage)
     return nullptr;
@@ -34,14 +34,14 @@ std::shared_ptr<void> mpc::allocateAligned(size_t size) {
   if (posix_memalign(&memory, alignment, rounded) != 0)
     return nullptr;
 #ifdef __linux__
-  // A wish: where the system has none, small pages serve.
+  // Best effort: small pages also work.
   if (alignment == kHugePage)
     (void)madvise(memory, rounded, MADV_HUGEPAGE);
 #endif
   return std::shared_ptr<void>(memory, std::free);
 }
 
-/// Bytes of `type`, or why it has none.
+/// Returns the size of `type` in bytes, or an error.
 static Result<size_t> sizeOf(const TensorType &type) {
   std::optional<int64_t> bytes = type.byteCount();
   if (!bytes)
@@ -93,7 +93,7 @@ Result<Buffer> Buffer::fromHost(const TensorType &type,
                       " is not aligned to an element; "
                       "copy it instead");
   if (*size == 0) {
-    // A null handle would read as "no buffer"; an empty tensor has an address.
+    // A null pointer would read as "no buffer"; an empty tensor has an address.
     std::shared_ptr<void> memory = allocateAligned(0);
     if (!memory)
       return Status(StatusCode::ResourceExhausted, "buffer",
@@ -114,7 +114,7 @@ Result<Buffer> Buffer::fromHost(const TensorType &type,
 // Memory of devices
 //===----------------------------------------------------------------------===//
 
-/// The owner that a buffer of `device` records: none for host memory.
+/// Returns the owner to record in a buffer of `device`: null for host memory.
 static std::shared_ptr<detail::DeviceImpl> ownerFor(const Device &device) {
   return device.hasOwnMemory() ? detail::DeviceAccess::impl(device) : nullptr;
 }
@@ -160,7 +160,8 @@ Result<Buffer> Buffer::allocatePinned(const Device &device,
   return Buffer(type, std::move(*memory), *size);
 }
 
-/// Whether bytes may be copied between buffers by way of `stream`'s device.
+/// Fails unless bytes can be copied between the buffers through `stream`'s
+/// device.
 static Status checkCopy(const Buffer &to, const Buffer &from,
                         const Stream &stream) {
   if (!to || !from)

@@ -1,4 +1,4 @@
-//===- Collective.cpp - launches that all ranks do together ---------------===//
+//===- Collective.cpp - collective operations among ranks -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,7 +8,7 @@
 
 using namespace mpc;
 
-/// More ranks than any machine has: larger numbers are damage.
+/// Sanity limit on the number of ranks in a file.
 static constexpr int64_t kMostRanks = int64_t(1) << 20;
 
 static const char *nameOf(Collective::Kind kind) {
@@ -55,7 +55,7 @@ std::optional<int64_t> Collective::outputElements(int64_t elements) const {
   return elements;
 }
 
-/// Whether terms of `element` may be added up in `sum`.
+/// Returns true if terms of `element` may be accumulated in `sum`.
 static bool canAccumulate(ElementType element, ElementType sum) {
   switch (element) {
   case ElementType::F16:

@@ -1,4 +1,4 @@
-//===- Device.cpp - where programs run ------------------------------------===//
+//===- Device.cpp - devices that run programs -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -61,7 +61,7 @@ Result<Device> Device::cpu(const CpuDeviceOptions &options) {
   return Device(detail::createCpuDevice(threads));
 }
 
-/// A GPU; of `group`'s ranks where there is one.
+/// Creates a GPU device; one of `group`'s ranks if that is set.
 static Result<std::shared_ptr<detail::DeviceImpl>>
 makeCuda(const CudaDeviceOptions &options,
          const std::shared_ptr<Communicator> &group) {

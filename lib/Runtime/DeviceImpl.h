@@ -1,4 +1,4 @@
-//===- DeviceImpl.h - what a device implements ------------------*- C++ -*-===//
+//===- DeviceImpl.h - interface of devices ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,20 +22,20 @@
 
 namespace mpc::detail {
 
-/// Start addresses of everything that a BufferRef can name, for one run.
+/// Base addresses of everything that a BufferRef can refer to, for one run.
 struct Addresses {
   std::vector<void *> arguments;
   std::vector<void *> results;
   std::vector<void *> constants;
   void *arena = nullptr;
-  /// Words of Program::checks.
+  /// Status words of Program::checks.
   void *checks = nullptr;
 
   void *resolve(const BufferRef &ref) const;
 };
 
-/// What a Stream shares. This one is a device's in host memory: all work is
-/// done before the call that enqueues it returns.
+/// Implementation of a Stream. The base class is that of a host-memory device:
+/// all work is synchronous.
 class StreamImpl {
 public:
   virtual ~StreamImpl() = default;
@@ -44,7 +44,7 @@ public:
   virtual Result<bool> finished() { return true; }
   virtual Status waitFor(void *event);
   virtual Status record(void *event);
-  /// Lets later work here wait for all work so far of a stream of the same
+  /// Makes later work wait for all work so far of another stream of the same
   /// device.
   virtual Status follow(StreamImpl &) { return {}; }
   virtual Status then(std::function<void(const Status &)> function);
@@ -53,46 +53,46 @@ public:
 class Collectives;
 class ResultMemory;
 
-/// A program made ready on a device. Members may be called from several threads
-/// at once; buffers are checked against the program.
+/// A program loaded on a device. Thread-safe; buffers are already checked
+/// against the program.
 class LoadedProgram {
 public:
   virtual ~LoadedProgram() = default;
-  /// Runs and waits. Buffers may lie in host memory. The milliseconds of
-  /// `options`, where set, have one entry per launch.
+  /// Runs synchronously. Buffers may be in host memory. The milliseconds of
+  /// `options`, if set, have one entry per launch.
   virtual Status run(std::span<const Buffer> arguments,
                      std::span<Buffer> results, const RunOptions &options) = 0;
-  /// Enqueues on a stream of the same device. Buffers lie in its memory.
+  /// Enqueues on a stream of the same device. Buffers are in its memory.
   virtual Status enqueue(std::span<const Buffer> arguments,
                          std::span<Buffer> results, StreamImpl &stream) = 0;
-  /// Enqueues runs on `sets`, at least one, in turn, waits, and gives the
-  /// milliseconds of each.
+  /// Enqueues runs that cycle through `sets`, at least one, synchronizes, and
+  /// measures each in ms.
   virtual Status timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
                           std::span<double> milliseconds);
 
-  /// Where Executable::run() takes new results from.
+  /// Allocator of new results of Executable::run().
   std::shared_ptr<ResultMemory> results;
 };
 
-/// One kind of device. Members may be called from several threads at once. A
-/// device in host memory implements `execute`; another one everything below.
+/// A kind of device. Thread-safe. A host-memory device implements `execute`;
+/// others implement everything below.
 class DeviceImpl {
 public:
   virtual ~DeviceImpl() = default;
   virtual const std::string &name() const = 0;
   virtual int threads() const = 0;
   virtual bool needsCode() const = 0;
-  /// Whether a launch without a function of the host's is an error.
+  /// Returns true if a launch without a host function is an error.
   virtual bool needsFunctions() const { return needsCode(); }
   virtual const std::string &architecture() const;
   /// Runs all launches of a validated program in order. `milliseconds` has one
-  /// entry per launch or is empty. `messages` does those with a collective:
-  /// it is reached before each launch, and null where a program has none.
+  /// entry per launch or is empty. `messages` performs the collectives: it is
+  /// called before each launch, and null if there are none.
   virtual Status execute(const Program &program, const Addresses &addresses,
                          Collectives *messages, std::span<double> milliseconds);
 
   virtual bool hasOwnMemory() const { return false; }
-  /// How many ranks' messages a device with memory of its own sends; 0: none.
+  /// Number of ranks of a device that performs collectives itself; 0: none.
   virtual int64_t ranks() const { return 0; }
   /// `self` is the shared handle to this device.
   virtual Result<std::shared_ptr<LoadedProgram>>
@@ -100,25 +100,25 @@ public:
        std::shared_ptr<const Program> program);
   virtual Result<std::shared_ptr<StreamImpl>> createStream();
   virtual Result<std::shared_ptr<StreamImpl>> wrapStream(void *handle);
-  /// Memory of the device in the order of `stream`, which the result keeps.
+  /// Stream-ordered device memory; the result keeps `stream` alive.
   virtual Result<std::shared_ptr<void>>
   allocate(size_t bytes, std::shared_ptr<StreamImpl> stream);
   virtual Result<std::shared_ptr<void>> allocatePinned(size_t bytes);
-  /// Enqueues a copy; the flags say which side lies on this device.
+  /// Enqueues a copy; the flags select the side in device memory.
   virtual Status copy(void *to, bool toDevice, const void *from,
                       bool fromDevice, size_t bytes, StreamImpl &stream);
-  /// Copies to host memory and waits for the stream; nothing writes there
-  /// afterwards, whatever fails.
+  /// Copies to host memory and synchronizes the stream, also on failure, so
+  /// that nothing writes there afterwards.
   virtual Status fetch(void *to, const void *from, bool fromDevice,
                        size_t bytes, StreamImpl &stream);
 };
 
-/// A program on a device in host memory: intermediate memory from a pool.
+/// Loads a program on a host-memory device, with pooled intermediate memory.
 std::shared_ptr<LoadedProgram>
 loadOnHost(std::shared_ptr<DeviceImpl> device,
            std::shared_ptr<const Program> program);
 
-/// What the public handles hold.
+/// Access to the implementations of public handles.
 struct DeviceAccess {
   static Device make(std::shared_ptr<DeviceImpl> impl) {
     return Device(std::move(impl));

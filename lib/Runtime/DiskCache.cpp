@@ -1,10 +1,10 @@
-//===- DiskCache.cpp - results kept between processes ---------------------===//
+//===- DiskCache.cpp - on-disk cache --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An entry is a magic, the SHA-256 of its bytes, and the bytes. One of two
-// parts has a header of 64 bytes (PartsHeader), the body at the next multiple
-// of 64 and the head behind it.
+// An entry is a magic number, the SHA-256 of its bytes, and the bytes. A
+// two-part entry has a header of 64 bytes (PartsHeader), the body at the next
+// multiple of 64, and then the head.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,18 +44,18 @@ constexpr std::array<uint8_t, 8> kMagic = {'M', 'P', 'C', 'K',
                                            'E', 'P', 'T', 1};
 constexpr size_t kHeaderBytes = kMagic.size() + sizeof(Sha256Digest);
 
-/// In front of an entry of two parts.
+/// Header of a two-part entry.
 struct PartsHeader {
   std::array<uint8_t, 8> magic = {'M', 'P', 'C', 'K', 'E', 'P', 'T', 2};
   uint64_t bodyBytes = 0, headBytes = 0;
   uint64_t zero = 0;
-  /// Of the three above and the head.
+  /// Digest of the fields above and the head.
   Sha256Digest digest = {};
 };
 constexpr PartsHeader kPartsHeader = {};
 static_assert(sizeof(PartsHeader) == 64);
 
-/// A descriptor that is closed when it goes.
+/// RAII file descriptor.
 struct File {
   int descriptor;
   explicit File(int descriptor) : descriptor(descriptor) {}
@@ -86,14 +86,14 @@ std::string mpc::detail::contentKey(std::span<const std::string_view> parts) {
 // Permissions
 //===----------------------------------------------------------------------===//
 
-/// Whether this user alone can have written the file or folder.
+/// Returns true if only this user can have written the file or folder.
 static bool isOwn(const struct stat &facts) {
   return facts.st_uid == ::geteuid() &&
          (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/// What is wrong with a folder; empty where nothing is. One that only `holds`
-/// the cache may be the system's.
+/// Returns what is wrong with a folder, or empty. A folder that `holds` the
+/// cache (its parent) may belong to root.
 static std::string faultOf(const struct stat &facts, bool holds) {
   if (facts.st_uid != ::geteuid() && !(holds && facts.st_uid == 0))
     return "belongs to user " + std::to_string(facts.st_uid) +
@@ -107,8 +107,8 @@ static std::string faultOf(const struct stat &facts, bool holds) {
   return {};
 }
 
-/// Opens folder `name` of the folder `at`, which is `path`, and checks it; a
-/// negative descriptor where it is not there or is refused.
+/// Opens folder `name` in the folder `at`, whose path is `path`, and checks it;
+/// the descriptor is negative if it is missing or refused.
 static File openFolder(int at, const std::string &name, const std::string &path,
                        bool holds, std::optional<CacheRefusal> &refusal) {
   File opened{::openat(at, name.c_str(),
@@ -136,14 +136,14 @@ static File openFolder(int at, const std::string &name, const std::string &path,
   return File{-1};
 }
 
-/// Makes `path` and the folders above it for this user alone.
+/// Creates `path` and its parents with mode 0700.
 static void makeFolders(const fs::path &path) {
   if (path.has_parent_path() && path.parent_path() != path)
     makeFolders(path.parent_path());
   ::mkdir(path.c_str(), 0700);
 }
 
-/// Opens the cache's folder, which is made first where `make` says so.
+/// Opens the cache's folder, creating it first if `make`.
 static File openCache(const std::string &folder, bool make,
                       std::optional<CacheRefusal> &refusal) {
   if (folder.empty())
@@ -173,7 +173,7 @@ std::optional<CacheRefusal> DiskCache::newRefusal() const {
   return refusal;
 }
 
-/// Opens an entry that this user alone can have written.
+/// Opens an entry that only this user can have written.
 static File openEntry(const File &folder, const std::string &key,
                       struct stat &facts) {
   File entry{folder.descriptor < 0
@@ -194,7 +194,7 @@ std::string DiskCache::pathOf(const std::string &key) const {
   return folder + "/" + key;
 }
 
-/// Reads `size` bytes; false at an early end or an error.
+/// Reads `size` bytes; false on end of file or an error.
 static bool readAll(int descriptor, void *to, size_t size) {
   for (size_t done = 0; done < size;) {
     ssize_t got =
@@ -297,8 +297,8 @@ static Sha256Digest digestOf(const PartsHeader &header,
   return sha256OfParts(parts);
 }
 
-/// Bytes of the mapping that begins at `start` which huge pages map, by the
-/// system's own account; nothing where it gives none.
+/// Returns how many bytes of the mapping at `start` are on huge pages, from
+/// /proc/self/smaps; nullopt if unknown.
 static std::optional<size_t> bytesOnHugePages(const void *start) {
   std::ifstream account("/proc/self/smaps");
   char begin[2 * sizeof(void *) + 2];
@@ -314,9 +314,9 @@ static std::optional<size_t> bytesOnHugePages(const void *start) {
   return std::strtoull(line.c_str() + kField.size(), nullptr, 10) * 1024;
 }
 
-/// A file's pages in memory are as large as it was written or read, and small
-/// ones cost a kernel that waits for memory a third of it. A copy on huge pages
-/// where most of a large mapping has none, else the mapping.
+/// Copies a large mapping to huge pages unless most of it already uses them.
+/// The page cache may hold a file in small pages, which slow a memory-bound
+/// kernel by a third (TLB misses).
 static std::shared_ptr<const void>
 onHugePages(std::shared_ptr<const void> mapping, size_t size) {
   constexpr size_t kLarge = size_t(4) << 20;
@@ -339,7 +339,7 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
   if (file.descriptor < 0 || size_t(facts.st_size) < sizeof(PartsHeader))
     return std::nullopt;
   auto size = size_t(facts.st_size);
-  // All of it is about to be read.
+  // Populate: all of it is about to be read.
   void *start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE,
                        file.descriptor, 0);
   if (start == MAP_FAILED)
@@ -360,7 +360,7 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
                     {body, size_t(header.bodyBytes)}};
   if (digestOf(header, entry.head) != header.digest)
     return std::nullopt;
-  // Its time says when it was used last.
+  // The modification time is the last use, for LRU eviction.
   ::futimens(file.descriptor, nullptr);
   return entry;
 }
@@ -381,11 +381,11 @@ bool DiskCache::storeParts(const std::string &key,
 // Eviction
 //===----------------------------------------------------------------------===//
 
-/// Files that a process has not finished for so long are nobody's any more.
+/// Age after which an unfinished temporary file is abandoned.
 static constexpr std::chrono::hours kMostWriting{1};
 
-/// Deletes entries until the folder is small enough, `kept` never. Processes
-/// that evict at once agree on what is oldest and miss what another deleted.
+/// Deletes entries until the folder fits the limit, but never `kept`.
+/// Concurrent evictions agree on the oldest entry and ignore missing files.
 void DiskCache::evict(const std::string &kept) const {
   struct Entry {
     fs::file_time_type used;

@@ -1,4 +1,4 @@
-//===- DiskCache.h - results kept between processes -------------*- C++ -*-===//
+//===- DiskCache.h - on-disk cache ------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,67 +18,65 @@
 
 namespace mpc::detail {
 
-/// SHA-256 of a sequence of parts, in hexadecimal digits. The length of each
-/// part counts, so that no two sequences run together.
+/// Returns the hexadecimal SHA-256 of a sequence of parts. Lengths are hashed
+/// too, so that different sequences do not collide.
 std::string contentKey(std::span<const std::string_view> parts);
 
-/// An entry where it lies in its file, which may be deleted meanwhile, or in a
-/// copy.
+/// A mapped entry (its file may be deleted meanwhile) or a copy.
 struct MappedEntry {
-  /// Keeps the mapping or the copy.
+  /// Owner of the mapping or the copy.
   std::shared_ptr<const void> owner;
   std::span<const std::byte> head;
-  /// At a multiple of 64 in memory.
+  /// Aligned to 64 bytes.
   std::span<const std::byte> body;
 };
 
-/// Why a folder is not used: another user could have put code there.
+/// Why a folder is not used: another user could have planted code there.
 struct CacheRefusal {
-  /// The folder at fault: the cache's or the one that holds it.
+  /// The unsafe folder: the cache's or its parent.
   std::string folder;
   /// What is wrong and what to do, a clause about the folder.
   std::string text;
 };
 
-/// Byte strings by key in the files of one folder. Several threads and
-/// processes may use a folder at once: entries appear whole, by a rename, and
-/// one that is damaged counts as missing. A cache that cannot write is a cache
-/// that keeps nothing.
+/// Key-value store of byte strings as files in one folder. Thread-safe and
+/// process-safe: entries are written atomically by a rename, and a corrupt
+/// entry counts as missing. A cache that cannot write is a no-op.
 ///
-/// Code is loaded from here, so nobody else may write it. The folder and its
-/// entries belong to this process's user and are not writable by others; the
-/// folder that holds it is the same, or root's, and others may write it only
-/// where its sticky bit protects entries, as in /tmp. Neither folder nor entry
-/// may be a symbolic link. What is checked is what is opened, by descriptor.
-/// A folder that does not comply is neither read nor written, an entry counts
-/// as missing.
+/// Security: code is loaded from here, so no one else may write it. The folder
+/// and its entries must belong to this process's user and not be writable by
+/// others; so must its parent, which may also be root's, and may be writable by
+/// others only with the sticky bit, as /tmp. Symbolic links are refused. All
+/// checks are on the opened descriptors. An unsafe folder is neither read nor
+/// written; an unsafe entry counts as missing.
 class DiskCache {
 public:
-  /// An empty `folder` keeps nothing. It is made when the first entry is, with
-  /// mode 0700, as are those above it.
-  /// With `mostBytes`, store() deletes what was used longest ago until the
-  /// folder's files have no more bytes together.
+  /// An empty `folder` disables the cache. It is created with the first entry,
+  /// with mode 0700, as are its parents. store() evicts least recently used
+  /// entries beyond `mostBytes` in total.
   explicit DiskCache(std::string folder,
                      uint64_t mostBytes = uint64_t(INT64_MAX))
       : folder(std::move(folder)), mostBytes(mostBytes) {}
 
   std::optional<std::vector<std::byte>> find(const std::string &key) const;
-  /// Whether the entry was written.
+  /// Returns true if the entry was written.
   bool store(const std::string &key, std::span<const std::byte> bytes) const;
 
-  /// An entry of storeParts(), which counts as used now. The head is verified;
-  /// the body is as long as it was, and what is in it verifies itself, so that
-  /// its bytes are read once.
+  /// Maps an entry of storeParts() and marks it as used. The head is verified;
+  /// of the body only the length, since its contents verify themselves, to read
+  /// its bytes once.
   std::optional<MappedEntry> map(const std::string &key) const;
-  /// Whether the entry was written; one that is larger than all may be is not.
+  /// Returns true if the entry was written; an entry larger than the limit is
+  /// not.
   bool storeParts(const std::string &key, std::span<const std::byte> head,
                   std::span<const std::byte> body) const;
 
-  /// Why nothing is read or written. Nothing where the folder is not there, or
-  /// where this process gave the refusal before: a user is told once.
+  /// Returns why nothing is read or written; nullopt if the folder does not
+  /// exist, or if this process has returned the refusal before, so that a user
+  /// is warned once.
   std::optional<CacheRefusal> newRefusal() const;
 
-  /// The file of an entry.
+  /// Returns the file of an entry.
   std::string pathOf(const std::string &key) const;
 
 private:

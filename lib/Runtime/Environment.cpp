@@ -1,4 +1,4 @@
-//===- Environment.cpp - what the environment says ------------------------===//
+//===- Environment.cpp - environment variables ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@
 
 using namespace mpc;
 
-/// The variable's value; empty where it is not set.
+/// Returns the variable's value; empty if unset.
 static std::string variable(const char *name) {
   const char *value = std::getenv(name);
   return value ? value : "";
@@ -69,7 +69,7 @@ std::vector<std::string> detail::programFolders() {
   return folders;
 }
 
-/// The variable's value as a number; 0 where it is none.
+/// Returns the variable's value as a number; 0 if it is none.
 static int number(const char *name) {
   std::string text = variable(name);
   int value = 0;
@@ -82,7 +82,7 @@ int detail::launchedRanks() {
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (int ranks = number(name); ranks > 0)
       return ranks;
-  // Slurm counts tasks in a batch script too, which is not a rank of any.
+  // Slurm sets task counts in batch scripts too, which are not ranks.
   if (variable("PMIX_RANK").empty() && variable("PMI_RANK").empty())
     return 0;
   for (const char *name : {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})
@@ -92,7 +92,7 @@ int detail::launchedRanks() {
 }
 
 std::vector<std::string> detail::mpiLibraries() {
-  // libmpich.so.12 is Debian's name for what is libmpi.so.12 elsewhere.
+  // libmpich.so.12 is Debian's name of the usual libmpi.so.12.
   std::vector<std::string> names = {"libmpi.so.40", "libmpi.so.12",
                                     "libmpich.so.12", "libmpi.so"};
   bool isOpenMpi = number("OMPI_COMM_WORLD_SIZE") > 0;

@@ -1,4 +1,4 @@
-//===- Executable.cpp - running a compiled model --------------------------===//
+//===- Executable.cpp - execution of compiled models ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -52,12 +52,12 @@ static Status checkBuffers(const char *what,
   return {};
 }
 
-/// Makes results that replace arguments those arguments' buffers. What the
-/// program writes must not be another argument as well.
+/// Sets results that alias arguments to those arguments' buffers. Fails if such
+/// a buffer is another argument as well.
 static Status bindReplaced(const Program &program,
                            std::span<const Buffer> arguments,
                            std::span<Buffer> results) {
-  // Wrong numbers are reported with the types.
+  // A wrong number of buffers is reported by the type check.
   if (arguments.size() != program.arguments.size() ||
       results.size() != program.results.size())
     return {};
@@ -104,7 +104,7 @@ static Status bindReplaced(const Program &program,
   return {};
 }
 
-/// Checks that buffers lie where kernels of `device` find them.
+/// Fails if buffers are in the memory of another device than `device`.
 static Status checkMemory(const char *what,
                           const std::vector<ProgramValue> &declared,
                           std::span<const Buffer> given, const Device &device) {
@@ -140,11 +140,11 @@ Result<std::vector<Buffer>> Executable::run(std::span<const Buffer> arguments,
   std::vector<Buffer> results;
   results.reserve(program().results.size());
   for (const ProgramValue &value : program().results) {
-    if (value.alias >= 0) { // runInto() gives it the argument's
+    if (value.alias >= 0) { // set by runInto() to the argument's
       results.emplace_back();
       continue;
     }
-    // Every kernel writes all that it has to: nothing need be cleared.
+    // Kernels write all result elements: no need to clear.
     Result<Buffer> buffer = state->loaded->results->allocate(value.type);
     if (!buffer.ok())
       return buffer.status();
@@ -170,7 +170,7 @@ Status Executable::runInto(std::span<const Buffer> arguments,
     *options.trace = {};
   if (options.nonFinite) {
     options.nonFinite->clear();
-    // Kernels for GPUs do not watch what they store.
+    // GPU kernels do not check what they store.
     if (!program.target.starts_with("cpu:"))
       for (const RunCheck &check : program.checks)
         if (check.kind == RunCheck::Kind::FiniteResult)

@@ -1,4 +1,4 @@
-//===- Gemm.cpp - one matrix product for a library ------------------------===//
+//===- Gemm.cpp - GEMM problem for a vendor library -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,7 +8,7 @@
 
 using namespace mpc;
 
-/// Bits that lines of ReLU's auxiliary buffer begin at multiples of.
+/// Alignment of the rows of ReLU's auxiliary bit mask, in bits.
 static constexpr int64_t kMaskBits = 128;
 
 ElementType GemmProblem::biasType() const {
@@ -21,7 +21,7 @@ int64_t GemmProblem::auxiliaryPitch() const {
 }
 
 std::optional<std::vector<GemmProblem::Slot>> GemmProblem::slots() const {
-  // The pitch of a mask must not overflow either.
+  // Reject overflow of the mask's pitch as well.
   if (m < 1 || n < 1 || k < 1 || batch < 1 || n > INT64_MAX - kMaskBits)
     return std::nullopt;
   std::vector<Slot> list;
@@ -67,7 +67,7 @@ std::optional<std::vector<GemmProblem::Slot>> GemmProblem::slots() const {
   return list;
 }
 
-/// "relu", as toString and messages spell it.
+/// Name in toString() and messages: "relu".
 static const char *nameOf(GemmProblem::Activation activation) {
   switch (activation) {
   case GemmProblem::Activation::None:
@@ -84,7 +84,7 @@ static const char *nameOf(GemmProblem::Activation activation) {
   return "";
 }
 
-/// The part of obstacle() that is about 8-bit floats.
+/// Part of obstacle() for 8-bit floats.
 static std::string obstacleOf8Bits(const GemmProblem &p) {
   bool narrowA = isFloat8(p.operandA), narrowB = isFloat8(p.operandB);
   if (!narrowA && !narrowB) {

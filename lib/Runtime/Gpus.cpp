@@ -1,4 +1,4 @@
-//===- Gpus.cpp - the GPUs of this machine --------------------------------===//
+//===- Gpus.cpp - enumeration of GPUs -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -42,7 +42,7 @@ Result<std::vector<GpuInfo>> detail::listGpus(const CudaDriver &driver) {
     char name[256] = {};
     if (driver.deviceGetName(name, sizeof(name) - 1, device) == 0)
       gpu.name = name;
-    // What the driver does not tell stays 0.
+    // Attributes that the driver does not report stay 0.
     auto ask = [&](CuAttribute attribute) {
       int value = 0;
       return driver.deviceGetAttribute(&value, attribute, device) == 0 ? value

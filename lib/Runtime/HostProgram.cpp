@@ -1,9 +1,9 @@
-//===- HostProgram.cpp - programs on devices in host memory ---------------===//
+//===- HostProgram.cpp - programs on host-memory devices ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the devices share whose kernels work on host memory: what is kept from
-// run to run, and streams on which everything is done at once.
+// Shared by devices whose kernels run on host memory: pooled memory and
+// synchronous streams.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,8 @@ using namespace mpc::detail;
 
 namespace {
 
-/// Blocks of memory for the arena and, behind it, for the words of the
-/// program's checks, which are zero. They are free between runs: as many as ran
-/// at once.
+/// Pool of blocks with the arena, followed by the zeroed status words of the
+/// program's checks; one per concurrent run.
 class ArenaPool {
 public:
   explicit ArenaPool(const Program &program)
@@ -59,7 +58,7 @@ private:
   std::vector<std::shared_ptr<void>> free;
 };
 
-/// What does messages, free between runs: as many as ran at once.
+/// Pool of Collectives; one per concurrent run.
 class CollectivesPool {
 public:
   std::unique_ptr<Collectives> acquire(const Program &program,
@@ -112,7 +111,7 @@ private:
 
 Status HostProgram::run(std::span<const Buffer> arguments,
                         std::span<Buffer> results, const RunOptions &options) {
-  // A device that runs nothing needs no ranks.
+  // A device that executes nothing needs no ranks.
   if (device->needsCode())
     if (Status status = plan.check(*program, options.communicator);
         !status.ok())
@@ -165,7 +164,7 @@ detail::loadOnHost(std::shared_ptr<DeviceImpl> device,
 }
 
 //===----------------------------------------------------------------------===//
-// What a device in host memory need not implement
+// Default implementations for host-memory devices
 //===----------------------------------------------------------------------===//
 
 Status LoadedProgram::timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,

@@ -1,4 +1,4 @@
-//===- Layers.cpp - the types of a model's layers -------------------------===//
+//===- Layers.cpp - precision types of a model's layers -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -31,7 +31,7 @@ std::string LayerTypes::variableType() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Several
+// Several layers
 //===----------------------------------------------------------------------===//
 
 static void addShares(const std::vector<TypeShare> &from,
@@ -44,7 +44,7 @@ static void addShares(const std::vector<TypeShare> &from,
       to.push_back(share);
       continue;
     }
-    // Files may come from anywhere.
+    // Saturate: files are untrusted.
     if (__builtin_add_overflow(same->count, share.count, &same->count))
       same->count = INT64_MAX;
     if (__builtin_add_overflow(same->weight, share.weight, &same->weight))
@@ -62,7 +62,7 @@ static void mostFirst(std::vector<TypeShare> &shares) {
 
 namespace {
 
-/// Adds layers up.
+/// Merges the types of several layers.
 class Union {
 public:
   void add(const LayerTypes &layer) {
@@ -104,7 +104,7 @@ private:
 
 } // namespace
 
-/// Whether `path` names `outer` or a layer inside of it.
+/// Returns true if `path` names `outer` or one of its sublayers.
 static bool isInside(std::string_view path, std::string_view outer) {
   if (outer.empty() || path == outer)
     return true;
@@ -113,11 +113,10 @@ static bool isInside(std::string_view path, std::string_view outer) {
 }
 
 //===----------------------------------------------------------------------===//
-// Names that do not exist
+// Suggestions for unknown names
 //===----------------------------------------------------------------------===//
 
-/// Characters to insert, drop or replace between two names; `limit` + 1 where
-/// there are more than `limit`.
+/// Levenshtein distance of two names; `limit` + 1 if it exceeds `limit`.
 static size_t distance(std::string_view a, std::string_view b, size_t limit) {
   if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) > limit)
     return limit + 1;
@@ -137,7 +136,8 @@ static size_t distance(std::string_view a, std::string_view b, size_t limit) {
   return std::min(row.back(), limit + 1);
 }
 
-/// The paths of layers and of what holds them that look most like `path`.
+/// Returns the paths of layers and their parents that are most similar to
+/// `path`.
 static std::vector<std::string> nearestPaths(std::span<const LayerTypes> layers,
                                              const std::string &path) {
   constexpr size_t kMostNames = 3;
@@ -152,7 +152,7 @@ static std::vector<std::string> nearestPaths(std::span<const LayerTypes> layers,
   for (std::string_view candidate : candidates) {
     if (candidate.empty())
       continue;
-    // The last components of a path are what people remember.
+    // A suffix of path components is a likely abbreviation.
     bool isEnd = candidate.size() > path.size() && candidate.ends_with(path) &&
                  candidate[candidate.size() - path.size() - 1] == '/';
     size_t away = isEnd ? 0 : distance(path, candidate, limit);

@@ -1,4 +1,4 @@
-//===- LibraryFunctions.h - functions of opened libraries -------*- C++ -*-===//
+//===- LibraryFunctions.h - functions of loaded libraries -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +14,12 @@
 
 namespace mpc::detail {
 
-/// Finds functions of a library that dlopen() opened.
+/// Looks up functions of a library that dlopen() opened.
 class LibraryFunctions {
 public:
   explicit LibraryFunctions(void *library) : library(library) {}
 
-  /// Sets a pointer to the function of that name, null where there is none.
+  /// Sets `function` to the function of that name, or null.
   template <typename Function> void find(Function &function, const char *name) {
     void *address = dlsym(library, name);
     if (!address && firstMissing.empty())
@@ -27,7 +27,7 @@ public:
     function = reinterpret_cast<std::remove_reference_t<Function>>(address);
   }
 
-  /// The first name that was not found; empty where all were.
+  /// First name that was not found; empty if all were.
   const std::string &missing() const { return firstMissing; }
 
 private:

@@ -1,4 +1,4 @@
-//===- MemoryObject.cpp - shared objects from memory ----------------------===//
+//===- MemoryObject.cpp - loading shared objects from memory --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -16,9 +16,9 @@
 
 namespace mpc::detail {
 
-/// A shared object that was loaded from bytes in memory, by way of a sealed
-/// memfd: no file can be changed between the check of the bytes and their load.
-/// Unloaded when the object goes.
+/// A shared object loaded from bytes in memory through a sealed memfd, so that
+/// no file can change between validation and load. Unloaded when the object is
+/// destroyed.
 class MemoryObject {
 public:
   /// Loads `code`, which is trusted: its constructors run. Fails with code
@@ -29,17 +29,17 @@ public:
   MemoryObject &operator=(const MemoryObject &) = delete;
   ~MemoryObject();
 
-  /// The address of a symbol, or null.
+  /// Returns the address of a symbol, or null.
   void *find(const std::string &symbol) const;
-  /// A path of the code, for other processes, while this object lives.
+  /// Returns a path of the code for other processes, valid during the lifetime
+  /// of this object.
   std::string path() const;
 
 private:
   MemoryObject() = default;
 
-  /// Open as long as the object is loaded: the dynamic linker knows objects by
-  /// their paths, and a number that is used again would give the old object for
-  /// the new file.
+  /// Open while the object is loaded: the dynamic linker identifies objects by
+  /// path, and a reused descriptor number would alias the old object.
   int descriptor = -1;
   void *handle = nullptr;
 };

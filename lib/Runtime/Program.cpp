@@ -1,4 +1,4 @@
-//===- Program.cpp - the compiled program ---------------------------------===//
+//===- Program.cpp - compiled programs ------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -57,7 +57,7 @@ int64_t Program::liveArenaBytes() const {
     size_t first, last;
   };
   std::vector<Value> values;
-  std::vector<size_t> standing; // numbers of values not yet written over
+  std::vector<size_t> standing; // indices of values not yet overwritten
   auto overlap = [](const Value &value, const BufferRef &ref) {
     return value.begin < ref.offset + ref.bytes && ref.offset < value.end;
   };
@@ -72,7 +72,7 @@ int64_t Program::liveArenaBytes() const {
               values[number].last = step;
           continue;
         }
-        // Written in place: the value goes on.
+        // Updated in place: extend the value's live range.
         auto same =
             std::find_if(standing.begin(), standing.end(), [&](size_t number) {
               const Value &value = values[number];
@@ -103,7 +103,8 @@ static Status malformed(const std::string &where, std::string text) {
   return Status(StatusCode::InvalidArgument, where, std::move(text));
 }
 
-/// Bytes of the thing that `ref` names, or nullopt where it does not exist.
+/// Returns the size of the object that `ref` refers to, in bytes, or nullopt if
+/// it does not exist.
 static std::optional<int64_t> extentOf(const Program &program,
                                        const BufferRef &ref) {
   auto at = [&](const auto &list) {
@@ -128,7 +129,7 @@ static std::optional<int64_t> extentOf(const Program &program,
   return std::nullopt;
 }
 
-/// That results replace arguments of their types, each at most once.
+/// Checks that results alias arguments of their types, each at most once.
 static Status validateAliases(const Program &program) {
   std::vector<bool> replaced(program.arguments.size());
   for (const ProgramValue &value : program.arguments)
@@ -158,14 +159,14 @@ static Status validateAliases(const Program &program) {
   return {};
 }
 
-/// Whether `name` is a type as `mpc explain` spells it: an element's or a
+/// Returns true if `name` is a type name of `mpc explain`: an element type or a
 /// compute mode.
 static bool isTypeName(const std::string &name) {
   return parseElementType(name) || name == "tf32" || name == "bf16x2" ||
          name == "bf16x3";
 }
 
-/// That each layer appears once, in types that exist and no negative amounts.
+/// Checks that layers are unique, with existing types and no negative amounts.
 static Status validateLayers(const Program &program) {
   std::set<std::string_view> paths;
   for (const LayerTypes &layer : program.layers) {
@@ -190,7 +191,8 @@ static Status validateLayers(const Program &program) {
   return {};
 }
 
-/// That checks are of extents, arguments and results that exist.
+/// Checks that run-time checks refer to existing extents, arguments and
+/// results.
 static Status validateChecks(const Program &program) {
   for (size_t i = 0; i < program.checks.size(); ++i) {
     const RunCheck &check = program.checks[i];
@@ -209,7 +211,7 @@ static Status validateChecks(const Program &program) {
   return {};
 }
 
-/// That a library has the product and its buffers are the problem's.
+/// Checks that a library supports the GEMM and that the launch has its buffers.
 static Status validateGemm(const Launch &launch, const std::string &where) {
   const GemmProblem &gemm = *launch.gemm;
   std::optional<std::vector<GemmProblem::Slot>> slots = gemm.slots();
@@ -238,8 +240,8 @@ static Status validateGemm(const Launch &launch, const std::string &where) {
   return {};
 }
 
-/// That the message exists and its buffers are n inputs and n outputs of the
-/// sizes that go with them.
+/// Checks that the collective is supported and its buffers are n inputs and n
+/// outputs of matching sizes.
 static Status validateCollective(const Launch &launch,
                                  const std::string &where) {
   const Collective &message = *launch.collective;
@@ -277,7 +279,7 @@ static Status validateCollective(const Launch &launch,
   return {};
 }
 
-/// Whether CUDA could launch so many blocks of so many threads.
+/// Returns true if the grid is within CUDA's limits.
 static bool isLaunchable(const LaunchGrid &grid) {
   static constexpr int64_t kMost[] = {INT32_MAX, 65535, 65535};
   for (size_t i = 0; i < grid.blocks.size(); ++i)
@@ -313,7 +315,7 @@ Status mpc::validate(const Program &program, bool needsCode) {
   if (Status status = validateAliases(program); !status.ok())
     return status;
   for (const ProgramConstant &constant : program.constants) {
-    // A packed constant holds more than its type's bytes, never fewer.
+    // A packed constant may exceed its type's size, never fall below it.
     std::optional<int64_t> bytes = constant.type.byteCount();
     if (!bytes || constant.bytes < *bytes ||
         (constant.bytes > 0 && !constant.data))

@@ -1,4 +1,4 @@
-//===- ResultMemory.cpp - memory of results, used again -------------------===//
+//===- ResultMemory.cpp - reuse of result memory --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -50,7 +50,8 @@ Result<Buffer> ResultMemory::allocate(const TensorType &type) {
 
 void ResultMemory::keep(size_t bytes, std::shared_ptr<void> memory) {
   std::lock_guard guard(lock);
-  // Whoever holds several sets of results gives back more than a run needs.
+  // A caller that holds several sets of results may return more than one run
+  // needs.
   if (bytesKept + bytes > limit)
     return;
   kept.emplace(bytes, std::move(memory));

@@ -1,11 +1,11 @@
-//===- ResultMemory.h - memory of results, used again -----------*- C++ -*-===//
+//===- ResultMemory.h - reuse of result memory ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory that is new to a process costs a page fault per 4 KB and a clearing
-// by the system: for the gradients of ten million parameters as much time as
-// computing them takes. What results of earlier runs leave is therefore kept
-// for the results of later ones, at most as much as the results of one run.
+// Fresh memory costs a page fault per 4 KB and zeroing by the kernel: for the
+// gradients of ten million parameters as much time as computing them. Memory of
+// released results is therefore pooled for later runs, at most as much as the
+// results of one run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,20 +21,21 @@
 
 namespace mpc::detail {
 
-/// What one executable's results have left. Any thread may call, and may
-/// release results, also behind the executable's end.
+/// Pool of released result memory of one executable. Thread-safe; results may
+/// be released after the executable is destroyed.
 class ResultMemory : public std::enable_shared_from_this<ResultMemory> {
 public:
-  /// Smaller results are the allocator's, which keeps small memory itself.
+  /// Minimum pooled size, in bytes; the system allocator reuses smaller blocks
+  /// itself.
   static constexpr size_t kLeast = size_t(64) << 10;
 
   explicit ResultMemory(const Program &program);
 
-  /// A buffer of undefined contents, whose memory comes back here when its last
-  /// copy goes. Fails as Buffer::allocate() does.
+  /// Allocates an uninitialized buffer whose memory returns to the pool when
+  /// its last copy is destroyed. Fails as Buffer::allocate() does.
   Result<Buffer> allocate(const TensorType &type);
 
-  /// Bytes that wait for a result.
+  /// Size of the pooled memory, in bytes.
   size_t keptBytes() const;
 
 private:

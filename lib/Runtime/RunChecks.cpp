@@ -1,4 +1,4 @@
-//===- RunChecks.cpp - what kernels found while they ran ------------------===//
+//===- RunChecks.cpp - run-time checks of kernels -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 
 using namespace mpc;
 
-/// The error of an index that is out of range.
+/// Returns the error of an index out of range.
 static Status outOfRange(const Program &program, const RunCheck &check,
                          int64_t index) {
   std::string extent = std::to_string(check.number);
@@ -52,7 +52,7 @@ Status detail::readChecks(const Program &program, int64_t *words,
 // Counts
 //===----------------------------------------------------------------------===//
 
-/// Elements whose bits of `exponent` are all set.
+/// Counts the elements whose `exponent` bits are all set.
 template <typename T>
 static int64_t countBits(std::span<const T> elements, T exponent) {
   return std::count_if(elements.begin(), elements.end(),

@@ -1,4 +1,4 @@
-//===- RunChecks.h - what kernels found while they ran ----------*- C++ -*-===//
+//===- RunChecks.h - run-time checks of kernels -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,9 +11,9 @@
 
 namespace mpc::detail {
 
-/// Reads the words of `program.checks` after a run and clears them. Fails at
-/// the first gather or scatter that read an index out of range; appends to
-/// `options.nonFinite` the results that may not be finite.
+/// Reads and clears the status words of `program.checks` after a run. Fails at
+/// the first gather or scatter that read an index out of range; appends results
+/// that may be non-finite to `options.nonFinite`.
 Status readChecks(const Program &program, int64_t *words,
                   const RunOptions &options = {});
 

@@ -1,4 +1,4 @@
-//===- Sha256.cpp - digests of bytes --------------------------------------===//
+//===- Sha256.cpp - SHA-256 -----------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

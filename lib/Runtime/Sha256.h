@@ -1,4 +1,4 @@
-//===- Sha256.h - digests of bytes ------------------------------*- C++ -*-===//
+//===- Sha256.h - SHA-256 ---------------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,13 +17,12 @@ namespace mpc::detail {
 
 using Sha256Digest = std::array<uint8_t, 32>;
 
-/// The SHA-256 of `bytes`.
 Sha256Digest sha256(std::span<const std::byte> bytes);
 
-/// The SHA-256 of all parts, one behind the other.
+/// Returns the SHA-256 of the concatenation of all parts.
 Sha256Digest sha256OfParts(std::span<const std::span<const std::byte>> parts);
 
-/// The digest in 64 lower-case hexadecimal digits.
+/// Returns the digest as 64 lower-case hexadecimal digits.
 std::string toHex(const Sha256Digest &digest);
 
 } // namespace mpc::detail

@@ -1,4 +1,4 @@
-//===- Status.cpp - outcomes of public calls ------------------------------===//
+//===- Status.cpp - error handling ----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

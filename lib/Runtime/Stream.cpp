@@ -1,4 +1,4 @@
-//===- Stream.cpp - work in order on a device -----------------------------===//
+//===- Stream.cpp - in-order queues of a device ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,9 +1,9 @@
-//===- Communicator.h - the ranks that train together -----------*- C++ -*-===//
+//===- Communicator.h - communication among data-parallel ranks -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a program's collectives reach the other ranks. mpc writes no transport of
-// its own: MPI is loaded at run time, and a host program may bring another one.
+// Transport of a program's collectives. mpc implements no network transport:
+// MPI is loaded at run time, and a host program may implement this interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,11 @@
 
 namespace mpc {
 
-/// One rank's end of a group. All ranks make the same calls in the same order,
-/// one at a time; calls may come from different threads, never at once. Each
-/// blocks until this rank's part is done; memory that is sent and memory that
-/// is received do not overlap. After a failure the group is of no use any more:
-/// a rank that gives up says so by abort(), so that the others need not wait
-/// until their patience ends.
+/// One rank's endpoint of a group. All ranks make the same calls in the same
+/// order, one at a time, possibly from different threads. Each call blocks
+/// until this rank's part is done; send and receive memory do not overlap.
+/// After a failure the group is unusable: a failing rank calls abort(), so that
+/// the others do not wait for their timeout.
 class Communicator {
 public:
   virtual ~Communicator();
@@ -33,23 +32,23 @@ public:
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// `receive` holds `bytes` of every rank, in their order.
+  /// Gathers `bytes` of every rank into `receive`, in rank order.
   virtual Status allGather(const void *send, void *receive, size_t bytes) = 0;
-  /// `send` holds `bytes` for every rank, `receive` takes as many from each.
+  /// Sends `bytes` to every rank and receives as many from each.
   virtual Status allToAll(const void *send, void *receive, size_t bytes) = 0;
-  /// Replaces `data` by that of rank `root`.
+  /// Replaces `data` by the data of rank `root`.
   virtual Status broadcast(void *data, size_t bytes, int root) = 0;
 
-  /// Ends all ranks of the group, this process's too where the transport can do
-  /// no less, after `why` was printed once with this rank's number.
+  /// Terminates all ranks of the group, including this process if the transport
+  /// requires it, after printing `why` once with this rank's number.
   virtual void abort(const std::string &why) = 0;
-  /// Says that this rank has done its part: from here on its process may exit
-  /// with any status, where a status other than 0 ends all ranks else. All
-  /// ranks say so.
+  /// Leaves the group: from here on this process may exit with any status,
+  /// whereas a nonzero status would otherwise terminate all ranks. Called by
+  /// all ranks.
   virtual void part() {}
 
-  /// Says what the next calls are for, in the words of a failure: "message
-  /// 'all_reduce_3' of step". Read by the calls alone.
+  /// Sets the purpose of the next calls for failure messages: "message
+  /// 'all_reduce_3' of step". Not thread-safe with calls.
   void describe(std::string task) { purpose = std::move(task); }
 
 protected:
@@ -57,48 +56,50 @@ protected:
 };
 
 struct CommunicatorOptions {
-  /// How long one call waits for the other ranks before it gives them up, in
-  /// seconds; 0: for ever. Longer than the slowest rank may lag behind.
+  /// Timeout of one call waiting for other ranks, in seconds; 0: none. Must
+  /// exceed the lag of the slowest rank.
   double patience = 120;
 };
 
-/// Joins the ranks that a launcher (mpirun, srun) started, by the machine's MPI
-/// library (Open MPI, or one with MPICH's ABI). At most once per process; MPI
-/// ends with the process, and where that exits with another status than 0, all
-/// ranks end. A call that loses patience prints one sentence and ends all ranks
-/// at once, since MPI goes on to use the memory that it was given. Where the
-/// host program has begun MPI, it has to allow calls from any thread in turn
-/// (MPI_THREAD_SERIALIZED), and it ends it. Unavailable where no library is
-/// found or the one found is not the launcher's.
+/// Joins the ranks started by a launcher (mpirun, srun), through the installed
+/// MPI library (Open MPI, or one with MPICH's ABI). At most once per process;
+/// MPI is finalized at process exit, and a nonzero exit status terminates all
+/// ranks. A call that times out prints one sentence and terminates all ranks at
+/// once, since MPI keeps using the memory of pending calls. If the host program
+/// has initialized MPI, it must allow serialized calls from any thread
+/// (MPI_THREAD_SERIALIZED), and it finalizes MPI. Unavailable if no library is
+/// found or it is not the launcher's.
 Result<std::shared_ptr<Communicator>>
 joinMpi(const CommunicatorOptions &options = {});
 
-/// Whether a launcher started this process as one of several ranks of MPI.
+/// Returns true if an MPI launcher started this process as one of several
+/// ranks.
 bool isStartedByMpi();
 
-/// A rank whose messages another process does, at the other end of the stream
-/// socket `descriptor`, which is taken over: one that has a transport in a
-/// language of its own (RelayCommunicator.cpp has the format, mpc/train.py
-/// PyTorch's). How long a call waits is that process's to say.
+/// Creates a rank whose communication another process performs, at the other
+/// end of the stream socket `descriptor`, whose ownership is taken: for
+/// transports in other languages (format: RelayCommunicator.cpp; PyTorch's:
+/// mpc/train.py). That process controls timeouts.
 Result<std::shared_ptr<Communicator>> joinRelay(int descriptor, int rank,
                                                 int size);
 
-/// Notes on failures that all ranks of a group know of, so that each is told
-/// once: by this rank, or by another one.
+/// Notes on failures that all ranks know, so that exactly one reports each:
+/// this rank, or another one.
 inline constexpr const char *kFailureToTell = "all ranks end, this one tells";
 inline constexpr const char *kFailureTold = "all ranks end, another one tells";
 
-/// On every rank a failure, with one of these notes, where one has a failure of
-/// its `own`: that, or that of the first rank that has one. Of equal ones the
-/// first rank's is to be told.
+/// Agrees on a failure collectively: returns this rank's `own` failure if there
+/// is one, else that of the lowest failing rank, with one of these notes;
+/// success if no rank failed. Of equal failures only the lowest rank's is to be
+/// reported.
 Status shareFailure(Communicator &group, const Status &own);
 
-/// The texts of all ranks, in their order, for each of them.
+/// All-gathers texts: returns those of all ranks, in rank order.
 Result<std::vector<std::string>> gatherTexts(Communicator &group,
                                              const std::string &text);
 
-/// Ends of a group inside this process, one for a thread each: for tests, and
-/// for hosts that hold several devices. A rank whose end is destroyed has left;
+/// Creates a group inside this process, one endpoint per thread: for tests, and
+/// for hosts with several devices. A rank whose endpoint is destroyed has left;
 /// the others' calls fail.
 std::vector<std::shared_ptr<Communicator>>
 connectThreads(int ranks, const CommunicatorOptions &options = {});

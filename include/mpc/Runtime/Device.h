@@ -1,4 +1,4 @@
-//===- Device.h - where programs run ----------------------------*- C++ -*-===//
+//===- Device.h - devices that run programs ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,53 +22,53 @@ struct DeviceAccess;
 } // namespace detail
 
 struct CpuDeviceOptions {
-  /// Most threads that one run uses, the caller's included; 0 means all cores
-  /// that the process may use.
+  /// Maximum threads of one run, including the caller's; 0: all cores available
+  /// to the process.
   int threads = 0;
 };
 
 struct CudaDeviceOptions {
-  /// The GPU's number in the driver's order.
+  /// Index of the GPU in the driver's order.
   int ordinal = 0;
-  /// Waits after every launch, so that a kernel that fails is named. Costs some
-  /// ten microseconds per launch; without it a failure names the program.
+  /// True to synchronize after every launch, so that a failing kernel is named.
+  /// Costs about ten microseconds per launch; otherwise a failure names the
+  /// program.
   bool checkLaunches = false;
-  /// Threads that compile the kernels of an executable that has no machine code
-  /// for this GPU; 0 means all cores.
+  /// Threads that compile kernels without machine code for this GPU; 0: all
+  /// cores.
   int compileThreads = 0;
 };
 
-/// A handle to a device. Copies share it; it lives as long as its last copy,
-/// and executables, streams and buffers of its memory keep one. All members may
-/// be called from any thread.
+/// A handle to a device. Copies share it; executables, streams and buffers of
+/// its memory also keep it alive. Thread-safe.
 class Device {
 public:
-  /// The processor. Concurrent runs each use up to `threads` threads.
+  /// The CPU. Concurrent runs each use up to `threads` threads.
   static Result<Device> cpu(const CpuDeviceOptions &options = {});
 
-  /// A GPU by the CUDA driver, which is loaded now: a process without it links
-  /// and starts. Joins the context that the CUDA runtime and other libraries of
-  /// the process use, and leaves each calling thread's current context as it
-  /// was. Takes some tenths of a second the first time. Unavailable, with the
-  /// reason, where there is no driver, one that is too old, or no such GPU.
-  /// Each call gives a device of its own, whose buffers and streams are its own
-  /// too.
+  /// A GPU through the CUDA driver, which is loaded here with dlopen: a process
+  /// without it links and starts. Uses the primary context, shared with the
+  /// CUDA runtime and other libraries, and restores each calling thread's
+  /// current context. The first call takes some tenths of a second.
+  /// Unavailable, with the reason, if there is no driver, it is too old, or
+  /// there is no such GPU. Each call creates a separate device with its own
+  /// buffers and streams.
   static Result<Device> cuda(const CudaDeviceOptions &options = {});
 
-  /// Accepts every program and runs nothing: results are zeros. For tests of
-  /// hosts and of the runtime itself.
+  /// Accepts every program and executes nothing: results are zeros. For tests
+  /// of hosts and of the runtime.
   static Device null();
 
-  /// "cpu", "null", "cuda" or, from the second GPU on, "cuda:1".
+  /// "cpu", "null", "cuda", or "cuda:1" for the second GPU.
   const std::string &name() const;
-  /// What kernels for it are compiled for: "sm_90a"; empty where it is no GPU.
+  /// Target architecture of its kernels: "sm_90a"; empty for non-GPUs.
   const std::string &architecture() const;
-  /// Whether its memory is not the host's: asynchronous runs then take buffers
-  /// that lie on it (Stream.h, Buffer::allocateOn).
+  /// Returns true if its memory is not the host's: asynchronous runs then take
+  /// device buffers (Stream.h, Buffer::allocateOn).
   bool hasOwnMemory() const;
-  /// Host threads of one run; 1 but for the processor.
+  /// Host threads of one run; 1 except for the CPU.
   int threads() const;
-  /// Whether a launch without code is an error on this device.
+  /// Returns true if a launch without code is an error on this device.
   bool needsCode() const;
 
 private:
@@ -79,7 +79,7 @@ private:
   std::shared_ptr<detail::DeviceImpl> impl;
 };
 
-/// Cores that this process may use, at least 1.
+/// Returns the number of cores available to this process, at least 1.
 int availableCores();
 
 } // namespace mpc

@@ -1,8 +1,8 @@
-//===- ExecutableFile.h - executables in files ------------------*- C++ -*-===//
+//===- ExecutableFile.h - ahead-of-time compiled models ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compiled models that come from a file (.mpcx) instead of a compiler.
+// Loads compiled models from .mpcx files, without a compiler.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,26 +20,28 @@
 
 namespace mpc {
 
-/// Choices for one load.
+/// Options of a load.
 struct LoadOptions {
-  /// Says that the file's machine code may run in this process. Reading and
-  /// checking a file never needs this; a device that runs code does.
+  /// True to allow the file's machine code to run in this process. Not needed
+  /// to read and check a file; needed for a device that executes code.
   bool trusted = false;
-  /// The level to take ("avx2"); empty takes the best that this CPU has.
+  /// Instruction-set level to load ("avx2"); empty: the best that this CPU
+  /// supports.
   std::string isa = {};
-  /// Most bytes that the program may need, as in CompileOptions; 0 means no
-  /// limit but the machine's.
+  /// Memory limit of the program in bytes, as in CompileOptions; 0: this
+  /// machine's memory.
   int64_t maxMemory = 0;
 };
 
-/// An argument or a result as the file describes it.
+/// An argument or result in the file.
 struct StoredValue {
   std::string name;
   TensorType type;
-  /// "input", "parameter", "output", ...; empty where the model does not say.
+  /// "input", "parameter", "output", ...; empty if the model does not specify
+  /// one.
   std::string role;
-  /// Integers of this argument must lie in [0, integerBound): they index
-  /// something. 0 where nothing is known.
+  /// Exclusive upper bound of the integers of this argument, which are indices,
+  /// with lower bound 0; 0 if unknown.
   int64_t integerBound = 0;
   /// As in ProgramValue.
   std::string field = {};
@@ -53,79 +55,77 @@ struct StoredValue {
   }
 };
 
-/// What the file holds for one target.
+/// Contents of the file for one target.
 struct StoredTarget {
   /// "cpu:avx512", "cuda:sm_90a".
   std::string name;
-  /// Distinct kernels.
+  /// Number of distinct kernels.
   int64_t kernels = 0;
-  /// Machine code.
+  /// Size of the machine code, in bytes.
   int64_t codeBytes = 0;
   int64_t constantBytes = 0;
   int64_t arenaBytes = 0;
-  /// As in Program: what a target does fast decides about types.
+  /// As in Program; depends on the target's fast types.
   std::vector<LayerTypes> layers = {};
 };
 
-/// An .mpcx file in memory, checked: its digest, its structure, and that every
-/// number in it stays inside of what it refers to. Opening is safe for any
-/// bytes from anywhere and runs nothing of them. Copies share the memory, which
-/// is about the file's size and lives as long as the last copy or the last
-/// executable made from it. All members may be called from any thread.
+/// An .mpcx file in memory, validated: its digest, its structure, and that all
+/// indices are in range. Safe for untrusted bytes and executes nothing. Copies
+/// share the memory, about the file's size, which lives as long as the last
+/// copy or the last executable created from it. Thread-safe.
 ///
-/// A file holds a model for one set of shapes or for several. A handle refers
-/// to one of these specialisations, at first to the one compiled first.
+/// A file holds a model specialized for one or several sets of shapes. A handle
+/// refers to one of these specializations, initially the first.
 class ExecutableFile {
 public:
-  /// Shapes of arguments by name.
+  /// Argument shapes by name.
   using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-  /// Reads the file once; costs its SHA-256. Fails where it is no regular file,
-  /// no .mpcx file, of another format version or damaged.
+  /// Reads and verifies the file, including its SHA-256. Fails if it is not a
+  /// regular file, not an .mpcx file, of another format version or corrupt.
   static Result<ExecutableFile> open(const std::string &path);
-  /// The same from memory, which is copied. `name` is the place in messages.
+  /// The same from memory, which is copied. `name` is used in messages.
   static Result<ExecutableFile> fromBytes(std::span<const std::byte> bytes,
                                           const std::string &name);
 
-  /// The same of bytes that start at a multiple of 64, that nothing changes and
-  /// that `owner` keeps: a file that is mapped.
+  /// The same from memory without a copy: aligned to 64 bytes, immutable and
+  /// kept alive by `owner`, such as a mapped file.
   static Result<ExecutableFile> fromMemory(std::shared_ptr<const void> owner,
                                            std::span<const std::byte> bytes,
                                            const std::string &name);
 
-  /// The name of the model's file.
+  /// File name of the model.
   const std::string &model() const;
   const std::string &policy() const;
-  /// The versions that made the file: "mpc 0.1.0, LLVM 22.1.8".
+  /// Versions that produced the file: "mpc 0.1.0, LLVM 22.1.8".
   const std::string &compiler() const;
 
-  /// Handles to all specialisations, in the order of their compile.
+  /// Handles to all specializations, in compile order.
   std::vector<ExecutableFile> specialisations() const;
-  /// The specialisation whose arguments have these shapes; arguments that
-  /// `shapes` does not name may have any. Fails, naming what the file has,
-  /// where there is none.
+  /// Returns the specialization whose arguments have these shapes; arguments
+  /// not in `shapes` may have any. Fails, listing those in the file, if there
+  /// is none.
   Result<ExecutableFile> forShapes(const Shapes &shapes) const;
 
-  // Of the specialisation:
+  // Facts of the specialization:
 
-  /// The symbolic dimensions that were bound by name.
+  /// Symbolic dimensions that were bound by name.
   const std::map<std::string, int64_t> &dims() const;
   std::span<const StoredValue> arguments() const;
   std::span<const StoredValue> results() const;
   std::span<const StoredTarget> targets() const;
-  /// Terms of the longest sum in the model.
+  /// Number of terms of the longest reduction in the model.
   int64_t longestReduction() const;
-  /// The narrowest float type that a value passes.
+  /// Narrowest float type of any value.
   ElementType narrowestType() const;
-  /// Most ops in a row between an input and an output.
+  /// Length of the longest chain of ops between an input and an output.
   int64_t longestChain() const;
 
-  /// An executable on `device` with the best code that the file has for it.
-  /// Loading code maps it into the process (under a millisecond). A GPU without
-  /// machine code in the file takes the program for the next older architecture
-  /// and compiles its text (seconds, once per machine). Fails where
-  /// the device runs code and `options.trusted` is not set, and where no target
-  /// of the file suits this machine.
+  /// Creates an executable on `device` with the best code in the file. Maps the
+  /// code into the process (under a millisecond). A GPU without machine code in
+  /// the file uses the program for the next older architecture and compiles its
+  /// source (seconds, once per machine). Fails if the device executes code and
+  /// `options.trusted` is false, or if no target in the file fits this machine.
   Result<Executable> load(Device device, const LoadOptions &options = {}) const;
 
 private:
@@ -133,7 +133,7 @@ private:
   ExecutableFile(std::shared_ptr<const State> state, size_t number)
       : state(std::move(state)), number(number) {}
   std::shared_ptr<const State> state;
-  /// Of the specialisation.
+  /// Index of the specialization.
   size_t number;
 };
 

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counts what RunOptions::nonFinite reports, for hosts that warn of it.
+// Counts the non-finite elements that RunOptions::nonFinite reports, for
+// warnings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,24 +20,24 @@
 
 namespace mpc {
 
-/// Elements of `buffer`, in host memory, that are infinite or no number; 0 for
-/// element types without such values and for memory of a device.
+/// Returns the number of infinite or NaN elements of the host buffer `buffer`;
+/// 0 for element types without such values and for device memory.
 int64_t countNonFinite(const Buffer &buffer);
 
-/// A result that holds infinities or NaNs.
+/// A result that contains infinities or NaNs.
 struct NonFiniteResult {
   std::string name;
-  /// Infinite or NaN elements, and all elements.
+  /// Number of infinite or NaN elements, and of all elements.
   int64_t count = 0, elements = 0;
 
-  /// "output 'y' holds 64 infinities or NaNs among 64 elements ...", a sentence
-  /// with what to do, without a full stop.
+  /// "output 'y' holds 64 infinities or NaNs among 64 elements ...": a sentence
+  /// with a remedy, without a full stop.
   std::string text() const;
 };
 
-/// Counts the results of a run whose numbers are `suspects`
-/// (RunOptions::nonFinite). Empty where an argument in host memory holds
-/// infinities or NaNs itself: the run only passed them on.
+/// Counts the non-finite elements of the results with indices `suspects`
+/// (RunOptions::nonFinite). Returns nothing if a host argument itself contains
+/// infinities or NaNs: the run only propagated them.
 std::vector<NonFiniteResult> findNonFinite(const Program &program,
                                            std::span<const Buffer> arguments,
                                            std::span<const Buffer> results,

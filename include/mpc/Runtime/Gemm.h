@@ -1,4 +1,4 @@
-//===- Gemm.h - one matrix product for a library ----------------*- C++ -*-===//
+//===- Gemm.h - GEMM problem for a vendor library ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,13 +18,14 @@
 namespace mpc {
 
 /// `d[batch, m, n] = activation(a[batch, m, k] * b[batch, k, n] + bias[n] +
-/// residual[batch, m, n])`, row-major and contiguous; sums in f32, in f64 for
-/// f64 operands, rounded once to the result's type. docs/Dialects/Exe.md says
-/// what each option computes; obstacle() names the combinations that do not
-/// exist.
+/// residual[batch, m, n])`, row-major and contiguous; accumulated in f32, or
+/// f64 for f64 operands, and rounded once to the result type.
+/// docs/Dialects/Exe.md defines the options; obstacle() reports unsupported
+/// combinations.
 struct GemmProblem {
-  /// What happens to the sums. A gradient multiplies them by the activation's
-  /// derivative at what the forward product left in its auxiliary buffer.
+  /// Epilogue activation. A gradient multiplies the accumulators by the
+  /// activation's derivative, computed from the forward GEMM's auxiliary
+  /// buffer.
   enum class Activation : uint8_t {
     None,
     Relu,
@@ -32,36 +33,36 @@ struct GemmProblem {
     ReluGradient,
     GeluTanhGradient
   };
-  /// How f32 operands may be multiplied: as they are, rounded to tf32, or as
-  /// nine products of three bf16 terms each, which is f32's precision.
+  /// Multiplication of f32 operands: native, rounded to tf32, or a bf16x3 split
+  /// with nine bf16 products, which has f32 precision.
   enum class Compute : uint8_t { Native, Tf32, Bf16x9 };
-  /// What the bias gradient sums: a over k (m elements), b over k (n elements)
-  /// or the result over its rows (n elements).
+  /// Operand of the bias-gradient reduction: a over k (m elements), b over k (n
+  /// elements) or the result over its rows (n elements).
   enum class BiasGradient : uint8_t { None, A, B, Result };
 
   int64_t m = 1, n = 1, k = 1, batch = 1;
-  /// Types of a and of b, and of bias, residual and d.
+  /// Types of a, of b, and of bias, residual and d.
   ElementType operandA = ElementType::F32, operandB = ElementType::F32,
               result = ElementType::F32;
-  /// Whether a lies as [k, m], b as [n, k].
+  /// True if a is stored as [k, m], b as [n, k].
   bool transposeA = false, transposeB = false;
-  /// Whether one a, one b serves all batches.
+  /// True if all batches share one a, one b.
   bool sharedA = false, sharedB = false;
   Activation activation = Activation::None;
   bool bias = false, residual = false;
-  /// Whether a forward activation leaves what its gradient needs: GELU its
-  /// input in the result's type, ReLU a bit for each element.
+  /// True if a forward activation stores what its gradient needs: GELU its
+  /// input in the result type, ReLU one bit per element.
   bool auxiliary = false;
   BiasGradient biasGradient = BiasGradient::None;
   Compute compute = Compute::Native;
-  /// Of 8-bit operands: whether the sums are multiplied by a scale of a and one
-  /// of b.
+  /// 8-bit operands: true if the accumulators are multiplied by scales of a and
+  /// b.
   bool scales = false;
-  /// Of 8-bit results: whether they are multiplied by a scale, and whether the
-  /// largest magnitude before that is stored.
+  /// 8-bit results: true if they are multiplied by a scale; true if the largest
+  /// magnitude before scaling (amax) is stored.
   bool resultScale = false, amax = false;
 
-  /// What a buffer is. Scales and the largest magnitude are one f32 each.
+  /// Role of a buffer. Scales and amax are one f32 each.
   enum class Role : uint8_t {
     A,
     B,
@@ -81,12 +82,12 @@ struct GemmProblem {
     int64_t bytes;
     bool written;
   };
-  /// The buffers in order: those that are read as Role lists them, then the
-  /// result, an auxiliary buffer that is written, and the other results.
-  /// nullopt where an extent is not positive or a size does not fit in 63 bits.
+  /// Returns the buffers in order: inputs in the order of Role, then the
+  /// result, a written auxiliary buffer, and the other outputs; nullopt if an
+  /// extent is not positive or a size overflows 63 bits.
   std::optional<std::vector<Slot>> slots() const;
-  /// Why no library has this product, as the end of "product ... ": "" where
-  /// one has.
+  /// Returns why no library supports this GEMM, as the end of "product ...";
+  /// empty if one does.
   std::string obstacle() const;
 
   bool isGradient() const { return activation >= Activation::ReluGradient; }
@@ -94,14 +95,14 @@ struct GemmProblem {
     return activation == Activation::Relu ||
            activation == Activation::ReluGradient;
   }
-  /// Type of the bias: the result's, but bf16 where 8-bit operands give a
-  /// result of f32 or of 8 bits.
+  /// Returns the bias type: the result type, but bf16 for 8-bit operands with
+  /// an f32 or 8-bit result.
   ElementType biasType() const;
-  /// Bits between the lines of ReLU's auxiliary buffer, elements between those
-  /// of GELU's.
+  /// Returns the row pitch of the auxiliary buffer: in bits for ReLU, in
+  /// elements for GELU.
   int64_t auxiliaryPitch() const;
-  /// "bf16 32x16x784 transposed b, bias, relu, f32": names the problem in
-  /// messages and caches.
+  /// "bf16 32x16x784 transposed b, bias, relu, f32": name in messages and cache
+  /// keys.
   std::string toString() const;
 
   bool operator==(const GemmProblem &other) const = default;

@@ -1,8 +1,8 @@
-//===- Gpus.h - the GPUs of this machine ------------------------*- C++ -*-===//
+//===- Gpus.h - enumeration of GPUs -----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Asks the CUDA driver, which is loaded when it is asked and need not exist.
+// Queries the CUDA driver, which is loaded on demand and need not exist.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,15 @@
 
 namespace mpc {
 
-/// What the driver says of one GPU.
+/// Properties of one GPU.
 struct GpuInfo {
   std::string name;
-  /// Compute capability 9.0 is {9, 0}.
+  /// Compute capability; 9.0 is {9, 0}.
   int major = 0, minor = 0;
   int multiprocessors = 0;
   int64_t memoryBytes = 0;
   int64_t l2Bytes = 0;
-  /// Highest clocks, in kHz, and width of the memory bus, in bits.
+  /// Maximum clocks, in kHz, and memory bus width, in bits.
   int64_t clockKhz = 0, memoryClockKhz = 0, memoryBusBits = 0;
 
   /// "9.0".
@@ -34,9 +34,9 @@ struct GpuInfo {
   std::string architecture() const;
 };
 
-/// The GPUs in the driver's order. Takes up to some tenths of a second; safe to
-/// call from any thread. Unavailable, with the reason, where there is no driver
-/// or no GPU. Starts no context on a GPU.
+/// Lists the GPUs in the driver's order. Takes up to some tenths of a second;
+/// thread-safe. Unavailable, with the reason, if there is no driver or no GPU.
+/// Creates no context.
 Result<std::vector<GpuInfo>> listGpus();
 
 } // namespace mpc

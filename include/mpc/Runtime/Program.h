@@ -1,9 +1,9 @@
-//===- Program.h - the compiled program -------------------------*- C++ -*-===//
+//===- Program.h - compiled programs ----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Buffers and launches in order: what a device executes. Hosts do not build one
-// by hand; the JIT and the loader do.
+// Buffers and a sequence of launches, as a device executes them. Built by the
+// JIT and the file loader, not by hosts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,44 +26,43 @@
 
 namespace mpc {
 
-/// The one signature of compiled CPU code. `buffers` are the launch's buffers
-/// in order (inputs, then outputs), behind them the launch's shared memory
-/// where it has some, `[begin, end)` the work items to do, `scratch` memory of
-/// the launch's scratch size for this call alone.
+/// Signature of compiled CPU kernels. `buffers` are the launch's buffers in
+/// order (inputs, then outputs), followed by the launch's shared memory if it
+/// has some; `[begin, end)` are the work items to compute; `scratch` is private
+/// memory of this call, of the launch's scratch size.
 using KernelFunction = void (*)(void *const *buffers, int64_t begin,
                                 int64_t end, void *scratch);
 
-/// An argument or a result of a program.
+/// An argument or result of a program.
 struct ProgramValue {
   std::string name;
   TensorType type;
-  /// What it is: "input", "label", "parameter", "parameter_copy", "statistics",
+  /// Role: "input", "label", "parameter", "parameter_copy", "statistics",
   /// "optimizer_state", "optimizer_step", "loss_scale_state", "rng_state",
-  /// "output" or "loss"; empty where the model does not say.
+  /// "output" or "loss"; empty if the model does not specify one.
   std::string role = {};
-  /// Of role loss_scale_state: "scale", "good_steps", ...; else empty.
+  /// Field of a loss_scale_state: "scale", "good_steps", ...; else empty.
   std::string field = {};
-  /// Of a result that is the new contents of an argument's buffer: the number
-  /// of that argument, which has the same type. -1 for a buffer of its own.
+  /// For a result that updates an argument's buffer in place: index of that
+  /// argument, which has the same type; -1: a separate buffer.
   int64_t alias = -1;
-  /// Of an argument: the value to begin with, of initialType() and aligned to
-  /// kBufferAlignment; null where the model gives none. Shared, never written.
+  /// For an argument: initial value, of initialType(), aligned to
+  /// kBufferAlignment; null if the model has none. Shared and immutable.
   std::shared_ptr<const void> initial = {};
-  /// Of the field "overflow" of a loss scale's state: the gradients in the
-  /// order that its first number counts, each with the op that made it.
+  /// For the field "overflow" of a loss-scale state: the gradients, in the
+  /// order of its first number's count, each with the op that computed it.
   std::vector<std::string> labels = {};
-  /// Of an argument that is a rank's piece of a tensor: the tensor's shape. The
-  /// piece is one row of the tensor's elements, as many on each rank; behind
-  /// the last element are zeros.
+  /// For an argument that is a rank's shard of a tensor: the tensor's shape.
+  /// Shards are equal slices of the flattened tensor, zero-padded.
   std::optional<std::vector<int64_t>> shardOf = {};
 
-  /// The type of the whole tensor.
+  /// Type of the unsharded tensor.
   TensorType initialType() const {
     return shardOf ? TensorType{type.element, *shardOf} : type;
   }
 };
 
-/// A constant's bytes, aligned to kBufferAlignment. Shared, never written.
+/// A constant's bytes, aligned to kBufferAlignment. Shared and immutable.
 struct ProgramConstant {
   std::string name;
   TensorType type;
@@ -71,106 +70,109 @@ struct ProgramConstant {
   int64_t bytes = 0;
 };
 
-/// A condition that kernels check while they run. Each has a 64-bit word
-/// (BufferRef::Kind::Checks) that is zero before a run and after a run that
-/// violates nothing.
+/// A condition that kernels check at run time. Each has a 64-bit status word
+/// (BufferRef::Kind::Checks) that is zero before a run and after a run without
+/// violations.
 struct RunCheck {
   enum class Kind {
-    /// A gather or scatter must read indices in [-number, number). Its word
-    /// receives one that is not. A run that reads such an index fails.
+    /// Indices of a gather or scatter must be in [-number, number). The status
+    /// word receives an offending index, and the run fails.
     IndexInRange,
-    /// Result `number` should hold finite numbers. Its word is 1 where a kernel
-    /// for a CPU may have stored others; RunOptions::nonFinite reports them.
+    /// Result `number` should be finite. The status word is set to 1 if a CPU
+    /// kernel may have stored infinities or NaNs; RunOptions::nonFinite reports
+    /// them.
     FiniteResult,
   };
   Kind kind = Kind::IndexInRange;
-  /// Name of the gather's or scatter's op in the model; empty for a result.
+  /// Name of the gather or scatter in the model; empty for a result.
   std::string op = {};
-  /// Extent of the indexed axis, or number of the result.
+  /// Extent of the indexed axis, or index of the result.
   int64_t number = 0;
-  /// Number of the argument whose elements are the indices; -1 where the model
-  /// computes them.
+  /// Index of the argument that contains the indices; -1 if the model computes
+  /// them.
   int64_t argument = -1;
 
   bool operator==(const RunCheck &) const = default;
 };
 
-/// Where a launch finds one of its buffers.
+/// Location of a launch's buffer.
 struct BufferRef {
   enum class Kind { Argument, Result, Constant, Arena, Checks };
   Kind kind = Kind::Arena;
-  /// Number of the argument, result or constant; 0 for the arena and for the
-  /// words of Program::checks.
+  /// Index of the argument, result or constant; 0 for the arena and for the
+  /// status words of Program::checks.
   int64_t index = 0;
-  /// Bytes from the start of that thing.
+  /// Offset, in bytes.
   int64_t offset = 0;
   int64_t bytes = 0;
-  /// Whether the launch writes it.
+  /// True if the launch writes it.
   bool written = false;
 };
 
-/// How a CUDA kernel is launched: blocks of `threads` in one dimension.
+/// CUDA launch configuration: a 3-D grid of blocks of `threads` threads in one
+/// dimension.
 struct LaunchGrid {
   std::array<int64_t, 3> blocks = {1, 1, 1};
   int64_t threads = 1;
-  /// Dynamic shared memory of a block, in bytes.
+  /// Dynamic shared memory per block, in bytes.
   int64_t sharedBytes = 0;
-  /// Whether blocks wait for each other, so that all have to run at once.
+  /// True for a cooperative launch: blocks synchronize through a grid barrier
+  /// and must be co-resident.
   bool cooperative = false;
 };
 
-/// One kernel call, one product that a library computes, or one message among
-/// ranks.
+/// One kernel launch, library GEMM, or collective.
 struct Launch {
-  /// The kernel's name; launches of the same code share it. The product's or
-  /// the message's name where `gemm` or `collective` is set.
+  /// Name of the kernel, shared by launches of the same code; name of the GEMM
+  /// or collective if `gemm` or `collective` is set.
   std::string kernel;
   /// "elementwise", "row", "contraction", ... as `mpc explain` lists them.
   std::string kind;
-  /// Names of the model's ops that the kernel computes.
+  /// Names of the model's ops that the kernel fuses.
   std::vector<std::string> ops;
-  /// Null in a program for a device that runs nothing.
+  /// Code of a CPU kernel; null in a program for a device that executes
+  /// nothing.
   KernelFunction function = nullptr;
   std::vector<BufferRef> buffers;
-  /// Work items; they may be done in any order and by several threads at once.
+  /// Number of work items, which are independent and may run in parallel.
   int64_t items = 1;
-  /// Fewest items that are worth a thread of their own.
+  /// Minimum number of items per thread.
   int64_t grain = 1;
-  /// So many of the items, the last ones, begin when all others have ended.
+  /// Number of trailing items that start only after all others have finished.
   int64_t laterItems = 0;
-  /// On a CPU private memory of each call; on a GPU one buffer of the launch's
-  /// own behind its other buffers, zero before the first run.
+  /// Private scratch memory in bytes: on a CPU per call; on a GPU one
+  /// additional last buffer of the launch, zero before the first run.
   int64_t scratchBytes = 0;
-  /// Memory that all calls of one launch on a CPU share, in which items leave
-  /// what later ones read.
+  /// Memory that all calls of one CPU launch share, in bytes, for data passed
+  /// from earlier to later items.
   int64_t sharedBytes = 0;
-  /// On a GPU, in place of items and grain.
+  /// Launch configuration on a GPU, instead of items and grain.
   LaunchGrid grid;
-  /// Set where a library computes the launch; its buffers are the problem's.
+  /// Set if a library computes the launch; its buffers are the GEMM's.
   std::optional<GemmProblem> gemm;
-  /// Set where ranks exchange what the buffers hold. The launch ends when the
-  /// first one behind it begins that reads or writes what it writes, or writes
-  /// what it reads; until then others run beside it.
+  /// Set if the launch is a collective. Asynchronous: it is synchronized before
+  /// the first later launch with a RAW, WAR or WAW dependence; other launches
+  /// run concurrently.
   std::optional<Collective> collective;
   int64_t flops = 0;
-  /// Bytes that the launch reads and writes: where a kernel reads only a part
-  /// of a buffer (an embedding's rows), that part.
+  /// Bytes read and written: if a kernel reads only part of a buffer (an
+  /// embedding's rows), only that part.
   int64_t bytes = 0;
 };
 
-/// The kernels of a program for NVIDIA GPUs.
+/// Kernels of a program for NVIDIA GPUs.
 struct CudaCode {
   struct Kernel {
     std::string name;
-    /// CUDA C++ in terms of the prelude (mpc/Target/CUDA/Host/HostKernel.h).
+    /// CUDA C++ that uses the prelude (mpc/Target/CUDA/Host/HostKernel.h).
     std::string source;
   };
-  /// The text in front of every kernel when it is compiled for a GPU.
+  /// Source text prepended to every kernel when it is compiled for a GPU.
   std::string prelude;
-  /// Each kernel once.
+  /// Kernels, without duplicates.
   std::vector<Kernel> kernels;
-  /// Machine code for one architecture ("sm_90a"): cubins with the kernels they
-  /// hold.
+  /// Machine code for one architecture ("sm_90a"): a cubin and the names of its
+  /// kernels.
   struct Binary {
     std::string architecture;
     std::vector<std::string> kernels;
@@ -179,49 +181,47 @@ struct CudaCode {
   std::vector<Binary> binaries;
 };
 
-/// A program for one device. Immutable once an Executable holds it.
+/// A program for one device. Immutable once an Executable uses it.
 struct Program {
   std::string name;
-  /// What it was compiled for: "cpu:avx512".
+  /// Compilation target: "cpu:avx512".
   std::string target;
   std::vector<ProgramValue> arguments;
   std::vector<ProgramValue> results;
   std::vector<ProgramConstant> constants;
   int64_t arenaBytes = 0;
   std::vector<Launch> launches;
-  /// The model's layers in the order of its ops, each once; empty where nothing
-  /// is known of them. findLayer() reads them.
+  /// Layers of the model in op order, without duplicates; empty if unknown.
+  /// Read by findLayer().
   std::vector<LayerTypes> layers;
-  /// Keeps the memory that holds the kernels' code.
+  /// Owner of the kernels' code.
   std::shared_ptr<void> code;
-  /// Of a program for NVIDIA GPUs; else null.
+  /// Kernels of a program for NVIDIA GPUs; else null.
   std::shared_ptr<const CudaCode> cuda;
-  /// Conditions that the launches check, in the order of their words.
+  /// Run-time checks, in the order of their status words.
   std::vector<RunCheck> checks;
 
   int64_t constantBytes() const;
-  /// Bytes of constants, of the arena of one run, of arguments and of results
-  /// that replace none; the largest number where no number holds them.
+  /// Returns the bytes of constants, of one run's arena, of arguments and of
+  /// non-aliasing results; saturates on overflow.
   int64_t neededBytes() const;
   int64_t bytesMoved() const;
   int64_t flops() const;
-  /// The most bytes of the arena that hold values at one launch: written there
-  /// or before, and read there or later. No plan of these launches in this
-  /// order needs a smaller arena.
+  /// Returns the maximum of live arena bytes over all launches, a lower bound
+  /// of the arena size for this launch order.
   int64_t liveArenaBytes() const;
-  /// Bytes of the words of `checks`.
+  /// Size of the status words of `checks`, in bytes.
   int64_t checkBytes() const {
     return int64_t(sizeof(int64_t) * checks.size());
   }
 };
 
-/// Checks that every reference lies inside what it refers to, that nothing
-/// writes an argument (but as the result that replaces it) or a constant, that
-/// an argument is replaced by at most one result, of its type, that results'
-/// and constants' sizes fit their types, that counts are positive, that
-/// products and messages exist, that checks are of extents, arguments and
-/// results that exist, and that layers appear once.
-/// `needsCode` asks for a function in every launch but messages.
+/// Validates the program: references are in range; nothing writes an argument
+/// (except through an aliasing result) or a constant; an argument is aliased by
+/// at most one result of its type; buffer sizes match types; counts are
+/// positive; GEMMs and collectives are supported; checks refer to existing
+/// extents, arguments and results; layers are unique. With `needsCode` every
+/// launch except collectives needs a function.
 Status validate(const Program &program, bool needsCode);
 
 } // namespace mpc

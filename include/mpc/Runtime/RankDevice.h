@@ -1,4 +1,4 @@
-//===- RankDevice.h - GPUs of ranks that train together ---------*- C++ -*-===//
+//===- RankDevice.h - GPUs of data-parallel ranks ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,19 +15,20 @@
 
 namespace mpc {
 
-/// A GPU whose programs may send messages to those of `group`'s other ranks, by
-/// NCCL, which is loaded when the first such program is. All ranks load the
-/// same programs in the same order; by `group` they agree where to meet.
-/// Unavailable on all ranks where one has no NCCL. Sums have NCCL's order.
+/// Creates a GPU device whose programs communicate with those of the other
+/// ranks of `group` through NCCL, which is loaded with the first such program.
+/// All ranks load the same programs in the same order; the NCCL id is exchanged
+/// through `group`. Unavailable on all ranks if one has no NCCL. Reductions
+/// have NCCL's order.
 Result<Device> cudaForRanks(const CudaDeviceOptions &options,
                             const std::shared_ptr<Communicator> &group);
 
-/// How many ranks' messages programs on a device send by themselves; 0 where
-/// runs are given a communicator.
+/// Returns the number of ranks of a device that performs collectives itself; 0
+/// if runs need a communicator.
 int64_t ranksOf(const Device &device);
 
-/// The number of this rank among those of `group` on the same machine; all
-/// ranks call it.
+/// Returns the index of this rank among the ranks of `group` on the same
+/// machine; collective.
 Result<int> localRank(Communicator &group);
 
 } // namespace mpc

@@ -1,8 +1,8 @@
-//===- Status.h - outcomes of public calls ----------------------*- C++ -*-===//
+//===- Status.h - error handling --------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What every public function that can fail returns. No exceptions.
+// Return types of public functions that can fail. No exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,27 @@
 
 namespace mpc {
 
-/// Who has to act on a failure.
+/// Category of a failure, by who can fix it.
 enum class StatusCode {
   Ok,
-  /// The model, the data, the policy or an argument of the call is wrong.
+  /// The model, the data, the policy or an argument of the call is invalid.
   InvalidArgument,
-  /// A file or a named thing does not exist or cannot be read or written.
+  /// A file or name does not exist, or a file cannot be read or written.
   NotFound,
-  /// This machine or this build lacks what was asked for.
+  /// This machine or build lacks a requirement.
   Unavailable,
-  /// Memory was refused.
+  /// Out of memory.
   ResourceExhausted,
-  /// A bug of mpc.
+  /// A bug in mpc.
   Internal,
 };
 
-/// The code as scripts see it: "ok", "invalid_argument", "not_found",
+/// Returns the code's name for scripts: "ok", "invalid_argument", "not_found",
 /// "unavailable", "resource_exhausted", "internal".
 const char *statusCodeName(StatusCode code);
 
-/// The outcome of a call: success, or a code, the place and one sentence. A
-/// success costs one pointer. Copies share the text; safe to pass between
-/// threads.
+/// Outcome of a call: success, or a code, a location and one sentence. Success
+/// costs one pointer. Copies share the text; may be passed between threads.
 class [[nodiscard]] Status {
 public:
   Status() = default;
@@ -52,7 +51,7 @@ public:
 
   bool ok() const { return !detail; }
   StatusCode code() const { return detail ? detail->code : StatusCode::Ok; }
-  /// The place that the sentence is about; empty on success.
+  /// Location of the failure; empty on success.
   const std::string &where() const {
     return detail ? detail->where : emptyText();
   }
@@ -60,9 +59,9 @@ public:
   const std::string &text() const {
     return detail ? detail->text : emptyText();
   }
-  /// Further sentences: other problems of the same call, or context.
+  /// Additional sentences: other problems of the same call, or context.
   const std::vector<std::string> &notes() const;
-  /// The same failure with one more note. No effect on success.
+  /// Returns the same failure with one more note. No effect on success.
   Status withNote(std::string note) const;
   /// "WHERE: text", or "ok".
   std::string toString() const;
@@ -79,11 +78,11 @@ private:
   std::shared_ptr<const Detail> detail;
 };
 
-/// A `T` or the failure that kept it from being made.
+/// A `T`, or the failure to compute it.
 template <typename T> class [[nodiscard]] Result {
 public:
-  /// Both conversions are implicit so that `return value;` and
-  /// `return Status(...);` read alike.
+  /// Both conversions are implicit so that `return value;` and `return
+  /// Status(...);` read alike.
   Result(T value) : held(std::move(value)) {}
   Result(Status failure) : failure(std::move(failure)) {
     assert(!this->failure.ok() && "a Result without a value needs a failure");
@@ -91,7 +90,7 @@ public:
 
   bool ok() const { return held.has_value(); }
   const Status &status() const { return failure; }
-  /// The value; only where ok().
+  /// The value; requires ok().
   T &operator*() & { return *held; }
   const T &operator*() const & { return *held; }
   T &&operator*() && { return std::move(*held); }

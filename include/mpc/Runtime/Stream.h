@@ -1,8 +1,8 @@
-//===- Stream.h - work in order on a device ---------------------*- C++ -*-===//
+//===- Stream.h - in-order queues of a device -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where asynchronous runs and copies are enqueued.
+// Queues for asynchronous runs and copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,44 +20,43 @@ namespace detail {
 class StreamImpl;
 } // namespace detail
 
-/// A queue of work: what is enqueued later runs later. Copies of the handle
-/// share the queue. All members may be called from any thread; what two threads
-/// enqueue at once comes in some order. On a device in host memory all work is
-/// done before the enqueuing call returns.
+/// An in-order queue of work, like a CUDA stream. Copies of the handle share
+/// the queue. Thread-safe; concurrent enqueues are ordered arbitrarily. On a
+/// host-memory device all work is synchronous.
 class Stream {
 public:
-  /// A new stream, which runs beside all others. Its last copy's end waits for
-  /// nothing: enqueued work is still done.
+  /// Creates a stream, concurrent with all others. Destroying its last copy
+  /// does not block: enqueued work still completes.
   static Result<Stream> create(const Device &device);
 
-  /// The host program's own stream, on a GPU a CUstream of the device's primary
-  /// context (the one of the CUDA runtime; null is the default stream). It
-  /// stays the host's, which keeps it until everything enqueued here is done
-  /// and every buffer allocated on it is gone. InvalidArgument on a device that
-  /// has no handles.
+  /// Wraps the host program's stream, on a GPU a CUstream of the device's
+  /// primary context (that of the CUDA runtime; null is the default stream).
+  /// The host keeps ownership and must keep it alive until all enqueued work is
+  /// done and all buffers allocated on it are released. InvalidArgument on a
+  /// device without handles.
   static Result<Stream> fromHandle(const Device &device, void *handle);
 
   const Device &device() const { return on; }
   /// The CUstream; null on a device without handles.
   void *handle() const;
 
-  /// Waits until all work so far is done; gives its failure, if any.
+  /// Blocks until all work so far is done; returns its failure, if any.
   Status synchronize() const;
-  /// Whether all work so far is done. Does not wait.
+  /// Returns true if all work so far is done. Does not block.
   Result<bool> finished() const;
 
-  /// What is enqueued later waits for the host program's event (a CUevent).
+  /// Makes later work wait for the host program's event (a CUevent).
   Status waitFor(void *event) const;
-  /// Records the host program's event (a CUevent) behind all work so far.
+  /// Records the host program's event (a CUevent) after all work so far.
   Status record(void *event) const;
-  /// What is enqueued later waits for all work so far of `other`, a stream of
-  /// the same GPU. Waits for nothing itself.
+  /// Makes later work wait for all work so far of `other`, a stream of the same
+  /// GPU. Does not block.
   Status waitFor(const Stream &other) const;
 
-  /// Calls `function` once, after all work so far, with its outcome. It runs on
-  /// a thread of the driver and holds up the stream, so it must be short and
-  /// call nothing of mpc or CUDA, nor drop the last copy of a buffer. Where
-  /// this call fails, `function` is not called.
+  /// Calls `function` once with the outcome, after all work so far. It runs on
+  /// a driver thread and blocks the stream, so it must be short, must not call
+  /// mpc or CUDA, and must not release the last copy of a buffer. Not called if
+  /// this call fails.
   Status then(std::function<void(const Status &)> function) const;
 
 private:

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The type of a buffer: what one element is and how many there are.
+// The type of a buffer: element type and shape.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@
 
 namespace mpc {
 
-/// Type of one element in memory. `I1` takes one byte (0 or 1); signless
-/// integers are signed.
+/// Element type in memory. `I1` takes one byte (0 or 1); signless integers are
+/// signed.
 enum class ElementType {
   I1,
   I8,
@@ -39,24 +39,24 @@ enum class ElementType {
 
 /// "i1", "i8", "ui8", "f16", "bf16", "f32", "f8E4M3FN", ...
 std::string_view elementTypeName(ElementType type);
-/// The type of that name, or nullopt.
+/// Returns the type of that name, or nullopt.
 std::optional<ElementType> parseElementType(std::string_view name);
-/// Bytes of one element in memory.
+/// Returns the size of one element in memory, in bytes.
 int64_t elementBytes(ElementType type);
-/// True for f16, bf16, f32, f64 and the 8-bit floats.
+/// Returns true for f16, bf16, f32, f64 and the 8-bit floats.
 bool isFloat(ElementType type);
-/// True for f8E4M3FN and f8E5M2, which only products of libraries take.
+/// Returns true for f8E4M3FN and f8E5M2, which only library GEMMs support.
 bool isFloat8(ElementType type);
 
-/// Element type and extents of a dense row-major tensor. A plain value.
+/// Element type and shape of a dense row-major tensor. A plain value.
 struct TensorType {
   ElementType element = ElementType::F32;
   std::vector<int64_t> shape;
 
-  /// Number of elements, or nullopt where an extent is negative or the product
-  /// does not fit in 63 bits.
+  /// Returns the number of elements, or nullopt if an extent is negative or the
+  /// product overflows 63 bits.
   std::optional<int64_t> elementCount() const;
-  /// Bytes in memory under the same conditions.
+  /// Returns the size in bytes, or nullopt in the same cases.
   std::optional<int64_t> byteCount() const;
   /// "f32[32,784]"; "f32[]" for a scalar.
   std::string toString() const;

@@ -1,4 +1,4 @@
-//===- TilePermission.h - leave to use AMX's tiles --------------*- C++ -*-===//
+//===- TilePermission.h - permission to use AMX tiles -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,9 +12,8 @@
 
 namespace mpc {
 
-/// Asks Linux, once in a process, for the memory in which threads that are
-/// interrupted keep AMX's tiles; false where it refuses. Without it a first
-/// instruction on tiles is a fault.
+/// Requests permission to use AMX tile data from Linux, once per process; false
+/// if denied. Without it the first tile instruction faults.
 inline bool permitTiles() {
   // ARCH_REQ_XCOMP_PERM for the state component XTILEDATA.
   static const bool isPermitted = syscall(SYS_arch_prctl, 0x1023, 18) == 0;

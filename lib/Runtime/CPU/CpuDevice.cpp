@@ -1,4 +1,4 @@
-//===- CpuDevice.cpp - the processor --------------------------------------===//
+//===- CpuDevice.cpp - CPU device -----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -49,9 +49,9 @@ private:
 
 } // namespace
 
-/// Whether threads were started that are not there in this process, since it is
-/// a child that was forked behind them. GNU's OpenMP waits for them for ever;
-/// LLVM's begins anew.
+/// True in a forked child after OpenMP threads were started, since they do not
+/// exist in the child. GNU's OpenMP would wait for them forever; LLVM's
+/// restarts them.
 static std::atomic<bool> lostThreads = false;
 
 static void heedForks() {
@@ -63,12 +63,12 @@ static void heedForks() {
 #endif
 }
 
-/// Items that no others have to end before.
+/// Returns the number of items without a dependence on other items.
 static int64_t firstItems(const Launch &launch) {
   return launch.items - launch.laterItems;
 }
 
-/// Runs one launch; `scratch` holds `tasks` pieces of `scratchStride` bytes.
+/// Runs one launch; `scratch` has `tasks` slices of `scratchStride` bytes.
 static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
                       char *scratch, size_t scratchStride) {
   if (tasks <= 1 || lostThreads) {
@@ -125,12 +125,12 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
     scratchBytes = std::max(scratchBytes, bytes);
     mostBuffers = std::max(mostBuffers, launch.buffers.size() + 1);
   }
-  // Panels and sums are gone through again and again: a scratch that is close
-  // to a huge page becomes one.
+  // Packed panels and accumulators are reused often: round a scratch of nearly
+  // a huge page up to one.
   if (scratchBytes >= kHugePage / 2 && scratchBytes <= SIZE_MAX - kHugePage)
     scratchBytes = (scratchBytes + kHugePage - 1) / kHugePage * kHugePage;
-  // One block per calling thread, kept between runs: a fresh allocation of some
-  // megabytes costs page faults that exceed a small kernel's time.
+  // One block per calling thread, cached between runs: page faults of a fresh
+  // allocation of some megabytes take longer than a small kernel.
   thread_local std::shared_ptr<void> scratch;
   thread_local size_t scratchSize = 0;
   if (scratchBytes > scratchSize) {
@@ -152,7 +152,7 @@ Status CpuDevice::execute(const Program &program, const Addresses &addresses,
       continue;
     for (size_t j = 0; j < launch.buffers.size(); ++j)
       buffers[j] = addresses.resolve(launch.buffers[j]);
-    // What all calls share stands in front of what each has.
+    // The launch's shared memory comes before the private scratch.
     buffers[launch.buffers.size()] = scratch.get();
     auto start = std::chrono::steady_clock::time_point();
     if (!milliseconds.empty())

@@ -1,4 +1,4 @@
-//===- CpuDevice.h - the processor ------------------------------*- C++ -*-===//
+//===- CpuDevice.h - CPU device ---------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,15 +13,15 @@
 
 namespace mpc::detail {
 
-/// More threads than this are a typing error.
+/// Maximum thread count; larger numbers are taken for typing errors.
 inline constexpr int kMostCpuThreads = 1024;
 
-/// A device that calls each launch's function, its items split over up to
-/// `threads` OpenMP threads.
+/// Creates a device that calls each launch's function with its items split over
+/// up to `threads` OpenMP threads.
 std::shared_ptr<DeviceImpl> createCpuDevice(int threads);
 
-/// The part of `items` that task `task` of `tasks` does; parts are contiguous,
-/// cover everything once and begin at multiples of `grain`.
+/// Range of `items` for task `task` of `tasks`; ranges are contiguous, disjoint
+/// and complete, and start at multiples of `grain`.
 struct ItemRange {
   int64_t begin, end;
 };

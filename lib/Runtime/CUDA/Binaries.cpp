@@ -1,4 +1,4 @@
-//===- Binaries.cpp - machine code for a GPU ------------------------------===//
+//===- Binaries.cpp - selection of cubins for a GPU -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ using namespace mpc::detail;
 
 namespace {
 
-/// "sm_90a" taken apart; major is -1 where it is no architecture.
+/// Parsed "sm_90a"; major is -1 if invalid.
 struct Architecture {
   int major = -1, minor = 0;
   bool specific = false;
@@ -45,7 +45,7 @@ bool detail::runsOn(const std::string &architecture, const GpuInfo &gpu) {
 }
 
 std::string detail::nativeArchitecture(const GpuInfo &gpu) {
-  // From 9.0 on some instructions exist only under the suffix.
+  // From 9.0 on some instructions (wgmma) need the suffix.
   return gpu.architecture() + (gpu.major >= 9 ? "a" : "");
 }
 

@@ -1,8 +1,8 @@
-//===- Binaries.h - machine code for a GPU ----------------------*- C++ -*-===//
+//===- Binaries.h - selection of cubins for a GPU ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which machine code runs on which GPU.
+// Compatibility of machine code and GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +17,16 @@
 
 namespace mpc::detail {
 
-/// Whether machine code for `architecture` ("sm_80", "sm_90a") runs on a GPU:
-/// plain code on its own and later minors of the same major, code with a suffix
-/// on its own alone.
+/// Returns true if machine code for `architecture` ("sm_80", "sm_90a") runs on
+/// a GPU: generic code also on later minors of the same major, code with a
+/// suffix only on its own architecture.
 bool runsOn(const std::string &architecture, const GpuInfo &gpu);
 
-/// What code that is made for this GPU is compiled for.
+/// Returns the architecture to compile for on this GPU.
 std::string nativeArchitecture(const GpuInfo &gpu);
 
-/// Of the architectures that have all kernels of `code` in `binaries` and run
-/// on `gpu`, the binaries of the newest; none where there is no such
-/// architecture.
+/// Returns the binaries of the newest architecture that has all kernels of
+/// `code` and runs on `gpu`; empty if there is none.
 std::vector<const CudaCode::Binary *> chooseBinaries(const CudaCode &code,
                                                      const GpuInfo &gpu);
 

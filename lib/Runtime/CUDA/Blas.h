@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The library is found at run time; its header is used by tests alone, which
-// compare the numbers below with it.
+// The library is loaded at run time; only tests use its header, to compare the
+// constants below.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace mpc::detail {
 
 /// A cublasStatus_t; 0 is success.
 using BlasResult = int;
-/// CUBLAS_STATUS_NOT_SUPPORTED: the library has no such product.
+/// CUBLAS_STATUS_NOT_SUPPORTED: the library does not support the problem.
 inline constexpr BlasResult kBlasNotSupported = 15;
 /// A cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t or
 /// cublasLtMatmulPreference_t.
@@ -70,8 +70,8 @@ enum BlasPreferenceAttribute : int {
   kBlasPreferenceAlignmentC = 7,
   kBlasPreferenceAlignmentD = 8,
 };
-/// cublasLtEpilogue_t: bits that its values are made of. A gradient stands with
-/// kBlasEpilogueAux.
+/// cublasLtEpilogue_t, as bits that combine to its values. A gradient is
+/// combined with kBlasEpilogueAux.
 enum BlasEpilogue : uint32_t {
   kBlasEpilogueDefault = 1,
   kBlasEpilogueRelu = 2,
@@ -100,8 +100,8 @@ struct BlasCandidate {
   int reserved[4] = {};
 };
 
-/// The library's functions, by the names of its interface. A table so that
-/// tests can put another library behind it.
+/// Function table of the library, by its API names. A table, so that tests can
+/// substitute a fake library.
 struct Blas {
   BlasResult (*create)(BlasHandle *handle) = nullptr;
   BlasResult (*destroy)(BlasHandle handle) = nullptr;
@@ -152,18 +152,18 @@ void visitBlasEntryPoints(Table &blas, Visit &&visit) {
   visit("cublasLtMatmul", blas.matmul);
 }
 
-/// The oldest version that is used, as the library counts (12.0).
+/// Oldest supported version, in the library's encoding (12.0).
 inline constexpr size_t kLeastBlasVersion = 120000;
-/// The oldest version that multiplies f32 as bf16 terms (12.9).
+/// Oldest version with bf16x9 emulation of f32 (12.9).
 inline constexpr size_t kLeastBf16x9Version = 120900;
 
 /// Loads the library `path`, which stays loaded. Unavailable, with the reason,
-/// where it is missing, another library, or older than kLeastBlasVersion.
+/// if it is missing, another library, or older than kLeastBlasVersion.
 Result<Blas> loadBlas(const std::string &path);
 
-/// The library of this machine, searched once per process: Environment.h's
-/// paths for libcublasLt.so.13 and libcublasLt.so.12. The failure says how to
-/// do without.
+/// Returns this machine's library, searched once per process in Environment.h's
+/// paths for libcublasLt.so.13 and libcublasLt.so.12. The failure names an
+/// alternative.
 Result<const Blas *> installedBlas();
 
 /// "CUBLAS_STATUS_NOT_SUPPORTED".

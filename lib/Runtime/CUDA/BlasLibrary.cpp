@@ -13,7 +13,7 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-/// The least architecture, 89 for 8.9, that multiplies floats of 8 bits.
+/// Minimum compute capability for 8-bit floats, times ten (8.9).
 static constexpr int kLeast8Bits = 89;
 
 namespace {
@@ -40,7 +40,7 @@ public:
 private:
   std::shared_ptr<BlasProduct> product;
   BlasCandidate candidate;
-  /// A product is used by one thread at a time.
+  /// A prepared GEMM is used by one thread at a time.
   std::mutex mutex;
 };
 
@@ -61,7 +61,7 @@ public:
 private:
   std::shared_ptr<CudaContext> context;
   std::shared_ptr<BlasContext> blas;
-  /// Where candidates are timed, one product at a time.
+  /// Stream for timing candidates, one GEMM at a time.
   std::shared_ptr<CudaStream> stream;
   std::mutex mutex;
   BlasTuner tuner;

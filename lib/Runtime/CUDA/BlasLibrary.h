@@ -16,8 +16,9 @@
 
 namespace mpc::detail {
 
-/// cuBLASLt on one GPU, whose context is current. `blas` lives as long as the
-/// process. What timing finds is kept in `cacheFolder`; empty keeps nothing.
+/// Opens cuBLASLt on one GPU, whose context is current. `blas` lives as long as
+/// the process. Autotuning results are cached in `cacheFolder`; empty: no
+/// cache.
 Result<std::shared_ptr<GemmLibrary>>
 openBlasLibrary(const Blas &blas, std::shared_ptr<CudaContext> context,
                 const std::string &cacheFolder);

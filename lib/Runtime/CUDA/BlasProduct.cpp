@@ -1,4 +1,4 @@
-//===- BlasProduct.cpp - matrix products by cuBLASLt ----------------------===//
+//===- BlasProduct.cpp - GEMM by cuBLASLt ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,7 @@ BlasContext::create(const Blas &blas, std::shared_ptr<CudaContext> device) {
 }
 
 BlasContext::~BlasContext() {
-  // The library frees what it holds on the device.
+  // Destroying the handle frees device memory of the library.
   std::optional<CudaScope> scope;
   if (device)
     scope.emplace(*device);
@@ -90,7 +90,7 @@ static uint32_t epilogueOf(const GemmProblem &problem) {
   switch (problem.biasGradient) {
   case GemmProblem::BiasGradient::None:
     break;
-  // The library's a is our b.
+  // cuBLASLt's a is our b.
   case GemmProblem::BiasGradient::A:
     epilogue |= kBlasEpilogueBiasGradientB;
     break;
@@ -104,8 +104,8 @@ static uint32_t epilogueOf(const GemmProblem &problem) {
   return epilogue ? epilogue : uint32_t(kBlasEpilogueDefault);
 }
 
-/// The attribute that holds the address of a buffer; nullopt for the matrices,
-/// which every call is given.
+/// Returns the attribute for the address of a buffer; nullopt for the matrices,
+/// which are call arguments.
 static std::optional<int> pointerAttribute(GemmProblem::Role role) {
   switch (role) {
   case GemmProblem::Role::A:
@@ -147,7 +147,7 @@ Status BlasProduct::set(int attribute, const void *value, size_t bytes) const {
 Status BlasProduct::layout(BlasHandle &handle, ElementType type, int64_t rows,
                            int64_t columns, bool shared) {
   const Blas &blas = context->library();
-  // Rows of a row-major matrix are columns of the library's.
+  // Rows of a row-major matrix are columns in cuBLASLt.
   if (Status status =
           check(blas.layoutCreate(&handle, blasType(type), uint64_t(columns),
                                   uint64_t(rows), columns),
@@ -173,7 +173,7 @@ Status BlasProduct::describe() {
                 "cublasLtMatmulDescCreate");
       !status.ok())
     return status;
-  // The library's a is our b.
+  // cuBLASLt's a is our b.
   int32_t transposeA = gemm.transposeB ? kBlasTransposed : kBlasPlain;
   int32_t transposeB = gemm.transposeA ? kBlasTransposed : kBlasPlain;
   if (Status status = set(kBlasDescTransA, &transposeA, sizeof(transposeA));
@@ -208,8 +208,8 @@ Status BlasProduct::describeEpilogue() {
         !status.ok())
       return status;
   }
-  // Candidates depend on which buffers there are and on their alignment. The
-  // address itself is looked at in calls only, which set it.
+  // Heuristics depend on which buffers exist and on their alignment. The actual
+  // addresses are set by each call.
   for (size_t i = 0; i < slots.size(); ++i)
     if (std::optional<int> attribute = pointerAttribute(slots[i].role)) {
       void *aligned = reinterpret_cast<void *>(alignments[i]);
@@ -233,8 +233,7 @@ Status BlasProduct::describeLayouts() {
           layout(layoutB, gemm.operandB, rowsB, columnsB, gemm.sharedB);
       !status.ok())
     return status;
-  // There is no residual of 8 bits; the library wants to know a type all the
-  // same.
+  // 8-bit residuals do not exist, but the layout still needs a type.
   ElementType typeC = isFloat8(gemm.result) ? ElementType::BF16 : gemm.result;
   if (Status status = layout(layoutC, typeC, gemm.m, gemm.n, /*shared=*/false);
       !status.ok())
@@ -309,8 +308,8 @@ Status BlasProduct::setPreferences(BlasHandle preference) const {
                 call);
       !status.ok())
     return status;
-  // Without these the library takes 256 bytes for granted. Its a is our b, and
-  // its c our d where nothing is added.
+  // Without these the heuristics assume 256-byte alignment. cuBLASLt's a is our
+  // b, and c is d without a residual.
   using Role = GemmProblem::Role;
   for (auto [attribute, role] :
        {std::pair(kBlasPreferenceAlignmentA, Role::B),
@@ -342,7 +341,7 @@ Result<std::vector<BlasCandidate>> BlasProduct::candidates(int most) const {
     BlasResult result = blas.heuristic(context->handle(), desc, layoutB,
                                        layoutA, layoutC, layoutD, preference,
                                        int(found.size()), found.data(), &count);
-    // Some versions say so, others find nothing.
+    // Some versions return this status, others an empty list.
     if (result == kBlasNotSupported)
       count = 0;
     else
@@ -387,10 +386,10 @@ Status BlasProduct::enqueue(std::span<void *const> buffers,
         return status;
     }
   }
-  // Where their types differ the library refuses one memory for both.
+  // If their types differ the library refuses aliasing c and d.
   if (!c && !isFloat8(gemm.result))
     c = d;
-  // Read by the host during the call, in the type of the sums.
+  // Read by the host during the call, in the accumulator type.
   float one32 = 1, beta32 = gemm.residual ? 1 : 0;
   double one64 = 1, beta64 = beta32;
   bool wide = gemm.operandA == ElementType::F64;

@@ -1,4 +1,4 @@
-//===- BlasProduct.h - matrix products by cuBLASLt --------------*- C++ -*-===//
+//===- BlasProduct.h - GEMM by cuBLASLt -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,11 +17,11 @@
 
 namespace mpc::detail {
 
-/// A handle of the library, for the device whose context is current when it is
-/// made. Calls from several threads at once are fine.
+/// A cublasLtHandle_t for the device whose context is current at creation.
+/// Thread-safe.
 class BlasContext {
 public:
-  /// `device` is made current for the handle's end; null where there is none.
+  /// `device` is made current to destroy the handle; may be null.
   static Result<std::shared_ptr<BlasContext>>
   create(const Blas &blas, std::shared_ptr<CudaContext> device = nullptr);
   ~BlasContext();
@@ -40,16 +40,16 @@ private:
   BlasHandle raw;
 };
 
-/// One problem, described to the library. The library is column-major: it gets
-/// d^T = b^T a^T, so that a row-major bias runs along the rows that it expects.
+/// cuBLASLt descriptors of one GEMM. The library is column-major: it computes
+/// d^T = b^T a^T, so that a row-major bias has the layout that it expects.
 class BlasProduct {
 public:
-  /// Most bytes of workspace that candidates may ask for (the library's own
-  /// advice for sm_90).
+  /// Workspace limit of candidates, in bytes (the library's recommendation for
+  /// sm_90).
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
-  /// InvalidArgument for a problem that has an obstacle, Unavailable where the
-  /// library is too old for it. `alignments` are those of the buffers, in the
+  /// InvalidArgument for a problem with an obstacle, Unavailable if the library
+  /// is too old for it. `alignments` are those of the buffers in bytes, in the
   /// problem's order; empty: kBufferAlignment each.
   static Result<std::shared_ptr<BlasProduct>>
   create(std::shared_ptr<BlasContext> context, const GemmProblem &problem,
@@ -59,15 +59,16 @@ public:
   BlasProduct &operator=(const BlasProduct &) = delete;
 
   const GemmProblem &problem() const { return gemm; }
-  /// " 64 16 64", of each buffer: part of what names a choice of candidates.
+  /// " 64 16 64": alignment of each buffer, part of the autotuning key.
   std::string alignmentText() const;
   const Blas &library() const { return context->library(); }
-  /// At most `most` ways to compute it, the library's favourite first.
+  /// Returns at most `most` algorithms, in the order of the library's
+  /// heuristics.
   Result<std::vector<BlasCandidate>> candidates(int most) const;
 
-  /// Enqueues the product on `stream`, by `candidate`. `buffers` are device
-  /// addresses in the problem's order, `workspace` has the candidate's bytes.
-  /// May be captured into a graph. Not from two threads at once.
+  /// Enqueues the GEMM on `stream`, with algorithm `candidate`. `buffers` are
+  /// device addresses in the problem's order, `workspace` has the candidate's
+  /// size. May be captured into a graph. Not thread-safe.
   Status enqueue(std::span<void *const> buffers, const BlasCandidate &candidate,
                  void *workspace, void *stream) const;
 
@@ -80,7 +81,7 @@ private:
   Status layout(BlasHandle &handle, ElementType type, int64_t rows,
                 int64_t columns, bool shared);
   Status setPreferences(BlasHandle preference) const;
-  /// Alignment of the buffer with that role; 0 where there is none.
+  /// Returns the alignment of the buffer with that role; 0 if there is none.
   size_t alignmentOf(GemmProblem::Role role) const;
   Status set(int attribute, const void *value, size_t bytes) const;
   Status check(BlasResult result, const char *call) const;
@@ -88,9 +89,10 @@ private:
   std::shared_ptr<BlasContext> context;
   GemmProblem gemm;
   std::vector<GemmProblem::Slot> slots;
-  /// Of each slot's buffer.
+  /// Alignment of each slot's buffer, in bytes.
   std::vector<size_t> alignments;
-  /// `layoutC` is the residual's, of a type that the result goes with.
+  /// `layoutC` is the residual's, with a type that is compatible with the
+  /// result.
   BlasHandle desc = nullptr, layoutA = nullptr, layoutB = nullptr,
              layoutC = nullptr, layoutD = nullptr;
 };

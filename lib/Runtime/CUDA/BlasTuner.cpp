@@ -1,4 +1,4 @@
-//===- BlasTuner.cpp - the fastest way to a product -----------------------===//
+//===- BlasTuner.cpp - autotuning of cuBLASLt algorithms ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,24 +19,24 @@ using namespace mpc::detail;
 // Timing
 //===----------------------------------------------------------------------===//
 
-/// How long a graph is to take: a launch and two events are next to nothing.
+/// Target duration of a graph, in ms, to amortize the launch and two events.
 static constexpr float kGraphMilliseconds = 0.2f;
-/// Products in a graph.
+/// Minimum and maximum number of GEMMs in a graph.
 static constexpr size_t kLeastReplays = 2, kMostReplays = 128;
 
 namespace {
 
-/// A candidate that has run.
+/// A candidate algorithm that has run.
 struct Contender {
   const BlasCandidate *candidate;
-  /// Of one product, with what its launch costs the host.
+  /// Time of a single GEMM, with host launch overhead, in ms.
   float alone = std::numeric_limits<float>::infinity();
   CudaGraphExec graph = {};
-  /// Of the graph.
+  /// Minimum time of the graph, in ms.
   float least = std::numeric_limits<float>::infinity();
 };
 
-/// Times one product's candidates on one stream.
+/// Times the candidates of one GEMM on one stream.
 class Race {
 public:
   Race(std::shared_ptr<CudaContext> context, const BlasProduct &product,
@@ -46,12 +46,11 @@ public:
         where(product.problem().toString()) {}
 
   Status prepare();
-  /// Runs `candidate` alone; a status that is not ok is no failure of the race
-  /// while another candidate can be run.
+  /// Runs `candidate` once; a failure only excludes this candidate.
   Result<Contender> tryAlone(const BlasCandidate &candidate);
-  /// Captures `replays` products.
+  /// Captures `replays` GEMMs into a graph.
   Status capture(Contender &contender, size_t replays);
-  /// The milliseconds of one launch of its graph.
+  /// Returns the time of one launch of the contender's graph, in ms.
   Result<float> run(const Contender &contender);
 
 private:
@@ -62,7 +61,7 @@ private:
     return product.enqueue(memory.buffers(number++), candidate,
                            memory.workspace(), stream);
   }
-  /// The milliseconds of what `work` enqueues.
+  /// Returns the time of the work that `work` enqueues, in ms.
   template <typename Work> Result<float> timed(Work work);
 
   std::shared_ptr<CudaContext> context;
@@ -114,7 +113,7 @@ template <typename Work> Result<float> Race::timed(Work work) {
 }
 
 Result<Contender> Race::tryAlone(const BlasCandidate &candidate) {
-  // The first call loads code, which a capture might not allow.
+  // The first call loads code, which may not be allowed during capture.
   if (Status status = enqueue(candidate); !status.ok())
     return status;
   Contender contender{&candidate};
@@ -186,7 +185,8 @@ Result<BlasCandidate> BlasTuner::time(const BlasProduct &product,
   size_t replays =
       std::max({wanted, memory.copyCount(), size_t(kLeastReplays)});
   std::erase_if(contenders, [&](Contender &contender) {
-    // A launch costs all of them the same: this far behind it is the kernel.
+    // All have equal launch overhead: one that is this much slower is a slow
+    // kernel.
     if (contender.alone > 4 * alone)
       return true;
     Status status = race.capture(contender, replays);
@@ -196,7 +196,8 @@ Result<BlasCandidate> BlasTuner::time(const BlasProduct &product,
   });
   if (contenders.empty())
     return last;
-  // Pass 0 warms up. What is far behind after the next takes no more time.
+  // Pass 0 warms up. Candidates far slower than the best are dropped after pass
+  // 1.
   float least = std::numeric_limits<float>::infinity();
   for (int pass = 0; pass <= kPasses; ++pass)
     for (Contender &contender : contenders) {

@@ -1,4 +1,4 @@
-//===- BlasTuner.h - the fastest way to a product ---------------*- C++ -*-===//
+//===- BlasTuner.h - autotuning of cuBLASLt algorithms ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,23 +17,24 @@
 
 namespace mpc::detail {
 
-/// Times the library's candidates for a product once per problem, alignment of
-/// its buffers, device and version, and keeps the winner on disk. A candidate's
-/// time is that of a graph of many products, without what a launch costs the
-/// host, on random data in buffers that rotate through more than the L2 cache.
+/// Autotunes cuBLASLt: times the library's candidates once per problem, buffer
+/// alignment, device and version, and caches the winner on disk. A candidate's
+/// time is that of a graph of many GEMMs, without launch overhead, on random
+/// data in buffers that rotate through more than the L2 cache.
 class BlasTuner {
 public:
-  /// `cache` may keep nothing.
+  /// `cache` may be disabled.
   BlasTuner(std::shared_ptr<CudaContext> context, DiskCache cache)
       : context(std::move(context)), cache(std::move(cache)) {}
 
-  /// The candidate to use. The device's context is current. Enqueues work on
-  /// `stream` and waits for it, so it must not be under capture; where memory
-  /// for timing is refused, the library's favourite is taken untimed.
+  /// Returns the fastest candidate. The device's context must be current.
+  /// Enqueues work on `stream` and synchronizes, so it must not be capturing;
+  /// if memory for timing cannot be allocated, returns the library's first
+  /// choice.
   Result<BlasCandidate> choose(const BlasProduct &product, CuHandle stream);
 
-  /// Candidates that one problem is timed with, and how often a graph of each
-  /// is timed: the candidates take turns, and the least time counts.
+  /// Number of candidates timed per problem, and timed passes over their
+  /// graphs: candidates alternate, and the minimum time counts.
   static constexpr int kCandidates = 16, kPasses = 5;
 
 private:

@@ -1,4 +1,4 @@
-//===- BlasTuningMemory.cpp - operands for timing products ----------------===//
+//===- BlasTuningMemory.cpp - operands for GEMM autotuning ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,8 +16,8 @@ static size_t aligned(int64_t bytes) {
   return (static_cast<size_t>(bytes) + 255) / 256 * 256;
 }
 
-/// The f32 number of these bits cut to fewer of them. What would be no normal
-/// number becomes zero; nothing that is drawn here is too large.
+/// Truncates an f32 bit pattern to fewer exponent and mantissa bits. Subnormal
+/// results become zero; the random values here do not overflow.
 static uint32_t cut(uint32_t bits, int exponentBits, int mantissaBits) {
   uint32_t sign = bits >> 31 << (exponentBits + mantissaBits);
   int exponent =
@@ -28,7 +28,7 @@ static uint32_t cut(uint32_t bits, int exponentBits, int mantissaBits) {
              : sign;
 }
 
-/// Standard normal numbers in `type`, `bytes` of them; random bits of an
+/// Returns `bytes` of standard normal values in `type`; random bits of an
 /// integer type.
 static std::vector<std::byte> randomNumbers(ElementType type, size_t bytes,
                                             std::mt19937 &engine) {
@@ -61,8 +61,8 @@ static std::vector<std::byte> randomNumbers(ElementType type, size_t bytes,
   return data;
 }
 
-/// Draws the first numbers on the host and lets the device repeat them, through
-/// the buffer and its copies.
+/// Generates the first numbers on the host and replicates them on the device,
+/// through the buffer and its copies.
 CuResult TuningMemory::fill(const GemmProblem::Slot &slot, size_t index,
                             std::mt19937 &engine, CuHandle stream) {
   auto bytes = static_cast<size_t>(slot.bytes);
@@ -76,7 +76,7 @@ CuResult TuningMemory::fill(const GemmProblem::Slot &slot, size_t index,
                                    std::min(done, bytes - done), stream);
   for (size_t copy = 1; !error && copy < copies; ++copy)
     error = driver.memcpyDtoDAsync(address(copy, index), first, bytes, stream);
-  // `drawn` goes away.
+  // `drawn` must outlive the copy.
   CuResult ended = driver.streamSynchronize(stream);
   return error ? error : ended;
 }
@@ -100,7 +100,7 @@ Status TuningMemory::prepare(const GemmProblem &problem, int64_t l2Bytes,
     base = 0;
     return toStatus(driver, error, "cuMemAlloc", problem.toString());
   }
-  // Seeded alike on every machine: power, and so speed, depends on the data.
+  // Fixed seed: power, and therefore speed, depends on the data.
   std::mt19937 engine(1);
   for (size_t i = 0; i < slots->size(); ++i)
     if (!(*slots)[i].written)

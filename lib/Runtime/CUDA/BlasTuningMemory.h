@@ -1,4 +1,4 @@
-//===- BlasTuningMemory.h - operands for timing products --------*- C++ -*-===//
+//===- BlasTuningMemory.h - operands for GEMM autotuning --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@
 
 namespace mpc::detail {
 
-/// Device memory for timing: some copies of all buffers of a product, and the
+/// Device memory for timing: several copies of all buffers of a GEMM, and the
 /// workspace. Freed with the object.
 class TuningMemory {
 public:
@@ -27,17 +27,17 @@ public:
   TuningMemory(const TuningMemory &) = delete;
   TuningMemory &operator=(const TuningMemory &) = delete;
 
-  /// Takes the memory and fills what a product reads.
+  /// Allocates the memory and fills the inputs.
   Status prepare(const GemmProblem &problem, int64_t l2Bytes, CuHandle stream);
-  /// The buffers of copy `number % copies`, in the problem's order.
+  /// Returns the buffers of copy `number % copies`, in the problem's order.
   std::vector<void *> buffers(size_t number) const;
   void *workspace() const { return reinterpret_cast<void *>(base); }
-  /// Sets of buffers that are together larger than the cache.
+  /// Number of copies, which together exceed the L2 cache.
   size_t copyCount() const { return copies; }
 
 private:
-  /// Numbers that are drawn for one buffer; more repeat them. A prime, so that
-  /// no rows of a matrix are alike.
+  /// Number of random values per buffer, which repeat after that. A prime, so
+  /// that no two rows of a matrix are equal.
   static constexpr size_t kDrawn = (size_t(1) << 17) - 1;
 
   CuAddress address(size_t copy, size_t slot) const {

@@ -1,4 +1,4 @@
-//===- CudaContext.cpp - a GPU and what lives on it -----------------------===//
+//===- CudaContext.cpp - CUDA context, memory and streams -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ CudaContext::create(const CudaDriver &driver, int ordinal) {
     return Status(StatusCode::Unavailable, where,
                   "the driver finds " + std::to_string(gpus->size()) +
                       " GPUs on this machine, numbered from 0");
-  // Half-made contexts clean up by their destructor.
+  // The destructor handles partly created contexts.
   std::shared_ptr<CudaContext> made(new CudaContext(driver));
   made->info = std::move((*gpus)[ordinal]);
   if (Status status = made->check(driver.deviceGet(&made->device, ordinal),
@@ -57,7 +57,7 @@ CudaContext::create(const CudaDriver &driver, int ordinal) {
   CudaScope scope(*made);
   if (!scope.ok())
     return scope.status();
-  // Does not wait for the default stream, nor that for it.
+  // Non-blocking: does not synchronize with the default stream.
   if (Status status =
           made->check(driver.streamCreate(&made->queue, kCuStreamNonBlocking),
                       "cuStreamCreate", where);
@@ -65,7 +65,7 @@ CudaContext::create(const CudaDriver &driver, int ordinal) {
     return status;
   if (!pools)
     return made;
-  // A pool of our own, which keeps what is given back: other users of the
+  // A private memory pool that retains freed memory: other users of the
   // device's default pool are not affected.
   CuPoolProps props;
   props.locationId = made->device;
@@ -88,7 +88,7 @@ CudaContext::~CudaContext() {
     CudaScope scope(*this);
     (void)cu.streamDestroy(queue);
   }
-  // Destroying a pool waits for nothing: pieces under way go first.
+  // Destroying a pool does not block: allocations in use are freed later.
   if (pool)
     (void)cu.memPoolDestroy(pool);
   if (context)
@@ -159,7 +159,7 @@ CudaStream::create(const std::shared_ptr<CudaContext> &context) {
   if (!scope.ok())
     return scope.status();
   CuHandle handle = nullptr;
-  // Does not wait for the default stream, nor that for it.
+  // Non-blocking: does not synchronize with the default stream.
   if (Status status = context->check(
           context->driver().streamCreate(&handle, kCuStreamNonBlocking),
           "cuStreamCreate", kStream);
@@ -220,7 +220,7 @@ Status CudaStream::follow(StreamImpl &other) {
                          "cuEventCreate", kStream);
       !status.ok())
     return status;
-  // The driver keeps what is waited for until it has come.
+  // The driver keeps the event alive until the wait is done.
   CudaEvent event(context, handle);
   if (Status status = context->check(cu.eventRecord(handle, other.handle()),
                                      "cuEventRecord", kStream);
@@ -232,8 +232,8 @@ Status CudaStream::follow(StreamImpl &other) {
 
 namespace {
 
-/// What a callback of the driver holds. It may not call the driver, not even
-/// for the name of an error.
+/// Argument of a driver callback. It must not call the driver, not even for the
+/// name of an error.
 struct Callback {
   std::function<void(const Status &)> function;
 
@@ -255,7 +255,7 @@ Status CudaStream::then(std::function<void(const Status &)> function) {
       context->driver().streamAddCallback(queue, Callback::call, callback.get(),
                                           /*flags=*/0),
       "cuStreamAddCallback", kStream);
-  // The driver has it now.
+  // The driver owns the callback now.
   if (status.ok()) [[maybe_unused]]
     Callback *handed = callback.release();
   return status;

@@ -1,9 +1,9 @@
-//===- CudaContext.h - a GPU and what lives on it ---------------*- C++ -*-===//
+//===- CudaContext.h - CUDA context, memory and streams ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The primary context of one GPU, its memory, and owners of the driver's
-// objects. Everything here keeps the context; nothing leaves it current.
+// The primary context of one GPU, its memory pool, and RAII owners of driver
+// objects. All of them keep the context alive; none leaves it current.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace mpc::detail {
 
-/// One GPU. All members may be called from any thread.
+/// One GPU. Thread-safe.
 class CudaContext : public std::enable_shared_from_this<CudaContext> {
 public:
   /// Retains the primary context of GPU `ordinal`.
@@ -30,32 +30,32 @@ public:
 
   const CudaDriver &driver() const { return cu; }
   const GpuInfo &gpu() const { return info; }
-  /// Most bytes of shared memory that a block may ask for.
+  /// Maximum dynamic shared memory per block, in bytes.
   int64_t mostSharedBytes() const { return sharedBytes; }
   int64_t mostThreads() const { return threads; }
   int64_t multiprocessors() const { return processors; }
   int64_t mostBlocks(int dimension) const { return blocks[dimension]; }
 
-  /// Success, or that `call` of the driver failed at `where`.
+  /// Returns success, or that driver function `call` failed at `where`.
   Status check(CuResult error, const char *call,
                const std::string &where) const {
     return toStatus(cu, error, call, where);
   }
 
-  /// The stream in whose order programs get and give back their memory, which
-  /// does nothing else but fill it. Memory goes from a stream to itself for
-  /// certain, to another only where the driver knows that it was given back:
-  /// were each program to use a stream of its own, the pool would grow with
-  /// them.
+  /// Stream in whose order programs allocate and free memory, used only to fill
+  /// it otherwise. Reuse within a stream is certain, across streams only once
+  /// the driver has seen the free: with one stream per program, the pool would
+  /// grow with their number.
   CuHandle memoryQueue() const { return queue; }
 
-  /// At least one byte, in the order of `stream`, to be given back in its order
-  /// too. `keep` lives as long as the memory. The context must be current.
+  /// Allocates at least one byte, in stream order of `stream`, and frees it in
+  /// its order. `keep` lives as long as the memory. The context must be
+  /// current.
   Result<std::shared_ptr<void>> allocate(size_t bytes, CuHandle stream,
                                          std::shared_ptr<void> keep,
                                          const std::string &where);
-  /// At least one byte of page-locked host memory, which kernels reach at the
-  /// same address. The context must be current.
+  /// Allocates at least one byte of page-locked host memory, mapped at the same
+  /// address on the device. The context must be current.
   Result<std::shared_ptr<void>> allocatePinned(size_t bytes,
                                                const std::string &where);
 
@@ -67,13 +67,13 @@ private:
   GpuInfo info;
   CuDevice device = 0;
   CuHandle context = nullptr;
-  /// Null where the device has no memory in the order of streams.
+  /// Null if the device has no stream-ordered memory allocation.
   CuHandle pool = nullptr;
   CuHandle queue = nullptr;
   int64_t sharedBytes = 0, threads = 0, processors = 0, blocks[3] = {};
 };
 
-/// Makes a context current on this thread for its own lifetime.
+/// RAII: makes a context current on this thread.
 class CudaScope {
 public:
   explicit CudaScope(const CudaContext &context);
@@ -89,7 +89,7 @@ private:
   Status outcome;
 };
 
-/// Owns one object of the driver, which `Destroy` ends. May be empty.
+/// Owns one driver object, destroyed by `Destroy`. May be empty.
 template <CuResult (*CudaDriver::*Destroy)(CuHandle)> class CudaOwned {
 public:
   CudaOwned() = default;
@@ -106,8 +106,8 @@ public:
   ~CudaOwned() {
     if (!handle)
       return;
-    // A failure here is one of earlier work, which was or will be reported.
-    // Most objects can be ended without their context, if it comes to that.
+    // A failure here is one of earlier work, reported elsewhere. Most objects
+    // can be destroyed even without a current context.
     CudaScope scope(*context);
     (void)(context->driver().*Destroy)(handle);
   }
@@ -129,10 +129,10 @@ using CudaOwnedStream = CudaOwned<&CudaDriver::streamDestroy>;
 /// A stream of mpc's or of the host program's.
 class CudaStream : public StreamImpl {
 public:
-  /// A new stream.
+  /// Creates a stream.
   static Result<std::shared_ptr<CudaStream>>
   create(const std::shared_ptr<CudaContext> &context);
-  /// The host program's stream `handle`.
+  /// Wraps the host program's stream `handle`.
   CudaStream(std::shared_ptr<CudaContext> context, CuHandle handle)
       : context(std::move(context)), queue(handle) {}
 
@@ -153,7 +153,8 @@ private:
 inline CuAddress toCuAddress(const void *address) {
   return static_cast<CuAddress>(reinterpret_cast<uintptr_t>(address));
 }
-/// Its inverse, for libraries that take addresses on the device as pointers.
+/// Inverse of toCuAddress(), for libraries that take device addresses as
+/// pointers.
 inline void *toPointer(CuAddress address) {
   return std::bit_cast<void *>(static_cast<uintptr_t>(address));
 }

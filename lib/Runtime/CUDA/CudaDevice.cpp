@@ -1,4 +1,4 @@
-//===- CudaDevice.cpp - a GPU by the CUDA driver --------------------------===//
+//===- CudaDevice.cpp - CUDA device ---------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -54,7 +54,8 @@ public:
 
 private:
   Result<std::shared_ptr<GemmLibrary>> gemmLibrary();
-  /// The library for the messages of `program`; null where it has none.
+  /// Returns the communication library of `program`; null if it has no
+  /// collectives.
   Result<std::shared_ptr<RankLibrary>> rankLibrary(const Program &program);
 
   std::shared_ptr<CudaContext> context;
@@ -64,7 +65,7 @@ private:
   std::mutex mutex;
   /// Opened by the first program that needs it.
   std::shared_ptr<GemmLibrary> library;
-  /// The same of messages.
+  /// Communication library, opened on demand as well.
   std::shared_ptr<RankLibrary> rankMessages;
 };
 
@@ -184,7 +185,7 @@ Status CudaDevice::copy(void *to, bool toDevice, const void *from,
 
 Status CudaDevice::fetch(void *to, const void *from, bool fromDevice,
                          size_t bytes, StreamImpl &stream) {
-  // Of one scope, so that what was enqueued can be waited for.
+  // One scope, so that enqueued work can be synchronized.
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();

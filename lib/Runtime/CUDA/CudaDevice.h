@@ -1,4 +1,4 @@
-//===- CudaDevice.h - a GPU by the CUDA driver ------------------*- C++ -*-===//
+//===- CudaDevice.h - CUDA device -------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,22 +14,22 @@
 
 namespace mpc::detail {
 
-/// What a device needs from outside of the driver.
+/// Services of a device outside of the driver.
 struct CudaServices {
-  /// Machine code of all of a program's kernels for one architecture.
+  /// Compiles all of a program's kernels for one architecture.
   std::function<Result<std::vector<CudaCode::Binary>>(
       const CudaCode &code, const std::string &architecture)>
       compile;
-  /// Opens the library for matrix products. Empty: there is none.
+  /// Opens the GEMM library. Empty: there is none.
   std::function<Result<std::shared_ptr<GemmLibrary>>(
       std::shared_ptr<CudaContext> context)>
       openGemmLibrary;
-  /// Joins the GPUs of the ranks that train together; all ranks call it. Empty:
-  /// programs with messages are refused.
+  /// Connects the GPUs of data-parallel ranks; collective. Empty: programs with
+  /// collectives are refused.
   std::function<Result<std::shared_ptr<RankLibrary>>(
       std::shared_ptr<CudaContext> context)>
       joinRanks = {};
-  /// How many ranks that joins; 0 without it.
+  /// Number of ranks that this connects; 0 without it.
   int64_t ranks = 0;
 };
 

@@ -13,8 +13,8 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-/// cuGetProcAddress_v2: the function `symbol` as the interface's `version` has
-/// it.
+/// cuGetProcAddress_v2: returns the function `symbol` of the API version
+/// `version`.
 using GetProcAddress = CuResult (*)(const char *symbol, void **function,
                                     int version, uint64_t flags, int *status);
 
@@ -22,13 +22,13 @@ static Status unavailable(std::string text) {
   return Status(StatusCode::Unavailable, "cuda", std::move(text));
 }
 
-/// "12.0" of 12000.
+/// Formats a version: "12.0" for 12000.
 static std::string versionText(int version) {
   return std::to_string(version / 1000) + "." +
          std::to_string(version % 1000 / 10);
 }
 
-/// Fills the table from a library that is loaded.
+/// Fills the table from a loaded library.
 static Result<CudaDriver> findEntryPoints(void *handle, const char *library) {
   using GetVersion = CuResult (*)(int *version);
   auto getVersion =
@@ -86,7 +86,7 @@ std::string detail::describeError(const CudaDriver &driver, CuResult error) {
   return text ? described + " (" + text + ")" : described;
 }
 
-/// Who has to act on a failure of the driver.
+/// Maps a driver error to a status code.
 static StatusCode codeOf(CuResult error) {
   switch (error) {
   case kCuOutOfMemory:

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions of libcuda that mpc calls, found at run time, and the numbers
-// of its interface. A table, so that tests can put another driver behind it;
-// they also compare all of this with the toolkit's header.
+// The functions of libcuda that mpc calls, loaded at run time, and the
+// constants of its ABI. A table, so that tests can substitute a fake driver;
+// tests also compare everything with the toolkit's header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,13 +42,13 @@ struct CuLaunchConfig {
   CuLaunchAttribute *attributes = nullptr;
   unsigned attributeCount = 0;
 };
-/// CUlaunchAttributeIDs: whether a kernel may be launched before the one in
-/// front of it on its stream has ended, for which it then waits itself.
+/// CUlaunchAttributeID of programmatic dependent launch: a kernel may start
+/// before its predecessor on the stream has finished, and waits for it itself.
 inline constexpr int kCuProgrammaticStreamSerialization = 6;
 /// A CUstreamCallback.
 using CuCallback = void (*)(CuHandle stream, CuResult result, void *data);
 
-/// CUresults that mpc tells apart.
+/// CUresults that mpc distinguishes.
 enum CuError : int {
   kCuInvalidValue = 1,
   kCuOutOfMemory = 2,
@@ -88,13 +88,13 @@ enum CuAttribute : int {
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr unsigned kCuEventDefault = 0;
 inline constexpr unsigned kCuEventDisableTiming = 2;
-/// Under capture: the graph records the event in every launch of it.
+/// During capture: the graph records the event in every launch.
 inline constexpr unsigned kCuEventRecordExternal = 1;
 inline constexpr int kCuCaptureThreadLocal = 1;
 inline constexpr int kCuFunctionMaxDynamicShared = 8;
 inline constexpr int kCuPoolReleaseThreshold = 4;
 
-/// CUmemPoolProps: memory of one device, for this process alone.
+/// CUmemPoolProps: memory of one device, for this process only.
 struct CuPoolProps {
   int allocationType = 1;
   int handleTypes = 0;
@@ -112,7 +112,7 @@ struct CuGraphUpdateResult {
   CuHandle errorFromNode = nullptr;
 };
 
-/// The driver's functions, by the names of its interface.
+/// Function table of the driver, by its API names.
 struct CudaDriver {
   CuResult (*init)(unsigned flags) = nullptr;
   CuResult (*deviceGetCount)(int *count) = nullptr;
@@ -207,7 +207,7 @@ struct CudaDriver {
 };
 
 /// Calls `visit(name, pointer)` for every function of `driver`, a CudaDriver,
-/// with the driver's name of it ("cuInit").
+/// with the driver's symbol ("cuInit").
 template <typename Driver, typename Visit>
 void visitEntryPoints(Driver &driver, Visit &&visit) {
   visit("cuInit", driver.init);
@@ -268,26 +268,25 @@ void visitEntryPoints(Driver &driver, Visit &&visit) {
         driver.occupancyMaxActiveBlocks);
 }
 
-/// The interface's version that the table is written for, as the driver counts
-/// (12.0), and the oldest driver that has it.
+/// API version of the table, in the driver's encoding (12.0), and oldest
+/// supported driver.
 inline constexpr int kCudaInterface = 12000;
 
-/// The driver's library under the loader's name, which never lies in a folder
-/// of ours.
+/// Soname of the driver's library, always found by the loader's search.
 inline constexpr const char *kCudaLibrary = "libcuda.so.1";
 
-/// Loads `library` and finds the functions. The library stays loaded.
-/// Unavailable, with the reason, where it is missing, no driver, or one that is
-/// older than kCudaInterface.
+/// Loads `library` and its functions. The library stays loaded. Unavailable,
+/// with the reason, if it is missing, not a driver, or older than
+/// kCudaInterface.
 Result<CudaDriver> loadCudaDriver(const char *library = kCudaLibrary);
 
-/// Starts the driver and lists its GPUs; Unavailable where it has none.
+/// Initializes the driver and lists its GPUs; Unavailable if there are none.
 Result<std::vector<GpuInfo>> listGpus(const CudaDriver &driver);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
 std::string describeError(const CudaDriver &driver, CuResult error);
 
-/// Success, or that `call` of the driver failed at `where`.
+/// Returns success, or that driver function `call` failed at `where`.
 Status toStatus(const CudaDriver &driver, CuResult error, const char *call,
                 const std::string &where);
 

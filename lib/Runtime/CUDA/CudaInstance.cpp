@@ -1,4 +1,4 @@
-//===- CudaInstance.cpp - memory and graphs of one run --------------------===//
+//===- CudaInstance.cpp - memory and CUDA graphs of one run ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -72,7 +72,7 @@ CudaInstance::create(const std::shared_ptr<CudaContext> &context,
       !status.ok())
     return status;
   made->done = CudaEvent(context, event);
-  // The first run, on whatever stream, waits for the memory above.
+  // The first run, on any stream, waits for the memory above.
   if (Status status = context->check(cu.eventRecord(event, queue),
                                      "cuEventRecord", program.name);
       !status.ok())
@@ -106,14 +106,15 @@ Result<CudaGraph>
 CudaInstance::capture(const std::function<Status(CuHandle)> &body) {
   const CudaDriver &cu = context->driver();
   CuHandle queue = stream->handle();
-  // Other threads of the host program may use the driver meanwhile.
+  // Thread-local capture: other threads of the host program may use the driver
+  // meanwhile.
   if (Status status =
           context->check(cu.streamBeginCapture(queue, kCuCaptureThreadLocal),
                          "cuStreamBeginCapture", program.name);
       !status.ok())
     return status;
   Status status = body(queue);
-  // A capture that began must end, whatever happened in it.
+  // A started capture must be ended even after a failure.
   CuHandle handle = nullptr;
   CuResult error = cu.streamEndCapture(queue, &handle);
   CudaGraph graph(context, handle);
@@ -157,8 +158,9 @@ Result<CuHandle> CudaInstance::graph() {
                          [](const CapturedGraph &a, const CapturedGraph &b) {
                            return a.lastUse < b.lastUse;
                          });
-    // The launches are the same and only addresses differ, so that rewriting
-    // is possible and much cheaper; a library may still choose otherwise.
+    // Update the oldest graph: launches are equal and only addresses differ,
+    // which is much cheaper than instantiation; fails if a library selected
+    // another algorithm.
     CuGraphUpdateResult result;
     if (cu.graphExecUpdate(oldest->exec.get(), made->get(), &result) == 0)
       exec = std::move(oldest->exec);
@@ -179,7 +181,8 @@ Result<CuHandle> CudaInstance::graph() {
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// A failure that shows only when the GPU is waited for belongs to no one call.
+/// A failure that is detected only at synchronization cannot be attributed to a
+/// call.
 Status CudaInstance::asynchronousFailure(Status status) const {
   if (status.ok() || status.code() != StatusCode::Internal)
     return status;
@@ -215,10 +218,10 @@ Status CudaInstance::launchAll(CuHandle queue, bool checked) {
   if (messages)
     messages->begin();
   for (size_t i = 0; i < launches.count(); ++i) {
-    // A checked launch is waited for by itself.
+    // A checked launch is synchronized individually.
     Status status = launchOne(i, queue, /*early=*/!checked);
     if (messages && (checked || !status.ok() || i + 1 == launches.count())) {
-      // A capture ends with what it began.
+      // A capture must end on the stream where it started.
       Status joined = messages->join(queue);
       status = status.ok() ? joined : status;
     }
@@ -247,8 +250,8 @@ Status CudaInstance::begin(CuHandle queue, bool asGraph, CuHandle &exec) {
       "cuStreamWaitEvent", program.name);
 }
 
-/// One graph with an event behind each launch: no launch waits for the host.
-/// What an event takes itself is told by two with nothing in between.
+/// One graph with an event after each launch, so that no launch waits for the
+/// host. The overhead of an event is measured by two adjacent ones.
 Status CudaInstance::launchTimed(CuHandle queue,
                                  std::span<double> milliseconds) {
   const CudaDriver &cu = context->driver();
@@ -267,7 +270,7 @@ Status CudaInstance::launchTimed(CuHandle queue,
     for (size_t i = 0; i < events.size(); ++i) {
       if (i >= 2) {
         Status status = launchOne(i - 2, captured, /*early=*/false);
-        // Timed, a message runs alone.
+        // When timed, a collective does not overlap launches.
         if (messages) {
           Status joined = messages->join(captured);
           status = status.ok() ? joined : status;
@@ -319,7 +322,7 @@ Status CudaInstance::place(std::span<const Buffer> arguments,
   auto isHome = [](const Buffer &buffer) {
     return buffer.onDevice() && buffer.address() % kDeviceLoadBytes == 0;
   };
-  /// The place in `staging` of what needs one.
+  /// Visits the buffers that need staging, with their staging address.
   auto forStaged = [&](auto visit) {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (!isHome(arguments[i]))
@@ -352,7 +355,8 @@ Status CudaInstance::place(std::span<const Buffer> arguments,
         next += CuAddress(bytesOf(buffer));
       }
     });
-    // Whatever stream runs next waits for the memory, as for the run before.
+    // The next run, on any stream, waits for the memory, as for the previous
+    // run.
     if (Status status = stream->follow(queue); !status.ok())
       return status;
     if (Status status =
@@ -411,8 +415,7 @@ Status CudaInstance::copyOut(std::span<const Buffer> results, CuHandle queue) {
     CuResult error =
         to.onDevice()
             ? cu.memcpyDtoDAsync(home, memory.results[i], to.size(), queue)
-            // A handle to the same bytes: what a result's buffer holds is
-            // written.
+            // A non-const handle to the same bytes, since results are written.
             : cu.memcpyDtoHAsync(Buffer(to).data(), memory.results[i],
                                  to.size(), queue);
     if (Status status = context->check(
@@ -456,7 +459,7 @@ Status CudaInstance::enqueue(std::span<const Buffer> arguments,
   if (status.ok())
     status = context->check(cu.eventRecord(done.get(), queue), "cuEventRecord",
                             program.name);
-  // Without the event nothing says when the memory is free again.
+  // Without the event nothing tells when the memory is free again.
   if (!status.ok())
     (void)cu.streamSynchronize(queue);
   last = queue;
@@ -474,7 +477,7 @@ Status CudaInstance::run(std::span<const Buffer> arguments,
   if (options.launchMilliseconds)
     milliseconds = *options.launchMilliseconds;
   Status status = launchWith(arguments, results, queue, milliseconds, checked);
-  // Waits in any case: what was enqueued works on the caller's memory.
+  // Synchronize even after a failure: enqueued work uses the caller's memory.
   Status ended = context->check(context->driver().streamSynchronize(queue),
                                 "cuStreamSynchronize", program.name);
   if (!status.ok() || !ended.ok())

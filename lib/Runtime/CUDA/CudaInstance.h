@@ -1,8 +1,8 @@
-//===- CudaInstance.h - memory and graphs of one run ------------*- C++ -*-===//
+//===- CudaInstance.h - memory and CUDA graphs of one run -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The arena of one run at a time, and the program captured as graphs on it.
+// The arena of one run at a time, and the CUDA graphs captured for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@
 
 namespace mpc::detail {
 
-/// Intermediate memory, and the program as a graph per set of buffers that it
-/// has run on. Used by one thread at a time, which has the context current.
-/// Runs follow each other: each waits, on the GPU, for the one before.
+/// Intermediate memory, and the program as one CUDA graph per set of buffers.
+/// Used by one thread at a time, with the context current. Runs are serialized
+/// on the GPU: each waits for the previous one.
 class CudaInstance {
 public:
-  /// Graphs that are kept. A program that is fed from rotating buffers needs
-  /// one per set; beyond this number the longest unused one is rewritten.
+  /// Maximum number of cached graphs. A program with rotating buffers needs one
+  /// per set; beyond this number the least recently used graph is updated.
   static constexpr size_t kMostGraphs = 32;
 
   static Result<std::unique_ptr<CudaInstance>>
@@ -34,51 +34,53 @@ public:
   /// Waits for the last run.
   ~CudaInstance();
 
-  /// Enqueues a run on `stream`. With `checked` it waits for every launch.
-  /// Fails without a run where the run before, which is done, read an index out
-  /// of range (RunCheck).
+  /// Enqueues a run on `stream`. With `checked` synchronizes after every
+  /// launch. Fails, without a run, if the previous run has finished and read an
+  /// index out of range (RunCheck).
   Status enqueue(std::span<const Buffer> arguments,
                  std::span<const Buffer> results, CuHandle stream,
                  bool checked);
-  /// Runs on a stream of its own and waits. Buffers may lie in host memory.
+  /// Runs on the instance's own stream and synchronizes. Buffers may be in host
+  /// memory.
   Status run(std::span<const Buffer> arguments, std::span<const Buffer> results,
              const RunOptions &options, bool checked);
 
-  /// The stream of the last run.
+  /// Stream of the last run.
   CuHandle lastStream() const { return last; }
-  /// Whether the last run is done.
+  /// Returns true if the last run is done.
   Result<bool> finished() const;
 
 private:
   CudaInstance(std::shared_ptr<CudaContext> context, const Program &program,
                const CudaLaunches &launches)
       : context(std::move(context)), program(program), launches(launches) {}
-  /// Lets `queue` wait for the run before; with `asGraph` the graph for the
-  /// addresses in `memory` goes to `exec`.
+  /// Makes `queue` wait for the previous run; with `asGraph` sets `exec` to the
+  /// graph for the addresses in `memory`.
   Status begin(CuHandle queue, bool asGraph, CuHandle &exec);
-  /// Decides where the kernels find each argument and result: at home, or in
-  /// `staging` where `home` cannot be used by a kernel.
+  /// Selects the address of each argument and result for the kernels: its own,
+  /// or one in `staging` if kernels cannot use it.
   Status place(std::span<const Buffer> arguments,
                std::span<const Buffer> results);
-  /// Enqueues the copies of arguments into staging and of results out of it.
+  /// Enqueue the copies of arguments to staging and of results from staging.
   Status copyIn(std::span<const Buffer> arguments, CuHandle queue);
   Status copyOut(std::span<const Buffer> results, CuHandle queue);
-  /// The graph of what `body` enqueues on this instance's stream.
+  /// Captures what `body` enqueues on this instance's stream.
   Result<CudaGraph> capture(const std::function<Status(CuHandle)> &body);
   Result<CudaGraphExec> instantiate(const CudaGraph &graph);
-  /// The executable graph for the addresses in `memory`.
+  /// Returns the executable graph for the addresses in `memory`.
   Result<CuHandle> graph();
-  /// Copies, launches and copies back. Times the launches where there are
-  /// `milliseconds`.
+  /// Copies in, launches and copies out. Times the launches if `milliseconds`
+  /// is not empty.
   Status launchWith(std::span<const Buffer> arguments,
                     std::span<const Buffer> results, CuHandle queue,
                     std::span<double> milliseconds, bool checked);
-  /// Enqueues one launch, behind the messages that it needs.
+  /// Enqueues one launch, after the collectives that it depends on.
   Status launchOne(size_t index, CuHandle queue, bool early);
   Status launchAll(CuHandle stream, bool checked);
   Status launchTimed(CuHandle stream, std::span<double> milliseconds);
   Status asynchronousFailure(Status status) const;
-  /// What the checks of the run before found, where that is done.
+  /// Returns a violation found by the checks of the previous run, if that is
+  /// done.
   Status earlierFailure();
 
   struct CapturedGraph {
@@ -91,16 +93,16 @@ private:
   const Program &program;
   const CudaLaunches &launches;
   std::shared_ptr<CudaStream> stream;
-  /// Null where the program has none.
+  /// Null if the program has no collectives.
   std::unique_ptr<CudaMessages> messages;
-  /// Recorded behind each run.
+  /// Recorded after each run.
   CudaEvent done;
-  /// Arena, scratch, workspace.
+  /// Arena, scratch and workspace.
   std::shared_ptr<void> block;
-  /// Words of the program's checks; null where it has none.
+  /// Status words of the program's checks; null if it has none.
   std::shared_ptr<void> checks;
-  /// Device memory for arguments and results that lie in host memory or where
-  /// kernels cannot load 16 bytes at once; 0 for those that never did.
+  /// Device copies of arguments and results that are in host memory or not
+  /// 16-byte aligned; 0 if never needed.
   std::vector<CuAddress> staging;
   std::vector<std::shared_ptr<void>> stagingBlocks;
   RunMemory memory;

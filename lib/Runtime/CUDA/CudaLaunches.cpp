@@ -1,4 +1,4 @@
-//===- CudaLaunches.cpp - a program's code on a GPU -----------------------===//
+//===- CudaLaunches.cpp - kernels and constants on a GPU ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -52,7 +52,7 @@ std::string CudaLaunches::describe(size_t index) const {
   return launch.ops.empty() ? text : text + ")";
 }
 
-/// Whether a launch has no work: one of an empty tensor.
+/// Returns true if a launch has no blocks, because of an empty tensor.
 static bool isEmpty(const Launch &launch) {
   return std::count(launch.grid.blocks.begin(), launch.grid.blocks.end(), 0) !=
          0;
@@ -87,7 +87,7 @@ Status CudaLaunches::checkLimits() const {
   return {};
 }
 
-/// That `code` has neither machine code for `gpu` nor text.
+/// Returns the error that `code` has neither machine code for `gpu` nor source.
 static Status noCode(const Program &program, const CudaCode &code,
                      const GpuInfo &gpu) {
   std::vector<std::string> architectures;
@@ -178,7 +178,7 @@ CudaLaunches::findFunctions(const std::map<std::string, CuHandle> &functions) {
       return Status(StatusCode::InvalidArgument, describe(i),
                     "has no code for this device");
     steps[i].function = found->second;
-    // More than 48 KB must be asked for, once per function.
+    // More than 48 KB of dynamic shared memory needs an opt-in per function.
     int64_t &most = shared[launch.kernel];
     if (launch.grid.sharedBytes <= most)
       continue;
@@ -193,8 +193,8 @@ CudaLaunches::findFunctions(const std::map<std::string, CuHandle> &functions) {
   return {};
 }
 
-/// Blocks that wait for each other hang where not all of them run at once; the
-/// driver refuses such a launch, without a word about what to do.
+/// Blocks at a grid barrier hang unless all are co-resident; the driver refuses
+/// such a launch without an explanation.
 Status CudaLaunches::checkResidency() const {
   const CudaDriver &cu = context->driver();
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -221,7 +221,7 @@ Status CudaLaunches::checkResidency() const {
   return {};
 }
 
-/// What the address of each buffer of `launch` is a multiple of in every run.
+/// Returns the guaranteed alignment of each buffer of `launch`, in bytes.
 static std::vector<size_t> alignmentsOf(const Launch &launch) {
   std::vector<size_t> alignments;
   for (const BufferRef &ref : launch.buffers) {
@@ -281,20 +281,20 @@ Status CudaLaunches::uploadConstants() {
                               "cuMemcpyHtoDAsync", where);
     address += CuAddress(alignOnDevice(constant.bytes));
   }
-  // The copies read the host's memory until the stream is done.
+  // The copies read host memory until the stream is done.
   Status done =
       context->check(cu.streamSynchronize(queue), "cuStreamSynchronize", where);
   return failed.ok() ? done : failed;
 }
 
-/// The oldest architecture whose kernels wait for the one before (kernelBegin
-/// in the prelude).
+/// Minimum compute capability (major) for programmatic dependent launch
+/// (kernelBegin in the prelude).
 static constexpr int kLeastOverlapping = 9;
 
-/// Blocks that come early are dealt to what the kernels before leave free:
-/// where all of them do not have a multiprocessor each, some share one while
-/// others are idle, which costs more than a launch (docs/GpuPerformance.md,
-/// "Launches").
+/// Marks programmatic dependent launches. Early blocks are placed on whatever
+/// multiprocessors the previous kernels leave free: unless each block of all
+/// overlapping kernels gets its own, some share one while others are idle,
+/// which costs more than a launch (docs/GpuPerformance.md, "Launches").
 void CudaLaunches::planOverlaps() {
   if (context->gpu().major < kLeastOverlapping)
     return;

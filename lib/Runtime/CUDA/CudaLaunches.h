@@ -1,9 +1,9 @@
-//===- CudaLaunches.h - a program's code on a GPU ---------------*- C++ -*-===//
+//===- CudaLaunches.h - kernels and constants on a GPU ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Modules, functions and constants of one program: what all of its runs share
-// and none writes.
+// Modules, functions and constants of one program: immutable, shared by all its
+// runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,48 +20,49 @@
 
 namespace mpc::detail {
 
-/// Addresses of what one run works on.
+/// Addresses of one run.
 struct RunMemory {
   std::vector<CuAddress> arguments, results;
   CuAddress arena = 0, scratch = 0, workspace = 0;
-  /// Words of Program::checks, in page-locked host memory.
+  /// Status words of Program::checks, in page-locked host memory.
   CuAddress checks = 0;
 };
 
-/// `bytes` rounded up to the alignment of all pieces of device memory.
+/// Rounds `bytes` up to the alignment of device memory slices.
 constexpr int64_t alignOnDevice(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-/// What kernels load and store at once: the alignment that they need of every
-/// buffer.
+/// Vector load and store width of kernels, in bytes: the alignment that they
+/// need of every buffer.
 inline constexpr uintptr_t kDeviceLoadBytes = 16;
 
 class CudaLaunches {
 public:
-  /// Checks the launches against the device, loads the machine code, which
-  /// `services` compile where the program has none, and uploads the constants.
+  /// Checks the launches against the device's limits, loads the machine code,
+  /// which `services` compile if the program has none, and uploads the
+  /// constants.
   static Result<std::unique_ptr<CudaLaunches>>
   create(std::shared_ptr<CudaContext> context,
          std::shared_ptr<const Program> program, const CudaServices &services,
          GemmLibrary *library, RankLibrary *messages = nullptr);
 
   size_t count() const { return steps.size(); }
-  /// Bytes of private buffers of the launches, which are zero at first and
+  /// Size of the launches' private buffers, in bytes, which are zero before and
   /// between runs.
   int64_t scratchBytes() const { return scratch; }
-  /// Whether a launch is a message among ranks.
+  /// Returns true if the launch is a collective.
   bool isMessage(size_t index) const {
     return program->launches[index].collective.has_value();
   }
-  /// Bytes that library calls need while they run: products, and behind them
-  /// messages, which run beside.
+  /// Workspace of library calls, in bytes: GEMMs, followed by collectives,
+  /// which run concurrently.
   int64_t workspaceBytes() const { return workspace + messageWorkspace; }
 
-  /// Enqueues one launch. The context must be current. With `early` it may
-  /// begin while the launch before it on the stream ends, where both are
-  /// kernels of ours on a GPU that knows how to (sm_90): each begins with a
-  /// wait for that.
+  /// Enqueues one launch. The context must be current. With `early`, uses
+  /// programmatic dependent launch (sm_90) if this and the previous launch are
+  /// generated kernels: the kernel starts while the previous one ends and waits
+  /// for it itself.
   Status launch(size_t index, const RunMemory &memory, CuHandle stream,
                 bool early = false) const;
   /// "main: kernel 'fc_relu' (fc/MatMul, relu)".
@@ -75,12 +76,12 @@ private:
   Status loadModules(const CudaServices &services);
   Status findFunctions(const std::map<std::string, CuHandle> &functions);
   Status checkResidency() const;
-  /// Finds the launches that may begin while the ones before them end.
+  /// Marks the launches that may start while the previous one ends.
   void planOverlaps();
   Status prepareProducts(GemmLibrary *library);
   Status uploadConstants();
 
-  /// What a launch becomes: a function, a product, or nothing.
+  /// A prepared launch: a kernel function, a GEMM, or empty.
   struct Step {
     CuHandle function = nullptr;
     bool overlaps = false;
@@ -92,7 +93,7 @@ private:
   std::shared_ptr<const Program> program;
   std::vector<CudaModule> modules;
   std::vector<Step> steps;
-  /// What sends the messages; null where there are none.
+  /// Communication library; null without collectives.
   RankLibrary *messages = nullptr;
   int64_t scratch = 0, workspace = 0, messageWorkspace = 0;
   std::shared_ptr<void> constantMemory;

@@ -1,4 +1,4 @@
-//===- CudaMessages.cpp - messages beside a GPU's launches ----------------===//
+//===- CudaMessages.cpp - collectives concurrent with GPU kernels ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -34,7 +34,7 @@ Status CudaMessages::waitFor(size_t count, CuHandle queue) {
   if (count <= joined)
     return {};
   joined = count;
-  // They are sent in order: the last one says that all are over.
+  // Collectives run in order: the last one completes after all others.
   return check(context->driver().streamWaitEvent(queue, over[count - 1].get(),
                                                  /*flags=*/0),
                "cuStreamWaitEvent");
@@ -57,7 +57,7 @@ Status CudaMessages::send(const CudaLaunches &launches, size_t index,
       !status.ok())
     return status;
   Status status = launches.launch(index, memory, own);
-  // What joined the capture of another stream has to come back to it.
+  // A stream that joined a capture must be joined back.
   ++sent;
   Status recorded = check(cu.eventRecord(end, own), "cuEventRecord");
   return status.ok() ? recorded : status;

@@ -1,4 +1,4 @@
-//===- CudaMessages.h - messages beside a GPU's launches --------*- C++ -*-===//
+//===- CudaMessages.h - collectives overlapped with kernels -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,24 +16,24 @@
 
 namespace mpc::detail {
 
-/// Sends the messages of a program on a stream of their own: each waits for
-/// what the launches' stream did before it, and launches wait for the messages
-/// that they need, by events alone. Under the capture of the launches' stream
-/// all of it becomes part of the graph.
+/// Runs the collectives of a program on a separate stream, ordered by events:
+/// each waits for the launches before it, and launches wait for the collectives
+/// that they depend on. While the launches' stream is capturing, the
+/// collectives become part of the graph.
 class CudaMessages {
 public:
   static Result<std::unique_ptr<CudaMessages>>
   create(const std::shared_ptr<CudaContext> &context, const Program &program);
 
-  /// Begins a run, or the capture of one.
+  /// Starts a run, or the capture of one.
   void begin() { sent = joined = 0; }
-  /// Called before each launch in order: lets `queue` wait for the messages
-  /// that the launch needs.
+  /// Called before each launch in order: makes `queue` wait for the collectives
+  /// that the launch depends on.
   Status reach(size_t launch, CuHandle queue);
-  /// Enqueues launch `index`, a message.
+  /// Enqueues launch `index`, a collective.
   Status send(const CudaLaunches &launches, size_t index,
               const RunMemory &memory, CuHandle queue);
-  /// Lets `queue` wait for all messages.
+  /// Makes `queue` wait for all collectives.
   Status join(CuHandle queue) { return waitFor(sent, queue); }
 
 private:
@@ -48,9 +48,9 @@ private:
   const Program &program;
   const MessagePlan plan;
   std::shared_ptr<CudaStream> stream;
-  /// Of each message: when what it sends is there, and when it is over.
+  /// Events of each collective: its inputs are ready; it is done.
   std::vector<CudaEvent> ready, over;
-  /// How many were sent, and for how many the launches have waited.
+  /// Number of collectives sent, and number that the launches have waited for.
   size_t sent = 0, joined = 0;
 };
 

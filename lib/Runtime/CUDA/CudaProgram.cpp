@@ -1,4 +1,4 @@
-//===- CudaProgram.cpp - a program on a GPU -------------------------------===//
+//===- CudaProgram.cpp - program loaded on a GPU --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,8 @@ Result<std::shared_ptr<LoadedProgram>> CudaProgram::create(
 }
 
 CudaProgram::~CudaProgram() {
-  // Runs under way use the code: instances, which wait for theirs, go first.
+  // Runs in progress use the code: destroy the instances, which wait for
+  // theirs, first.
   instances.clear();
 }
 
@@ -73,7 +74,7 @@ Status CudaProgram::run(std::span<const Buffer> arguments,
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
-  // No stream of a caller is null here: a run that waits takes what is free.
+  // Null matches no caller's stream: a synchronous run takes any free instance.
   Result<std::unique_ptr<CudaInstance>> instance = acquire(nullptr);
   if (!instance.ok())
     return instance.status();
@@ -107,7 +108,7 @@ Status CudaProgram::enqueue(std::span<const Buffer> arguments,
 
 Status CudaProgram::timeRuns(std::span<RunBuffers> sets, StreamImpl &stream,
                              std::span<double> milliseconds) {
-  // Captures, and wakes the GPU.
+  // Captures the graphs and warms up the GPU.
   for (RunBuffers &set : sets)
     if (Status status = enqueue(set.arguments, set.results, stream);
         !status.ok())

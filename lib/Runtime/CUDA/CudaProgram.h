@@ -1,4 +1,4 @@
-//===- CudaProgram.h - a program on a GPU -----------------------*- C++ -*-===//
+//===- CudaProgram.h - program loaded on a GPU ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,11 +15,11 @@
 
 namespace mpc::detail {
 
-/// Code and constants, and an instance per run that was under way at once.
+/// Code, constants, and one instance per concurrent run.
 class CudaProgram : public LoadedProgram {
 public:
-  /// With `checked` every launch is waited for. `library` lives as long as the
-  /// program, and so does `messages`; null where nothing needs it.
+  /// With `checked` every launch is synchronized. `library` and `messages` live
+  /// as long as the program; null if not needed.
   static Result<std::shared_ptr<LoadedProgram>>
   create(const std::shared_ptr<CudaContext> &context,
          const std::shared_ptr<const Program> &program,
@@ -43,9 +43,9 @@ private:
       : context(std::move(context)), program(std::move(program)),
         library(std::move(library)), messages(std::move(messages)),
         checked(checked) {}
-  /// An instance for a run on `stream`: the one that last ran there, one whose
-  /// run is done, a new one, or, where memory for that is refused, one that is
-  /// still in use: the run then waits for it on the GPU.
+  /// Returns an instance for a run on `stream`: the one that last ran there, an
+  /// idle one, a new one, or, if that cannot be allocated, one in use: the run
+  /// then waits for it on the GPU.
   Result<std::unique_ptr<CudaInstance>> acquire(CuHandle stream);
   void release(std::unique_ptr<CudaInstance> instance);
 
@@ -56,7 +56,7 @@ private:
   const bool checked;
   std::unique_ptr<CudaLaunches> launches;
   std::mutex mutex;
-  /// Those that no thread is enqueuing on; the last is the last used.
+  /// Instances that no thread is enqueuing on, most recently used last.
   std::vector<std::unique_ptr<CudaInstance>> instances;
 };
 

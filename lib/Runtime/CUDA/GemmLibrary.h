@@ -1,9 +1,9 @@
-//===- GemmLibrary.h - matrix products by a library -------------*- C++ -*-===//
+//===- GemmLibrary.h - interface of GEMM libraries --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The seam between programs and the library that computes their products. The
-// context is current in every call.
+// Interface between programs and a vendor GEMM library. The context is current
+// in every call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,26 +18,26 @@
 
 namespace mpc::detail {
 
-/// One problem, with everything about it decided.
+/// One GEMM with a selected algorithm.
 class PreparedGemm {
 public:
   virtual ~PreparedGemm() = default;
-  /// Memory that a call needs for itself, aligned to 256 bytes; calls on one
-  /// stream may share it.
+  /// Workspace of a call, in bytes, aligned to 256 bytes; calls on one stream
+  /// may share it.
   virtual int64_t workspaceBytes() const = 0;
-  /// Enqueues the product. `buffers` are the problem's in order. The stream may
-  /// be under capture: the call allocates nothing and waits for nothing.
+  /// Enqueues the GEMM. `buffers` are in the problem's order. The stream may be
+  /// capturing: the call neither allocates nor blocks.
   virtual Status enqueue(std::span<const CuAddress> buffers,
                          CuAddress workspace, CuHandle stream) = 0;
 };
 
-/// A library on one GPU. Members may be called from several threads at once.
+/// A GEMM library on one GPU. Thread-safe.
 class GemmLibrary {
 public:
   virtual ~GemmLibrary() = default;
-  /// Decides how `problem` is computed; may run candidates on the GPU. The
-  /// address of each buffer is a multiple of the number that `alignments` has
-  /// for it, a power of two. `where` is the place in messages.
+  /// Selects an algorithm for `problem`; may time candidates on the GPU.
+  /// `alignments` are the buffers' guaranteed alignments in bytes, powers of
+  /// two. `where` is the location in messages.
   virtual Result<std::shared_ptr<PreparedGemm>>
   prepare(const GemmProblem &problem, std::span<const size_t> alignments,
           const std::string &where) = 0;

@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels are compiled in portions of a few: one costs the compiler's start and
-// the prelude's parse, all together would use one core.
+// Kernels are compiled in batches of a few: one per batch would pay NVRTC's
+// start and the prelude's parse each time, all in one would use a single core.
 //
-// Left alone, the assembler would rather spill a register or two than let one
-// block less share a multiprocessor. A kernel that spills is compiled once
-// more, with the word that one block is enough.
+// By default ptxas prefers spilling a register or two over lower occupancy. A
+// kernel that spills is compiled again with __launch_bounds__ for one block per
+// multiprocessor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,19 +29,19 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-/// A portion ends at the first of these.
+/// Limits of a batch, in kernels and in source characters.
 static constexpr size_t kMostKernels = 4;
 static constexpr size_t kMostCharacters = 24 * 1024;
 
 namespace {
 
-/// Kernels that are compiled together.
+/// A batch of kernels.
 struct Portion {
   std::vector<const CudaCode::Kernel *> kernels;
   size_t characters = 0;
 };
 
-/// One call of compileKernels.
+/// State of one call of compileKernels.
 class KernelCompiler {
 public:
   KernelCompiler(const CudaCode &code, const std::string &architecture,
@@ -66,7 +66,7 @@ private:
     std::string folder = cacheFolder();
     return folder.empty() ? folder : folder + "/kernels";
   }
-  /// `alone`: the kernels for which one block per multiprocessor is enough.
+  /// `alone`: kernels to compile for one block per multiprocessor.
   std::string textOf(const std::vector<const CudaCode::Kernel *> &list,
                      const std::set<std::string> &alone = {}) const;
   Status compile(const Portion &portion, CudaCode::Binary &binary);
@@ -84,7 +84,7 @@ private:
 
 } // namespace
 
-/// Every name of a kernel that `code` has machine code for.
+/// Returns the names of the kernels that `code` has machine code for.
 static std::map<std::string, const CudaCode::Binary *>
 readyKernels(const CudaCode &code, const std::string &architecture) {
   std::map<std::string, const CudaCode::Binary *> ready;
@@ -103,13 +103,13 @@ KernelCompiler::textOf(const std::vector<const CudaCode::Kernel *> &list,
     if (!alone.empty())
       text += std::string("\n#undef MPC_RESIDENT\n#define MPC_RESIDENT") +
               (alone.count(kernel->name) ? " , 1" : "");
-    // Messages then name the kernel and its own lines.
+    // Makes diagnostics name the kernel and its own lines.
     text += "\n#line 1 \"" + kernel->name + ".cu\"\n" + kernel->source;
   }
   return text + "\n";
 }
 
-/// The kernels of which the assembler says that they spill registers.
+/// Returns the kernels that spill registers, from ptxas's log.
 static std::set<std::string> spillingKernels(const std::string &log) {
   std::set<std::string> names;
   std::istringstream lines(log);
@@ -135,7 +135,7 @@ Status KernelCompiler::blame(const Portion &portion,
                        why.failure + (why.log.empty() ? "" : "\n" + why.log);
     return Status(StatusCode::Internal, "kernel '" + kernel.name + "'", text);
   };
-  // The assembler's messages name no kernel; alone each speaks for itself.
+  // ptxas errors name no kernel: recompile each kernel separately.
   if (portion.kernels.size() > 1)
     for (const CudaCode::Kernel *kernel : portion.kernels) {
       NvrtcOutput alone = compileProgram(*nvrtc, textOf({kernel}), flags);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The seam between programs that hold the text of kernels and devices that load
-// machine code. Needs NVRTC, not a GPU.
+// Compiles CUDA C++ of programs to machine code for devices. Needs NVRTC, but
+// no GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,32 +21,32 @@ namespace mpc::detail {
 struct Nvrtc;
 
 struct KernelCompileOptions {
-  /// Threads that compile; 0: one per core.
+  /// Compile threads; 0: one per core.
   int threads = 0;
-  /// Whether machine code is kept on disk between processes.
+  /// True to cache machine code on disk.
   bool cached = true;
-  /// Where it is kept; empty: the folder of Environment.h.
+  /// Cache folder; empty: the folder of Environment.h.
   std::string cacheFolder = {};
-  /// Whether the report holds the compiler's messages and what the assembler
-  /// says of registers, spills and shared memory; compiles everything anew.
+  /// True to report the compiler's messages with ptxas's register, spill and
+  /// shared-memory statistics; recompiles everything.
   bool verbose = false;
-  /// The compiler; null: the one that is installed.
+  /// Compiler; null: the installed one.
   const Nvrtc *nvrtc = nullptr;
 };
 
-/// What a call did.
+/// Statistics of a call.
 struct KernelCompileReport {
-  /// Programs handed to the compiler, and those that the cache had.
+  /// Number of compiled batches, and of batches found in the cache.
   int compiled = 0, fromCache = 0;
-  /// The compiler's messages about those that it compiled.
+  /// Compiler messages of the compiled batches.
   std::string log;
 };
 
-/// The kernels of `code` as machine code for `architecture` ("sm_90a"), one
-/// binary for every few kernels, in their order. What `code.binaries` has for
-/// this architecture is taken from there. Equal input is compiled in equal
-/// portions. A failure names the kernel and holds the compiler's messages. May
-/// be called from several threads and processes at once.
+/// Compiles the kernels of `code` to machine code for `architecture`
+/// ("sm_90a"), one binary per batch, in order. Reuses machine code for this
+/// architecture in `code.binaries`. Batches are deterministic. A failure names
+/// the kernel and includes the compiler's messages. Thread-safe and
+/// process-safe.
 Result<std::vector<CudaCode::Binary>>
 compileKernels(const CudaCode &code, const std::string &architecture,
                const KernelCompileOptions &options = {},

@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// NCCL's interface as far as mpc uses it, as NVIDIA documents it (NVIDIA
-// Collective Communications Library, API). No header of NCCL is needed to
-// build.
+// The part of NCCL's ABI that mpc uses, from NVIDIA's documentation (NVIDIA
+// Collective Communications Library, API). The build needs no NCCL header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ namespace mpc::detail {
 using NcclResult = int;
 /// An ncclComm_t.
 using NcclComm = void *;
-/// An ncclUniqueId, which is passed by value.
+/// An ncclUniqueId, passed by value.
 struct NcclId {
   char bytes[128] = {};
 };
@@ -84,13 +83,13 @@ void visitNcclEntryPoints(Table &nccl, Visit &&visit) {
   visit("ncclBroadcast", nccl.broadcast);
 }
 
-/// 2.10 has bf16, means, and calls under the capture of a graph.
+/// 2.10 has bf16, averages, and supports graph capture.
 inline constexpr int kLeastNcclVersion = 21000;
 
-/// Loads the library at `path`; Unavailable, with the reason, where it is
-/// missing, none or too old.
+/// Loads the library at `path`; Unavailable, with the reason, if it is missing,
+/// not NCCL or too old.
 Result<Nccl> loadNccl(const std::string &path);
-/// The machine's, loaded once.
+/// Returns this machine's library, loaded once.
 Result<const Nccl *> installedNccl();
 
 /// "unhandled system error".

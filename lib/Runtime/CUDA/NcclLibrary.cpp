@@ -1,11 +1,11 @@
-//===- NcclLibrary.cpp - NCCL for a device --------------------------------===//
+//===- NcclLibrary.cpp - collectives by NCCL ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums are in NCCL's order, which follows from the links and the number of
-// ranks, and partial sums of 16-bit types are rounded to them: not the order
-// and the type that a collective states (Collective.h), which the host's
-// messages have. Every rank has the same bits.
+// Reductions have NCCL's order, which depends on the topology and the number of
+// ranks, and partial sums of 16-bit types are rounded: unlike the order and the
+// accumulator type of a collective (Collective.h), which only the host's
+// implementation follows. All ranks get the same bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-/// What NCCL calls a type that it computes with.
+/// Returns NCCL's type for a reduction.
 static std::optional<NcclType> typeOf(ElementType element) {
   switch (element) {
   case ElementType::F16:
@@ -77,7 +77,8 @@ private:
         StatusCode::Unavailable, name + ": message '" + launch.kernel + "'",
         std::string(call) + " failed with " + describeNcclError(nccl, error));
   }
-  /// Bytes of all ranks' pieces of tensor `index`, where that exceeds it.
+  /// Returns the size of all ranks' shards of tensor `index`, in bytes, if that
+  /// exceeds the tensor.
   static int64_t paddedBytes(const Launch &launch, size_t index, int64_t ranks);
   Status pad(const Launch &launch, std::span<const CuAddress> buffers,
              CuAddress workspace, CuHandle stream) const;
@@ -97,7 +98,7 @@ static constexpr int64_t aligned(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
-/// 0 where the tensor lies as the ranks' pieces.
+/// 0 if the tensor divides into equal shards without padding.
 int64_t NcclLibrary::paddedBytes(const Launch &launch, size_t index,
                                  int64_t ranks) {
   if (launch.collective->kind != Collective::Kind::ReduceScatter)
@@ -114,7 +115,8 @@ int64_t NcclLibrary::workspaceBytes(const Launch &launch) const {
   return bytes;
 }
 
-/// Copies tensors that no equal pieces fill to where zeros do.
+/// Copies tensors that do not divide into equal shards to a zero-padded
+/// workspace.
 Status NcclLibrary::pad(const Launch &launch,
                         std::span<const CuAddress> buffers, CuAddress workspace,
                         CuHandle stream) const {
@@ -181,7 +183,7 @@ Status NcclLibrary::enqueue(const Launch &launch,
                   "NCCL has no " + how.toString());
   if (Status status = pad(launch, buffers, workspace, stream); !status.ok())
     return status;
-  // Tensors of one message travel together.
+  // Tensors of one collective are grouped.
   const size_t count = buffers.size() / 2;
   if (NcclResult error = nccl.groupStart())
     return failure("ncclGroupStart", error, launch);
@@ -197,7 +199,7 @@ Status NcclLibrary::enqueue(const Launch &launch,
       error = send(launch, i, toPointer(input), toPointer(buffers[count + i]),
                    stream, call);
   }
-  // A group that began ends, whatever happened in it.
+  // A started group must be ended even after a failure.
   const NcclResult ended = nccl.groupEnd();
   if (error)
     return failure(call, error, launch);
@@ -207,7 +209,7 @@ Status NcclLibrary::enqueue(const Launch &launch,
 Result<std::shared_ptr<RankLibrary>>
 detail::joinNccl(const Result<const Nccl *> &nccl,
                  std::shared_ptr<CudaContext> context, Communicator &group) {
-  // Nobody waits for a rank that will not come.
+  // Agree on failures first, so that no rank waits for one without NCCL.
   if (Status status = shareFailure(group, nccl.ok() ? Status() : nccl.status());
       !status.ok())
     return status;

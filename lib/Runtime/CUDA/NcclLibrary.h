@@ -1,4 +1,4 @@
-//===- NcclLibrary.h - NCCL for a device ------------------------*- C++ -*-===//
+//===- NcclLibrary.h - collectives by NCCL ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,9 +17,9 @@
 
 namespace mpc::detail {
 
-/// Joins the GPUs of all ranks of `group`, which tells them where to meet; all
-/// call it. `nccl` is how this rank found the library: where one rank has none,
-/// all fail. The context is current.
+/// Connects the GPUs of all ranks of `group`, which exchanges the NCCL id;
+/// collective. `nccl` is this rank's library: if one rank has none, all fail.
+/// The context is current.
 Result<std::shared_ptr<RankLibrary>>
 joinNccl(const Result<const Nccl *> &nccl, std::shared_ptr<CudaContext> context,
          Communicator &group);

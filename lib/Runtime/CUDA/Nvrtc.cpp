@@ -1,4 +1,4 @@
-//===- Nvrtc.cpp - NVIDIA's run-time compiler -----------------------------===//
+//===- Nvrtc.cpp - entry points of NVRTC ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-/// Older ones do not know sm_90a.
+/// Older versions do not support sm_90a.
 static constexpr int kLeastMajor = 12;
 
 static Status unavailable(const std::string &text) {
@@ -80,7 +80,7 @@ Result<Nvrtc> detail::loadNvrtc(const std::vector<std::string> &paths) {
     Result<Nvrtc> nvrtc = loadNvrtc(path);
     if (nvrtc.ok())
       return nvrtc;
-    // One that is there but does not do says more than one that is absent.
+    // An unsuitable library is a better explanation than a missing one.
     if (tooOld.ok() && nvrtc.status().text().rfind(path, 0) == 0 &&
         nvrtc.status().text().find("cannot open") == std::string::npos)
       tooOld = nvrtc.status();
@@ -145,7 +145,7 @@ NvrtcOutput detail::compileProgram(const Nvrtc &nvrtc, const std::string &text,
     output.log.resize(size);
     if (nvrtc.log(program, output.log.data()) != 0)
       output.log.clear();
-    // The size counts the zero at the end.
+    // The size includes the terminating zero.
     while (!output.log.empty() &&
            (output.log.back() == '\0' || output.log.back() == '\n'))
       output.log.pop_back();

@@ -1,8 +1,8 @@
-//===- Nvrtc.h - NVIDIA's run-time compiler ---------------------*- C++ -*-===//
+//===- Nvrtc.h - entry points of NVRTC --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The library is found at run time; none of its headers is used.
+// The library is loaded at run time; none of its headers is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 
 namespace mpc::detail {
 
-/// Functions of NVRTC's public interface; an nvrtcResult is an int and an
-/// nvrtcProgram a pointer. A table so that tests can put another compiler
-/// behind it. All may be called from several threads at once.
+/// Function table of NVRTC's API; an nvrtcResult is an int and an nvrtcProgram
+/// a pointer. A table, so that tests can substitute a fake compiler.
+/// Thread-safe.
 struct Nvrtc {
   int (*version)(int *major, int *minor) = nullptr;
   int (*supportedCount)(int *count) = nullptr;
@@ -36,38 +36,38 @@ struct Nvrtc {
   int (*destroy)(void **program) = nullptr;
   const char *(*errorText)(int error) = nullptr;
 
-  /// "13.0": part of what names compiled code.
+  /// "13.0": part of cache keys of compiled code.
   std::string versionText;
-  /// Compute capabilities, times ten, that it makes code for.
+  /// Supported compute capabilities, times ten.
   std::vector<int> architectures;
 };
 
-/// Asks a filled table for its version and architectures; fails where the
+/// Queries a filled table for its version and architectures; fails if the
 /// compiler is older than 12.0. `library` names it in messages.
 Status identify(Nvrtc &nvrtc, const std::string &library);
 
 /// Loads the library `path`, which stays loaded.
 Result<Nvrtc> loadNvrtc(const std::string &path);
 
-/// The first of `paths` that can be loaded. Unavailable where none can.
+/// Loads the first loadable library of `paths`. Unavailable if there is none.
 Result<Nvrtc> loadNvrtc(const std::vector<std::string> &paths);
 
-/// The compiler of this machine, searched once per process: Environment.h's
-/// paths for libnvrtc.so.13 and libnvrtc.so.12. Costs up to half a second where
-/// the file is not in the page cache.
+/// Returns this machine's compiler, searched once per process in
+/// Environment.h's paths for libnvrtc.so.13 and libnvrtc.so.12. Takes up to
+/// half a second if the file is not in the page cache.
 Result<const Nvrtc *> installedNvrtc();
 
-/// Fails, naming what the compiler supports, where it makes no code for
+/// Fails, listing supported architectures, if the compiler does not support
 /// `architecture` ("sm_90a").
 Status checkArchitecture(const Nvrtc &nvrtc, const std::string &architecture);
 
-/// What came of one program.
+/// Result of compiling one program.
 struct NvrtcOutput {
   /// Machine code; empty after a failure.
   std::vector<std::byte> cubin;
   /// The compiler's messages, also after success.
   std::string log;
-  /// Why there is no code; empty after success.
+  /// Error message; empty on success.
   std::string failure;
 };
 

@@ -1,8 +1,8 @@
-//===- RankLibrary.h - messages among GPUs by a library ---------*- C++ -*-===//
+//===- RankLibrary.h - interface of GPU collectives -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The seam between programs and the library that sends their messages. The
+// Interface between programs and a collective-communication library. The
 // context is current in every call.
 //
 //===----------------------------------------------------------------------===//
@@ -19,17 +19,17 @@
 
 namespace mpc::detail {
 
-/// One rank's GPU among those that train together. Every rank makes the same
-/// calls in the same order; one thread at a time.
+/// One rank's GPU in a group. All ranks make the same calls in the same order;
+/// one thread at a time.
 class RankLibrary {
 public:
   virtual ~RankLibrary() = default;
   virtual int64_t ranks() const = 0;
-  /// Memory that the message of a launch needs for itself; messages on one
-  /// stream may share it.
+  /// Workspace of a launch's collective, in bytes; collectives on one stream
+  /// may share it.
   virtual int64_t workspaceBytes(const Launch &launch) const = 0;
-  /// Enqueues a message, whose buffers are the launch's in order. The stream
-  /// may be under capture: the call allocates nothing and waits for nothing.
+  /// Enqueues a collective on the launch's buffers. The stream may be
+  /// capturing: the call neither allocates nor blocks.
   virtual Status enqueue(const Launch &launch,
                          std::span<const CuAddress> buffers,
                          CuAddress workspace, CuHandle stream) = 0;

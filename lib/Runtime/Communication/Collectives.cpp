@@ -1,4 +1,4 @@
-//===- Collectives.cpp - messages beside the launches ---------------------===//
+//===- Collectives.cpp - collectives overlapped with launches -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -76,14 +76,14 @@ Status Collectives::reach(size_t launch) {
 Status Collectives::end() {
   endSpan();
   Status status = wait(next);
-  // After a failure a thread may still be at the message.
+  // After a failure the thread may still be in a collective.
   std::unique_lock<std::mutex> lock(mutex);
   changed.wait(lock, [&] { return !busy; });
   started = done;
   return status;
 }
 
-/// Waits until the first `count` messages are over, which were started.
+/// Waits until the first `count` collectives, which were started, are done.
 Status Collectives::wait(size_t count) {
   std::unique_lock<std::mutex> lock(mutex);
   while (done < count && failure.ok()) {
@@ -113,7 +113,7 @@ void Collectives::work() {
   }
 }
 
-/// Does the first message that is not over; nobody is at it.
+/// Performs the first pending collective; no thread is in one.
 void Collectives::doNext(std::unique_lock<std::mutex> &lock) {
   busy = true;
   const size_t launch = plan.launches[done];

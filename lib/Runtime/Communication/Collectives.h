@@ -1,4 +1,4 @@
-//===- Collectives.h - messages beside the launches -------------*- C++ -*-===//
+//===- Collectives.h - collectives overlapped with launches -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,33 +21,35 @@
 
 namespace mpc::detail {
 
-/// Does the messages of one run at a time, in order, on a thread beside the one
-/// that runs the launches. A message that is needed at once is done by the
-/// thread that needs it: waking another one takes longer than a small message.
+/// Performs the collectives of one run at a time, in order, on a background
+/// thread that overlaps with the launches. A collective that is needed at once
+/// is performed by the waiting thread: waking another one takes longer than a
+/// small message.
 class Collectives {
 public:
-  /// `program` and its `plan` outlive this.
+  /// `program` and its `plan` must outlive this.
   Collectives(const Program &program, const MessagePlan &plan)
       : program(program), plan(plan) {}
   Collectives(const Collectives &) = delete;
   ~Collectives();
 
-  /// Begins a run. The communicator of `options` has the program's ranks, or is
-  /// null where there is one; their milliseconds, where set, have one entry per
-  /// launch, and a message's is how long the launches waited for it.
+  /// Starts a run. The communicator of `options` has the program's ranks, or is
+  /// null for one rank; the milliseconds, if set, have one entry per launch,
+  /// which for a collective is how long the launches waited for it.
   void begin(const Addresses &addresses, const RunOptions &options);
 
-  /// Called before each launch in order: waits until all messages are over that
-  /// it needs, and starts it where it is one.
+  /// Called before each launch in order: waits for the collectives that it
+  /// depends on, and starts it if it is a collective.
   Status reach(size_t launch);
 
-  /// Ends the run, however it went: no message is under way afterwards.
+  /// Ends the run, also after a failure: no collective is in progress
+  /// afterwards.
   Status end();
 
 private:
   Status wait(size_t count);
   double now() const;
-  /// What reach() was called for has ended.
+  /// Ends the trace span of the last reach().
   void endSpan();
   void work();
   void doNext(std::unique_lock<std::mutex> &lock);
@@ -56,26 +58,27 @@ private:
   const Program &program;
   const MessagePlan &plan;
 
-  // Of the run.
+  // State of the run.
   const Addresses *addresses = nullptr;
   Communicator *communicator = nullptr;
   std::span<double> milliseconds;
   RunTrace *trace = nullptr;
   std::chrono::steady_clock::time_point beginning;
-  /// The message that reach() comes to next.
+  /// Next collective that reach() will start.
   size_t next = 0;
 
-  // Shared with the thread.
+  // Shared with the background thread.
   std::mutex mutex;
   std::condition_variable changed;
-  /// How many messages may be sent and how many are over.
+  /// Number of collectives started, and number done.
   size_t started = 0, done = 0;
-  /// Whether a thread does one, and what happened to one that failed.
+  /// True while a thread performs a collective; failure of the first failed
+  /// one.
   bool busy = false, stopping = false;
   Status failure;
   std::thread thread;
 
-  // Of the thread that does a message.
+  // Used by the thread that performs a collective.
   MessageMemory memory;
   std::vector<char *> buffers;
 };

@@ -1,4 +1,4 @@
-//===- Communicator.cpp - the ranks that train together -------------------===//
+//===- Communicator.cpp - communication among data-parallel ranks ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ Communicator::~Communicator() = default;
 
 void detail::printLine(const std::string &text) {
   std::string line = text + "\n";
-  // One call, so that lines of several ranks do not mix; nothing buffered,
-  // since the process may be about to end.
+  // A single unbuffered write, so that lines of several ranks do not mix and
+  // nothing is lost if the process is terminated.
   const char *from = line.data();
   for (size_t left = line.size(); left > 0;) {
     ssize_t written = ::write(STDERR_FILENO, from, left);
@@ -36,7 +36,7 @@ void detail::printLine(const std::string &text) {
 Result<std::vector<std::string>> mpc::gatherTexts(Communicator &group,
                                                   const std::string &text) {
   uint64_t length = text.size();
-  // A transport may do nothing, or anything: what comes back is looked at.
+  // Untrusted: a host's transport may return anything.
   constexpr uint64_t kMostBytes = uint64_t(1) << 24;
   std::vector<uint64_t> lengths(size_t(group.size()), ~uint64_t(0));
   if (Status status = group.allGather(&length, lengths.data(), sizeof(length));

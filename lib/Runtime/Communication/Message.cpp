@@ -1,4 +1,4 @@
-//===- Message.cpp - one message among ranks ------------------------------===//
+//===- Message.cpp - execution of one collective --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -28,7 +28,7 @@ char *Staging::reserve(size_t bytes) {
 
 namespace {
 
-/// One launch on its way.
+/// State of one collective.
 class Message {
 public:
   Message(const Launch &launch, std::span<char *const> buffers,
@@ -52,18 +52,19 @@ public:
   bool isEmpty() const { return total == 0; }
 
 private:
-  /// Memory for what is sent and what is received.
+  /// Allocates send and receive memory.
   Status reserve(size_t sentBytes, size_t receivedBytes);
-  /// Puts the inputs one behind the other.
+  /// Concatenates the inputs in the send memory.
   void pack();
-  /// Whether the one input lies as the ranks' pieces of so many bytes.
+  /// Returns true if the only input divides into the ranks' shards of
+  /// `pieceBytes` without padding.
   bool liesInPieces(size_t pieceBytes) const {
     return inputs.size() == 1 && pieceBytes * ranks == total;
   }
-  /// Leaves in `sent` the reduction of all ranks' pieces for this one. `fill`
-  /// puts the pieces for all ranks there, where the input does not lie so.
+  /// Leaves in `sent` the reduction of all ranks' shards of this rank. `fill`
+  /// packs the shards for all ranks there, unless the input has that layout.
   template <typename Fill> Status reducePiece(size_t pieceBytes, Fill fill);
-  /// Takes outputs that lie one behind the other apart.
+  /// Splits the concatenated outputs.
   void unpack(const char *from);
 
   const Launch &launch;
@@ -72,7 +73,7 @@ private:
   MessageMemory &memory;
   std::span<char *const> inputs, outputs;
   const size_t elementBytes, ranks;
-  /// Of each input, and of all.
+  /// Size of each input, and of all, in bytes.
   std::vector<size_t> bytes;
   size_t total = 0;
   char *sent = nullptr, *received = nullptr;
@@ -80,7 +81,7 @@ private:
 
 } // namespace
 
-/// memcpy() for what may be empty.
+/// memcpy() that allows empty ranges.
 static void copy(char *to, const char *from, size_t bytes) {
   if (bytes)
     std::memcpy(to, from, bytes);
@@ -137,7 +138,7 @@ Status Message::allReduce() {
     unpack(sent);
     return {};
   }
-  // The ranks' pieces are equally long; behind the last element are zeros.
+  // Shards have equal length, zero-padded.
   const size_t pieceBytes = (count + ranks - 1) / ranks * elementBytes;
   if (Status status = reducePiece(pieceBytes,
                                   [&] {
@@ -158,14 +159,14 @@ Status Message::allReduce() {
 }
 
 Status Message::reduceScatter() {
-  std::vector<size_t> pieces; // bytes of each tensor's piece
+  std::vector<size_t> pieces; // size of each tensor's shard, in bytes
   size_t pieceBytes = 0;
   for (size_t size : bytes) {
     size_t count = size / elementBytes;
     pieces.push_back((count + ranks - 1) / ranks * elementBytes);
     pieceBytes += pieces.back();
   }
-  // For each rank its piece of every tensor.
+  // Layout: for each rank its shard of every tensor.
   auto fill = [&] {
     char *to = sent;
     for (size_t rank = 0; rank < ranks; ++rank)
@@ -185,8 +186,8 @@ Status Message::reduceScatter() {
 }
 
 Status Message::allGather() {
-  // A rank's own part may lie where it belongs already, which no transport
-  // takes.
+  // In-place operation, which transports do not support: a rank's own part is
+  // already in the output.
   const bool isDirect =
       inputs.size() == 1 && (inputs[0] + total <= outputs[0] ||
                              outputs[0] + total * ranks <= inputs[0]);

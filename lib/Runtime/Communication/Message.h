@@ -1,9 +1,10 @@
-//===- Message.h - one message among ranks ----------------------*- C++ -*-===//
+//===- Message.h - execution of one collective ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All tensors of a launch travel together. Sums do not depend on the transport:
-// each rank adds up a piece, or all of a small message, in the order of ranks.
+// All tensors of a launch are sent together. Reductions do not depend on the
+// transport: each rank reduces one shard, or everything for a small message, in
+// rank order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +20,15 @@
 
 namespace mpc::detail {
 
-/// Up to so many bytes of all ranks together every rank gets all terms and adds
-/// them up itself: one step of the network in place of two.
+/// Maximum total size, in bytes, for which every rank gathers and reduces all
+/// terms itself: one network step instead of two.
 inline constexpr size_t kSmallMessageBytes = size_t(16) << 10;
 
-/// Memory that messages are put together in. Grows, and is kept.
+/// Growable send or receive memory.
 class Staging {
 public:
-  /// At least `bytes`; what was there is lost. Null where there is no memory.
+  /// Returns at least `bytes`, discarding the contents; null if allocation
+  /// fails.
   char *reserve(size_t bytes);
 
 private:
@@ -34,16 +36,16 @@ private:
   size_t size = 0;
 };
 
-/// Where a message is sent from and received.
+/// Send and receive memory of a collective.
 struct MessageMemory {
   Staging sent, received;
 };
 
-/// Does a launch with a collective of `communicator`'s ranks.
+/// Performs the collective of a launch among the ranks of `communicator`.
 Status exchange(const Launch &launch, std::span<char *const> buffers,
                 Communicator &communicator, MessageMemory &memory);
 
-/// Does one that has a single rank.
+/// Performs a collective of a single rank.
 void copyAlone(const Launch &launch, std::span<char *const> buffers);
 
 } // namespace mpc::detail

@@ -1,4 +1,4 @@
-//===- MessagePlan.cpp - when a program waits for its messages ------------===//
+//===- MessagePlan.cpp - dependences of launches on collectives -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,21 +18,21 @@ using namespace mpc::detail;
 
 namespace {
 
-/// The bytes of one thing that messages under way use: disjoint ranges, each
-/// with the number of messages after which it is free.
+/// Byte ranges of one buffer in use by pending collectives: disjoint, each with
+/// the number of collectives after which it is free.
 class RangesInUse {
 public:
   void use(int64_t begin, int64_t end, size_t number) {
     if (begin >= end)
       return;
-    // A later message is over later: it takes the place of earlier ones.
+    // A later collective finishes later: it replaces earlier ones.
     cut(begin);
     cut(end);
     ranges.erase(ranges.lower_bound(begin), ranges.lower_bound(end));
     ranges[begin] = {end, number};
   }
 
-  /// The largest number of the ranges that overlap. They are free afterwards.
+  /// Returns the largest number among overlapping ranges, and frees them.
   size_t takeFrom(int64_t begin, int64_t end) {
     size_t most = 0;
     if (begin >= end)
@@ -52,7 +52,7 @@ private:
     int64_t end;
     size_t number;
   };
-  /// Splits the range that `at` lies inside of.
+  /// Splits the range that contains `at`.
   void cut(int64_t at) {
     auto next = ranges.lower_bound(at);
     if (next == ranges.begin())
@@ -64,13 +64,13 @@ private:
     range.end = at;
   }
 
-  std::map<int64_t, Range> ranges; // by their first byte
+  std::map<int64_t, Range> ranges; // by first byte
 };
 
 } // namespace
 
 MessagePlan::MessagePlan(const Program &program) {
-  // A result that replaces an argument is the argument.
+  // A result that aliases an argument is the argument.
   auto thingOf = [&](const BufferRef &ref) {
     if (ref.kind == BufferRef::Kind::Result)
       if (int64_t alias = program.results[size_t(ref.index)].alias; alias >= 0)

@@ -1,4 +1,4 @@
-//===- MessagePlan.h - when a program waits for its messages ----*- C++ -*-===//
+//===- MessagePlan.h - waits of launches for collectives --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,21 +19,21 @@ class Communicator;
 
 namespace mpc::detail {
 
-/// The messages of a valid program, and which of them have to be over when a
-/// launch begins. Messages are done in order, so that a number says which.
+/// Dependences of a program's launches on its collectives. Collectives run in
+/// order, so that a count identifies those that must be done.
 struct MessagePlan {
   explicit MessagePlan(const Program &program);
 
-  /// Fails where `communicator`, which may be null, has not the ranks that
+  /// Fails unless `communicator`, which may be null, has the ranks that
   /// `program` was compiled for.
   Status check(const Program &program, const Communicator *communicator) const;
 
-  /// How many ranks the program was compiled for.
+  /// Number of ranks the program was compiled for.
   int64_t ranks = 1;
-  /// The launches that are messages.
+  /// Indices of the launches that are collectives.
   std::vector<size_t> launches;
-  /// Of each launch, and of the end behind the last: how many messages are over
-  /// when it begins. Messages themselves wait for none.
+  /// For each launch, and for the end of the program: number of collectives
+  /// that must be done before it. Collectives themselves wait for none.
   std::vector<size_t> needed;
 };
 

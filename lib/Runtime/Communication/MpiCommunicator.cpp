@@ -1,9 +1,9 @@
-//===- MpiCommunicator.cpp - ranks that a launcher started ----------------===//
+//===- MpiCommunicator.cpp - communication by MPI -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Calls are MPI's that do not block, asked again and again whether they are
-// done: so a rank that waits in vain notices, and gives its core to kernels.
+// Uses nonblocking MPI calls and polls them, so that a waiting rank can time
+// out, and yields its core to kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-/// Ends the process where a part of MPI that blocks takes longer than a rank is
-/// patient: there is no other way out of it.
+/// Terminates the process if a blocking MPI call exceeds the timeout: there is
+/// no other way to cancel it.
 class Deadline {
 public:
   Deadline(double patience, const std::string &sentence) {
@@ -66,7 +66,7 @@ private:
   std::thread watch;
 };
 
-/// What is left when the process ends, however it ends: never destroyed.
+/// Used at process exit, so it is never destroyed.
 template <typename Handle> struct MpiState {
   MpiCalls<Handle> calls;
   Handle group = {};
@@ -78,15 +78,15 @@ template <typename Handle> struct MpiState {
   [[noreturn]] void endAll(const std::string &why) {
     if (!aborted.exchange(true)) {
       printLine(rankName(rank, size) + ": " + why);
-      // A launcher that kills ranks drops what it has not yet passed on.
+      // Killed ranks lose output that the launcher has not yet forwarded.
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     (void)calls.abort(calls.world, 1);
     _exit(1); // MPI_Abort may return
   }
 
-  /// When the process exits. Ranks that wait for this one would wait in vain,
-  /// and a rank in MPI_Finalize waits for all.
+  /// Exit handler. Ranks waiting for this one would wait forever, and
+  /// MPI_Finalize waits for all ranks.
   static void leave(int code, void *self) {
     auto &state = *static_cast<MpiState *>(self);
     int finalized = 0;
@@ -125,9 +125,9 @@ private:
 
   MpiState<Handle> &state;
   const MpiCalls<Handle> &calls;
-  /// The most bytes of one rank in one call.
+  /// Maximum bytes of one rank per call.
   const size_t pieceBytes;
-  /// Where ranks' parts of one piece lie together.
+  /// Send and receive staging of one chunk of all ranks.
   std::vector<char> sent, received;
 };
 
@@ -147,12 +147,12 @@ static Status failure(const MpiState<Handle> &state, const char *name, int code,
                 std::string(name) + " failed with " + text);
 }
 
-/// Waits for what `name` began with `code`.
+/// Waits for the nonblocking call `name` that returned `code`.
 template <typename Handle>
 Status MpiCommunicator<Handle>::wait(int code, Handle request, const char *name,
                                      size_t bytes) {
-  // A call is mostly done within a time that follows from its size. After that
-  // other ranks compute, and looking less often leaves them the core.
+  // A call usually finishes within a time proportional to its size. After that
+  // other ranks are computing, and polling less often frees the core for them.
   constexpr double kSeconds = 200e-6, kBytesPerSecond = 4e9;
   constexpr int kLooksPerClock = 16;
   std::optional<Clock::time_point> start;
@@ -279,7 +279,7 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
   if (threads < kMpiThreadSerialized)
     return unavailable("MPI allows calls from one thread alone; begin it with "
                        "MPI_THREAD_SERIALIZED");
-  // Messages of their own, whatever else the host program sends.
+  // A private communicator, separate from the host program's messages.
   const char *name = "MPI_Comm_dup";
   int code = calls.commDup(calls.world, &state.group);
   if (code == 0) {

@@ -1,4 +1,4 @@
-//===- MpiCommunicator.h - ranks that a launcher started --------*- C++ -*-===//
+//===- MpiCommunicator.h - communication by MPI -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,11 +13,11 @@
 
 namespace mpc::detail {
 
-/// The most bytes of all ranks in one call: MPI counts in ints, and not every
-/// library stops to do so when it multiplies.
+/// Maximum bytes of all ranks per call: MPI counts in int, and some libraries
+/// overflow when multiplying.
 inline constexpr size_t kMostMpiBytes = size_t(1) << 30;
 
-/// joinMpi() with messages in pieces of at most `mostBytes`.
+/// joinMpi() with messages in chunks of at most `mostBytes`.
 Result<std::shared_ptr<Communicator>>
 joinMpi(const CommunicatorOptions &options, size_t mostBytes);
 

@@ -1,4 +1,4 @@
-//===- MpiLibrary.cpp - MPI, opened at run time ---------------------------===//
+//===- MpiLibrary.cpp - entry points of MPI -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,12 +11,12 @@
 using namespace mpc;
 using namespace mpc::detail;
 
-// Values of mpi.h in every library with MPICH's interface (mpich.org/abi).
+// Constants of mpi.h in the MPICH ABI (mpich.org/abi).
 static constexpr int kMpichWorld = 0x44000000;
 static constexpr int kMpichByte = 0x4c00010d;
 static constexpr int kMpichErrorsReturn = 0x54000001;
 
-/// Finds the functions. Returns the name of one that is missing, or "".
+/// Loads the functions. Returns the name of a missing one, or "".
 template <typename Handle>
 static std::string findCalls(void *library, MpiCalls<Handle> &calls) {
   LibraryFunctions functions(library);

@@ -1,10 +1,10 @@
-//===- MpiLibrary.h - MPI, opened at run time -------------------*- C++ -*-===//
+//===- MpiLibrary.h - entry points of MPI -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// There are two binary interfaces: Open MPI's handles are addresses of objects
-// in its library, those of MPICH and the libraries that agree with it (Intel's,
-// MVAPICH, Cray's) are integers. The functions are the same.
+// Loaded at run time. There are two ABIs with the same functions: Open MPI's
+// handles are addresses of objects in its library; those of MPICH and
+// compatible libraries (Intel's, MVAPICH, Cray's) are integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace mpc::detail {
 
-/// What is called, for one of the interfaces: `Handle` is `void *` or `int`.
+/// Function table for one ABI: `Handle` is `void *` or `int`.
 template <typename Handle> struct MpiCalls {
   Handle world = {}, byte = {}, errorsReturn = {};
 
@@ -44,13 +44,13 @@ template <typename Handle> struct MpiCalls {
   int (*test)(Handle *request, int *done, void *status) = nullptr;
 };
 
-/// MPI_THREAD_SERIALIZED, the bytes of the longest text of an error and at
-/// least those of an MPI_Status: the same in both.
+/// MPI_THREAD_SERIALIZED, the longest error text and an upper bound of
+/// sizeof(MPI_Status), in bytes: equal in both ABIs.
 inline constexpr int kMpiThreadSerialized = 2;
 inline constexpr int kMpiMostErrorBytes = 1024;
 inline constexpr int kMpiMostStatusBytes = 256;
 
-/// An opened library; one of the two is filled in.
+/// A loaded library; one of the two tables is filled.
 struct MpiLibrary {
   std::string path;
   bool isOpenMpi = false;
@@ -58,8 +58,8 @@ struct MpiLibrary {
   MpiCalls<int> mpich;
 };
 
-/// Opens the first of `names` that is there. Its symbols become everybody's,
-/// since Open MPI's plugins look for them there; it stays open.
+/// Loads the first existing library of `names`. Its symbols are global, since
+/// Open MPI's plugins need them; it stays loaded.
 Result<MpiLibrary> openMpiLibrary(const std::vector<std::string> &names);
 
 } // namespace mpc::detail

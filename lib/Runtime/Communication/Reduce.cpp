@@ -1,9 +1,8 @@
-//===- Reduce.cpp - sums over ranks ---------------------------------------===//
+//===- Reduce.cpp - reductions over ranks ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plain loops over blocks that stay in the first cache, without branches, so
-// that a compiler makes vectors of them.
+// Branch-free loops over blocks that fit in L1, for auto-vectorization.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +22,7 @@ namespace {
 constexpr size_t kBlock = 512;
 
 //===----------------------------------------------------------------------===//
-// Elements: how they lie in memory and what is computed with
+// Element types: storage type and compute type
 //===----------------------------------------------------------------------===//
 
 template <typename T> struct Plain {
@@ -35,12 +34,12 @@ template <typename T> struct Plain {
       return std::isnan(sum) ? std::numeric_limits<T>::quiet_NaN()
                              : static_cast<T>(sum);
     else
-      return static_cast<T>(sum); // modulo 2^32 where it narrows
+      return static_cast<T>(sum); // modulo 2^32 if it narrows
   }
 };
 
-/// `value` in f32 such that rounding it once more to 16 bits gives what
-/// rounding `value` gives: towards zero, the last bit set where it is inexact.
+/// Rounds `value` to f32 with round-to-odd, so that rounding again to 16 bits
+/// equals rounding `value` directly.
 float toOdd(double value) {
   float nearest = static_cast<float>(value);
   auto back = static_cast<double>(nearest);
@@ -74,7 +73,7 @@ struct Float16 {
     uint32_t sign = uint32_t(stored & 0x8000) << 16;
     uint32_t exponent = stored & 0x7c00;
     uint32_t bits = uint32_t(stored & 0x7fff) << 13;
-    // Subnormal ones are the fraction of a number that has 2^-14 in front.
+    // Subnormals are the fraction of a number with exponent 2^-14.
     float small = std::bit_cast<float>(bits + kSmallestNormal) -
                   std::bit_cast<float>(kSmallestNormal);
     uint32_t normal = bits + (112u << 23), special = bits + (224u << 23);
@@ -86,7 +85,7 @@ struct Float16 {
     auto bits = std::bit_cast<uint32_t>(toOdd(sum));
     uint32_t sign = (bits >> 16) & 0x8000, size = bits & 0x7fffffff;
     uint32_t normal = (size - (112u << 23) + 0xfff + ((size >> 13) & 1)) >> 13;
-    // Beside 0.5 the last bit of an f32 is worth 2^-24, as in a subnormal f16.
+    // Adding 0.5 gives f32's last bit the weight 2^-24, as in a subnormal f16.
     constexpr uint32_t kHalf = 126u << 23;
     uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(size) +
                                              std::bit_cast<float>(kHalf)) -
@@ -102,7 +101,7 @@ struct Float16 {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Without overflow that is undefined.
+/// Adds with wraparound: signed overflow would be undefined.
 template <typename T> T plus(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     using Unsigned = std::make_unsigned_t<T>;
@@ -119,7 +118,8 @@ template <typename T> bool isNan(T value) {
     return false;
 }
 
-/// `sum` as `Sum` stores it: of 16 bits each partial sum is rounded.
+/// Rounds `sum` to the storage of `Sum`: 16-bit partial sums are rounded each
+/// time.
 template <typename Sum> typename Sum::Value kept(typename Sum::Value sum) {
   if constexpr (std::is_same_v<typename Sum::Stored, typename Sum::Value>)
     return sum;
@@ -129,7 +129,7 @@ template <typename Sum> typename Sum::Value kept(typename Sum::Value sum) {
 
 template <Collective::Reduction reduction, typename Sum>
 typename Sum::Value join(typename Sum::Value sum, typename Sum::Value term) {
-  // A NaN stays, since no comparison with it is true, and it is taken.
+  // NaN propagates: it compares false and is selected explicitly.
   if constexpr (reduction == Collective::Reduction::Min)
     return ((term < sum) | isNan(term)) ? term : sum;
   else if constexpr (reduction == Collective::Reduction::Max)
@@ -176,7 +176,7 @@ Function choose(Collective::Reduction reduction) {
     if constexpr (std::is_floating_point_v<typename Sum::Value>)
       return reduce<Collective::Reduction::Mean, Element, Sum>;
     break;
-  // The choice among terms is the same in every type that holds them.
+  // Min and max select the same term in every type that represents the terms.
   case Collective::Reduction::Min:
     return reduce<Collective::Reduction::Min, Element,
                   Plain<typename Element::Value>>;

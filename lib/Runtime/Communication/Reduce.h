@@ -1,4 +1,4 @@
-//===- Reduce.h - sums over ranks -------------------------------*- C++ -*-===//
+//===- Reduce.h - reductions over ranks -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,9 +13,9 @@
 
 namespace mpc::detail {
 
-/// Reduces rows of `count` elements, one of each rank and one behind the other,
-/// to one row as Collective.h says. `result` overlaps no row. `how` is sound
-/// and reduces.
+/// Reduces rows of `count` elements, one per rank and contiguous, to one row as
+/// specified in Collective.h. `result` overlaps no row. `how` is a valid
+/// reduction.
 void reduceRows(const Collective &how, const void *rows, size_t count,
                 void *result);
 

@@ -1,11 +1,11 @@
-//===- RelayCommunicator.cpp - messages that another process does ---------===//
+//===- RelayCommunicator.cpp - communication through another process ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A call is a request and an answer on a socket, in the machine's own numbers:
-// both ends are on it. A request is four words (call, root, bytes of a rank,
-// bytes that follow) and what is sent; an answer is two (how it went, bytes
-// that follow) and what is received, or why it failed.
+// A call is a request and a response on a socket, in native byte order. A
+// request is four words (call, root, bytes per rank, payload bytes) and the
+// send data; a response is two (status, payload bytes) and the received data or
+// the error message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +76,7 @@ private:
 bool RelayCommunicator::write(const void *data, size_t bytes) const {
   const auto *from = static_cast<const char *>(data);
   while (bytes > 0) {
-    // The end of the other process is a failure here, not a signal.
+    // MSG_NOSIGNAL: a closed peer is a failure, not a signal.
     const ssize_t written = ::send(descriptor, from, bytes, MSG_NOSIGNAL);
     if (written < 0 && errno == EINTR)
       continue;

@@ -1,10 +1,10 @@
-//===- ThreadCommunicator.cpp - ranks that are threads of a process -------===//
+//===- ThreadCommunicator.cpp - communication among threads ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A call is a rendezvous: every rank shows what it sends, and when the last one
-// has come, each copies what is its own out of the others' memory. Nobody goes
-// before all have copied.
+// A call is a rendezvous: every rank publishes its send buffer, and after the
+// last one has arrived, each copies its part from the others' memory. A second
+// barrier keeps the buffers valid until all have copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace mpc::detail;
 
 namespace {
 
-/// What a rank asks for; the same of all ranks.
+/// Parameters of a call; must be equal on all ranks.
 struct Call {
   const char *name = "";
   size_t bytes = 0;
@@ -40,19 +40,20 @@ struct Call {
   }
 };
 
-/// What the ends of a group share.
+/// State shared by the endpoints of a group.
 class Group {
 public:
   Group(int size, const CommunicatorOptions &options)
       : size(size), patience(options.patience), sent(size_t(size)),
         calls(size_t(size)) {}
 
-  /// Meets the other ranks; then `copy` is called with what each sends.
+  /// Rendezvous with the other ranks; then calls `copy` with the send buffers
+  /// of all.
   Status
   meet(int rank, const Call &call, const void *send, const std::string &purpose,
        const std::function<void(const std::vector<const void *> &)> &copy);
-  /// Makes every call fail from now on, but for those that have met. Returns
-  /// false where they did already.
+  /// Makes every later call fail, except those past the rendezvous. Returns
+  /// false if the group has already failed.
   bool fail(const std::string &why);
 
   const int size;
@@ -61,7 +62,7 @@ private:
   Status failure(const std::string &where) const {
     return Status(StatusCode::Unavailable, where, *failed);
   }
-  /// Waits until `ready`, at most as long as a rank is patient.
+  /// Waits for `ready` until the timeout.
   template <typename Ready>
   bool wait(std::unique_lock<std::mutex> &lock, Ready ready) {
     if (patience > 0)
@@ -76,12 +77,12 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<const void *> sent;
-  /// Of the ranks that have come.
+  /// Calls of the ranks that have arrived.
   std::vector<std::optional<Call>> calls;
-  /// Whether a rank has a call under way, of which it may have one.
+  /// True for each rank with a call in progress; only one is allowed.
   std::vector<bool> inside = std::vector<bool>(size_t(size));
-  /// How many came to the rendezvous under way, how many have copied, and how
-  /// many rendezvous there were.
+  /// Number of ranks that arrived and that have copied, and number of
+  /// rendezvous reached and ended.
   int arrived = 0, copied = 0;
   uint64_t met = 0, ended = 0;
   std::optional<std::string> failed;
@@ -204,7 +205,8 @@ Status Group::meet(
   lock.unlock();
   copy(sent);
   lock.lock();
-  // The others read this rank's memory: that ends, whatever failed meanwhile.
+  // Other ranks still read this rank's memory: wait for them even after a
+  // failure.
   if (++copied == size) {
     ++ended;
     changed.notify_all();

@@ -1,4 +1,4 @@
-//===- Words.h - what all transports say alike ------------------*- C++ -*-===//
+//===- Words.h - messages shared by all transports --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 
 namespace mpc::detail {
 
-/// Writes one line to standard error at once.
+/// Writes one line to standard error, unbuffered.
 void printLine(const std::string &text);
 
 /// "rank 1 of 4".

@@ -1,4 +1,4 @@
-//===- CodeObject.cpp - machine code from memory --------------------------===//
+//===- CodeObject.cpp - loading machine code for the CPU ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,7 +35,7 @@ Status detail::loadCode(std::span<const std::byte> code,
   return {};
 }
 
-/// AMX-FP16, whose name g++ 12 does not know: leaf 7.1, EAX bit 21 of CPUID
+/// AMX-FP16, which g++ 12 cannot query by name: CPUID leaf 7.1, EAX bit 21
 /// (Intel, Architecture Instruction Set Extensions).
 static bool hasTilesOfHalf() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -43,7 +43,7 @@ static bool hasTilesOfHalf() {
 }
 
 std::span<const std::string_view> detail::cpuLevels() {
-  // What code of a level may use: CpuTarget::available() asks for the same.
+  // Requirements of each level, equal to CpuTarget::available().
   static const std::vector<std::string_view> levels = [] {
     std::vector<std::string_view> found;
     bool hasAvx512 = __builtin_cpu_supports("x86-64-v4");
@@ -55,7 +55,7 @@ std::span<const std::string_view> detail::cpuLevels() {
         found.push_back("amxfp16");
       found.push_back("amx");
     }
-    // Other makers' cores multiply bf16 faster as f32.
+    // On other vendors' cores bf16 GEMMs are faster in f32.
     bool dotsFirst = hasDots && __builtin_cpu_is("amd");
     if (dotsFirst)
       found.push_back("avx512bf16");

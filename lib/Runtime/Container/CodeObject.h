@@ -1,4 +1,4 @@
-//===- CodeObject.h - machine code from memory ------------------*- C++ -*-===//
+//===- CodeObject.h - loading machine code for the CPU ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,15 +17,14 @@
 
 namespace mpc::detail {
 
-/// Maps the shared object `code` into the process, gives every launch of
-/// `program` its function and makes `program.code` keep the mapping. Runs what
-/// the object's initialisers say: only for code that is trusted. `where` names
-/// the file.
+/// Maps the shared object `code` into the process, sets the function of every
+/// launch of `program`, and makes `program.code` own the mapping. Runs the
+/// object's initializers: for trusted code only. `where` names the file.
 Status loadCode(std::span<const std::byte> code, const std::string &where,
                 Program &program);
 
-/// Levels of code for the CPU ("avx512", "avx2"), best first, that this machine
-/// can run.
+/// Returns the instruction-set levels ("avx512", "avx2") that this machine
+/// supports, best first.
 std::span<const std::string_view> cpuLevels();
 
 } // namespace mpc::detail

@@ -1,4 +1,4 @@
-//===- Container.h - the bytes of an .mpcx file -----------------*- C++ -*-===//
+//===- Container.h - format of .mpcx files ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -37,12 +37,13 @@ namespace mpc::container {
 inline constexpr uint32_t kFormatVersion = 12;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
-/// Tables of real programs take some hundred bytes per launch.
+/// Limit of the table size, in bytes; real programs need some hundred bytes per
+/// launch.
 inline constexpr size_t kMostTableBytes = size_t(16) << 20;
 inline constexpr std::array<uint8_t, 8> kMagic = {0x7f, 'M',  'P',  'C',
                                                   'X',  '\r', '\n', 0x1a};
 
-/// Where the header's fields are.
+/// Offsets of the header's fields.
 enum HeaderOffset : size_t {
   kVersionAt = 8,
   kReservedAt = 12,
@@ -53,7 +54,7 @@ enum HeaderOffset : size_t {
 
 using Digest = std::array<uint8_t, 32>;
 
-/// A program's kernels for GPUs where they lie in a file (CudaCode).
+/// GPU kernels of a program in a file (CudaCode).
 struct StoredCuda {
   struct Kernel {
     std::string name;
@@ -68,7 +69,7 @@ struct StoredCuda {
   std::vector<Kernel> kernels;
   std::vector<Binary> binaries;
 
-  /// Bytes of machine code.
+  /// Size of the machine code, in bytes.
   int64_t codeBytes() const;
   std::shared_ptr<const CudaCode> copy() const;
 };
@@ -76,18 +77,18 @@ struct StoredCuda {
 /// A program and its code, for one target.
 struct StoredProgram {
   /// `target` is "cpu:avx512" or "cuda:sm_90a"; functions are null. Arguments
-  /// and results are those of the contents. A program for GPUs to be written
-  /// holds its kernels; one that was read gets them from `cuda`.
+  /// and results are in StoredSpecialisation. When writing, a GPU program
+  /// contains its kernels; when reading, they are in `cuda`.
   Program program;
-  /// For a CPU a shared object that exports every kernel by its name.
+  /// For a CPU: a shared object that exports the kernels by name.
   std::span<const std::byte> code;
-  /// Set by decode() where the target is a GPU.
+  /// Set by decode() for a GPU target.
   std::optional<StoredCuda> cuda = {};
 };
 
 /// The programs for one set of shapes, one per target.
 struct StoredSpecialisation {
-  /// The symbolic dimensions that were bound by name.
+  /// Symbolic dimensions that were bound by name.
   std::map<std::string, int64_t> dims;
   int64_t longestReduction = 1;
   ElementType narrowest = ElementType::F32;
@@ -97,7 +98,7 @@ struct StoredSpecialisation {
   std::vector<StoredProgram> programs;
 };
 
-/// What a file says.
+/// Decoded contents of a file.
 struct Contents {
   std::string name;
   std::string model;
@@ -106,20 +107,20 @@ struct Contents {
   std::vector<StoredSpecialisation> specialisations;
 };
 
-/// SHA-256 of a whole file as the header has it. `file` holds a header.
+/// Computes the header's SHA-256 of a whole file. `file` includes the header.
 Digest digestOf(std::span<const std::byte> file);
 
-/// The file of `contents`: equal contents give equal bytes. Constants that
-/// several programs share are stored once.
+/// Encodes `contents`, deterministically. Constants shared by several programs
+/// are stored once.
 Result<std::vector<std::byte>> encode(const Contents &contents);
 
-/// Checks the first bytes of a file: the magic, the version and that the sizes
-/// fit `fileBytes`. `where` names the file.
+/// Checks a file's header: magic, version, and that the sizes fit `fileBytes`.
+/// `where` names the file.
 Status checkHeader(std::span<const std::byte> header, uint64_t fileBytes,
                    const std::string &where);
 
-/// Checks and reads a file. Constants and code refer to `bytes`, which starts
-/// at a multiple of 64 and which `owner` keeps alive.
+/// Validates and decodes a file. Constants and code refer to `bytes`, which are
+/// aligned to 64 and kept alive by `owner`.
 Result<Contents> decode(const std::shared_ptr<const void> &owner,
                         std::span<const std::byte> bytes,
                         const std::string &where);

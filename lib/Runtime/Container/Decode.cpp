@@ -1,9 +1,8 @@
-//===- Decode.cpp - reading an .mpcx file ---------------------------------===//
+//===- Decode.cpp - decoding .mpcx files ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The header, the sections, and what a table says of the model, whatever the
-// target.
+// The header, the sections, and the target-independent part of the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -212,7 +211,7 @@ Result<Contents> Decoder::decode() {
   if (!fb::VerifyExecutableBuffer(verifier))
     return refuse(where, "has a table that refers outside of itself");
   table = fb::GetExecutable(start);
-  // Strings take 32 bytes here and four in the table.
+  // A string takes at least 32 bytes in memory and four in the table.
   budget = 64 * tableBytes + 4096;
 
   for (auto [from, to] : {std::pair(table->name(), &contents.name),

@@ -1,9 +1,9 @@
-//===- DecodeProgram.cpp - reading the program of one target --------------===//
+//===- DecodeProgram.cpp - decoding the program of one target -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program's constants, launches and kernels, and whether they are sound
-// together: only then does it run.
+// Reads a program's constants, launches and kernels, and validates the whole
+// before it may run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,8 +167,8 @@ Status Decoder::readChecks(const fb::Target &from, const std::string &place,
 
 Status Decoder::readCuda(const fb::Cuda &from, const std::string &place,
                          StoredCuda &to) {
-  // A copy of what a target refers to is no larger than the file, for honest
-  // files hold every text once.
+  // The total size of referenced sections is at most the file's: valid files
+  // store every text once.
   size_t left = bytes.size();
   auto take = [&](uint32_t number, std::span<const std::byte> &section) {
     if (number >= sections.size())
@@ -209,7 +209,7 @@ Status Decoder::readCuda(const fb::Cuda &from, const std::string &place,
   return {};
 }
 
-/// Fails where a launch for a GPU has no kernel.
+/// Fails if a GPU launch has no kernel.
 static Status checkKernels(const Program &program, const StoredCuda &cuda,
                            const std::string &place) {
   std::set<std::string_view> names;
@@ -221,7 +221,7 @@ static Status checkKernels(const Program &program, const StoredCuda &cuda,
   return {};
 }
 
-/// Fails where one run needs more memory than the machine has.
+/// Fails if one run needs more memory than this machine has.
 static Status checkMemory(const Program &program, const std::string &place) {
   int64_t most = detail::machineMemory();
   int64_t needed = program.arenaBytes, scratch = 0;

@@ -1,10 +1,10 @@
-//===- Decoder.h - reading one .mpcx file -----------------------*- C++ -*-===//
+//===- Decoder.h - decoder of .mpcx files -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Nothing in a file is believed: FlatBuffers' verifier proves that the table's
-// references stay inside of it, the decoder that its numbers make sense. A
-// table may refer to one list many times, so what is made of it is counted.
+// Files are untrusted: FlatBuffers' verifier proves that references stay inside
+// the table, the decoder that all values are valid. A table may reference one
+// list many times (a decompression bomb), so memory use is budgeted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,36 +17,36 @@
 
 namespace mpc::container {
 
-/// A file that is not read, for the reason `text`. `where` names the file, or a
-/// part of it.
+/// Returns the error that a file is refused because of `text`. `where` names
+/// the file or a part of it.
 Status refuse(const std::string &where, std::string text);
 
-/// The place of a part of a file.
+/// Returns the location of a part of a file, for messages.
 std::string placeOf(const std::string &where, const char *part, size_t index);
 
-/// Whether elements lie where their type may: the verifier asks for the four
-/// bytes of a vector's length alone.
+/// Returns true if the elements are aligned for their type: the verifier only
+/// checks the four bytes of a vector's length.
 template <typename T> bool isAligned(const flatbuffers::Vector<T> &elements) {
   return elements.size() == 0 || reinterpret_cast<uintptr_t>(elements.Data()) %
                                          alignof(std::remove_pointer_t<T>) ==
                                      0;
 }
 
-/// One file while it is read. Functions that read a part fail where it makes no
-/// sense; `place` names that part.
+/// Decodes one file. Functions that read a part fail if it is invalid; `place`
+/// names that part.
 class Decoder {
 public:
-  /// As for decode().
+  /// Parameters as for decode().
   Decoder(const std::shared_ptr<const void> &owner,
           std::span<const std::byte> bytes, const std::string &where)
       : owner(owner), bytes(bytes), where(where) {}
   Result<Contents> decode();
 
 private:
-  // What is the same for all targets (Decode.cpp).
+  // Target-independent parts (Decode.cpp).
 
-  /// Counts `amount` more bytes of memory; fails where a table of this size
-  /// could not honestly ask for so much.
+  /// Charges `amount` bytes to the memory budget; fails if a table of this size
+  /// cannot legitimately need that much.
   Status spend(size_t amount);
   Status readString(const flatbuffers::String &from, std::string &to);
   Status readType(const flatbuffers::String &element,
@@ -61,7 +61,7 @@ private:
 
   // The program and code of one target (DecodeProgram.cpp).
 
-  /// `stored` has its arguments and results.
+  /// `stored` contains its arguments and results.
   Status readTarget(const fb::Target &from, const std::string &place,
                     const StoredSpecialisation &stored, StoredProgram &to);
   Status readConstant(const fb::Constant &from, const std::string &place,

@@ -1,4 +1,4 @@
-//===- Encode.cpp - writing an .mpcx file ---------------------------------===//
+//===- Encode.cpp - encoding .mpcx files ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@
 using namespace mpc;
 using namespace mpc::container;
 
-// The header and the code are those of the machine that runs them.
+// Header and code are in native byte order.
 static_assert(std::endian::native == std::endian::little);
 static_assert(kSectionAlignment % kBufferAlignment == 0);
 
@@ -31,7 +31,7 @@ Digest container::digestOf(std::span<const std::byte> file) {
 
 namespace {
 
-/// Builds one file.
+/// Encodes one file.
 class Encoder {
 public:
   explicit Encoder(const Contents &contents) : contents(contents) {}
@@ -46,7 +46,7 @@ private:
   flatbuffers::Offset<fb::Gemm> addGemm(const GemmProblem &gemm);
   flatbuffers::Offset<fb::Collective>
   addCollective(const Collective &collective);
-  /// The number of an op's name in the table of names.
+  /// Returns the index of an op's name in the string table.
   uint32_t numberOf(const std::string &op);
   flatbuffers::Offset<fb::Launch> addLaunch(const Launch &launch);
   flatbuffers::Offset<fb::Cuda> addCuda(const CudaCode &code);
@@ -61,7 +61,7 @@ private:
   const Contents &contents;
   flatbuffers::FlatBufferBuilder builder;
   std::vector<std::span<const std::byte>> sections;
-  /// By size and the digest of the first bytes: sections that may be equal.
+  /// Sections by size and digest of the first bytes, to find equal ones.
   std::multimap<std::pair<size_t, Digest>, uint32_t> sectionOf;
   std::vector<std::string> opNames;
   std::map<std::string, uint32_t> opNumber;
@@ -75,7 +75,7 @@ uint64_t aligned(uint64_t offset) {
 } // namespace
 
 uint32_t Encoder::addSection(std::span<const std::byte> bytes) {
-  // Weights differ early: few need to be read to their ends.
+  // Weights differ early: few need a complete comparison.
   std::pair key(bytes.size(), detail::sha256(bytes.first(
                                   std::min<size_t>(bytes.size(), 4096))));
   auto [first, last] = sectionOf.equal_range(key);
@@ -315,7 +315,7 @@ Encoder::addSpecialisation(const StoredSpecialisation &stored) {
                                   results, targetList);
 }
 
-/// Makes the table for sections that follow one of `tableBytes`.
+/// Builds the table for sections that follow a table of `tableBytes`.
 void Encoder::buildTable(uint64_t tableBytes) {
   builder.Clear();
   sections.clear();
@@ -326,7 +326,7 @@ void Encoder::buildTable(uint64_t tableBytes) {
   specialisations.reserve(contents.specialisations.size());
   for (const StoredSpecialisation &stored : contents.specialisations)
     specialisations.push_back(addSpecialisation(stored));
-  // All sections are known.
+  // All sections are known now.
   std::vector<fb::Section> places;
   uint64_t end = kHeaderBytes + tableBytes;
   for (std::span<const std::byte> section : sections) {
@@ -346,7 +346,7 @@ void Encoder::buildTable(uint64_t tableBytes) {
 }
 
 Result<std::vector<std::byte>> Encoder::build() {
-  // The table's size depends on nothing that its sections' places change.
+  // The table's size does not depend on the sections' offsets: build twice.
   buildTable(0);
   uint64_t tableBytes = builder.GetSize();
   if (tableBytes > kMostTableBytes)

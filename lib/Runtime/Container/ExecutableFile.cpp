@@ -1,4 +1,4 @@
-//===- ExecutableFile.cpp - executables in files --------------------------===//
+//===- ExecutableFile.cpp - ahead-of-time compiled models -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,11 +25,11 @@ using namespace mpc::container;
 struct ExecutableFile::State {
   /// The file's name in messages.
   std::string where;
-  /// Keeps the bytes that code and texts in `contents` are spans of: a file
-  /// without constants has nothing else that does.
+  /// Owner of the bytes that spans in `contents` refer to, also if the file has
+  /// no constants.
   std::shared_ptr<const void> owner;
   Contents contents;
-  /// By specialisation.
+  /// Targets by specialization.
   std::vector<std::vector<StoredTarget>> targets;
 };
 
@@ -88,7 +88,7 @@ ExecutableFile::fromBytes(std::span<const std::byte> bytes,
 
 namespace {
 
-/// A descriptor that is closed when it goes.
+/// RAII file descriptor.
 struct OpenFile {
   int descriptor;
   ~OpenFile() {
@@ -99,7 +99,7 @@ struct OpenFile {
 
 } // namespace
 
-/// Reads `bytes` bytes; false at an early end or an error.
+/// Reads `bytes` bytes; false on end of file or an error.
 static bool readAll(int descriptor, std::byte *to, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     ssize_t got = ::read(descriptor, to + done, bytes - done);
@@ -116,7 +116,7 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
   auto unreadable = [&](const std::string &why) {
     return Status(StatusCode::NotFound, path, "cannot be read: " + why);
   };
-  // Without O_NONBLOCK a named pipe would wait for its writer.
+  // O_NONBLOCK: opening a named pipe would wait for its writer.
   OpenFile file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.descriptor < 0)
     return unreadable(strerror(errno));
@@ -126,7 +126,7 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
   if (!S_ISREG(facts.st_mode))
     return unreadable("it is no regular file");
   auto size = size_t(facts.st_size);
-  // The header decides before memory is taken for the rest.
+  // Check the header before allocating memory for the rest.
   std::array<std::byte, kHeaderBytes> header{};
   size_t headerBytes = std::min(size, header.size());
   if (!readAll(file.descriptor, header.data(), headerBytes))
@@ -157,7 +157,7 @@ std::vector<ExecutableFile> ExecutableFile::specialisations() const {
   return all;
 }
 
-/// "x f32[1,3,4]" of each argument that `shapes` names.
+/// Formats each argument in `shapes`: "x f32[1,3,4]".
 static std::string describeArguments(const StoredSpecialisation &stored,
                                      const ExecutableFile::Shapes &shapes) {
   std::string text;
@@ -201,7 +201,8 @@ static std::string joined(const List &list, Name name) {
   return text;
 }
 
-/// The program of the best level that this machine has and the file holds.
+/// Returns the program in the file for the best level that this machine
+/// supports.
 static const StoredProgram *chooseForCpu(const StoredSpecialisation &contents,
                                          const std::string &isa) {
   for (std::string_view level : detail::cpuLevels()) {
@@ -214,7 +215,7 @@ static const StoredProgram *chooseForCpu(const StoredSpecialisation &contents,
   return nullptr;
 }
 
-/// The number from character `start` on, 0 where there is none.
+/// Parses the number from character `start` on, 0 if there is none.
 static int numberAt(std::string_view text, size_t start) {
   int number = 0;
   if (start < text.size())
@@ -222,22 +223,22 @@ static int numberAt(std::string_view text, size_t start) {
   return number;
 }
 
-/// How well a GPU suits a program: the compute capability that it was made for,
-/// times ten, more where that is exact; 0 where it cannot run it.
+/// Ranks a program for a GPU: compute capability of its target times ten, plus
+/// one if architecture-specific; 0 if the GPU cannot run it.
 static int suitability(const std::string &target,
                        const std::string &architecture) {
   if (target.rfind("cuda:sm_", 0) != 0)
     return 0;
   bool specific = target.back() == 'a' || target.back() == 'f';
   int wanted = numberAt(target, 8), present = numberAt(architecture, 3);
-  // Instructions of one architecture alone run on that one alone.
+  // Architecture-specific code (sm_90a) runs only on that architecture.
   if (wanted > present || (specific && wanted != present))
     return 0;
   return 10 * wanted + specific;
 }
 
-/// The program that was made for the GPU's architecture or else for the next
-/// older one, whose text is compiled anew.
+/// Returns the program for the GPU's architecture or else the next older one,
+/// whose source is compiled again.
 static const StoredProgram *chooseForGpu(const StoredSpecialisation &contents,
                                          const std::string &architecture) {
   const StoredProgram *best = nullptr;
@@ -251,7 +252,7 @@ static const StoredProgram *chooseForGpu(const StoredSpecialisation &contents,
   return best;
 }
 
-/// Why the device runs none of the file's programs.
+/// Returns the error that the device runs none of the file's programs.
 static Status noTarget(const StoredSpecialisation &contents,
                        const Device &device, const std::string &isa,
                        const std::string &where) {
@@ -282,7 +283,7 @@ Result<Executable> ExecutableFile::load(Device device,
   const StoredProgram *stored =
       onGpu ? chooseForGpu(contents, device.architecture())
             : chooseForCpu(contents, options.isa);
-  // What is not run need not suit the machine.
+  // A device that executes nothing accepts any target.
   if (!stored && !device.needsCode() && options.isa.empty())
     stored = &contents.programs.front();
   if (!stored)

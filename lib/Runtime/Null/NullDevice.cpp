@@ -1,4 +1,4 @@
-//===- NullDevice.cpp - a device that runs nothing ------------------------===//
+//===- NullDevice.cpp - device that executes nothing ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,8 +19,7 @@ public:
   int threads() const override { return 1; }
   bool needsCode() const override { return false; }
 
-  /// Zeroes the results, so that nothing left over from an earlier run can pass
-  /// for one.
+  /// Zeroes the results, so that stale values are not mistaken for results.
   Status execute(const Program &program, const Addresses &addresses,
                  Collectives *, std::span<double> milliseconds) override {
     for (size_t i = 0; i < program.results.size(); ++i)

@@ -1,4 +1,4 @@
-//===- NullDevice.h - a device that runs nothing ----------------*- C++ -*-===//
+//===- NullDevice.h - device that executes nothing --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
