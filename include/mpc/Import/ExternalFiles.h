@@ -1,4 +1,4 @@
-//===- ExternalFiles.h - what a model file refers to ------------*- C++ -*-===//
+//===- ExternalFiles.h - external data files of a model ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,22 +16,22 @@
 
 namespace mpc {
 
-/// A file that tensors of an ONNX model are stored in.
+/// A file that contains external tensor data of an ONNX model.
 struct OnnxExternalFile {
-  /// As the model names it: relative to its folder.
+  /// Name in the model, relative to the model's folder.
   std::string name;
-  /// First byte and number of bytes of each range that tensors take by their
-  /// shapes and types: sorted, without overlaps, whether the file has them or
-  /// not. A tensor whose shape is invalid takes none: the importer refuses it.
+  /// Offset and length, in bytes, of each range that tensors occupy by their
+  /// shapes and types: sorted and disjoint, whether or not they are inside the
+  /// file. A tensor with an invalid shape has none: the importer refuses it.
   llvm::SmallVector<std::pair<int64_t, int64_t>> ranges;
 
-  /// Bytes of all ranges together; INT64_MAX where no number holds them.
+  /// Total size of all ranges, in bytes; INT64_MAX on overflow.
   int64_t bytes() const;
 };
 
-/// The files that tensors of an ONNX model are stored in, each once, sorted by
-/// name. Nullopt where the bytes are seen to be no model. Reads no file and
-/// copies no weights.
+/// Returns the external data files of an ONNX model, without duplicates, sorted
+/// by name; nullopt if the bytes are recognizably not a model. Reads no file
+/// and copies no weights.
 std::optional<llvm::SmallVector<OnnxExternalFile>>
 onnxExternalFiles(llvm::ArrayRef<char> model);
 

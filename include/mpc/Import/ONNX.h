@@ -1,10 +1,10 @@
-//===- ONNX.h - reading ONNX models -----------------------------*- C++ -*-===//
+//===- ONNX.h - import of ONNX models ---------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ONNX bytes in, a module with one function `@main` of statically shaped mpc
-// ops out. Every failure is a diagnostic that names the file, the node and the
-// remedy.
+// Converts ONNX bytes to a module with one function `@main` of statically
+// shaped mpc ops. Every failure is a diagnostic that names the file, the node
+// and the remedy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,91 +26,90 @@
 
 namespace mpc {
 
-/// The operator set versions of the default domain that the importer reads.
-/// Below 7 only operators are known whose meaning has not changed since.
+/// Supported opset versions of the default domain. Below 7 only operators with
+/// unchanged semantics are supported.
 inline constexpr int64_t kOldestOnnxOpset = 1;
 inline constexpr int64_t kNewestOnnxOpset = 27;
 
-/// What the caller decides about a model. Plain values; no option has an effect
-/// outside one import.
+/// Options of an import. Plain values; no option has an effect outside of one
+/// import.
 struct OnnxImportOptions {
-  /// Extents of symbolic dimensions by name.
+  /// Extents of symbolic dimensions, by name.
   llvm::StringMap<int64_t> dims;
-  /// Whole shapes of inputs by name, else by position as `arg0`. They bind the
-  /// symbolic dimensions that they meet; a clash with `dims` or with the model
-  /// is an error. Names that are no input are ignored, so that the shapes of
-  /// all arrays of a data file can be passed.
+  /// Complete shapes of inputs by name, else by position as `arg0`. They bind
+  /// symbolic dimensions; a conflict with `dims` or with the model is an error.
+  /// Names that are not inputs are ignored, so that the shapes of all arrays of
+  /// a data file can be passed.
   llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
-  /// Extent of the first dimension of every graph input where that is symbolic
-  /// or, in all inputs alike, a fixed extent that this replaces. Constant
-  /// shapes in Reshape and Expand that begin with the old extent follow.
+  /// Batch size: extent of the first dimension of every graph input that is
+  /// symbolic there, or replacement of a fixed extent that all inputs share.
+  /// Constant shapes in Reshape and Expand that start with the old extent are
+  /// adjusted.
   std::optional<int64_t> batch;
-  /// Most bytes that one node evaluated at import may produce. A model whose
-  /// shapes need more is refused.
+  /// Size limit of the results of one constant-folded node, in bytes. A model
+  /// whose shapes need more is refused.
   int64_t maxFoldBytes = int64_t(64) << 20;
-  /// Most bytes of one value. Larger ones are refused, whether constant or not.
+  /// Size limit of one value, constant or not, in bytes.
   int64_t maxTensorBytes = int64_t(1) << 34;
-  /// Whether caches are to grow at their end (CompileOptions::caches): an op
-  /// that counts their rows from the first is to take them from there.
+  /// True if KV caches will grow at their end (CompileOptions::caches): ops
+  /// that count cache rows from the first one must count from the end.
   bool growsCaches = false;
-  /// Graph inputs whose value is fixed: they become constants and are no
-  /// arguments of `@main`. For inputs that shapes depend on (the target of a
-  /// Reshape).
+  /// Fixed values of graph inputs, which become constants instead of arguments
+  /// of `@main`. For inputs that determine shapes (the target of a Reshape).
   llvm::StringMap<mlir::ElementsAttr> inputValues;
-  /// Where set, asked for the value of a graph input that the import must know
-  /// and `inputValues` lacks: null where there is none. What it gives fixes the
-  /// input; the values of other inputs are not asked for.
+  /// If set, called for the value of a graph input that the import needs and
+  /// `inputValues` lacks; returns null if there is none. The returned value
+  /// fixes the input; values of other inputs are not requested.
   std::function<mlir::ElementsAttr(llvm::StringRef name)> offeredValue;
-  /// Where set, gives all bytes of an external data file by the name that the
-  /// model has for it; nothing is read from the model's folder then. They live
-  /// as long as the import.
+  /// If set, returns the contents of an external data file by its name in the
+  /// model; nothing is read from the model's folder then. The contents live as
+  /// long as the import.
   std::function<llvm::Expected<llvm::ArrayRef<char>>(llvm::StringRef name)>
       externalData;
-  /// Where given, receives the names of the graph inputs that `offeredValue`
-  /// fixed.
+  /// If set, receives the names of the graph inputs that `offeredValue` fixed.
   llvm::SmallVectorImpl<std::string> *fixedInputs = nullptr;
-  /// Where given, receives for each graph input the symbol of each dimension,
-  /// empty for an extent that is fixed or has no name.
+  /// If set, receives the symbol of each dimension of each graph input, empty
+  /// if the extent is fixed or unnamed.
   llvm::StringMap<llvm::SmallVector<std::string>> *inputSymbols = nullptr;
-  /// Where given, receives the names of the graph inputs whose value the import
-  /// needed and did not find.
+  /// If set, receives the names of the graph inputs whose missing value the
+  /// import needed.
   llvm::SmallVectorImpl<std::string> *neededInputs = nullptr;
 };
 
-/// Imports the model in the file `path`; external data is read from its folder
-/// only. Null after an error, whose diagnostics went to `context`.
+/// Imports the model file `path`; external data is read from its folder only.
+/// Null after an error, with diagnostics in `context`.
 mlir::OwningOpRef<mlir::ModuleOp>
 importOnnxFile(llvm::StringRef path, const OnnxImportOptions &options,
                mlir::MLIRContext *context);
 
 /// The same for a model in memory. `fileName` is used in locations; external
-/// data is read as `options.externalData` says, else from `modelFolder`, and
-/// refused where that is empty.
+/// data is read through `options.externalData` if set, else from `modelFolder`,
+/// and refused if that is empty.
 mlir::OwningOpRef<mlir::ModuleOp>
 importOnnxBytes(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
                 llvm::StringRef modelFolder, const OnnxImportOptions &options,
                 mlir::MLIRContext *context);
 
-/// An input as the file declares it. An extent that is symbolic or unknown is
-/// dynamic, and its symbol is empty where it has none.
+/// An input as declared in the file. Symbolic or unknown extents are dynamic;
+/// the symbol is empty if there is none.
 struct OnnxInput {
   std::string name;
-  /// Null for a type that mpc lacks.
+  /// Null for an unsupported type.
   mlir::Type element;
   llvm::SmallVector<int64_t> shape;
   llvm::SmallVector<std::string> symbols;
 };
 
-/// Whether a node of the model, in functions and subgraphs too, is `op` of
-/// `domain`. Fails, with diagnostics, where the bytes are no model.
+/// Returns true if a node of the model, including functions and subgraphs, is
+/// `op` of `domain`. Fails, with diagnostics, if the bytes are not a model.
 mlir::FailureOr<bool> onnxHasOp(llvm::ArrayRef<char> bytes,
                                 llvm::StringRef fileName,
                                 mlir::MLIRContext *context, llvm::StringRef op,
                                 llvm::StringRef domain);
 
-/// The inputs that a model's caller has to give, in the file's order: without
-/// those that have an initializer. Reads no node's meaning and no external
-/// data. Fails, with diagnostics, where the bytes are no model.
+/// Returns the inputs that a caller must pass, in the file's order, without
+/// those that have an initializer. Neither interprets nodes nor reads external
+/// data. Fails, with diagnostics, if the bytes are not a model.
 mlir::FailureOr<llvm::SmallVector<OnnxInput>>
 readOnnxInputs(llvm::ArrayRef<char> bytes, llvm::StringRef fileName,
                mlir::MLIRContext *context);

@@ -1,8 +1,8 @@
-//===- OnnxWeights.h - models with other weights ----------------*- C++ -*-===//
+//===- OnnxWeights.h - replacing the weights of ONNX models -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Puts trained values in the place of an ONNX model's initialisers.
+// Writes trained values into the initializers of an ONNX model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,24 +18,23 @@
 
 namespace mpc {
 
-/// The new value of a float32 initialiser; the memory is the caller's.
+/// New value of a float32 initializer; the caller owns the memory.
 struct OnnxWeight {
   std::string name;
   std::vector<int64_t> shape;
   std::span<const float> values;
 };
 
-/// What went wrong: the place and one sentence. Empty text is success.
+/// Failure: location and one sentence. Empty text means success.
 struct OnnxWeightsFailure {
   std::string where, text;
 };
 
-/// The bytes of the model `model`, whose file is or would be `path`, with
-/// `weights` in the place of the initialisers (or results of Constant nodes) of
-/// their names. Everything else stays, what this reader does not know included.
-/// `folder` is where the result will lie: a model whose other tensors are in
-/// files beside it can be written there only. Fails where a weight has no
-/// tensor of its name and shape.
+/// Returns the bytes of `model`, whose file name is `path`, with `weights`
+/// replacing the initializers (or results of Constant nodes) of the same names.
+/// Everything else is preserved, including unknown fields. `folder` is the
+/// output folder: a model with external data can be written to its own folder
+/// only. Fails if a weight matches no tensor by name and shape.
 std::variant<std::string, OnnxWeightsFailure>
 replaceOnnxWeights(const std::string &path, std::span<const std::byte> model,
                    std::span<const OnnxWeight> weights,

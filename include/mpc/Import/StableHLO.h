@@ -1,9 +1,9 @@
-//===- StableHLO.h - reading StableHLO modules ------------------*- C++ -*-===//
+//===- StableHLO.h - import of StableHLO modules ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A module of stablehlo ops in, a module with one function `@main` of mpc ops
-// out. Every failure is a diagnostic at the op that cannot be read.
+// Converts a module of stablehlo ops to a module with one function `@main` of
+// mpc ops. Every failure is a diagnostic at the unsupported op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,24 +19,25 @@
 
 namespace mpc {
 
-/// What the caller decides about a module.
+/// Options of an import.
 struct StablehloImportOptions {
-  /// Most ops that the function may have once calls and loops are written out.
+  /// Maximum number of ops after inlining calls and unrolling loops.
   int64_t maxOps = 200'000;
 };
 
-/// Registers the dialects that a StableHLO module is made of.
+/// Registers the dialects of StableHLO modules.
 void registerStablehloDialects(mlir::DialectRegistry &registry);
 
-/// `text` with hexadecimal constants of `i1` that spend a byte on an element
-/// packed into bits, as the parser wants them. Only columns behind such a
-/// constant change; positions of other lines stay.
+/// Packs hexadecimal `i1` constants that use a byte per element into bits, as
+/// MLIR's parser expects. Only columns after such a constant change; locations
+/// of other lines stay.
 std::string packBooleans(llvm::StringRef text);
 
-/// Whether a module holds ops of StableHLO, or of what surrounds it.
+/// Returns true if a module contains ops of StableHLO or its companion
+/// dialects.
 bool holdsStablehlo(mlir::ModuleOp module);
 
-/// Imports a verified module. Null after an error, which was reported.
+/// Imports a verified module. Null after an error with diagnostics.
 mlir::OwningOpRef<mlir::ModuleOp>
 importStablehlo(mlir::ModuleOp source,
                 const StablehloImportOptions &options = {});

@@ -1,8 +1,8 @@
-//===- Activation.cpp - activation functions ---------------------------===//
+//===- Activation.cpp - activation operators ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Those without an op of their own are spelt out as ONNX defines them.
+// Operators without an mpc op are decomposed as ONNX defines them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ template <typename OpTy> static LogicalResult unary(NodeImport &n) {
   return n.result(n.op<OpTy>(n.in(0)));
 }
 
-/// A constant of the first input's element type.
+/// Returns a constant of the first input's element type.
 static Value like(NodeImport &n, double value) {
   return n.scalar(value, n.element(n.in(0)));
 }

@@ -1,8 +1,8 @@
-//===- Activation.h - activation functions without an op --------*- C++ -*-===//
+//===- Activation.h - activation functions by name --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The activation functions that recurrent operators name (ONNX operator LSTM).
+// Activation functions of the recurrent operators (ONNX operator LSTM).
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,14 +13,14 @@
 
 namespace mpc::onnx {
 
-/// An activation function with its parameters.
+/// An activation function and its parameters.
 struct Activation {
   std::string name; ///< lower case; empty: no such function
   bool takesAlpha = false, takesBeta = false;
   double alpha = 0, beta = 0;
 };
 
-/// The function `name`, in lower case, with ONNX's default parameters.
+/// Returns the function `name`, in lower case, with ONNX's default parameters.
 Activation activationOf(llvm::StringRef name);
 
 /// Emits `function` of `x`.

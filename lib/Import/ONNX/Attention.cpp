@@ -1,4 +1,4 @@
-//===- Attention.cpp - the attention operator of ONNX ------------------===//
+//===- Attention.cpp - Attention operator ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// The mask input: extended to all keys, joined with the number of valid keys
-/// per sample. Null where nothing is masked.
+/// Returns the mask: input 3 padded to all keys, combined with the number of
+/// valid keys per sample. Null if nothing is masked.
 static Value maskInput(NodeImport &n, Type type, int64_t keys) {
   Value mask = n.has(3) ? n.in(3) : Value();
   if (mask && n.isFloat(mask))
@@ -32,8 +32,8 @@ static Value maskInput(NodeImport &n, Type type, int64_t keys) {
   return mask;
 }
 
-/// Attention as single ops, with the scores that attribute
-/// 'qk_matmul_output_mode' asks for as output 3.
+/// Decomposes attention, and sets output 3 to the scores that attribute
+/// 'qk_matmul_output_mode' selects.
 static Value spellOut(NodeImport &n, SpelledAttention spelled) {
   int64_t mode = n.intAttr("qk_matmul_output_mode", 0);
   spelled.build(n);

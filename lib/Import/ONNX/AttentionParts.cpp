@@ -1,4 +1,4 @@
-//===- AttentionParts.cpp - what attention operators share -------------===//
+//===- AttentionParts.cpp - building blocks of attention operators --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -81,7 +81,7 @@ Value mpc::onnx::addCausalMask(NodeImport &n, Value mask, int64_t queries,
 }
 
 //===----------------------------------------------------------------------===//
-// Attention as single ops
+// Decomposed attention
 //===----------------------------------------------------------------------===//
 
 void SpelledAttention::build(NodeImport &n) {
@@ -118,7 +118,7 @@ void SpelledAttention::build(NodeImport &n) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rotation
+// Rotary position embedding
 //===----------------------------------------------------------------------===//
 
 Value Rotation::apply(NodeImport &n, Value x) const {

@@ -1,9 +1,9 @@
-//===- AttentionParts.h - what attention operators share --------*- C++ -*-===//
+//===- AttentionParts.h - blocks of attention operators ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Heads, masks, scores written out and rotation, for the operators of ONNX and
-// of ONNX Runtime. All functions give null after an error.
+// Heads, masks, decomposed attention and rotary embedding, for the operators of
+// ONNX and ONNX Runtime. All functions return null after an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,42 +14,47 @@
 
 namespace mpc::onnx {
 
-/// [batch, length, heads * size] as [batch, heads, length, size]; 4-D stays.
+/// Reshapes [batch, length, heads * size] to [batch, heads, length, size];
+/// returns 4-D inputs unchanged.
 mlir::Value splitHeads(NodeImport &n, mlir::Value x, int64_t heads,
                        llvm::StringRef headsAttribute);
-/// The same, with the number of heads that the attribute gives.
+/// The same, with the number of heads from the attribute.
 mlir::Value splitHeads(NodeImport &n, mlir::Value x,
                        llvm::StringRef headsAttribute);
-/// The inverse of splitHeads.
+/// Inverse of splitHeads.
 mlir::Value joinHeads(NodeImport &n, mlir::Value x);
-/// Repeats key or value heads so that there are `heads` of them.
+/// Repeats key or value heads to a total of `heads` (grouped-query attention).
 mlir::Value repeatHeads(NodeImport &n, mlir::Value x, int64_t heads);
 
-/// Joins a mask, which may be null, with positions that are kept.
+/// Combines a mask, which may be null, with a boolean mask of visible
+/// positions.
 mlir::Value keepOnly(NodeImport &n, mlir::Value mask, mlir::Value keep);
-/// Adds "position t is at most s + offset" to a mask, which may be null.
+/// Adds the causal condition t <= s + offset to a mask, which may be null.
 mlir::Value addCausalMask(NodeImport &n, mlir::Value mask, int64_t queries,
                           int64_t keys, int64_t offset);
 
-/// Attention as single ops, for what the composite does not say.
+/// Attention decomposed into single ops, for variants that the composite op
+/// does not support.
 struct SpelledAttention {
   mlir::Value query, key, value; ///< [batch, heads, length, size]
-  mlir::Value mask;              ///< null: none; else of type i1, or added
-  mlir::Value sink; ///< null, or a score [1, heads, 1, 1] beside those of keys
+  mlir::Value mask;              ///< null: none; else of type i1, or additive
+  mlir::Value
+      sink; ///< attention sink: null, or an extra score [1, heads, 1, 1]
   double scale = 1;
-  double softcap = 0; ///< 0: scores are not capped
+  double softcap = 0; ///< 0: no cap
 
-  // What build() makes: the result, and the scores at each step, in f32 (f64).
+  // Results of build(): the output, and the scores after each step, in f32
+  // (f64).
   mlir::Value result, scaled, capped, masked, weights;
   void build(NodeImport &n);
 };
 
-/// How positions turn pairs of a head's elements (Su et al., RoFormer, 2021).
+/// Rotary position embedding (Su et al., RoFormer, 2021).
 struct Rotation {
   mlir::Value cosine, sine; ///< [batch, length, pairs], batch may be 1
-  bool interleaved = false; ///< pairs lie side by side, else half a head apart
+  bool interleaved = false; ///< pairs are adjacent, else half a head apart
 
-  /// x [batch, heads, length, size], its first 2 * pairs elements turned.
+  /// Rotates the first 2 * pairs elements of x [batch, heads, length, size].
   mlir::Value apply(NodeImport &n, mlir::Value x) const;
 };
 

@@ -1,4 +1,4 @@
-//===- BitCast.cpp - the same bits as another type ---------------------===//
+//===- BitCast.cpp - BitCast operator -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ using namespace mpc;
 using namespace mpc::onnx;
 using llvm::APFloat;
 
-/// The bits of `number` in `type`, and back.
+/// Convert `number` to its bits in `type`, and back.
 static uint64_t bitsOf(double number, FloatType type) {
   bool lost = false;
   APFloat value(number);
@@ -30,8 +30,8 @@ static double numberOf(uint64_t bits, FloatType type) {
   return value.convertToDouble();
 }
 
-/// Between a float and another type: mpc computes with numbers, so that theirs
-/// must be known.
+/// Bit-casts constants between float and integer types: mpc values have no bit
+/// representation, so they must be known.
 static LogicalResult recastKnown(NodeImport &n, Value x, Type to) {
   SmallVector<double> floats;
   SmallVector<int64_t> integers;
@@ -72,7 +72,7 @@ static LogicalResult convertBitCast(NodeImport &n) {
   auto bits = [](int32_t small, Type type) {
     const SmallType *known = smallTypeOf(small);
     return known               ? unsigned(known->bits)
-           : type.isInteger(1) ? 8 // ONNX's booleans are bytes
+           : type.isInteger(1) ? 8 // ONNX booleans are bytes
                                : type.getIntOrFloatBitWidth();
   };
   const SmallType *target = smallTypeOf(dataType);
@@ -84,7 +84,7 @@ static LogicalResult convertBitCast(NodeImport &n) {
     return n.result(x);
   if (fromBits < 8)
     return n.error() << "elements of " << fromBits << " bits are not supported";
-  // Small floats travel as their bits already.
+  // Small floats are already stored as their bits.
   if (small != 0 || target) {
     Value bytes = small != 0 ? n.cast(n.carried(x), to) : n.cast(x, to);
     return n.result(target ? n.asSmall(bytes, dataType) : bytes);

@@ -1,4 +1,4 @@
-//===- CheckedIndices.h - indices out of range as errors --------*- C++ -*-===//
+//===- CheckedIndices.h - run-time bounds checks of indices -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,9 @@
 
 namespace mpc::onnx {
 
-/// Marks the gather or scatter that made `result`: ONNX calls an index out of
-/// range an error. Known indices were checked, or folded with the op.
+/// Enables bounds checks of the gather or scatter that computed `result`: ONNX
+/// defines an index out of range as an error. Known indices were checked or
+/// folded at import.
 inline mlir::Value checkIndicesOf(NodeImport &n, mlir::Value result) {
   mlir::Operation *op = result ? result.getDefiningOp() : nullptr;
   if (op && !indexedExtents(op).empty() && !n.known(op->getOperand(1)))

@@ -15,7 +15,8 @@ static LogicalResult convertCompare(NodeImport &n) {
   return n.result(n.compare(predicate, n.in(0), n.in(1)));
 }
 
-/// Logical operators take booleans only; the dialect's are bitwise on integers.
+/// ONNX's logical operators take booleans only; the dialect's are also bitwise
+/// on integers.
 static bool allBoolean(NodeImport &n) {
   for (Value value : n.ins()) {
     if (n.failed())

@@ -1,9 +1,9 @@
-//===- Control.cpp - subgraphs: If, Loop, Scan, SequenceMap ------------===//
+//===- Control.cpp - control flow: If, Loop, Scan, SequenceMap ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mpc has no control flow: a condition must be known while importing, and a
-// loop of known length is unrolled.
+// mpc has no control flow: conditions must be known at import, and loops of
+// known length are unrolled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Longer loops are refused: every iteration becomes ops of its own.
+/// Maximum trip count: every iteration is unrolled.
 static constexpr int64_t kMaxIterations = 1024;
 
 /// Binds output `i` of the node.
@@ -25,7 +25,7 @@ static void setBinding(NodeImport &n, size_t i, const Binding &binding) {
     n.set(i, binding.value);
 }
 
-/// Runs `body` once; failure was reported.
+/// Imports `body` once; failures are already reported.
 static LogicalResult runBody(NodeImport &n, Graph &body,
                              ArrayRef<Binding> arguments,
                              SmallVectorImpl<Binding> &results) {
@@ -52,8 +52,8 @@ static LogicalResult convertIf(NodeImport &n) {
   return n.status();
 }
 
-/// Stacks the results of no iterations: what `declared` says of one of them is
-/// all that is known.
+/// Returns the stacked scan output of a loop without iterations, whose shape is
+/// known only from `declared`.
 static Value stackOfNone(NodeImport &n, const ValueInfo &declared,
                          int64_t axis) {
   Type element = elementTypeOf(declared.dataType, n.builder.getContext());
@@ -77,8 +77,8 @@ static Value stackOfNone(NodeImport &n, const ValueInfo &declared,
   return n.dense(shape, {}, element);
 }
 
-/// Stacks the results of all iterations along a new axis; `declared` is what
-/// the body says of one.
+/// Stacks the results of all iterations along a new axis; `declared` is the
+/// declared type of one.
 static Value stack(NodeImport &n, ArrayRef<Value> parts,
                    const ValueInfo &declared, int64_t axis) {
   if (n.failed())
@@ -97,7 +97,7 @@ static Value stack(NodeImport &n, ArrayRef<Value> parts,
   return n.concat(expanded, n.axis(axis, n.rank(parts.front()) + 1));
 }
 
-/// The result of a body as a tensor.
+/// Returns the result of a body as a tensor.
 static Value tensorOf(NodeImport &n, const Binding &binding) {
   if (!binding.value && !n.failed())
     n.error() << "a scan output is no tensor";
@@ -151,7 +151,7 @@ static LogicalResult convertLoop(NodeImport &n) {
   return n.status();
 }
 
-/// Entry `i` of an integer list attribute, 0 where the list is absent.
+/// Returns entry `i` of an integer list attribute, 0 if the list is absent.
 static int64_t entry(ArrayRef<int64_t> list, size_t i) {
   return i < list.size() ? list[i] : 0;
 }

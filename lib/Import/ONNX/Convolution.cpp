@@ -1,4 +1,4 @@
-//===- Convolution.cpp - convolutions ----------------------------------===//
+//===- Convolution.cpp - convolution operators ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Larger window attributes are nonsense and would only provoke overflows.
+/// Limit of window attributes, to prevent overflows.
 static constexpr int64_t kMaxExtent = int64_t(1) << 31;
 
 SmallVector<NamedAttribute> Window::attributes(NodeImport &n) const {
@@ -18,8 +18,8 @@ SmallVector<NamedAttribute> Window::attributes(NodeImport &n) const {
           n.attr("pad_high", high), n.attr("dilations", dilations)};
 }
 
-/// Checks that attribute `name` has `count` entries, none below `lowest` or
-/// absurd.
+/// Checks that attribute `name` has `count` entries of at least `lowest` and at
+/// most kMaxExtent.
 static bool checkEntries(NodeImport &n, StringRef name,
                          ArrayRef<int64_t> values, size_t count,
                          int64_t lowest) {
@@ -79,7 +79,7 @@ Window mpc::onnx::readWindow(NodeImport &n, ArrayRef<int64_t> kernel,
   return w;
 }
 
-/// Checks ranks and `kernel_shape`; the filter's window.
+/// Checks ranks and `kernel_shape`; returns the filter's window.
 static SmallVector<int64_t> filterWindow(NodeImport &n, Value input,
                                          Value filter) {
   if (n.failed())
@@ -97,7 +97,7 @@ static SmallVector<int64_t> filterWindow(NodeImport &n, Value input,
   return window;
 }
 
-/// Adds the bias per channel and narrows to the model's type.
+/// Adds the bias per channel and casts to the model's type.
 static LogicalResult finishConvolution(NodeImport &n, Value result, Type type) {
   if (result && n.has(2)) {
     Value bias = n.in(2);
@@ -128,8 +128,8 @@ static LogicalResult convertConv(NodeImport &n) {
   return finishConvolution(n, buildConv(n, input, filter), n.element(input));
 }
 
-/// Resolves `output_shape` or SAME padding: both fix the result's extents, and
-/// the padding follows from them.
+/// Resolves `output_shape` or SAME padding: both determine the result's
+/// extents, and from these the padding.
 static void fitOutput(NodeImport &n, Window &window,
                       SmallVectorImpl<int64_t> &outputPadding,
                       ArrayRef<int64_t> spatial) {
@@ -139,7 +139,7 @@ static void fitOutput(NodeImport &n, Window &window,
   if (target.empty())
     for (auto [extent, stride] : llvm::zip_equal(spatial, window.strides))
       target.push_back(extent * stride);
-  // Some exporters write batch and channels in front.
+  // Some exporters include batch and channels.
   if (target.size() == spatial.size() + 2)
     target.erase(target.begin(), target.begin() + 2);
   if (!checkEntries(n, "output_shape", target, spatial.size(), 1))
@@ -179,8 +179,7 @@ static LogicalResult convertConvTranspose(NodeImport &n) {
                            n.element(input));
 }
 
-/// The sum of overlapping blocks: the transposed convolution with filters that
-/// hold a single one.
+/// Sum of overlapping blocks, as a transposed convolution with one-hot filters.
 static LogicalResult convertCol2Im(NodeImport &n) {
   Value x = n.in(0);
   SmallVector<int64_t> image = n.knownInts(1, "image_shape"),
@@ -196,7 +195,7 @@ static LogicalResult convertCol2Im(NodeImport &n) {
       return n.error() << "a block of " << window.reach(i)
                        << " does not fit an image of " << image[i];
     counts.push_back(room / window.strides[i] + 1);
-    // What no block covers at the end stays zero.
+    // Positions at the end that no block covers stay zero.
     zeros[i] = room % window.strides[i];
     places *= block[i];
     steps *= counts.back();

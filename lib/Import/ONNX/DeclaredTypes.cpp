@@ -1,10 +1,10 @@
-//===- DeclaredTypes.cpp - what a file says of its values -----------------===//
+//===- DeclaredTypes.cpp - declared types of values -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An element type that is declared wrong is an error: the file was put together
-// wrongly. Shapes are stale in many files that ran through optimizers, and ONNX
-// Runtime goes on with its own; so does the importer, with a warning.
+// Wrong element types are errors. Wrong shapes are common in files processed by
+// optimizers, and ONNX Runtime uses its inferred ones; the importer does the
+// same, with a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ DeclaredShape::describe(InFlightDiagnostic diagnostic) const {
 
 void Importer::noteDeclaredShape(const ValueInfo &info, Value value,
                                  Location location) {
-  // Declared with the old batch, which the caller replaced.
+  // Declared with the old batch size, which the caller replaced.
   if (oldBatch != newBatch || hasDeclaredShape(info, value.getType()))
     return;
   if (wrongShapes++ == 0)

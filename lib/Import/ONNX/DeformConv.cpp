@@ -1,9 +1,9 @@
-//===- DeformConv.cpp - convolutions at displaced places ---------------===//
+//===- DeformConv.cpp - deformable convolution ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each element of the window reads the image where an offset puts it (Dai et
-// al., 2017), times a mask (Zhu et al., 2019): the columns so sampled are
+// Each element of the window samples the image at an offset position (Dai et
+// al., 2017), times a mask (Zhu et al., 2019); the sampled columns (im2col) are
 // multiplied by the filters.
 //
 //===----------------------------------------------------------------------===//
@@ -17,17 +17,17 @@ using namespace mpc::onnx;
 
 namespace {
 
-/// The numbers of one node.
+/// Extents of one node.
 struct DeformShape {
   int64_t batch, channels, features, groups, offsetGroups;
   int64_t window = 1, places = 1, samples = 1; ///< products of extents
   Window rule;
-  SmallVector<int64_t> spatial, result; ///< extents of image and of result
+  SmallVector<int64_t> spatial, result; ///< image and result extents
 };
 
 } // namespace
 
-/// The extents of a tensor with `lead` in front of the result's.
+/// Returns a shape with `lead` before the result's spatial extents.
 static SmallVector<int64_t> before(ArrayRef<int64_t> lead,
                                    const DeformShape &shape) {
   SmallVector<int64_t> extents(lead);
@@ -86,7 +86,7 @@ static FailureOr<DeformShape> readShape(NodeImport &n, Value x, Value filter,
     llvm::interleaveComma(expected, diagnostic);
     return diagnostic;
   }
-  // The offsets bound the product of the extents and, with it, the tables.
+  // The size of the offsets bounds the extents and thereby the tables.
   for (int64_t extent : shape.result)
     shape.samples *= extent;
   if (shape.window * shape.samples > (int64_t(1) << 24))
@@ -96,7 +96,7 @@ static FailureOr<DeformShape> readShape(NodeImport &n, Value x, Value filter,
   return shape;
 }
 
-/// Where element `d` of every place of the window lies before offsets, as [1,
+/// Returns coordinate `d` of every window element before adding offsets, as [1,
 /// 1, window * samples].
 static Value placesOfWindow(NodeImport &n, const DeformShape &shape, int64_t d,
                             Type type) {
@@ -118,7 +118,7 @@ static Value placesOfWindow(NodeImport &n, const DeformShape &shape, int64_t d,
   return n.dense({1, 1, shape.window * shape.samples}, places, type);
 }
 
-/// What the windows read: [batch, channels, window * samples].
+/// Returns the sampled columns: [batch, channels, window * samples].
 static Value sampledColumns(NodeImport &n, const DeformShape &shape, Value x,
                             Value offset, Type wide) {
   int64_t rank = shape.rule.rank(), lead = shape.batch * shape.offsetGroups,

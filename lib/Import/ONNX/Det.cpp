@@ -10,12 +10,12 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Every row is a step of some ten ops.
+/// Limit of the matrix size: every row unrolls to some ten ops.
 static constexpr int64_t kMaxRows = 64;
 
-/// The product of the pivots of Gaussian elimination with partial pivoting
-/// (Golub and Van Loan, Matrix Computations, 3.4). Each step takes away the
-/// first column and the row with its largest element.
+/// Product of the pivots of Gaussian elimination with partial pivoting (Golub
+/// and Van Loan, Matrix Computations, 3.4). Each step eliminates the first
+/// column and the pivot's row.
 static LogicalResult convertDet(NodeImport &n) {
   Value x = n.in(0);
   if (n.failed())
@@ -48,13 +48,13 @@ static LogicalResult convertDet(NodeImport &n) {
     Value pivot = n.sliceAxis(row, 2, 0, 1);
     Value isFirst = n.compare(ComparePredicate::eq, place, n.ints({0}, {}));
     multiply(n.select(isFirst, pivot, n.op<NegOp>(pivot)));
-    // The first row goes to where the pivot's was.
+    // Move the first row to the pivot's position.
     Value isPivot =
         n.compare(ComparePredicate::eq,
                   n.iota(left, 1, 3, n.builder.getI64Type()), place);
     matrix = n.select(isPivot, n.sliceAxis(matrix, 1, 0, 1), matrix);
     matrix = n.sliceAxis(matrix, 1, 1, left - 1);
-    // A column of zeros has no factors; its pivot makes the product 0.
+    // A column of zeros has a zero pivot, which makes the product 0.
     Value factors =
         n.op<DivOp>({n.sliceAxis(matrix, 2, 0, 1),
                      n.select(n.compare(ComparePredicate::eq, pivot, zero),

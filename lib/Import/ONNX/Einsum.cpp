@@ -1,10 +1,10 @@
-//===- Einsum.cpp - sums of products by index letters ------------------===//
+//===- Einsum.cpp - Einsum operator ---------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each pair of operands becomes one batched matrix product: letters of both
-// that the rest still needs are batch dimensions, other letters of both are
-// summed, letters of one are rows or columns.
+// Lowers einsum to pairwise batched matmuls: shared letters that are still
+// needed are batch dimensions, other shared letters are contracted, and letters
+// of one operand are rows or columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ using namespace mpc::onnx;
 
 namespace {
 
-/// Letters are numbers here; the dimensions of an ellipsis are negative,
-/// counted from its end (-1 is the last).
+/// Index letters as numbers; ellipsis dimensions are negative, counted from the
+/// end (-1 is the last).
 using Letters = SmallVector<int, 8>;
 
 struct Operand {
@@ -30,9 +30,8 @@ struct Operand {
 
 } // namespace
 
-/// Reads one term; `ellipsisRank` is the number of dimensions that "..." stands
-/// for
-/// (-1: not given in this term). False where the term is malformed.
+/// Parses one term; `ellipsisRank` is the rank of "..." (-1: not present in
+/// this term). Returns false if the term is malformed.
 static bool parseTerm(StringRef term, int64_t ellipsisRank, Letters &letters,
                       bool &hasEllipsis) {
   hasEllipsis = false;
@@ -53,8 +52,8 @@ static bool parseTerm(StringRef term, int64_t ellipsisRank, Letters &letters,
   return true;
 }
 
-/// Replaces a letter that stands twice in one operand by its diagonal; false
-/// where there is none.
+/// Replaces a repeated letter of an operand by its diagonal; returns false if
+/// there is none.
 static bool takeDiagonal(NodeImport &n, Operand &operand) {
   for (size_t i = 0; i < operand.letters.size(); ++i) {
     auto second = std::find(operand.letters.begin() + i + 1,
@@ -68,7 +67,7 @@ static bool takeDiagonal(NodeImport &n, Operand &operand) {
                 << n.dim(operand.value, j);
       return false;
     }
-    // Bring both to the end, see them as one dimension and step along it.
+    // Move both dimensions to the end, flatten them, and take a strided slice.
     SmallVector<int64_t> order, shape;
     Letters letters;
     for (int64_t d = 0; d < n.rank(operand.value); ++d) {
@@ -90,7 +89,7 @@ static bool takeDiagonal(NodeImport &n, Operand &operand) {
   return false;
 }
 
-/// Sums out the letters that `keep` lacks.
+/// Sums over the letters that are not in `keep`.
 static void sumAway(NodeImport &n, Operand &operand,
                     const llvm::SmallDenseSet<int> &keep) {
   SmallVector<int64_t> axes;
@@ -108,7 +107,7 @@ static void sumAway(NodeImport &n, Operand &operand,
   operand.letters = left;
 }
 
-/// Transposes to `order` and merges groups of dimensions into `shape`.
+/// Transposes to `order` and reshapes to merged dimensions `shape`.
 static Value arrange(NodeImport &n, const Operand &operand, ArrayRef<int> order,
                      ArrayRef<int64_t> shape) {
   SmallVector<int64_t> permutation;
@@ -124,13 +123,12 @@ static int64_t extentOf(const Operand &operand, int letter) {
   return NodeImport::dim(operand.value, int64_t(position));
 }
 
-/// The product of two operands, summed over shared letters that `keep` lacks.
+/// Contracts two operands over the shared letters that are not in `keep`.
 static Operand contract(NodeImport &n, Operand lhs, Operand rhs,
                         const llvm::SmallDenseSet<int> &keep) {
   llvm::SmallDenseSet<int> inLhs(lhs.letters.begin(), lhs.letters.end());
   llvm::SmallDenseSet<int> inRhs(rhs.letters.begin(), rhs.letters.end());
-  // A letter of only one operand that nobody needs is summed before the
-  // product.
+  // First sum over letters of only one operand that are not needed.
   llvm::SmallDenseSet<int> keepLhs = keep, keepRhs = keep;
   keepLhs.insert(inRhs.begin(), inRhs.end());
   keepRhs.insert(inLhs.begin(), inLhs.end());
@@ -222,15 +220,15 @@ static LogicalResult convertEinsum(NodeImport &n) {
     if (!parseTerm(outputText, ellipsisRank, output, hasEllipsis))
       return malformed();
   } else {
-    // Implicit form: the ellipsis, then letters that stand once, by alphabet.
+    // Implicit output: the ellipsis, then letters that occur once,
+    // alphabetically.
     for (int64_t d = ellipsisRank; d > 0; --d)
       output.push_back(int(-d));
     for (int letter = 0; letter < 128; ++letter)
       if (llvm::isAlpha(char(letter)) && inputText.count(char(letter)) == 1)
         output.push_back(letter);
   }
-  // A broadcast dimension of extent 1 is dropped where another operand has
-  // more.
+  // Drop a dimension of extent 1 that is broadcast against another operand.
   for (Operand &operand : operands) {
     SmallVector<int64_t> shape;
     Letters letters;

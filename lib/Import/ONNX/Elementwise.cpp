@@ -1,9 +1,9 @@
-//===- Elementwise.cpp - arithmetic per element ------------------------===//
+//===- Elementwise.cpp - elementwise arithmetic ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Unary and binary arithmetic, casts, and the variadic forms. NumPy
-// broadcasting is the dialect's own.
+// Unary, binary and variadic arithmetic, and casts. The dialect has NumPy
+// broadcasting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ template <typename OpTy> static LogicalResult binary(NodeImport &n) {
   return n.result(n.op<OpTy>({n.in(0), n.in(1)}));
 }
 
-/// Folds any number of operands from the left.
+/// Left fold over any number of operands.
 template <typename OpTy> static Value foldAll(NodeImport &n) {
   Value total = n.in(0);
   for (size_t i = 1; i < n.inputCount(); ++i)
@@ -40,7 +40,7 @@ static LogicalResult convertMean(NodeImport &n) {
       n.op<DivOp>({total, n.scalar(double(n.inputCount()), n.element(total))}));
 }
 
-/// The exponent may have another type; the result has the base's.
+/// The exponent may have another type; the result has the base's type.
 static LogicalResult convertPow(NodeImport &n) {
   Value base = n.in(0), exponent = n.in(1);
   Type type = n.element(base);
@@ -117,13 +117,13 @@ static LogicalResult convertIdentity(NodeImport &n) {
   return n.status();
 }
 
-/// A cast that stands in the model rounds: no pass may drop it.
+/// A cast of the model is pinned: no pass may drop its rounding.
 static LogicalResult castTo(NodeImport &n, Value value, Type type) {
   bool rounds = n.isFloat(value) && isa<FloatType>(type);
   return n.result(n.cast(value, type, /*pinned=*/rounds));
 }
 
-/// To a type that travels in bytes.
+/// Casts to a small type (SmallType.h).
 static LogicalResult castToSmall(NodeImport &n, Value value, int32_t to) {
   SmallRounding rounding;
   rounding.saturate = n.flag("saturate", true);

@@ -1,11 +1,10 @@
-//===- ExternalData.cpp - tensor data beside the model --------------------===//
+//===- ExternalData.cpp - external tensor data ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model is untrusted: the name of a data file must not lead out of the
-// model's folder, neither by its text nor by what the file system holds under
-// that name. The kernel checks the whole path (openat2) where it can; elsewhere
-// each component is opened without following links.
+// Models are untrusted: the name of a data file must not escape the model's
+// folder, neither textually nor through links. The kernel checks the complete
+// path (openat2) if it can; otherwise each component is opened with O_NOFOLLOW.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +27,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// A tensor may share its range with others (tied weights), but a file may not
-/// be multiplied without bound.
+/// Limit on reads per file byte: tensors may share ranges (tied weights), but
+/// not amplify a file without bound.
 static constexpr int64_t kMaxReadsPerByte = 16;
 
 ExternalFiles::~ExternalFiles() {
@@ -38,8 +37,8 @@ ExternalFiles::~ExternalFiles() {
       ::close(entry.second.descriptor);
 }
 
-/// Opens `path` below the directory `folder` without following any link, for
-/// kernels that lack openat2.
+/// Opens `path` below the directory `folder` without following links, for
+/// kernels without openat2.
 static int openByComponents(int folder, ArrayRef<StringRef> components) {
   int current = ::dup(folder);
   for (auto [i, component] : llvm::enumerate(components)) {

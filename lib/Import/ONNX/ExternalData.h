@@ -1,4 +1,4 @@
-//===- ExternalData.h - tensor data beside the model ------------*- C++ -*-===//
+//===- ExternalData.h - external tensor data --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,10 +15,10 @@
 
 namespace mpc::onnx {
 
-/// Reads tensor data from files in the model's folder, and from nowhere else:
-/// no absolute path, no `..`, no symbolic link at any level, no hard link, no
-/// device. Holds the files open until it is destroyed. Where the caller has the
-/// data, from what the caller gives by those names.
+/// Reads tensor data from files in the model's folder only: no absolute path,
+/// no `..`, no symbolic link at any level, no hard link, no device. Keeps the
+/// files open until it is destroyed. Uses the caller's data instead if a
+/// callback is set.
 class ExternalFiles {
 public:
   using Callback = decltype(OnnxImportOptions::externalData);
@@ -29,7 +29,7 @@ public:
   ExternalFiles(const ExternalFiles &) = delete;
   ExternalFiles &operator=(const ExternalFiles &) = delete;
 
-  /// Reads `size` bytes of `range`. Reports a failure at `location`, naming
+  /// Reads `size` bytes of `range`. Reports failures at `location`, naming
   /// `what`.
   mlir::FailureOr<std::string> read(const ExternalRange &range, int64_t size,
                                     mlir::Location location,
@@ -37,7 +37,7 @@ public:
 
 private:
   struct File {
-    /// -1 where the bytes are the caller's.
+    /// -1 if the bytes are the caller's.
     int descriptor = -1;
     llvm::ArrayRef<char> bytes;
     int64_t size = 0;

@@ -1,4 +1,4 @@
-//===- ExternalFiles.cpp - what a model file refers to --------------------===//
+//===- ExternalFiles.cpp - external data files of a model -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ using namespace mpc;
 
 namespace {
 
-/// Collects the locations of a model's tensors. The parser bounds how deep
-/// graphs nest.
+/// Collects the external data locations of a model's tensors. The parser bounds
+/// the nesting of graphs.
 class Collector {
 public:
   void visit(const mpc_onnx::TensorProto &tensor) {
@@ -86,7 +86,7 @@ private:
   }
 };
 
-/// Makes one range of those that overlap or touch, in order.
+/// Merges overlapping and adjacent ranges.
 Collector::Ranges mergeRanges(Collector::Ranges ranges) {
   llvm::sort(ranges);
   Collector::Ranges merged;
@@ -102,19 +102,19 @@ Collector::Ranges mergeRanges(Collector::Ranges ranges) {
   return merged;
 }
 
-/// Walks a message's fields without making anything of them: a weight's bytes
-/// are not copied to find that they lie in no other file.
+/// Iterates over the fields of a protobuf message without decoding them, so
+/// that embedded weights are not copied.
 class Fields {
 public:
   explicit Fields(std::string_view bytes) : rest(bytes) {}
 
   struct Field {
     uint64_t number = 0;
-    /// Of a field with a length; all of the field is `whole`.
+    /// Payload of a length-delimited field; `whole` is the complete field.
     std::string_view payload;
     std::string_view whole;
   };
-  /// Nullopt at the end and at what is no field.
+  /// Returns the next field; nullopt at the end and on malformed input.
   std::optional<Field> next() {
     std::string_view start = rest;
     std::optional<uint64_t> tag = number(), length = 0;
@@ -162,8 +162,8 @@ private:
   std::string_view rest;
 };
 
-/// Whether `bytes`, a message, may name a file: everywhere but in the raw bytes
-/// of what lies at the end of `path` (field numbers).
+/// Returns true if the message `bytes` may name a file, ignoring only the raw
+/// bytes at the end of `path` (field numbers).
 bool mayNameFile(std::string_view bytes, llvm::ArrayRef<uint64_t> path) {
   Fields fields(bytes);
   while (std::optional<Fields::Field> field = fields.next()) {

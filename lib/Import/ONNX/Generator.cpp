@@ -1,4 +1,4 @@
-//===- Generator.cpp - tensors from nothing but shapes -----------------===//
+//===- Generator.cpp - constants, ranges and windows ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -101,7 +101,7 @@ static LogicalResult convertRange(NodeImport &n) {
   return n.result(n.dense(count, values, n.element(first)));
 }
 
-/// Column index minus row index, as [rows, columns].
+/// Returns the column index minus the row index, as [rows, columns].
 static Value diagonalNumber(NodeImport &n, int64_t rows, int64_t columns) {
   Type i64 = n.builder.getI64Type();
   return n.op<SubOp>({n.iota(columns, 1, 2, i64), n.iota(rows, 0, 2, i64)});
@@ -147,8 +147,8 @@ static LogicalResult convertTrilu(NodeImport &n) {
   return n.result(n.select(keep, x, n.scalar(0, n.element(x))));
 }
 
-/// Cosine windows of signal processing: a0 - a1 cos(2 pi i / m) + a2 cos(4 pi i
-/// / m).
+/// Window functions of signal processing: a0 - a1 cos(2 pi i / m) + a2 cos(4 pi
+/// i / m).
 template <int kind> static LogicalResult convertWindow(NodeImport &n) {
   static constexpr double kPi = 3.14159265358979323846;
   static constexpr double kTerms[3][3] = {

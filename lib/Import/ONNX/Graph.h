@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Layer 1 of the importer: what the file says, checked and flattened, without a
-// meaning of any operator. Names are resolved, local functions inlined, data in
-// the memory layout of mpc.
+// Layer 1 of the importer: the file's contents, checked and flattened,
+// independent of operator semantics. Names are resolved, local functions
+// inlined, data in mpc's memory layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +26,12 @@
 
 namespace mpc::onnx {
 
-/// Ranks above this are refused: no exporter writes them.
+/// Maximum rank of a tensor.
 inline constexpr int64_t kMaxRank = 32;
-/// Nodes of a model after inlining its functions and unrolling its loops.
+/// Maximum number of nodes after inlining functions and unrolling loops.
 inline constexpr int64_t kMaxNodes = 1 << 18;
 
-/// Numbers of TensorProto.DataType that the importer reads.
+/// Supported values of TensorProto.DataType.
 enum DataType : int32_t {
   kFloat = 1,
   kUint8 = 2,
@@ -46,7 +46,7 @@ enum DataType : int32_t {
   kUint32 = 12,
   kUint64 = 13,
   kBfloat16 = 16,
-  // Types that travel in bytes: see SmallType.h.
+  // Small types, stored as bytes: see SmallType.h.
   kFloat8E4M3FN = 17,
   kFloat8E4M3FNUZ = 18,
   kFloat8E5M2 = 19,
@@ -59,29 +59,29 @@ enum DataType : int32_t {
   kInt2 = 26,
 };
 
-/// The format's name of a data type, "type 99" for an unknown number.
+/// Returns the name of a data type, "type 99" for an unknown number.
 std::string dataTypeName(int32_t dataType);
 
-/// The MLIR element type, null where mpc has none.
+/// Returns the MLIR element type, null if unsupported.
 mlir::Type elementTypeOf(int32_t dataType, mlir::MLIRContext *context);
 
-/// Where the bytes of a tensor lie in another file.
+/// Byte range of a tensor in an external data file.
 struct ExternalRange {
   std::string location;
   int64_t offset = 0;
   std::optional<int64_t> length;
 };
 
-/// A constant tensor: its bytes are row-major, little endian, one byte (0 or 1)
-/// per boolean and one per element of fewer bits. External bytes are read when
-/// the constant is first used.
+/// A constant tensor: row-major, little-endian, one byte (0 or 1) per boolean
+/// and one per sub-byte element. External data is read when the constant is
+/// first used.
 struct TensorData {
   std::string name;
   int32_t dataType = 0;
   llvm::SmallVector<int64_t> dims;
   std::string bytes;
   std::optional<ExternalRange> external;
-  /// Of an initializer: what the exporter recorded.
+  /// For an initializer: origin recorded by the exporter.
   ConstantOrigin origin;
 };
 
@@ -112,16 +112,15 @@ struct NodeAttribute {
   std::shared_ptr<Graph> graph;
 };
 
-/// One operator application. An empty name stands for an absent input or
-/// output.
+/// One operator application. An empty name is an absent input or output.
 struct Node {
   std::string op, domain, name, layer;
-  /// The framework's op that the exporter recorded; nodes with one `sourceId`
-  /// came from the same op. Empty where nothing is recorded.
+  /// Framework op recorded by the exporter; nodes with equal `sourceId` came
+  /// from the same op. Empty if not recorded.
   std::string source;
   int64_t sourceId = 0;
   int64_t index = 0; ///< position in the file's graph (of the call, if inlined)
-  int64_t opset = 0; ///< version of the default domain in force
+  int64_t opset = 0; ///< version of the default domain
   std::vector<std::string> inputs, outputs;
   std::vector<NodeAttribute> attributes;
   mlir::LocationAttr location;
@@ -129,7 +128,7 @@ struct Node {
   const NodeAttribute *find(llvm::StringRef attributeName) const;
 };
 
-/// A dimension as declared: an extent, a symbol, or (both empty) unknown.
+/// A declared dimension: an extent, a symbol, or (both empty) unknown.
 struct Dimension {
   std::optional<int64_t> extent;
   std::string symbol;
@@ -138,8 +137,8 @@ struct Dimension {
 /// A declared value: graph input, graph output or value_info.
 struct ValueInfo {
   std::string name;
-  /// "tensor", or what else the type is ("sequence", "map", "optional",
-  /// "sparse tensor", "untyped").
+  /// "tensor", or another kind ("sequence", "map", "optional", "sparse tensor",
+  /// "untyped").
   std::string kind = "untyped";
   int32_t dataType = 0;
   std::optional<llvm::SmallVector<Dimension>> dims;
@@ -153,7 +152,7 @@ struct Graph {
   std::vector<Node> nodes;
 };
 
-/// A whole model.
+/// A complete model.
 struct Model {
   int64_t irVersion = 0, opset = 0;
   std::string fileName, folder;
@@ -167,16 +166,15 @@ std::unique_ptr<Model> readModel(llvm::ArrayRef<char> bytes,
                                  llvm::StringRef folder,
                                  mlir::MLIRContext *context);
 
-/// The names that a graph defines, and those of the graphs around it.
+/// Names that a graph and its enclosing graphs define.
 struct NameScope {
   const NameScope *outer = nullptr;
   llvm::StringMap<char> names;
   bool contains(llvm::StringRef name) const;
 };
 
-/// Checks names and order: every input is known and defined before its use,
-/// every name is defined once. `outer` are the names that an enclosing graph
-/// offers.
+/// Checks SSA form: every input is defined before its use, every name is
+/// defined once. `outer` contains the names visible from enclosing graphs.
 mlir::LogicalResult checkGraph(const Graph &graph, mlir::Location location,
                                const NameScope *outer = nullptr);
 

@@ -1,4 +1,4 @@
-//===- GraphCheck.cpp - names and order of a graph ------------------------===//
+//===- GraphCheck.cpp - SSA check of a graph ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Whether the node `from` depends, over any number of nodes, on the node `to`.
+/// Returns true if node `from` transitively depends on node `to`.
 static bool dependsOn(const Graph &graph,
                       const llvm::StringMap<size_t> &producers, size_t from,
                       size_t to) {
@@ -81,7 +81,7 @@ LogicalResult mpc::onnx::checkGraph(const Graph &graph, Location location,
     if (tensor.name.empty())
       return emitError(location) << "graph '" << graph.name
                                  << "' has an initializer without a name";
-    // An initializer with an input's name is that input's default value.
+    // An initializer with an input's name is the input's default value.
     auto [it, fresh] = local.try_emplace(tensor.name, 't');
     if (!fresh && it->second == 't')
       return emitError(location)

@@ -1,4 +1,4 @@
-//===- GridSample.cpp - sampling at computed positions -----------------===//
+//===- GridSample.cpp - GridSample and AffineGrid operators ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// From [-1, 1] to positions.
+/// Maps [-1, 1] to positions.
 static Value denormalize(NodeImport &n, SampleAxis &axis, Value x,
                          bool aligned) {
   Value shifted = n.op<AddOp>({x, axis.number(1)});
@@ -20,8 +20,8 @@ static Value denormalize(NodeImport &n, SampleAxis &axis, Value x,
   return axis.scale(n.op<SubOp>({scaled, axis.number(1)}), 0.5);
 }
 
-/// The cubic convolution kernel (a = -0.75) at distance |t| in [0, 1] or [1,
-/// 2].
+/// Evaluates the cubic convolution kernel (a = -0.75) at distance |t| in [0, 1]
+/// or [1, 2].
 static Value cubicWeight(NodeImport &n, SampleAxis &axis, Value t, bool near) {
   constexpr double a = -0.75;
   auto step = [&](Value value, double constant) {
@@ -36,7 +36,7 @@ static Value cubicWeight(NodeImport &n, SampleAxis &axis, Value t, bool near) {
   return step(step(step(axis.number(a), -5 * a), 8 * a), -4 * a);
 }
 
-/// The taps along one dimension around the positions `x`.
+/// Returns the taps along one dimension around the positions `x`.
 static SmallVector<Tap> tapsAround(NodeImport &n, SampleAxis &axis, Value x,
                                    StringRef mode) {
   if (mode == "nearest")
@@ -94,21 +94,21 @@ static LogicalResult convertGridSample(NodeImport &n) {
   Value coordinates =
       n.reshape(n.cast(grid, wide), {batch, 1, points, spatial});
 
-  // All combinations of taps, dimension by dimension: flat index and weight.
+  // Cartesian product of the taps over dimensions: flat index and weight.
   SmallVector<Tap> combined = {{nullptr, nullptr}};
   int64_t stride = places;
   for (int64_t d = 0; d < spatial && !n.failed(); ++d) {
     int64_t extent = n.dim(x, d + 2);
     stride /= extent;
     SampleAxis axis(n, extent, padding, wide, aligned);
-    // The grid names the last dimension first.
+    // The grid lists the last dimension first.
     Value normal = n.reshape(n.sliceAxis(coordinates, 3, spatial - 1 - d, 1),
                              {batch, 1, points});
     Value position = denormalize(n, axis, normal, aligned);
     if (mode == "nearest")
       position = n.op<RoundOp>(position);
-    // The taps of a cubic are brought inside one by one, as in PyTorch and ONNX
-    // Runtime; beyond three positions outside all of them are the border.
+    // Cubic taps are clamped individually, as in PyTorch and ONNX Runtime; more
+    // than three positions outside all of them are the border.
     if (mode == "cubic" && padding == Padding::Border)
       position = n.op<ClampOp>(
           {position, axis.number(-3), axis.number(double(extent + 2))});
@@ -121,8 +121,8 @@ static LogicalResult convertGridSample(NodeImport &n) {
   return n.result(n.cast(n.reshape(sum, resultShape), type));
 }
 
-/// The positions of an image under an affine map: one product with the constant
-/// positions of the image itself.
+/// Positions of an image under an affine map: one matmul with the image's
+/// constant positions.
 static LogicalResult convertAffineGrid(NodeImport &n) {
   Value theta = n.in(0);
   SmallVector<int64_t> size = n.knownInts(1, "size");
@@ -142,7 +142,7 @@ static LogicalResult convertAffineGrid(NodeImport &n) {
   if (!grid)
     return failure();
   places = grid.getNumElements();
-  // The last dimension of the image is the first coordinate.
+  // The image's last dimension is the first coordinate.
   SmallVector<double> positions;
   for (int64_t place = 0; place < places; ++place) {
     int64_t rest = place;

@@ -1,14 +1,13 @@
-//===- GroupQueryAttention.cpp - attention over a cache ----------------===//
+//===- GroupQueryAttention.cpp - GroupQueryAttention operator -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ONNX Runtime's operator of language models: new keys and values join a cache,
-// at a place that each sample's length gives. Where that place is known, the
-// cache is cut and put together; else it is chosen position by position, so
-// that one compiled step serves a cache of fixed capacity at every length.
-// Caches that grow at their end (CompileOptions::caches) have their rows there:
-// new ones come behind all others, and `seqlens_k` says from which row on they
-// count.
+// ONNX Runtime's grouped-query attention with a KV cache: new keys and values
+// are inserted at each sample's length. A known position gives static slices
+// and concatenations; otherwise rows are selected by comparing positions, so
+// that one compiled step serves a fixed-capacity cache at every length. Caches
+// that grow at their end (CompileOptions::caches) are right-aligned: new rows
+// are appended, and `seqlens_k` determines the first valid row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,12 +40,12 @@ private:
 
   NodeImport &n;
   Type i64 = n.builder.getI64Type();
-  int64_t heads = 0, groups = 0; ///< of queries, and of keys and values
+  int64_t heads = 0, groups = 0; ///< heads of queries, and of keys and values
   int64_t batch = 0, length = 0, size = 0;
-  int64_t total = 0; ///< positions that a query may see
-  int64_t past = 0;  ///< positions that the caches given have room for
-  /// Positions that count before the new ones: the same number in each sample,
-  /// or (`before` not null) one for each, [batch].
+  int64_t total = 0; ///< number of positions that a query may see
+  int64_t past = 0;  ///< capacity of the given caches, in positions
+  /// Number of positions before the new ones: equal for all samples, or
+  /// (`before` not null) one per sample, [batch].
   int64_t offset = 0;
   Value before;
   Value query, key, value; ///< [batch, heads, length, size]
@@ -82,7 +81,7 @@ LogicalResult GroupQuery::refuseForms() {
   return n.status();
 }
 
-/// Reads queries, keys and values, packed or apart.
+/// Reads queries, keys and values, packed or separate.
 LogicalResult GroupQuery::readHeads() {
   heads = n.intAttr("num_heads", 0);
   groups = n.intAttr("kv_num_heads", 0);
@@ -131,7 +130,7 @@ LogicalResult GroupQuery::readHeads() {
   return success();
 }
 
-/// Finds where the new positions go.
+/// Determines the positions of the new rows.
 LogicalResult GroupQuery::readLengths() {
   total = n.knownInt(6, "total_sequence_length");
   Value last = n.in(5);
@@ -162,13 +161,13 @@ LogicalResult GroupQuery::readLengths() {
     return n.error() << "'total_sequence_length' is " << total
                      << ", but the cache has " << past << " rows before the "
                      << length << " given";
-  // The whole of a first prompt, padded or not, begins at 0. With more before,
-  // a sample that is not padded ends where `seqlens_k` says.
+  // A first prompt, padded or not, starts at 0. With earlier positions,
+  // `seqlens_k` is the last position of an unpadded sample.
   if (total == length)
     return success();
   std::shared_ptr<const reference::Tensor> known = n.known(last);
   if (grows()) {
-    // What counts is known when it runs.
+    // The number of valid rows is known only at run time.
   } else if (known && !known->isFloat()) {
     ArrayRef<int64_t> values = known->ints();
     for (int64_t sample : values)
@@ -193,7 +192,7 @@ LogicalResult GroupQuery::readLengths() {
   return n.status();
 }
 
-/// The numbers of the new positions, along `axis` of a tensor of `rank`
+/// Returns the indices of the new positions, along `axis` of a tensor of `rank`
 /// dimensions whose first is the sample.
 Value GroupQuery::positions(int64_t axis, int64_t rank) {
   Value step = n.iota(length, axis, rank, i64);
@@ -212,7 +211,7 @@ void GroupQuery::rotate() {
   if (n.failed())
     return;
   int64_t pairs = n.dim(cosine, 1), held = n.dim(cosine, 0);
-  // Behind the last token of a growing cache stand such as fill up a piece.
+  // A growing cache may have padding tokens after the last one.
   int64_t needed = grows() ? past : total;
   if (n.rank(cosine) != 2 || n.shape(cosine) != n.shape(sine) || pairs < 1 ||
       2 * pairs > size || held < needed) {
@@ -236,8 +235,8 @@ void GroupQuery::rotate() {
   key = rotation.apply(n, key);
 }
 
-/// The cache of input `input` with the new positions in their place. What lies
-/// behind them is as it was, or 0 where the cache has grown.
+/// Returns the cache of input `input` with the new rows inserted. Rows after
+/// them are unchanged, or 0 if the cache was extended.
 Value GroupQuery::present(size_t input, Value fresh) {
   int64_t room = std::max(total, past);
   auto padded = [&](Value x) {
@@ -260,7 +259,7 @@ Value GroupQuery::present(size_t input, Value fresh) {
     return padded(n.concat(parts, 2));
   }
   Value wide = padded(held);
-  // The number of the new position that goes to each place of the cache.
+  // Index of the new row for each cache position.
   Value number = n.op<SubOp>(
       {n.iota(room, 2, 4, i64), n.reshape(before, {batch, 1, 1, 1})});
   Value isNew = n.compare(ComparePredicate::eq, number, n.ints({0}, {}));
@@ -277,7 +276,7 @@ Value GroupQuery::present(size_t input, Value fresh) {
   return n.select(isNew, fresh, wide);
 }
 
-/// Which keys count for which query, null where all do but for later ones.
+/// Returns the mask of valid keys per query, null if it is just causal.
 Value GroupQuery::mask() {
   int64_t window = n.intAttr("local_window_size", -1);
   bool causal = n.flag("causal", true);
@@ -292,7 +291,8 @@ Value GroupQuery::mask() {
   Value result;
   Value row = positions(2, 4), column = n.iota(keys, 3, 4, i64);
   if (grows()) {
-    // Of the rows at the end as many count as the sample has positions.
+    // Right-aligned: the last rows are valid, as many as the sample has
+    // positions.
     Value count = n.reshape(n.cast(n.in(5), i64), {batch, 1, 1, 1});
     result = n.compare(ComparePredicate::ge, n.op<AddOp>({column, count}),
                        n.ints({total - 1}, {}));

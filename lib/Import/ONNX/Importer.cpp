@@ -1,8 +1,8 @@
-//===- Importer.cpp - Graph to mpc ----------------------------------------===//
+//===- Importer.cpp - conversion of Graph to mpc --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Names, dispatch and the function around the imported ops.
+// Name lookup, dispatch, and the function around the imported ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ FailureOr<Binding> Importer::lookup(StringRef name, Location user) {
     Value value = makeConstantOp(data, location);
     if (!value)
       return failure();
-    // The module holds a copy; only bodies of loops come back for the original.
+    // Free the original: only loop bodies use it again.
     if (&frame == &frames.front()) {
       data.bytes.clear();
       data.bytes.shrink_to_fit();
@@ -121,7 +121,7 @@ static std::string listInputs(int minimum, int maximum) {
   return std::to_string(minimum) + " to " + std::to_string(maximum);
 }
 
-/// Whether the blank-separated `list` holds `name`.
+/// Returns true if the space-separated `list` contains `name`.
 static bool listContains(StringRef list, StringRef name) {
   SmallVector<StringRef> names;
   list.split(names, ' ');
@@ -259,7 +259,7 @@ OwningOpRef<ModuleOp> Importer::run() {
     declared[value.name] = &value;
 
   std::vector<const ValueInfo *> arguments;
-  // An initializer is its input's default: it yields to what the caller gives.
+  // An initializer is its input's default, overridden by the caller's value.
   for (const ValueInfo &input : graph.inputs)
     if ((!initializers.contains(input.name) ||
          options.inputShapes.contains(input.name)) &&
@@ -343,12 +343,12 @@ void Importer::eraseDead() {
 // Entry points
 //===----------------------------------------------------------------------===//
 
-/// One attempt at a model, with the values of inputs that `options` fixes.
+/// Attempts an import, with the input values that `options` fix.
 static OwningOpRef<ModuleOp>
 importOnce(ArrayRef<char> bytes, StringRef fileName, StringRef modelFolder,
            const OnnxImportOptions &options, MLIRContext *context) {
-  // Tools print the file and the node's position; the sentence itself names the
-  // node, also where a verifier wrote it.
+  // Tools print the file and the node's position; name the node in the message
+  // as well, also if it is from a verifier.
   ScopedDiagnosticHandler nameNodes(context, [](Diagnostic &diagnostic) {
     auto name = dyn_cast<NameLoc>(diagnostic.getLocation());
     if (name && !StringRef(diagnostic.str()).contains(name.getName()))
@@ -370,8 +370,8 @@ OwningOpRef<ModuleOp> mpc::importOnnxBytes(ArrayRef<char> bytes,
   context->loadDialect<MpcDialect, func::FuncDialect>();
   if (!options.offeredValue)
     return importOnce(bytes, fileName, modelFolder, options, context);
-  // An input turns out to be needed behind ops that already use it as data. The
-  // import then begins again with its value; what the attempt said is dropped.
+  // The import may find after building ops that it needs an input's value. It
+  // then restarts with that value and drops the attempt's diagnostics.
   OnnxImportOptions choices = options;
   SmallVector<std::string> needed;
   choices.neededInputs = &needed;

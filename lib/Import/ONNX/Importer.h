@@ -1,9 +1,9 @@
-//===- Importer.h - Graph to mpc --------------------------------*- C++ -*-===//
+//===- Importer.h - conversion of Graph to mpc ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Layer 2 of the importer: walks the nodes in order, dispatches each to its
-// converter, and keeps what names mean and which values are known.
+// Layer 2 of the importer: iterates over the nodes in order, dispatches each to
+// its converter, and tracks names and known values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mpc::onnx {
 
-/// A value whose declared shape is not `actual`.
+/// A value whose declared shape differs from `actual`.
 struct DeclaredShape {
   /// Appends both shapes to a diagnostic.
   mlir::InFlightDiagnostic describe(mlir::InFlightDiagnostic diagnostic) const;
@@ -29,7 +29,7 @@ struct DeclaredShape {
   mlir::Location location;
 };
 
-/// Whether the extents that `declared` knows are those of `type`.
+/// Returns true if the declared extents match those of `type`.
 bool hasDeclaredShape(const ValueInfo &declared, mlir::Type type);
 
 class Importer {
@@ -39,43 +39,42 @@ public:
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
-  /// Imports the nodes of a subgraph in place, its inputs bound to `arguments`,
-  /// and gives its outputs. Names of the enclosing graphs stay visible.
+  /// Imports a subgraph inline, with its inputs bound to `arguments`, and
+  /// returns its outputs. Names of enclosing graphs stay visible.
   mlir::LogicalResult importBody(Graph &graph,
                                  llvm::ArrayRef<Binding> arguments,
                                  llvm::SmallVectorImpl<Binding> &results,
                                  mlir::Location location);
 
-  /// What `name` stands for; makes the constant of an initializer at first use.
+  /// Returns the binding of `name`; creates the constant of an initializer at
+  /// first use.
   mlir::FailureOr<Binding> lookup(llvm::StringRef name, mlir::Location user);
   void define(llvm::StringRef name, Binding binding);
 
   /// See NodeImport::known.
   std::shared_ptr<const reference::Tensor> known(mlir::Value value);
-  /// Whether `value` follows from constants alone.
+  /// Returns true if `value` depends on constants only.
   bool isKnown(mlir::Value value) const { return knownValues.contains(value); }
-  /// Registers a new op: notes whether its results are known, and replaces it
-  /// by a constant where it computes integers from constants. The op to use
-  /// instead.
+  /// Registers a new op: records whether its results are known, and
+  /// constant-folds integer ops. Returns the op to use instead.
   mlir::Operation *adopt(mlir::Operation *op);
-  /// Graph inputs that `value` depends on, in order.
+  /// Returns the graph inputs that `value` depends on, in order.
   llvm::SmallVector<std::string> inputsOf(mlir::Value value);
 
-  /// Notes that `value` travels in bytes of `dataType`, if that is a small
+  /// Records that `value` is stored as bytes of `dataType`, if that is a small
   /// type.
   void noteSmallType(mlir::Value value, int32_t dataType);
 
-  /// Makes a constant op of file data. Null after an error.
+  /// Creates a constant op from file data. Null after an error.
   mlir::Value makeConstantOp(TensorData &data, mlir::Location location);
 
-  /// Batch extents before and after `options.batch`, equal where it changed
-  /// nothing.
+  /// Batch sizes before and after applying `options.batch`; equal if unchanged.
   int64_t oldBatch = 0, newBatch = 0;
 
-  /// Streams of random bits drawn so far: nodes that a loop repeats draw anew.
+  /// Number of random streams so far: each unrolled node gets a new one.
   int64_t randomStreams = 0;
 
-  /// The small types (SmallType.h) of the values that have one.
+  /// Small types (SmallType.h) of values.
   llvm::DenseMap<mlir::Value, int32_t> smallTypes;
 
   Model &model;
@@ -98,16 +97,16 @@ private:
   mlir::LogicalResult bindShapes(llvm::ArrayRef<const ValueInfo *> arguments);
   mlir::FailureOr<mlir::RankedTensorType> inputType(const ValueInfo &input,
                                                     size_t position);
-  /// Makes constants of the inputs whose value is given.
+  /// Replaces inputs with given values by constants.
   mlir::LogicalResult fixInputs();
   mlir::LogicalResult checkDeclaredType(const ValueInfo &declared,
                                         mlir::Value value,
                                         mlir::Location location,
                                         llvm::StringRef what);
-  /// Counts a value whose declared shape is another than the inferred one.
+  /// Counts a value whose declared shape differs from the inferred one.
   void noteDeclaredShape(const ValueInfo &declared, mlir::Value value,
                          mlir::Location location);
-  /// Names the first such value, where there is one.
+  /// Warns about the first such value, if any.
   void warnOfWrongShapes();
   mlir::LogicalResult importNodes(Graph &graph);
   mlir::LogicalResult importNode(const Node &node);
@@ -124,9 +123,9 @@ private:
   int64_t nodesImported = 0;
   int64_t bytesEvaluated = 0;
 
-  /// Results of ops whose operands are all known; constants among them.
+  /// Results of ops with known operands only, including constants.
   llvm::DenseSet<mlir::Value> knownValues;
-  /// Small values evaluated so far.
+  /// Cache of small evaluated values.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const reference::Tensor>>
       evaluated;
 };

@@ -1,4 +1,4 @@
-//===- Indexing.cpp - gather, scatter and data-dependent picks ---------===//
+//===- Indexing.cpp - gather and scatter operators ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Known indices must lie inside `extent`; unknown ones are checked at run
+/// Checks that known indices are inside `extent`; others are checked at run
 /// time.
 static void checkIndices(NodeImport &n, Value indices, int64_t extent) {
   std::shared_ptr<const reference::Tensor> known = n.known(indices);
@@ -24,7 +24,7 @@ static void checkIndices(NodeImport &n, Value indices, int64_t extent) {
   }
 }
 
-/// Indices as i32 or i64; other integers are widened.
+/// Returns indices as i32 or i64; other integers are cast.
 static Value indexInput(NodeImport &n, size_t i) {
   Value indices = n.in(i);
   if (n.failed())
@@ -56,7 +56,7 @@ static LogicalResult convertGatherNd(NodeImport &n) {
                           n.attr("batch_dims", n.intAttr("batch_dims", 0)))));
 }
 
-/// The attribute `reduction` as the dialect's.
+/// Converts the attribute `reduction` to the dialect's.
 static NamedAttribute reductionAttr(NodeImport &n) {
   std::string name = n.stringAttr("reduction", "none");
   std::optional<ScatterReduction> reduction = symbolizeScatterReduction(name);
@@ -83,7 +83,7 @@ static LogicalResult convertScatterElements(NodeImport &n) {
   return n.result(checkIndicesOf(n, op ? op->getResult(0) : Value()));
 }
 
-/// Writes a run of positions into each sample of a cache.
+/// Writes consecutive positions into each sample of a cache.
 static LogicalResult convertTensorScatter(NodeImport &n) {
   Value x = n.in(0), update = n.in(1);
   std::string mode = n.stringAttr("mode", "linear");

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mpc compiles static shapes: every symbol of an input gets an extent from the
-// caller, and equal symbols get equal extents.
+// mpc compiles static shapes: the caller binds every symbol of an input to an
+// extent, and equal symbols have equal extents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// The shape that the caller gives for an input: by its name, else by position.
+/// Returns the caller's shape of an input, by its name, else by position.
 static const SmallVector<int64_t> *givenShape(const OnnxImportOptions &options,
                                               StringRef name, size_t position) {
   auto found = options.inputShapes.find(name);

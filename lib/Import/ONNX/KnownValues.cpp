@@ -1,11 +1,11 @@
-//===- KnownValues.cpp - evaluation while importing -----------------------===//
+//===- KnownValues.cpp - constant evaluation during import ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shapes in ONNX are data: a chain of Shape, Gather, Concat and the like feeds
-// a Reshape. Integer results of constants are folded as soon as they are built;
-// float chains are evaluated only where a shape needs them and stay in the IR,
-// so that float arithmetic is left to later passes in full precision.
+// Shapes in ONNX are data: a chain of Shape, Gather, Concat and others feeds a
+// Reshape. Integer results of constants are folded immediately; float chains
+// are evaluated only if a shape needs them and stay in the IR, so that later
+// passes compute them in full precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Values of at most this many elements are kept once evaluated.
+/// Maximum size of cached values, in elements.
 static constexpr int64_t kKeepElements = 4096;
-/// All evaluations of an import may produce this many times `maxFoldBytes`.
+/// Limit of all evaluations of an import, in multiples of `maxFoldBytes`.
 static constexpr int64_t kFoldBudget = 32;
 
-/// The node's name, as the key of a large constant.
+/// Returns the node's name, as the key of a large constant.
 static StringRef nameOf(Location location) {
   auto name = dyn_cast<NameLoc>(location);
   return name ? name.getName().getValue() : StringRef("constant");

@@ -1,10 +1,9 @@
-//===- LayerPath.cpp - module scopes recorded by exporters ----------------===//
+//===- LayerPath.cpp - layer paths recorded by exporters ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Both PyTorch exporters record the module that an operation came from, each in
-// its own form. The result is one form: the module's attribute path with
-// slashes.
+// Both PyTorch exporters record the module of an operation, in different forms.
+// Both are converted to the module's attribute path with slashes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +49,8 @@ std::string mpc::onnx::layerFromName(StringRef nodeName) {
   for (StringRef component : components) {
     SmallVector<StringRef> pieces;
     component.split(pieces, '.');
-    // A child of a list is written with the list's name in front: "layers.4"
-    // below "layers", "a.b.4" below "a.b".
+    // A child of a module list repeats the list's name: "layers.4" below
+    // "layers", "a.b.4" below "a.b".
     ArrayRef<StringRef> rest = pieces;
     for (size_t shared = pieces.size() - 1; shared > 0; --shared) {
       if (path.size() >= shared && ArrayRef<StringRef>(path).take_back(

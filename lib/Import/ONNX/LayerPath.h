@@ -1,4 +1,4 @@
-//===- LayerPath.h - module scopes recorded by exporters --------*- C++ -*-===//
+//===- LayerPath.h - layer paths recorded by exporters ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,19 +14,18 @@
 
 namespace mpc::onnx {
 
-/// The strings of a list as Python prints it, "['a', 'b']"; empty where `text`
-/// is none.
+/// Parses a list of strings as printed by Python, "['a', 'b']"; empty if `text`
+/// is not one.
 llvm::SmallVector<llvm::StringRef> stringsOfList(llvm::StringRef text);
 
-/// The layer of a node from the scope list that torch.export writes into
-/// metadata:
+/// Returns the layer of a node from torch.export's scope list in the metadata:
 /// "['', 'bert', 'bert.encoder', 'linear_5']" gives "bert/encoder". The last
-/// entry is the operation itself. Empty where there is no scope.
+/// entry is the operation itself. Empty if there is no scope.
 std::string layerFromScopes(llvm::StringRef scopes);
 
-/// The layer of a node from its name as the TorchScript exporter writes it:
+/// Returns the layer of a node from its name by the TorchScript exporter:
 /// "/layers/layers.4/bn1/BatchNormalization" gives "layers/4/bn1". Empty for
-/// names that are no paths.
+/// names that are not paths.
 std::string layerFromName(llvm::StringRef nodeName);
 
 } // namespace mpc::onnx

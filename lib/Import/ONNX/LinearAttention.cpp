@@ -1,9 +1,9 @@
-//===- LinearAttention.cpp - attention with a state, and its kin -------===//
+//===- LinearAttention.cpp - LinearAttention and FlexAttention ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear attention and its causal convolution, which carry a state from call to
-// call, and attention whose scores a subgraph changes.
+// Linear attention and its causal convolution, which carry a recurrent state
+// between calls, and attention with scores modified by a subgraph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,11 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Longer sequences are refused: every step becomes ops of its own.
+/// Maximum sequence length: every step is unrolled.
 static constexpr int64_t kMaxSteps = 1024;
 
-/// [batch, length, heads * size] as [batch, heads, length, size], in `type`.
+/// Reshapes [batch, length, heads * size] to [batch, heads, length, size], in
+/// `type`.
 static Value perHead(NodeImport &n, Value x, int64_t heads, Type type) {
   if (n.failed())
     return nullptr;
@@ -36,13 +37,14 @@ static Value perHead(NodeImport &n, Value x, int64_t heads, Type type) {
 
 namespace {
 
-/// The parts of a LinearAttention node.
+/// Operands of a LinearAttention node.
 struct LinearState {
   Value query, key, value, decay, beta, state;
   int64_t heads = 0, groups = 0;
   double scale = 1;
 
-  /// Decays and writes the state at position `t`; gives what the queries read.
+  /// Decays and updates the state at position `t`; returns what the queries
+  /// read.
   Value step(NodeImport &n, int64_t t);
 };
 
@@ -61,7 +63,7 @@ Value LinearState::step(NodeImport &n, int64_t t) {
   }
   Value column = n.transpose(k, {0, 1, 3, 2});
   state = n.op<AddOp>({state, n.op<MulOp>({column, v})});
-  // The queries of a group read one state: its rows.
+  // The queries of a group share one state: its rows.
   Value q = n.sliceAxis(query, 2, t, 1);
   int64_t batch = n.dim(q, 0), size = n.dim(q, 3);
   Value rows = n.reshape(q, {batch, groups, heads / groups, size});
@@ -80,7 +82,7 @@ static LogicalResult convertLinearAttention(NodeImport &n) {
   if (!n.failed() && (gated != n.has(4) || corrects != n.has(5)))
     return n.error() << "the inputs 'decay' and 'beta' do not fit the rule '"
                      << rule << "'";
-  // A hint for kernels.
+  // Performance hint for kernels, ignored.
   (void)n.intAttr("chunk_size", 0);
   Value query = n.in(0);
   Type type = n.element(query), wide;
@@ -166,7 +168,7 @@ static LogicalResult convertCausalConvWithState(NodeImport &n) {
   return n.status();
 }
 
-/// `x` through the subgraph that attribute `name` holds, if there is one.
+/// Applies the subgraph in attribute `name` to `x`, if there is one.
 static Value modified(NodeImport &n, StringRef name, Value x) {
   if (n.failed() || !n.hasAttr(name))
     return x;

@@ -1,4 +1,4 @@
-//===- Loss.cpp - losses over class indices ----------------------------===//
+//===- Loss.cpp - loss operators ------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +10,9 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// The negative log-likelihood of `scores` [N, C, ...] at `target` [N, ...]:
-/// -score of the target's class, weighted, 0 for ignored targets, then reduced.
+/// Negative log-likelihood of `scores` [N, C, ...] at `target` [N, ...]: minus
+/// the score of the target class, weighted, 0 for ignored targets, then
+/// reduced.
 static Value negativeLogLikelihood(NodeImport &n, Value scores, Value target) {
   if (n.failed())
     return nullptr;
@@ -59,7 +60,7 @@ static Value negativeLogLikelihood(NodeImport &n, Value scores, Value target) {
   if (kept) {
     Value zero = n.scalar(0, type);
     weight = n.select(kept, weight ? weight : n.scalar(1, type), zero);
-    // A selection, not a product: an ignored score may be infinite.
+    // A select, not a multiplication: an ignored score may be infinite.
     loss = n.select(kept, loss, zero);
   }
   if (weight)

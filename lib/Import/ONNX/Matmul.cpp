@@ -1,9 +1,9 @@
-//===- Matmul.cpp - matrix products ------------------------------------===//
+//===- Matmul.cpp - matrix multiplication operators -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 16-bit products are accumulated in f32 and narrowed afterwards; products of
-// integers wrap.
+// 16-bit matmuls accumulate in f32 and are cast afterwards; integer matmuls
+// wrap around.
 //
 //===----------------------------------------------------------------------===//
 

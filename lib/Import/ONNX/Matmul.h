@@ -1,4 +1,4 @@
-//===- Matmul.h - matrix products -------------------------------*- C++ -*-===//
+//===- Matmul.h - matrix multiplication operators ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 
 namespace mpc::onnx {
 
-/// MatMul of operands of any rank: vectors become matrices for the product.
-/// Integer operands (see quantization) must have been cast before.
+/// MatMul of operands of any rank: vectors are treated as matrices. Integer
+/// operands (see quantization) must already be cast.
 mlir::Value matmulAnyRank(NodeImport &n, mlir::Value lhs, mlir::Value rhs);
 
 } // namespace mpc::onnx

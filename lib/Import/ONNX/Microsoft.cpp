@@ -1,9 +1,9 @@
-//===- Microsoft.cpp - operators of ONNX Runtime -----------------------===//
+//===- Microsoft.cpp - com.microsoft operators ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Those of domain com.microsoft that exporters and optimizers leave in models:
-// fused activations, products, norms over a residual sum, packed weights.
+// Contrib operators of ONNX Runtime that exporters and optimizers produce:
+// fused activations, matmuls, skip normalization, packed quantized weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ static LogicalResult convertFusedMatMul(NodeImport &n) {
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// The last dimension of `x` normalised: to mean 0 where it `centres`, by the
-/// root of the mean square alone else.
+/// Normalizes the last dimension of `x`: layer normalization if `centres`, else
+/// RMS normalization.
 static Value normalised(NodeImport &n, Value x, Value scale, Value bias,
                         bool centres, double epsilon) {
   if (n.failed())
@@ -70,7 +70,7 @@ static Value normalised(NodeImport &n, Value x, Value scale, Value bias,
   return n.narrow(y, type);
 }
 
-/// Inputs x, skip, scale, then the norm's bias where it has one, and the sum's.
+/// Inputs: x, skip, scale, the norm's bias if it has one, and the sum's bias.
 template <bool centres>
 static LogicalResult convertSkipNormalization(NodeImport &n) {
   double epsilon = n.floatAttr("epsilon", double(1e-12f));
@@ -129,8 +129,8 @@ static LogicalResult convertEmbedLayerNormalization(NodeImport &n) {
 // Weights in few bits
 //===----------------------------------------------------------------------===//
 
-/// The numbers of `bits` bits in the bytes of the last dimension, low ones
-/// first; `count` of them.
+/// Unpacks `count` numbers of `bits` bits from the bytes of the last dimension,
+/// low bits first.
 static Value unpackLast(NodeImport &n, Value bytes, int64_t bits,
                         int64_t count) {
   if (n.failed() || bits == 8)
@@ -153,7 +153,7 @@ static Value unpackLast(NodeImport &n, Value bytes, int64_t bits,
 static LogicalResult convertMatMulNBits(NodeImport &n) {
   int64_t depth = n.intAttr("K", 0), columns = n.intAttr("N", 0),
           bits = n.intAttr("bits", 4), block = n.intAttr("block_size", 0);
-  // A hint for kernels that round the left side.
+  // Accuracy hint for kernels that quantize activations, ignored.
   (void)n.intAttr("accuracy_level", 0);
   Value x = n.in(0), packed = n.in(1), scales = n.in(2);
   if (n.failed())

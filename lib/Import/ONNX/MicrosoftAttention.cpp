@@ -1,8 +1,9 @@
-//===- MicrosoftAttention.cpp - attention of ONNX Runtime --------------===//
+//===- MicrosoftAttention.cpp - com.microsoft attention operators ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The operators that its optimizer leaves in encoders and older decoders.
+// Attention operators that ONNX Runtime's optimizer produces in encoders and
+// older decoders.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +15,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// What input `number`, a mask of keys that count, adds to the scores: a number
-/// of keys per sample, or 0 and 1 for each key (and query).
+/// Returns the additive mask of input `number`, a key mask: valid keys per
+/// sample, or 0 and 1 for each key (and query).
 static Value addedByMask(NodeImport &n, size_t number, Type type,
                          int64_t keys) {
   Value mask = n.in(number);
@@ -106,7 +107,7 @@ static LogicalResult convertMultiHeadAttention(NodeImport &n) {
   return n.status();
 }
 
-/// One product gives queries, keys and values side by side.
+/// One GEMM computes packed queries, keys and values.
 static LogicalResult convertPackedAttention(NodeImport &n) {
   Value x = n.in(0), weights = n.in(1);
   if (n.flag("do_rotary") || n.flag("past_present_share_buffer") || n.has(6))

@@ -1,10 +1,10 @@
-//===- ModelReader.cpp - bytes to Graph -----------------------------------===//
+//===- ModelReader.cpp - conversion of ONNX bytes to Graph ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Parses the protobuf, moves its data into plain structs and inlines local
-// functions: afterwards a node is an operator of some domain, its attributes
-// are values, and its opset is known.
+// functions: afterwards each node is an operator of a domain with a known opset
+// and plain attribute values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using namespace mpc::onnx;
 
 static constexpr int64_t kOldestIr = 3;
 static constexpr int64_t kNewestIr = 13;
-/// Older operator sets give shapes and axes as attributes.
+/// Older opsets pass shapes and axes as attributes.
 static constexpr int64_t kOldestCleanOpset = 13;
 static constexpr size_t kMaxFunctionDepth = 64;
 static constexpr int64_t kMaxInlinedBytes = int64_t(1) << 30;
@@ -44,8 +44,8 @@ const NodeAttribute *Node::find(StringRef attributeName) const {
 
 namespace {
 
-/// How names and attribute references are resolved in one body: the identity
-/// for the main graph, a renaming for an inlined function.
+/// Renaming of names and attribute references in one body: the identity for the
+/// main graph, unique names for an inlined function.
 struct Scope {
   std::string prefix;
   llvm::StringMap<std::string> renamed;
@@ -53,7 +53,7 @@ struct Scope {
   llvm::StringMap<char> parameters;
   int64_t opset = 0;
   bool function = false;
-  /// What an inlined node inherits from the call.
+  /// Properties that an inlined node inherits from the call.
   std::string callName, callLayer;
   int64_t callIndex = 0;
 
@@ -105,13 +105,13 @@ private:
   Functions functions;
   SmallVector<const mpc_onnx::FunctionProto *> callStack;
   int64_t nodeCount = 0, callCount = 0, copiedBytes = 0;
-  /// Numbers of framework ops by the exporter's names of them.
+  /// Ids of framework ops, by the exporter's names.
   llvm::StringMap<int64_t> sourceIds;
 };
 
 } // namespace
 
-/// "ai.onnx" is the default domain's other name.
+/// "ai.onnx" is an alias of the default domain.
 static StringRef canonicalDomain(StringRef domain) {
   return domain == "ai.onnx" ? StringRef() : domain;
 }
@@ -208,8 +208,8 @@ LogicalResult Reader::readValue(const mpc_onnx::ValueInfoProto &proto,
   value.dims.emplace();
   for (const auto &dim : type.tensor_type().shape().dim()) {
     Dimension dimension;
-    // Some exporters write -1, or the symbol ?, for an extent that they do not
-    // know; two of those need not be equal.
+    // Some exporters write -1, or the symbol ?, for unknown extents, which need
+    // not be equal.
     if (dim.has_dim_value() && dim.dim_value() != -1) {
       if (dim.dim_value() < 0)
         return emitError(at(0, ""))
@@ -228,8 +228,8 @@ LogicalResult Reader::readValue(const mpc_onnx::ValueInfoProto &proto,
   return success();
 }
 
-/// Fills the kinds of a module's tensors by name from the text of a signature,
-/// one "p_fc_weight: PARAMETER target='fc.weight'" per line.
+/// Parses the kinds of a module's tensors from the text of a signature with
+/// lines "p_fc_weight: PARAMETER target='fc.weight'".
 static void readSignature(StringRef text, llvm::StringMap<std::string> &kinds) {
   while (!text.empty()) {
     auto [line, rest] = text.split('\n');
@@ -241,9 +241,9 @@ static void readSignature(StringRef text, llvm::StringMap<std::string> &kinds) {
   }
 }
 
-/// Notes what PyTorch's exporter recorded of initializers: which are parameters
-/// of the module and which buffers, and what those were computed from that the
-/// exporter folded.
+/// Records what PyTorch's exporter wrote about initializers: parameters and
+/// buffers of the module, and the sources of those that the exporter
+/// constant-folded.
 static void readOrigins(const mpc_onnx::GraphProto &proto, Graph &graph) {
   llvm::StringMap<std::string> kinds;
   llvm::StringMap<StringRef> folded;
@@ -405,7 +405,8 @@ LogicalResult Reader::readAttribute(mpc_onnx::AttributeProto &proto,
                                     NodeAttribute &attribute) {
   attribute.name = proto.name();
   int32_t type = proto.type();
-  // Files of early IR versions leave the type out: the field that is set tells.
+  // Files of early IR versions omit the type: infer it from the field that is
+  // set.
   if (type == 0)
     type = proto.has_f()          ? 1
            : proto.has_i()        ? 2
@@ -533,7 +534,7 @@ LogicalResult Reader::inlineCall(mpc_onnx::FunctionProto &function,
              << "local function '" << function.name() << "' has no attribute '"
              << attribute.name << "'";
 
-  // Bodies are copied per call: reading a tensor moves its data out.
+  // Copied per call, since reading a tensor moves its data out.
   copiedBytes += int64_t(function.ByteSizeLong());
   if (copiedBytes > kMaxInlinedBytes)
     return emitError(call.location)
@@ -545,7 +546,7 @@ LogicalResult Reader::inlineCall(mpc_onnx::FunctionProto &function,
   callStack.pop_back();
   if (failed(result))
     return failure();
-  // An output that is one of the function's inputs needs a node of its own.
+  // An output that is also an input of the function needs an Identity node.
   for (int i = 0; i < int(call.outputs.size()); ++i) {
     auto input = llvm::find(function.input(), function.output(i));
     if (call.outputs[i].empty() || input == function.input().end())

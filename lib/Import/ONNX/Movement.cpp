@@ -1,4 +1,4 @@
-//===- Movement.cpp - moving elements by static rules ------------------===//
+//===- Movement.cpp - data movement operators -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,9 +23,9 @@ static LogicalResult convertTranspose(NodeImport &n) {
   return n.result(n.transpose(x, n.intsAttr("perm", reversed)));
 }
 
-/// Under a changed batch, data of the model that repeats one row for each
-/// example of the old batch (a class token, which exporters expand): as many
-/// rows as the new one has. Any other value as it is.
+/// After a change of the batch size, resizes model data that repeats one row
+/// for each example (a class token, expanded by exporters) to the new batch.
+/// Returns any other value unchanged.
 static Value rebindRows(NodeImport &n, Value value) {
   int64_t from = n.importer.oldBatch, to = n.importer.newBatch;
   auto constant = value.getDefiningOp<ConstantOp>();
@@ -44,7 +44,7 @@ static Value rebindRows(NodeImport &n, Value value) {
       return value;
   SmallVector<int64_t> shape(type.getShape());
   shape.front() = 1;
-  // The row keeps the name of the data, which training calls it by.
+  // The row keeps the constant's name, by which training refers to it.
   auto name = dyn_cast<NameLoc>(constant.getLoc());
   OpBuilder builder(constant);
   auto single = ConstantOp::create(
@@ -68,8 +68,8 @@ static LogicalResult convertConcat(NodeImport &n) {
   return n.result(n.concat(values, axis));
 }
 
-/// Sizes of the parts: given, or `count` equal ones of which the last may be
-/// smaller.
+/// Returns the sizes of the parts: given, or `count` equal ones, the last of
+/// which may be smaller.
 static SmallVector<int64_t> splitSizes(NodeImport &n, int64_t extent,
                                        int64_t axis) {
   SmallVector<int64_t> sizes;
@@ -156,8 +156,8 @@ static LogicalResult convertSlice(NodeImport &n) {
       from = std::clamp<int64_t>(from, 0, extent);
       to = std::clamp<int64_t>(to, 0, extent);
     } else {
-      // Walk the reversed dimension forwards: position p becomes extent - 1 -
-      // p.
+      // Iterate over the reversed dimension forwards: position p becomes extent
+      // - 1 - p.
       from = extent - 1 - std::clamp<int64_t>(from, -1, extent - 1);
       to = extent - 1 - std::clamp<int64_t>(to, -1, extent - 1);
       step = -step;
@@ -167,7 +167,7 @@ static LogicalResult convertSlice(NodeImport &n) {
     int64_t size = span == 0 ? 0 : (span - 1) / step + 1;
     offsets[d] = size == 0 ? 0 : from;
     sizes[d] = size;
-    // One element needs no stride; a huge one would overflow the position.
+    // One element needs no stride; a huge stride would overflow the position.
     strides[d] = size <= 1 ? 1 : step;
   }
   llvm::sort(reversed);
@@ -230,7 +230,7 @@ static LogicalResult convertTile(NodeImport &n) {
   if (int64_t(repeats.size()) != n.rank(x))
     return n.error() << "repeats has " << repeats.size()
                      << " entries, expected " << n.rank(x);
-  // Each extent d becomes [1, d], is repeated to [r, d] and joined again.
+  // Each extent d becomes [1, d], is broadcast to [r, d] and flattened.
   SmallVector<int64_t> split, wide, joined;
   for (auto [extent, repeat] : llvm::zip_equal(n.shape(x), repeats)) {
     int64_t total;
@@ -245,8 +245,8 @@ static LogicalResult convertTile(NodeImport &n) {
   return n.result(n.reshape(n.broadcast(n.reshape(x, split), wide), joined));
 }
 
-/// Checks the input of the two image rearrangements; the block size, 0 on
-/// failure.
+/// Checks the input of DepthToSpace or SpaceToDepth; returns the block size, 0
+/// on failure.
 static int64_t blockSize(NodeImport &n, Value x) {
   int64_t block = n.intAttr("blocksize", 0);
   if (n.failed())
@@ -309,7 +309,7 @@ static LogicalResult convertReverseSequence(NodeImport &n) {
   return n.result(reverseSequence(n, n.in(0), n.in(1), time, batch));
 }
 
-/// Crops or pads around the centre, the odd element at the end.
+/// Crops or pads around the center, with the odd element at the end.
 static LogicalResult convertCenterCropPad(NodeImport &n) {
   Value x = n.in(0);
   SmallVector<int64_t> target = n.knownInts(1, "shape"), axes;

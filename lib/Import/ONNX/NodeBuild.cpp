@@ -1,9 +1,9 @@
-//===- NodeBuild.cpp - ops that converters build --------------------------===//
+//===- NodeBuild.cpp - op builders for converters -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every op of an imported model is made here: at the node's location, checked,
-// with its layer, and replaced by a constant where it computes a shape.
+// Creates all ops of an imported model: at the node's location, verified, with
+// its layer, and constant-folded if it computes a shape.
 //
 //===----------------------------------------------------------------------===//
 
@@ -269,7 +269,7 @@ Value NodeImport::reduceNamed(StringRef name, Value value, Ints axes,
   if (keepDims)
     attributes.push_back(unit("keep_dims"));
   Type original = element(value);
-  // Extrema do not accumulate: widening them would change nothing.
+  // Min and max need no wide accumulator.
   if (name == ReduceMaxOp::getOperationName() ||
       name == ReduceMinOp::getOperationName()) {
     Operation *op = inferred(name, value, attributes);
@@ -278,8 +278,8 @@ Value NodeImport::reduceNamed(StringRef name, Value value, Ints axes,
   return narrow(widened(name, value, attributes), original);
 }
 
-/// A product of integer matrices, which GEMM kernels do not have, as sums of
-/// elementwise products: modulo 2^width, as in ONNX Runtime.
+/// Integer matmul, which has no GEMM kernel, as sums of elementwise products
+/// modulo 2^width, as in ONNX Runtime.
 static Value integerProduct(NodeImport &n, Value lhs, Value rhs) {
   SmallVector<int64_t> lhsShape(n.shape(lhs)), rhsShape(n.shape(rhs));
   if (lhsShape.size() < 2 || rhsShape.size() < 2 ||
@@ -348,7 +348,7 @@ Value NodeImport::randomBits(Ints shape) {
   if (importer.randomStreams == 0)
     emitWarning(node.location)
         << node.op << ": random numbers are the same at every call";
-  // Not a known value: nothing of the model should be folded on account of it.
+  // Not a known value, so that nothing is folded because of it.
   FailureOr<Operation *> bits =
       createChecked(builder, node.location, RandomBitsOp::getOperationName(),
                     type, state, attr("stream", importer.randomStreams++));

@@ -1,11 +1,11 @@
-//===- NodeImport.h - one node on its way into mpc --------------*- C++ -*-===//
+//===- NodeImport.h - conversion of one node --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a converter sees of a node: operands, checked attributes, ways to build
-// mpc ops, and values that are known while importing. Errors stick: after the
-// first one every builder returns a null value, so a converter reads straight
-// on and the importer fails once.
+// Interface for converters of a node: operands, checked attributes, op
+// builders, and values known at import. Errors are sticky: after the first one
+// every builder returns a null value, so that a converter needs no checks and
+// the importer fails once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ namespace mpc::onnx {
 
 class Importer;
 
-/// What a name stands for: a tensor, a list of tensors (sequence types), or
-/// nothing (an empty optional).
+/// Meaning of a name: a tensor, a list of tensors (sequence types), or nothing
+/// (an empty optional).
 struct Binding {
   mlir::Value value;
   std::shared_ptr<const std::vector<mlir::Value>> list;
@@ -39,7 +39,7 @@ public:
 
   NodeImport(Importer &importer, const Node &node, int64_t version);
 
-  /// The version of the operator that the model's opset selects.
+  /// Operator version selected by the model's opset.
   const int64_t version;
   const Node &node;
   mlir::OpBuilder &builder;
@@ -48,9 +48,9 @@ public:
   // Errors
   //===--------------------------------------------------------------------===//
 
-  /// Starts an error at the node; the message begins with the operator's name.
+  /// Emits an error at the node; the message starts with the operator's name.
   mlir::InFlightDiagnostic error();
-  /// Notes a failure whose diagnostic was already reported.
+  /// Marks a failure whose diagnostic was already emitted.
   void fail() { hasFailed = true; }
   bool failed() const { return hasFailed; }
   mlir::LogicalResult status() const { return mlir::failure(hasFailed); }
@@ -60,20 +60,21 @@ public:
   //===--------------------------------------------------------------------===//
 
   size_t inputCount() const { return node.inputs.size(); }
-  /// Whether input `i` is present.
+  /// Returns true if input `i` is present.
   bool has(size_t i) const;
-  /// Whether the node's output `i` has a name.
+  /// Returns true if the node's output `i` is used.
   bool wants(size_t i) const;
-  /// Input `i` as a tensor. An error where it is absent or a sequence.
+  /// Returns input `i` as a tensor. Emits an error if it is absent or a
+  /// sequence.
   mlir::Value in(size_t i);
-  /// All inputs as tensors.
+  /// Returns all inputs as tensors.
   llvm::SmallVector<mlir::Value> ins();
-  /// Input `i`, whatever it is.
+  /// Returns input `i` of any kind.
   Binding binding(size_t i);
-  /// Gives output `i` its value.
+  /// Sets output `i`.
   void set(size_t i, mlir::Value value);
   void setList(size_t i, std::vector<mlir::Value> list);
-  /// Gives the first output its value and ends the conversion.
+  /// Sets the first output and ends the conversion.
   mlir::LogicalResult result(mlir::Value value);
 
   //===--------------------------------------------------------------------===//
@@ -92,11 +93,13 @@ public:
   std::vector<std::string> stringsAttr(llvm::StringRef name);
   std::shared_ptr<TensorData> tensorAttr(llvm::StringRef name);
   std::shared_ptr<Graph> graphAttr(llvm::StringRef name);
-  /// `axis` counted from the end where negative; an error outside `[0, rank)`.
+  /// Normalizes a negative `axis`; emits an error if it is outside of `[0,
+  /// rank)`.
   int64_t axis(int64_t axis, int64_t rank);
-  /// Attribute `name` as an axis.
+  /// Returns attribute `name` as an axis.
   int64_t axisAttr(llvm::StringRef name, int64_t fallback, int64_t rank);
-  /// Sorted, unique axes; an error where one is outside or double.
+  /// Returns sorted, unique axes; emits an error if one is out of range or
+  /// repeated.
   llvm::SmallVector<int64_t> axes(Ints axes, int64_t rank);
 
   //===--------------------------------------------------------------------===//
@@ -110,13 +113,13 @@ public:
   static mlir::Type element(mlir::Value value);
   static bool isFloat(mlir::Value value);
   static bool isUnsigned(mlir::Value value);
-  /// f16 or bf16.
+  /// Returns true for f16 and bf16.
   static bool isNarrow(mlir::Type type);
-  /// Extent of dimension `i`; 0 where there is none.
+  /// Returns the extent of dimension `i`; 0 if there is none.
   static int64_t dim(mlir::Value value, int64_t i);
-  /// A tensor type, or null with an error where it is too large.
+  /// Returns a tensor type, or null with an error if it is too large.
   mlir::RankedTensorType tensorType(Ints shape, mlir::Type element);
-  /// The shape that NumPy broadcasting gives; an error where there is none.
+  /// Returns the NumPy broadcast shape; emits an error if there is none.
   llvm::SmallVector<int64_t>
   broadcastShape(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
 
@@ -124,32 +127,32 @@ public:
   // Small types: see SmallType.h
   //===--------------------------------------------------------------------===//
 
-  /// The small type of a value, 0 where it has none.
+  /// Returns the small type of a value, 0 if it has none.
   int32_t smallType(mlir::Value value) const;
-  /// The bytes that `value`, of a small type, travels in, as i32.
+  /// Returns the bytes of `value`, of a small type, as i32.
   mlir::Value carried(mlir::Value value);
-  /// Notes that `bytes`, made for this, are of a small type; gives them back.
+  /// Marks new `bytes` as a small type and returns them.
   mlir::Value asSmall(mlir::Value bytes, int32_t dataType);
 
   //===--------------------------------------------------------------------===//
   // Building
   //===--------------------------------------------------------------------===//
 
-  /// Creates an op that infers its types; its first result.
+  /// Creates an op that infers its types; returns its first result.
   template <typename OpTy>
   mlir::Value op(mlir::ValueRange operands, Attributes attributes = {}) {
     mlir::Operation *created =
         inferred(OpTy::getOperationName(), operands, attributes);
     return created ? created->getResult(0) : mlir::Value();
   }
-  /// The same, all results (null after an error).
+  /// The same, returning the op (null after an error).
   mlir::Operation *inferred(llvm::StringRef name, mlir::ValueRange operands,
                             Attributes attributes = {});
   /// Creates an op with given result types.
   mlir::Operation *typed(llvm::StringRef name, mlir::TypeRange types,
                          mlir::ValueRange operands, Attributes attributes = {});
 
-  /// Creates an op whose 16-bit float result becomes f32: its accumulators.
+  /// Creates an op whose 16-bit float result becomes f32, its accumulator type.
   mlir::Value widened(llvm::StringRef name, mlir::ValueRange operands,
                       Attributes attributes);
 
@@ -165,7 +168,7 @@ public:
   mlir::Value broadcast(mlir::Value value, Ints shape);
   mlir::Value slice(mlir::Value value, Ints offsets, Ints sizes,
                     Ints strides = {});
-  /// One index range of one axis.
+  /// Slices one axis.
   mlir::Value sliceAxis(mlir::Value value, int64_t axis, int64_t offset,
                         int64_t size, int64_t stride = 1);
   mlir::Value concat(mlir::ValueRange values, int64_t axis);
@@ -184,13 +187,13 @@ public:
   }
   mlir::Value reduceNamed(llvm::StringRef name, mlir::Value value, Ints axes,
                           bool keepDims);
-  /// Product of matrices; 16-bit operands give their f32 accumulators, integers
-  /// their sums modulo 2^width.
+  /// Matmul that returns accumulators: f32 for 16-bit operands, modulo 2^width
+  /// for integers.
   mlir::Value matmulWide(mlir::Value lhs, mlir::Value rhs,
                          bool transposeLhs = false, bool transposeRhs = false);
-  /// The type that a contraction of `element` accumulates in.
+  /// Returns the accumulator type of a contraction of `element`.
   mlir::Type wideType(mlir::Type element);
-  /// Casts back after a contraction, where it widened.
+  /// Casts accumulators back to `element`.
   mlir::Value narrow(mlir::Value value, mlir::Type element) {
     return cast(value, element);
   }
@@ -207,11 +210,11 @@ public:
   mlir::Value dense(Ints shape, llvm::ArrayRef<double> values,
                     mlir::Type element);
   mlir::Value booleans(Ints shape, llvm::ArrayRef<int64_t> values);
-  /// `shape` times 32 random bits (mpc.random_bits) as i64 in [0, 2^32), the
-  /// same at every call of the model: the node's attribute 'seed' is the key,
-  /// and every call here has a stream of its own.
+  /// Returns 32 random bits (mpc.random_bits) per element of `shape`, as i64 in
+  /// [0, 2^32), equal in every run of the model: attribute 'seed' is the key,
+  /// and every call here uses a new stream.
   mlir::Value randomBits(Ints shape);
-  /// A constant from the file.
+  /// Creates a constant from file data.
   mlir::Value constant(TensorData &data);
   mlir::Value constant(mlir::ElementsAttr value);
 
@@ -219,16 +222,17 @@ public:
   // Values known while importing
   //===--------------------------------------------------------------------===//
 
-  /// The value where it follows from constants alone, within the folding limit.
+  /// Returns the value if it depends on constants only, within the folding
+  /// limit.
   std::shared_ptr<const reference::Tensor> known(mlir::Value value);
-  /// Input `i` as known integers (floats are an error). `what` names its
-  /// meaning.
+  /// Returns input `i` as known integers (floats are an error). `what` is its
+  /// name in messages.
   llvm::SmallVector<int64_t> knownInts(size_t i, llvm::StringRef what);
   llvm::SmallVector<double> knownFloats(size_t i, llvm::StringRef what);
-  /// Input `i` as one known integer, `fallback` where absent.
+  /// Returns input `i` as one known integer, `fallback` if absent.
   int64_t knownInt(size_t i, llvm::StringRef what, int64_t fallback = 0);
-  /// Attribute `name` (old versions) or input `i` (new ones) as integers;
-  /// nullopt where neither is given.
+  /// Returns attribute `name` (old versions) or input `i` (new versions) as
+  /// integers; nullopt if neither is present.
   std::optional<llvm::SmallVector<int64_t>> attrOrInput(llvm::StringRef name,
                                                         size_t i);
 
@@ -238,7 +242,7 @@ private:
   const NodeAttribute *attribute(llvm::StringRef name, NodeAttribute::Kind kind,
                                  llvm::StringRef kindName);
   mlir::Operation *finish(mlir::FailureOr<mlir::Operation *> created);
-  /// The small type that the results of `op` have; fails where it computes with
+  /// Returns the small type of the results of `op`; fails if it computes with
   /// one.
   mlir::FailureOr<int32_t> movedSmallType(mlir::Operation *op);
   std::shared_ptr<const reference::Tensor> need(size_t i, llvm::StringRef what);
@@ -250,24 +254,24 @@ private:
 /// ends the import.
 using Converter = mlir::LogicalResult (*)(NodeImport &);
 
-/// An operator that the importer knows.
+/// A supported operator.
 struct OpEntry {
-  /// From "NAME VERSIONS INPUTS ATTRIBUTES": the versions with commas between,
-  /// the number of inputs as in "2", "1-3" or "1+" for any number, and what the
-  /// converter reads of the attributes, as in "Clip 6,11,12,13 1-3 min max".
+  /// Parses "NAME VERSIONS INPUTS ATTRIBUTES": comma-separated versions, the
+  /// number of inputs such as "2", "1-3" or "1+" for any number, and the
+  /// attributes that the converter reads, as in "Clip 6,11,12,13 1-3 min max".
   OpEntry(llvm::StringRef signature, Converter convert);
 
   llvm::StringRef name;
-  /// Versions of its schema from the oldest accepted opset on, ascending.
+  /// Versions of its schema from the oldest supported opset on, ascending.
   llvm::SmallVector<int64_t, 8> versions;
   int minInputs = 0;
   int maxInputs = 0; ///< -1: any number
-  /// Attributes that the converter reads, separated by blanks.
+  /// Attributes that the converter reads, space-separated.
   llvm::StringRef attributes;
   Converter convert;
 };
 
-/// The operators of one family.
+/// Operators of one family.
 using OpFamily = llvm::ArrayRef<OpEntry>;
 OpFamily elementwiseOps();
 OpFamily activationOps();
@@ -306,7 +310,7 @@ OpFamily linearAttentionOps();
 OpFamily selectionOps();
 OpFamily microsoftOps();
 
-/// The entry of an operator; null where the importer does not know it.
+/// Returns the entry of an operator; null if it is unsupported.
 const OpEntry *findOp(llvm::StringRef domain, llvm::StringRef name);
 
 } // namespace mpc::onnx

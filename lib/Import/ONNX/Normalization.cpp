@@ -1,8 +1,8 @@
-//===- Normalization.cpp - norms and dropout ---------------------------===//
+//===- Normalization.cpp - normalization and dropout operators ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Statistics of 16-bit tensors are taken in f32 (`stash_type`).
+// Statistics of 16-bit tensors are computed in f32 (`stash_type`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ using namespace mpc::onnx;
 
 static const double kDefaultEpsilon = double(1e-5f);
 
-/// The axes [first, last).
+/// Returns the axes [first, last).
 static SmallVector<int64_t> axisRange(int64_t first, int64_t last) {
   SmallVector<int64_t> axes;
   for (int64_t d = first; d < last; ++d)
@@ -22,7 +22,8 @@ static SmallVector<int64_t> axisRange(int64_t first, int64_t last) {
   return axes;
 }
 
-/// Reads `stash_type`; the type of the statistics of a tensor of `element`.
+/// Returns the type of the statistics of a tensor of `element`, checking
+/// `stash_type`.
 static Type stashType(NodeImport &n, Type element) {
   int64_t stash = n.intAttr("stash_type", kFloat);
   if (stash != kFloat && !n.failed())
@@ -32,7 +33,7 @@ static Type stashType(NodeImport &n, Type element) {
   return n.wideType(element);
 }
 
-/// The biased variance over `axes` (kept), given the mean.
+/// Returns the biased variance over `axes`, which are kept, given the mean.
 static Value variance(NodeImport &n, Value x, Value mean,
                       ArrayRef<int64_t> axes) {
   Value centred = n.op<SubOp>({x, mean});
@@ -46,7 +47,7 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
   double epsilon = n.floatAttr("epsilon", kDefaultEpsilon);
   double momentum = n.floatAttr("momentum", double(0.9f));
   bool training = n.flag("training_mode");
-  // Before opset 14 a node with more than one output trains.
+  // Before opset 14 a node with more than one output is in training mode.
   bool isOldForm = n.version < 14;
   if (isOldForm)
     training = n.wants(1) || n.wants(2) || n.wants(3) || n.wants(4);
@@ -122,7 +123,7 @@ static LogicalResult convertLayerNormalization(NodeImport &n) {
                                             n.attrF("epsilon", epsilon)};
   if (n.failed())
     return failure();
-  // A scale that varies outside the normalised axes is applied afterwards.
+  // A scale that varies outside of the normalized axes is applied afterwards.
   bool inside =
       n.rank(scale) <= normalised && (!bias || n.rank(bias) <= normalised);
   Value y;
@@ -184,7 +185,7 @@ static LogicalResult convertGroupNormalization(NodeImport &n) {
                      << ", which does not divide the " << channels
                      << " channels";
   Type type = n.element(x), wide = stashType(n, type);
-  // Version 18 has one scale per group, later ones one per channel.
+  // Version 18 has one scale per group, later versions one per channel.
   auto perChannel = [&](Value value) {
     value = n.cast(value, wide);
     if (n.version >= 21 || n.failed())
@@ -199,8 +200,8 @@ static LogicalResult convertGroupNormalization(NodeImport &n) {
   return n.result(n.narrow(y, type));
 }
 
-/// The sum of squares over neighbouring channels is a mean over a window, with
-/// the channels as its rows.
+/// The sum of squares over neighboring channels as an average pool, with the
+/// channels as rows.
 static LogicalResult convertLrn(NodeImport &n) {
   Value x = n.in(0);
   int64_t size = n.intAttr("size", 0);
@@ -253,14 +254,14 @@ static LogicalResult convertLpNormalization(NodeImport &n) {
       p == 1 ? n.op<AbsOp>(x) : n.op<MulOp>({x, x}), axis);
   if (p == 2)
     norm = n.op<SqrtOp>(norm);
-  // All zeros stay zeros.
+  // Zero vectors stay zero.
   Type type = n.element(x);
   Value empty = n.compare(ComparePredicate::eq, norm, n.scalar(0, type));
   norm = n.select(empty, n.scalar(1, type), norm);
   return n.result(n.op<DivOp>({x, norm}));
 }
 
-/// Inference only: the identity, with a mask that drops nothing.
+/// Inference only: the identity, with an all-true mask.
 static LogicalResult convertDropout(NodeImport &n) {
   Value x = n.in(0);
   if (n.has(2) && n.knownInt(2, "training_mode") != 0) {

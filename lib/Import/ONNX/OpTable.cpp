@@ -1,4 +1,4 @@
-//===- OpTable.cpp - which operators the importer knows ----------------===//
+//===- OpTable.cpp - table of supported operators -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,9 +1,9 @@
-//===- Optimizer.cpp - ai.onnx.preview.training ------------------------===//
+//===- Optimizer.cpp - ai.onnx.preview.training operators -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One step of an optimizer on several tensors: inputs are the learning rate,
-// the step count, then groups of tensors (parameters, gradients, states).
+// One optimizer step on several tensors: inputs are the learning rate, the step
+// count, then groups of tensors (parameters, gradients, states).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ static const double kDefaultEpsilon = double(1e-6f);
 
 namespace {
 
-/// Arithmetic on one element type, to write formulas as formulas.
+/// Arithmetic on one element type, for readable formulas.
 class Arithmetic {
 public:
   Arithmetic(NodeImport &n, Type type) : n(n), type(type) {}
@@ -40,7 +40,7 @@ private:
 
 } // namespace
 
-/// The number of tensors per group, 0 after an error.
+/// Returns the number of tensors per group, 0 after an error.
 static size_t groupSize(NodeImport &n, size_t groups) {
   size_t tensors = n.inputCount() - 2;
   if (tensors == 0 || tensors % groups != 0) {

@@ -1,4 +1,4 @@
-//===- Pooling.cpp - pools and unpooling -------------------------------===//
+//===- Pooling.cpp - pooling and unpooling operators ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Windows of more places than this are not spelt out for their indices.
+/// Maximum window size, in elements, for which indices are computed by
+/// unrolling.
 static constexpr int64_t kMaxIndexedWindow = 256;
 
 /// Checks the input's rank and reads the window of a pool.
@@ -34,8 +35,8 @@ poolAttributes(NodeImport &n, const Window &window, bool ceilMode) {
   return attributes;
 }
 
-/// The position in the whole tensor of each window's maximum: the windows'
-/// places are slices of the padded input, compared one after the other.
+/// Returns the flat position of each window's maximum: the window elements are
+/// strided slices of the padded input, compared one after the other.
 static Value maxIndices(NodeImport &n, Value input, Value maximum,
                         const Window &window) {
   int64_t places = 1;
@@ -64,7 +65,7 @@ static Value maxIndices(NodeImport &n, Value input, Value maximum,
     index = n.op<AddOp>({index, step});
     stride *= n.dim(input, d);
   }
-  // Pad so that every window, those of ceil_mode too, lies inside.
+  // Pad so that all windows, including those of ceil_mode, are inside.
   SmallVector<int64_t> low(rank, 0), high(rank, 0);
   for (int64_t i = 0; i < window.rank(); ++i) {
     low[i + 2] = window.low[i];
@@ -80,7 +81,7 @@ static Value maxIndices(NodeImport &n, Value input, Value maximum,
   SmallVector<int64_t> strides(rank, 1), sizes(n.shape(maximum));
   llvm::copy(window.strides, strides.begin() + 2);
   Value result;
-  // From the last place to the first: the first of equal maxima stays.
+  // From last to first, so that the first of equal maxima wins.
   for (int64_t place = places - 1; place >= 0 && !n.failed(); --place) {
     SmallVector<int64_t> offsets(rank, 0);
     int64_t rest = place;
@@ -152,7 +153,7 @@ static LogicalResult convertLpPool(NodeImport &n) {
       root(n, n.op<MulOp>({mean, n.scalar(places, n.element(input))}), p));
 }
 
-/// All axes after batch and channels.
+/// Returns all axes after batch and channels.
 static SmallVector<int64_t> spatialAxes(NodeImport &n, Value input) {
   SmallVector<int64_t> axes;
   if (!n.failed() && n.rank(input) < 3)
@@ -174,7 +175,7 @@ static LogicalResult convertGlobalLpPool(NodeImport &n) {
   return n.result(root(n, sum, p));
 }
 
-/// Writes the values back to where MaxPool found them; zeros elsewhere.
+/// Scatters the values to the indices of MaxPool; zeros elsewhere.
 static LogicalResult convertMaxUnpool(NodeImport &n) {
   Value input = n.in(0), indices = n.in(1);
   Window window = poolWindow(n, input);

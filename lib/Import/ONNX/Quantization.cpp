@@ -1,8 +1,8 @@
-//===- Quantization.cpp - linear quantization --------------------------===//
+//===- Quantization.cpp - quantization operators --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Integer products run in float64, where sums of products of 8-bit integers are
+// Integer matmuls run in float64, where sums of products of 8-bit integers are
 // exact.
 //
 //===----------------------------------------------------------------------===//
@@ -18,8 +18,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// A scale or zero point of one element, or one per position of `axis`, shaped
-/// to broadcast over `rank` dimensions.
+/// Reshapes a per-tensor or per-axis scale or zero point for broadcasting over
+/// `rank` dimensions.
 static Value alongAxis(NodeImport &n, Value value, int64_t axis, int64_t rank) {
   if (n.failed() || n.rank(value) == 0)
     return value;
@@ -36,8 +36,8 @@ static Value alongAxis(NodeImport &n, Value value, int64_t axis, int64_t rank) {
   return n.reshape(value, shape);
 }
 
-/// A scale or zero point with an entry for each block of `block` positions of
-/// `axis`, repeated to the shape of `x`.
+/// Repeats a blocked scale or zero point, with one entry per `block` positions
+/// of `axis`, to the shape of `x`.
 static Value overBlocks(NodeImport &n, Value value, Value x, int64_t axis,
                         int64_t block) {
   if (n.failed())
@@ -61,7 +61,8 @@ static Value overBlocks(NodeImport &n, Value value, Value x, int64_t axis,
 
 namespace {
 
-/// How QuantizeLinear and DequantizeLinear spread scales and zero points.
+/// Broadcasting of scales and zero points in QuantizeLinear and
+/// DequantizeLinear.
 struct Spread {
   Spread(NodeImport &n, Value x)
       : n(n), x(x), block(n.intAttr("block_size", 0)) {
@@ -81,9 +82,9 @@ struct Spread {
   int64_t block, axis = 0;
 };
 
-/// The type of quantized elements: one of mpc, or one that travels in bytes.
+/// Type of quantized elements: an mpc type or a small type stored as bytes.
 struct Quantized {
-  /// That of `value`.
+  /// Returns the type of `value`.
   Quantized(NodeImport &n, Value value)
       : element(n.element(value)), small(n.smallType(value)) {}
   Quantized(NodeImport &n, int64_t dataType)
@@ -96,12 +97,12 @@ struct Quantized {
 
 } // namespace
 
-/// `value`, of a type of mpc or one that travels in bytes, in `type`.
+/// Converts `value`, of an mpc type or a small type, to `type`.
 static Value read(NodeImport &n, Value value, Type type) {
   return n.smallType(value) ? fromSmall(n, value, type) : n.cast(value, type);
 }
 
-/// A scale as a float of mpc.
+/// Returns a scale as an mpc float.
 static Value readScale(NodeImport &n, Value scale) {
   return n.smallType(scale) ? fromSmall(n, scale, n.builder.getF32Type())
                             : scale;
@@ -138,7 +139,7 @@ static Value quantize(NodeImport &n, Value x, Value zeroPoint,
   return n.cast(clamped, target.element);
 }
 
-/// A float type that attribute `name` asks for, `fallback` without it.
+/// Returns the float type in attribute `name`, or `fallback`.
 static Type floatAttrType(NodeImport &n, StringRef name, Type fallback) {
   int64_t dataType = n.intAttr(name, 0);
   if (dataType == 0 || n.failed())
@@ -203,7 +204,7 @@ QuantizedTensor mpc::onnx::quantizeDynamically(NodeImport &n, Value x) {
       n.op<MaxOp>({n.reduce<ReduceMaxOp>(x, all, /*keepDims=*/false), zero});
   Value low =
       n.op<MinOp>({n.reduce<ReduceMinOp>(x, all, /*keepDims=*/false), zero});
-  // Zeros alone have the scale 1, as in ONNX Runtime.
+  // All-zero input has scale 1, as in ONNX Runtime.
   Value range = n.op<DivOp>({n.op<SubOp>({high, low}), n.scalar(255, type)});
   Value scale = n.select(n.compare(ComparePredicate::eq, high, low),
                          n.scalar(1, type), range);
@@ -221,8 +222,8 @@ static LogicalResult convertDynamicQuantizeLinear(NodeImport &n) {
   return n.status();
 }
 
-/// The zero point of a matrix operand: a scalar, one per row (`rows`) or
-/// column.
+/// Returns the zero point of a matmul operand: a scalar, or one per row
+/// (`rows`) or column.
 static Value matrixZeroPoint(NodeImport &n, size_t i, bool rows) {
   if (!n.has(i))
     return nullptr;
@@ -238,8 +239,8 @@ Value mpc::onnx::centredFactor(NodeImport &n, const QuantizedTensor &x) {
   return centred(n, x.values, x.zeroPoint, n.builder.getF64Type());
 }
 
-/// Sums of `depth` products of 8-bit numbers, given in f64, as i32. Sums that
-/// an i32 may not hold wrap, as ONNX Runtime's do.
+/// Casts sums of `depth` products of 8-bit numbers from f64 to i32. Sums that
+/// overflow i32 wrap around, as in ONNX Runtime.
 static Value narrowSums(NodeImport &n, Value sums, int64_t depth) {
   constexpr int64_t kMostProducts = ((int64_t(1) << 31) - 1) / (255 * 255);
   if (depth > kMostProducts)
@@ -259,7 +260,7 @@ static LogicalResult convertMatMulInteger(NodeImport &n) {
       multiplyIntegers(n, centredFactor(n, lhs), centredFactor(n, rhs)));
 }
 
-/// The factor input scale * weight scale / output scale, in f64.
+/// Multiplies by input scale * weight scale / output scale, in f64.
 static Value rescale(NodeImport &n, Value product, Value lhsScale,
                      Value rhsScale, Value scale) {
   Type f64 = n.builder.getF64Type();

@@ -1,4 +1,4 @@
-//===- Quantization.h - linear quantization ---------------------*- C++ -*-===//
+//===- Quantization.h - quantization operators ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,23 +11,23 @@
 
 namespace mpc::onnx {
 
-/// A tensor of integers that stand for (values - zeroPoint) * scale.
+/// A quantized tensor: (values - zeroPoint) * scale.
 struct QuantizedTensor {
   mlir::Value values, scale, zeroPoint;
 };
 
-/// `x` in ui8, with the scale and zero point that its own range gives. Null
-/// values after an error.
+/// Dynamic quantization of `x` to ui8, with scale and zero point from its
+/// range. Null values after an error.
 QuantizedTensor quantizeDynamically(NodeImport &n, mlir::Value x);
 
-/// x - zeroPoint, exactly, in `type`; `zeroPoint` may be null.
+/// Returns x - zeroPoint, exactly, in `type`; `zeroPoint` may be null.
 mlir::Value centred(NodeImport &n, mlir::Value x, mlir::Value zeroPoint,
                     mlir::Type type);
 
-/// The integers of `x` less its zero point in the type that holds sums of
-/// products of them.
+/// Returns the integers of `x` minus its zero point in the type for exact sums
+/// of products.
 mlir::Value centredFactor(NodeImport &n, const QuantizedTensor &x);
-/// The product of two matrices that are centred factors, as i32.
+/// Multiplies two matrices of centered integers, as i32.
 mlir::Value multiplyIntegers(NodeImport &n, mlir::Value lhs, mlir::Value rhs);
 
 } // namespace mpc::onnx

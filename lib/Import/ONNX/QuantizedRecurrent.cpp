@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An LSTM with weights in 8 bits. The input is quantised once, over all steps,
-// and the hidden state anew at each step, so the steps stay apart.
+// An LSTM with 8-bit weights. The input is quantized once for all steps, the
+// hidden state dynamically at each step, so the steps are unrolled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,15 @@ using namespace mpc::onnx;
 
 namespace {
 
-/// A matrix [input or hidden, 4 * hidden] less its zero point, and its scale,
-/// one number or one per column.
+/// A weight matrix [input or hidden, 4 * hidden] minus its zero point, and its
+/// scale, per tensor or per column.
 struct Weight {
   Value factor, scale;
 };
 
 } // namespace
 
-/// The matrix of direction `d`, made once for all steps.
+/// Returns the weight matrix of direction `d`, shared by all steps.
 static Weight readWeight(NodeImport &n, size_t values, size_t scale,
                          size_t zeroPoint, int64_t d) {
   QuantizedTensor weight = {entryOf(n, n.in(values), d),
@@ -33,7 +33,7 @@ static Weight readWeight(NodeImport &n, size_t values, size_t scale,
   return {centredFactor(n, weight), weight.scale};
 }
 
-/// `x` quantised, times `weight`, as floats.
+/// Quantizes `x` and multiplies it by `weight`; returns floats.
 static Value project(NodeImport &n, Value x, const Weight &weight) {
   QuantizedTensor quantized = quantizeDynamically(n, x);
   Value product =
@@ -42,7 +42,7 @@ static Value project(NodeImport &n, Value x, const Weight &weight) {
                       n.op<MulOp>({quantized.scale, weight.scale})});
 }
 
-/// Checks the operands and shapes that the rest relies on.
+/// Checks operands and shapes.
 static LogicalResult checkLstm(NodeImport &n, int64_t directions) {
   for (size_t i : {1, 2, 8, 9, 10, 11})
     if (!n.has(i))

@@ -1,10 +1,10 @@
-//===- Random.cpp - random numbers -------------------------------------===//
+//===- Random.cpp - random number operators -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ONNX leaves the generator open. The numbers are those of mpc.random_bits
-// (Philox4x32-10) under the node's seed, in a stream of its own for each node,
-// so that they are the same on every device and at every call.
+// ONNX does not specify the generator. The numbers are those of mpc.random_bits
+// (Philox4x32-10) with the node's seed and a separate stream per node, so that
+// they are equal on every device and in every run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Numbers in [0, 1) with as many bits as fit the wide type of `type`, in that.
+/// Returns uniform numbers in [0, 1) in the wide type of `type`, with all bits
+/// of its significand.
 static Value uniform(NodeImport &n, ArrayRef<int64_t> shape, Type type) {
   Type f32 = n.builder.getF32Type(), i64 = n.builder.getI64Type();
   Value word = n.randomBits(shape);
@@ -24,7 +25,7 @@ static Value uniform(NodeImport &n, ArrayRef<int64_t> shape, Type type) {
     Value high = n.op<ShiftRightOp>({word, n.scalar(8, i64)});
     return n.op<MulOp>({n.cast(high, f32), n.scalar(std::ldexp(1, -24), f32)});
   }
-  // 53 bits of two words.
+  // 53 bits from two words.
   Value high = n.op<ShiftLeftOp>(
       {n.op<ShiftRightOp>({word, n.scalar(5, i64)}), n.scalar(26, i64)});
   Value low = n.op<ShiftRightOp>({n.randomBits(shape), n.scalar(6, i64)});
@@ -32,8 +33,8 @@ static Value uniform(NodeImport &n, ArrayRef<int64_t> shape, Type type) {
                       n.scalar(std::ldexp(1, -53), type)});
 }
 
-/// The element type that attribute 'dtype' asks for, `fallback` where absent.
-/// Null after an error.
+/// Returns the element type in attribute 'dtype', or `fallback`. Null after an
+/// error.
 static Type drawnType(NodeImport &n, Type fallback) {
   if (!n.hasAttr("dtype"))
     return fallback;
@@ -45,7 +46,7 @@ static Type drawnType(NodeImport &n, Type fallback) {
   return type;
 }
 
-/// The shape and type of the numbers to draw: of the input, or of attributes.
+/// Returns the type of the random tensor, from the input or from attributes.
 template <bool like> static RankedTensorType drawnTensor(NodeImport &n) {
   SmallVector<int64_t> shape;
   Type type = n.builder.getF32Type();
@@ -83,8 +84,7 @@ template <bool like> static LogicalResult convertUniform(NodeImport &n) {
   return n.result(n.cast(number, drawn.getElementType()));
 }
 
-/// Box and Muller's method, 1958: the radius from one number, the angle from
-/// another.
+/// Box-Muller transform (1958): radius from one number, angle from another.
 template <bool like> static LogicalResult convertNormal(NodeImport &n) {
   double mean = n.floatAttr("mean", 0), scale = n.floatAttr("scale", 1);
   RankedTensorType drawn = drawnTensor<like>(n);
@@ -94,7 +94,7 @@ template <bool like> static LogicalResult convertNormal(NodeImport &n) {
   Value radius = uniform(n, drawn.getShape(), type),
         angle = uniform(n, drawn.getShape(), type);
   Type wide = n.element(radius);
-  // 1 - u lies in (0, 1]: its logarithm is finite.
+  // 1 - u is in (0, 1]: its logarithm is finite.
   radius = n.op<LogOp>(n.op<SubOp>({n.scalar(1, wide), radius}));
   radius = n.op<SqrtOp>(n.op<MulOp>({radius, n.scalar(-2, wide)}));
   angle = n.op<CosOp>(n.op<MulOp>({angle, n.scalar(2 * M_PI, wide)}));
@@ -118,8 +118,8 @@ static LogicalResult convertBernoulli(NodeImport &n) {
   return n.result(n.cast(below, type));
 }
 
-/// The place of the largest of log-probabilities with Gumbel's noise, for each
-/// sample anew (Gumbel, 1954; Maddison et al., 2014).
+/// Gumbel-max trick (Gumbel, 1954; Maddison et al., 2014): argmax of
+/// log-probabilities plus Gumbel noise, independent for each sample.
 static LogicalResult convertMultinomial(NodeImport &n) {
   Value x = n.in(0);
   int64_t samples = n.intAttr("sample_size", 1);
@@ -139,7 +139,7 @@ static LogicalResult convertMultinomial(NodeImport &n) {
     return failure();
   Value number = uniform(n, shape, n.element(x));
   Type wide = n.element(number);
-  // A number above 0 keeps both logarithms finite.
+  // A positive number keeps both logarithms finite.
   number = n.op<MaxOp>(
       {number, n.scalar(std::ldexp(1, wide.isF64() ? -54 : -25), wide)});
   Value noise = n.op<NegOp>(n.op<LogOp>(n.op<NegOp>(n.op<LogOp>(number))));

@@ -1,4 +1,4 @@
-//===- ReadInputs.cpp - what a model's caller gives -----------------------===//
+//===- ReadInputs.cpp - declared inputs of a model ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Recurrent.cpp - LSTM, GRU, RNN ----------------------------------===//
+//===- Recurrent.cpp - LSTM, GRU and RNN operators ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,13 +20,13 @@ struct Recurrence {
   RecurrentDirection direction = RecurrentDirection::forward;
   bool batchFirst = false;
   int64_t directions = 1;
-  /// One for each direction.
+  /// Cell variant of each direction.
   SmallVector<CellForm, 2> forms;
-  /// Steps of each sequence, [batch]; null where all sequences are full.
+  /// Sequence lengths, [batch]; null if all sequences are full.
   Value lengths;
 };
 
-/// Optional operands of a recurrent operator, null where absent.
+/// Optional operands of a recurrent operator, null if absent.
 struct OptionalOperands {
   Value bias, h, c, peephole;
 };
@@ -68,7 +68,7 @@ static Recurrence readRecurrence(NodeImport &n, RecurrentCell kind) {
   return r;
 }
 
-/// A state operand, turned to [directions, batch, hidden].
+/// Returns a state operand, transposed to [directions, batch, hidden].
 static Value stateInput(NodeImport &n, const Recurrence &r, size_t i) {
   if (!n.has(i))
     return nullptr;
@@ -76,8 +76,8 @@ static Value stateInput(NodeImport &n, const Recurrence &r, size_t i) {
   return r.batchFirst ? n.transpose(state, {1, 0, 2}) : state;
 }
 
-/// The outputs of no steps: nothing, and the states as they were given, 0 where
-/// they were not. `states` stand in the order of the outputs behind the first.
+/// Sets the outputs for zero steps: an empty sequence and the initial states, 0
+/// if absent. `states` are in the order of the outputs after the first.
 static LogicalResult finishEmpty(NodeImport &n, const Recurrence &r,
                                  ArrayRef<Value> states) {
   Type type = n.element(r.input);
@@ -101,7 +101,7 @@ static LogicalResult finishEmpty(NodeImport &n, const Recurrence &r,
   return n.status();
 }
 
-/// Gives the node its outputs: the sequence [steps, directions, batch, hidden],
+/// Sets the node's outputs: the sequence [steps, directions, batch, hidden],
 /// then states [directions, batch, hidden].
 static LogicalResult setOutputs(NodeImport &n, const Recurrence &r,
                                 ValueRange values) {
@@ -145,12 +145,12 @@ static Operation *createLayer(NodeImport &n, RecurrentCell kind,
 
 namespace {
 
-/// The results of one direction, with an extent of 1 for directions.
+/// Results of one direction, with an extent of 1 for directions.
 struct DirectionResults {
   Value sequence, h, c;
 };
 
-/// One direction of a layer that no single op covers.
+/// Imports one direction of a layer that no single op supports.
 class DirectionImport {
 public:
   DirectionImport(NodeImport &n, const Recurrence &r,
@@ -164,14 +164,14 @@ public:
         given{part(given.bias), part(given.h), part(given.c),
               part(given.peephole)} {}
 
-  /// Sequences that end early, by the ops for full ones: a reverse direction
-  /// reads its sequences reversed, and values past an end are masked.
+  /// Variable sequence lengths with the ops for full sequences: a reverse
+  /// direction reads reversed sequences, and values past the end are masked.
   DirectionResults padded();
-  /// One product and a few elementwise ops for each step.
+  /// Unrolled: one matmul and a few elementwise ops per step.
   DirectionResults unrolled();
 
 private:
-  /// This direction's entry of an operand; null where that is.
+  /// Returns this direction's slice of an operand; null if that is null.
   Value part(Value value) {
     return value ? n.sliceAxis(value, 0, index, 1) : Value();
   }
@@ -182,8 +182,8 @@ private:
   Value atRank(Value lengths, ArrayRef<int64_t> shape) {
     return n.reshape(n.cast(lengths, n.builder.getI64Type()), shape);
   }
-  /// Whether a step belongs to its sequence; `shape` is that of the lengths,
-  /// whose first dimension is time.
+  /// Returns a mask of the steps inside each sequence; `shape` is that of the
+  /// lengths, with time first.
   Value insideOf(ArrayRef<int64_t> shape) {
     Value time =
         n.iota(steps, 0, int64_t(shape.size()), n.builder.getI64Type());
@@ -205,8 +205,8 @@ private:
 
 } // namespace
 
-/// The input part of all gates, with both biases where they are only added:
-/// [steps, batch, gates * hidden].
+/// Returns the input projection of all gates, with both biases if they are only
+/// added: [steps, batch, gates * hidden].
 Value DirectionImport::project(Value input) {
   if (n.failed())
     return nullptr;
@@ -227,10 +227,10 @@ Value DirectionImport::project(Value input) {
       {sum, n.concat({both, n.sliceAxis(own, 0, sums, hidden)}, 0)});
 }
 
-/// An lstm whose cell state stays as it is past the end of a sequence: input
-/// gates are 0 and forget gates are 1 there, whatever the state adds.
+/// An LSTM whose cell state is frozen past the end of a sequence: input gates
+/// saturate at 0 and forget gates at 1, regardless of the state.
 DirectionResults DirectionImport::frozenLstm(Value input) {
-  // Far outside of where a sigmoid differs from 0 and 1; a number of float16.
+  // Saturates the sigmoid; representable in float16.
   constexpr double kSaturated = 1e4;
   Value projected = project(input);
   SmallVector<double> gates(4 * hidden, 0.0);
@@ -261,7 +261,7 @@ DirectionResults DirectionImport::frozenLstm(Value input) {
   return {op->getResult(0), nullptr, op->getResult(2)};
 }
 
-/// The hidden state after the last step of each sequence.
+/// Returns the hidden state after the last step of each sequence.
 Value DirectionImport::stateAtEnd(Value sequence) {
   Type i64 = n.builder.getI64Type();
   Value length = atRank(r.lengths, {1, 1, batch, 1});
@@ -349,8 +349,8 @@ static LogicalResult convert(NodeImport &n, RecurrentCell kind) {
                        ArrayRef({given.h, given.c}).take_front(1 + isLstm));
   bool isDefault = llvm::all_of(
       r.forms, [](const CellForm &form) { return form.isDefault(); });
-  // The op checks the types and shapes of all operands; where it does not stay,
-  // it goes as every op without users does.
+  // Created first to check the types and shapes of all operands; erased as dead
+  // if it is not used.
   Operation *layer = createLayer(n, kind, r.direction,
                                  {r.input, r.weight, r.recurrence}, given);
   if (!layer)

@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// The longest sequence that is unrolled, in steps.
+/// Maximum length of an unrolled sequence, in steps.
 static constexpr int64_t kMaxSteps = 1024;
 
 //===----------------------------------------------------------------------===//
@@ -75,7 +75,7 @@ SmallVector<CellForm, 2> mpc::onnx::readCellForms(NodeImport &n,
                 << "', expected Affine, Elu, HardSigmoid, LeakyRelu, Relu, "
                    "ScaledTanh, Sigmoid, Softplus, Softsign, Tanh or "
                    "ThresholdedRelu";
-    // The values belong to the functions that take one, in their order.
+    // Values are assigned, in order, to the functions that take one.
     if (function.takesAlpha && usedAlphas < alphas.size())
       function.alpha = alphas[usedAlphas++];
     if (function.takesBeta && usedBetas < betas.size())
@@ -139,14 +139,14 @@ Value mpc::onnx::reverseSequence(NodeImport &n, Value x, Value lengths,
   return n.op<GatherElementsOp>({x, index}, n.attr("axis", time));
 }
 
-/// The sum of two values of which either may be null, for 0.
+/// Adds two values; null means 0.
 static Value plus(NodeImport &n, Value value, Value other) {
   if (!value || !other)
     return value ? value : other;
   return n.op<AddOp>({value, other});
 }
 
-/// The product of two values; null, for 0, where one of them is.
+/// Multiplies two values; null means 0.
 static Value times(NodeImport &n, Value value, Value other) {
   return value && other ? n.op<MulOp>({value, other}) : Value();
 }
@@ -174,8 +174,8 @@ void UnrolledDirection::step(NodeImport &n, Value input, int64_t hidden) {
     auto peep = [&](int64_t i, Value cell) {
       return plus(n, gate(gates, i), times(n, cell, peephole[i]));
     };
-    // ONNX's order of gates is input, output, forget, cell; that of peepholes
-    // is input, output, forget.
+    // ONNX's gate order is input, output, forget, cell; that of peepholes is
+    // input, output, forget.
     Value in = apply(0, peep(0, c));
     Value forget = form.couplesForget ? complement(in) : apply(0, peep(2, c));
     Value fresh = n.op<MulOp>({in, apply(1, gate(gates, 3))});

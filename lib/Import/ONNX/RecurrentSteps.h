@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recurrent layers that no op of the dialect covers (other activations, clipped
-// gates, coupled input and forget gates, quantized states) are unrolled: each
-// step becomes a product and elementwise ops. Formulas: ONNX operators LSTM,
+// Recurrent layers that no op of the dialect supports (other activations,
+// clipped gates, coupled input and forget gates, quantized states) are unrolled
+// to one matmul and elementwise ops per step. Formulas: ONNX operators LSTM,
 // GRU and RNN.
 //
 //===----------------------------------------------------------------------===//
@@ -16,12 +16,12 @@
 
 namespace mpc::onnx {
 
-/// What a cell computes apart from its products.
+/// Cell variant: everything except the matmuls.
 struct CellForm {
   RecurrentCell kind = RecurrentCell::lstm;
   /// The functions f, g, h of ONNX: lstm has three, gru two, rnn one.
   llvm::SmallVector<Activation, 3> activations;
-  /// Bound of the inputs of gate activations.
+  /// Clipping bound of gate pre-activations.
   std::optional<double> clip;
   /// lstm: the forget gate is 1 - the input gate (`input_forget`).
   bool couplesForget = false;
@@ -30,20 +30,20 @@ struct CellForm {
   bool isDefault() const;
 };
 
-/// The forms of a node's directions from its attributes `activations`,
-/// `activation_alpha`, `activation_beta`, `clip` and `input_forget`. After an
-/// error, which `n` keeps, the result has no meaning.
+/// Returns the cell variants of a node's directions from its attributes
+/// `activations`, `activation_alpha`, `activation_beta`, `clip` and
+/// `input_forget`. Unspecified after an error in `n`.
 llvm::SmallVector<CellForm, 2> readCellForms(NodeImport &n, RecurrentCell kind,
                                              int64_t directions);
 
-/// Input 4 of a node, `sequence_lens`: [batch]. Null where it is known to be
-/// `steps` throughout, and after an error.
+/// Returns input 4 of a node, `sequence_lens`: [batch]. Null if all are known
+/// to be `steps`, and after an error.
 mlir::Value readSequenceLengths(NodeImport &n, int64_t steps, int64_t batch);
 
-/// Entry `index` of the first dimension, which is dropped.
+/// Returns entry `index` of the first dimension, which is dropped.
 mlir::Value entryOf(NodeImport &n, mlir::Value value, int64_t index);
 
-/// `x` with the first `lengths[b]` positions of `time` reversed for each index
+/// Reverses the first `lengths[b]` positions of dimension `time` for each index
 /// b of dimension `batch` (ONNX ReverseSequence). `lengths` is [batch].
 mlir::Value reverseSequence(NodeImport &n, mlir::Value x, mlir::Value lengths,
                             int64_t time, int64_t batch);
@@ -55,8 +55,8 @@ struct UnrolledDirection {
   /// Input part of all gates, all biases that are not in `candidateBias`
   /// included: [steps, batch, gates * hidden].
   mlir::Value gates;
-  /// Recurrent part of `count` gates from gate `first` on, of a state
-  /// [batch, hidden]: [batch, count * hidden].
+  /// Returns the recurrent part of `count` gates from gate `first` on, for a
+  /// state [batch, hidden]: [batch, count * hidden].
   std::function<mlir::Value(mlir::Value state, int64_t first, int64_t count)>
       recur;
   /// linear_gru: recurrent bias of the candidate, [hidden]; null: zeros.
@@ -64,10 +64,10 @@ struct UnrolledDirection {
   /// lstm: peephole weights of input, output and forget gate, [hidden]; null:
   /// zeros.
   mlir::Value peephole[3];
-  /// States before the first step, after run() those after the last one of each
+  /// Initial states; after run() the states after the last step of each
   /// sequence: [batch, hidden]; null: zeros. `c` for lstm only.
   mlir::Value h, c;
-  /// Steps of each sequence, [batch]; null: all.
+  /// Sequence lengths, [batch]; null: all steps.
   mlir::Value lengths;
 
   /// Emits all steps. Returns the sequence of hidden states, 0 past the end of

@@ -1,4 +1,4 @@
-//===- Reduction.cpp - reductions, scans, top-k ------------------------===//
+//===- Reduction.cpp - reduction, scan and top-k operators ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// The axes of a Reduce node: an attribute in old versions, an input in new
-/// ones; all where none are given, unless `noop_with_empty_axes`.
+/// Returns the axes of a Reduce node: an attribute in old versions, an input in
+/// new ones; all if none are given, unless `noop_with_empty_axes`.
 static SmallVector<int64_t> reduceAxes(NodeImport &n, Value x) {
   std::optional<SmallVector<int64_t>> given = n.attrOrInput("axes", 1);
   bool noop = n.flag("noop_with_empty_axes");
@@ -25,7 +25,7 @@ static SmallVector<int64_t> reduceAxes(NodeImport &n, Value x) {
   return all;
 }
 
-/// Reduces unless there is nothing to reduce over.
+/// Reduces, or returns `x` if there are no axes.
 template <typename OpTy>
 static Value reduceOver(NodeImport &n, Value x, ArrayRef<int64_t> axes,
                         bool keep) {
@@ -38,7 +38,8 @@ template <typename OpTy> static LogicalResult convertReduce(NodeImport &n) {
   return n.result(reduceOver<OpTy>(n, x, axes, n.flag("keepdims", true)));
 }
 
-/// Integers are averaged in 64 bits, where the sums of narrower ones fit.
+/// Integer means accumulate in 64 bits, which cannot overflow for narrower
+/// types.
 static LogicalResult convertReduceMean(NodeImport &n) {
   Value x = n.in(0);
   Type type = n.element(x);
@@ -79,8 +80,8 @@ static LogicalResult convertReduceLogSum(NodeImport &n) {
       reduceOver<ReduceSumOp>(n, x, axes, n.flag("keepdims", true))));
 }
 
-/// The maximum is taken out first; where it is infinite it stays in, so that
-/// the result is that infinity and no NaN.
+/// Subtracts the maximum for stability, unless it is infinite, so that the
+/// result is that infinity and not NaN.
 static LogicalResult convertReduceLogSumExp(NodeImport &n) {
   Value x = n.in(0);
   SmallVector<int64_t> axes = reduceAxes(n, x);
@@ -126,7 +127,7 @@ static LogicalResult convertCumSum(NodeImport &n) {
   return n.result(n.op<CumsumOp>(x, attributes));
 }
 
-/// Moves the elements of `x` up by `distance` along `axis`; ones come in.
+/// Shifts `x` by `distance` along `axis`, filling with ones.
 static Value shiftedOnes(NodeImport &n, Value x, int64_t axis,
                          int64_t distance) {
   if (n.failed())
@@ -137,7 +138,8 @@ static Value shiftedOnes(NodeImport &n, Value x, int64_t axis,
   return n.pad(kept, low, high, 1);
 }
 
-/// Products of 1, 2, 4, ... neighbours: few ops, each over the whole tensor.
+/// Prefix scan by doubling (Hillis-Steele): products of 1, 2, 4, ... neighbors,
+/// each over the whole tensor.
 static LogicalResult convertCumProd(NodeImport &n) {
   Value x = n.in(0);
   int64_t axis = n.axis(n.knownInt(1, "axis"), n.rank(x));
@@ -163,7 +165,7 @@ static LogicalResult convertTopK(NodeImport &n) {
   Value x = n.in(0);
   int64_t k = n.version < 10 ? n.intAttr("k", -1) : n.knownInt(1, "K");
   bool largest = n.flag("largest", true);
-  // An order is allowed also where none is asked for.
+  // Sorted results are allowed even if not requested.
   (void)n.flag("sorted", true);
   if (n.failed())
     return failure();

@@ -1,9 +1,9 @@
-//===- ReplaceWeights.cpp - models with other weights ---------------------===//
+//===- ReplaceWeights.cpp - replacing the weights of ONNX models ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parses the protobuf, exchanges tensors of the main graph and writes it again.
-// Fields that the schema does not list pass through.
+// Parses the protobuf, replaces tensors of the main graph and serializes it.
+// Fields unknown to the schema are preserved.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// Puts `weight` into `tensor`; gives a sentence where it does not fit.
+/// Replaces the data of `tensor`; returns an error message if `weight` does not
+/// fit.
 static std::string replaceTensor(mpc_onnx::TensorProto &tensor,
                                  const OnnxWeight &weight) {
   std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
@@ -75,7 +76,7 @@ std::variant<std::string, OnnxWeightsFailure> mpc::replaceOnnxWeights(
       return OnnxWeightsFailure{path + ": initializer '" + weight.name + "'",
                                 why};
   }
-  // References to files are relative to the model's folder.
+  // Paths of external data are relative to the model's folder.
   bool moves = !llvm::sys::fs::equivalent(
       folder.empty() ? "." : folder, llvm::sys::path::has_parent_path(path)
                                          ? llvm::sys::path::parent_path(path)

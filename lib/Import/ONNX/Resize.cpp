@@ -1,10 +1,10 @@
-//===- Resize.cpp - resampling images ----------------------------------===//
+//===- Resize.cpp - Resize and Upsample operators -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every axis is resampled on its own: each result position is a weighted sum of
-// a few input positions that are known while importing. Few taps become gathers
-// and products, many (antialiased shrinking) a matrix product.
+// Separable resampling: along each axis, every result position is a weighted
+// sum of a few input positions known at import. Few taps become gathers and
+// multiplications, many (antialiased shrinking) a matmul.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,19 @@ using namespace mpc::onnx;
 
 namespace {
 
-/// The input positions and weights of one result position.
+/// Input positions and weights of one result position.
 struct Taps {
   SmallVector<int64_t, 4> positions;
   SmallVector<double, 4> weights;
-  bool outside = false; ///< takes the extrapolation value
+  bool outside = false; ///< uses the extrapolation value
 };
 
-/// How one axis is resampled.
+/// Resampling of one axis.
 struct AxisRule {
   int64_t in = 0, out = 0;
   double scale = 1;
   double roiStart = 0, roiEnd = 1;
-  /// The exact length, of which `out` is the integer part.
+  /// Exact length, of which `out` is the integer part.
   double length = 0;
 };
 
@@ -38,19 +38,19 @@ struct ResizeRule {
   std::string mode, coordinates, nearest;
   double cubicA = -0.75, extrapolation = 0;
   bool excludeOutside = false, antialias = false;
-  /// Before opset 11: the nearest position is taken up where an axis shrinks,
-  /// down elsewhere.
+  /// Before opset 11: the nearest position is rounded up if an axis shrinks,
+  /// else down.
   bool isSimple = false;
 };
 
 } // namespace
 
-/// The input coordinate of result position `x`.
+/// Returns the input coordinate of result position `x`.
 static double sourceCoordinate(const ResizeRule &rule, const AxisRule &axis,
                                int64_t x) {
   double in = double(axis.in), scale = axis.scale, out = axis.length;
   const std::string &mode = rule.coordinates;
-  // A whole quotient in f32, in which the scales are given, is meant as one.
+  // Divide in f32, the type of the scales, so that whole quotients are exact.
   if (rule.isSimple)
     return double(float(x) / float(scale));
   if (mode == "asymmetric")
@@ -132,7 +132,7 @@ static Taps tapsAt(const ResizeRule &rule, const AxisRule &axis, int64_t x) {
 /// Resamples dimension `d` of `x`.
 static Value resample(NodeImport &n, Value x, int64_t d, const ResizeRule &rule,
                       const AxisRule &axis) {
-  // An axis that is not scaled stays, whatever the mode makes of coordinates.
+  // An unscaled axis is unchanged in every coordinate mode.
   bool whole = axis.roiStart == 0 && axis.roiEnd == 1;
   if (axis.in == axis.out && axis.scale == 1 && whole)
     return x;
@@ -199,10 +199,9 @@ static Value resample(NodeImport &n, Value x, int64_t d, const ResizeRule &rule,
   return y;
 }
 
-/// Resamples all axes; floats of 32 bits and fewer go through f32, all else
-/// through f64: a sum that f32 puts on the other side of a half would round to
-/// another integer. Integers are rounded to nearest, as ONNX's reference
-/// evaluator has it.
+/// Resamples all axes; floats of up to 32 bits in f32, others in f64, since an
+/// f32 sum on the other side of a half would round to another integer. Integers
+/// are rounded to nearest, as in ONNX's reference evaluator.
 static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
                                  ArrayRef<AxisRule> axes) {
   Value x = n.in(0);
@@ -216,7 +215,7 @@ static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
   }
   if (!n.tensorType(shape, type))
     return failure();
-  // The tables of positions are built here: bound them like other folding.
+  // The position tables are built at import: limit them like other folding.
   for (int64_t extent : shape)
     if (extent > (int64_t(1) << 22))
       return n.error() << "an extent of " << extent
@@ -232,14 +231,14 @@ static LogicalResult resampleAll(NodeImport &n, const ResizeRule &rule,
   return n.result(n.cast(y, type));
 }
 
-/// Larger scales and sizes are nonsense and would only provoke overflows.
+/// Limit of scales and sizes, to prevent overflows.
 static constexpr int64_t kMostScale = int64_t(1) << 40;
 
-/// Checks that `value` is a scale or a size that a result may have; an axis
-/// without elements may keep none.
+/// Checks that `value` is a valid scale or size of a result; 0 is valid for an
+/// empty axis.
 static bool checkScale(NodeImport &n, StringRef name, double value,
                        bool isEmpty) {
-  // Not a number fails too.
+  // NaN fails too.
   if ((value > 0 && value < double(kMostScale)) || (isEmpty && value == 0))
     return true;
   InFlightDiagnostic error = n.error() << name << " has the entry ";
@@ -251,15 +250,15 @@ static bool checkScale(NodeImport &n, StringRef name, double value,
   return false;
 }
 
-/// Scales an axis. In f32, in which scales are given and shapes are inferred,
-/// 0.9 of 10 is 9.
+/// Sets the scale of an axis. Computed in f32, the type of the scales, as shape
+/// inference does: 0.9 of 10 is 9.
 static void setScale(AxisRule &axis, double scale) {
   axis.scale = scale;
   axis.length = double(float(axis.in) * float(scale));
   axis.out = int64_t(std::min(std::floor(axis.length), double(kMostScale)));
 }
 
-/// Reads which axes are scaled and how: from `scales` or `sizes`.
+/// Reads the scaled axes and their scales, from `scales` or `sizes`.
 static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
                                       size_t scalesInput) {
   SmallVector<int64_t> axes;
@@ -336,7 +335,7 @@ static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
   return rules;
 }
 
-/// Checks that attribute `name` holds one of `allowed`; its value.
+/// Returns attribute `name`, checking that it is one of `allowed`.
 static std::string choice(NodeImport &n, StringRef name, StringRef fallback,
                           ArrayRef<StringRef> allowed) {
   std::string value = n.stringAttr(name, fallback);

@@ -1,9 +1,9 @@
-//===- RoiAlign.cpp - pooling over regions of interest -----------------===//
+//===- RoiAlign.cpp - RoiAlign operator -----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each bin of a region is the mean, or the maximum, of samples on a grid (He et
-// al., Mask R-CNN, 2017).
+// Each bin of a region is the mean or maximum of bilinear samples on a grid (He
+// et al., Mask R-CNN, 2017).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,27 +17,28 @@ using namespace mpc::onnx;
 
 namespace {
 
-/// A node's numbers.
+/// Attributes and extents of a node.
 struct RoiRule {
   int64_t regions = 0, ratio = 0;
   double scale = 1, shift = 0; ///< of coordinates
-  bool atLeastOne = false;     ///< whether regions are widened to one element
+  bool atLeastOne = false; ///< regions have an extent of at least one element
   bool maximum = false;
 };
 
-/// The samples along one dimension of all regions.
+/// Samples along one dimension of all regions.
 struct RoiAxis {
-  int64_t bins = 1, grid = 1; ///< samples per bin, of the region with most
+  int64_t bins = 1, grid = 1; ///< maximum samples per bin over the regions
   Value position;             ///< [regions, bins, grid]
-  /// Per region, its samples per bin as a float [regions, 1, 1], and which of
-  /// `grid` they are; null where all have `grid`.
+  /// Samples per bin of each region as a float [regions, 1, 1], and a mask of
+  /// those among `grid`; null if all regions have `grid`.
   Value count, counts;
 };
 
 } // namespace
 
-/// Samples along the dimension whose first and last coordinates are the columns
-/// `first` and `first` + 2 of `rois`. Null positions after an error.
+/// Computes samples along the dimension whose first and last coordinates are
+/// the columns `first` and `first` + 2 of `rois`. Null positions after an
+/// error.
 static RoiAxis sampleAxis(NodeImport &n, const RoiRule &rule, Value rois,
                           int64_t first, int64_t bins) {
   RoiAxis axis;
@@ -77,7 +78,7 @@ static RoiAxis sampleAxis(NodeImport &n, const RoiRule &rule, Value rois,
     }
     axis.grid = int64_t(most);
     axis.count = n.dense({rule.regions, 1, 1}, grids, type);
-    // A region without extent has no samples.
+    // An empty region has no samples.
     grid = n.op<MaxOp>({axis.count, number(1)});
     axis.counts = n.compare(ComparePredicate::lt, n.iota(axis.grid, 2, 3, type),
                             axis.count);
@@ -92,7 +93,7 @@ static RoiAxis sampleAxis(NodeImport &n, const RoiRule &rule, Value rois,
   return axis;
 }
 
-/// Reads the attributes, and checks the inputs' shapes.
+/// Reads the attributes and checks the inputs' shapes.
 static RoiRule readRule(NodeImport &n, Value x, Value rois, Value batches) {
   RoiRule rule;
   std::string mode = n.stringAttr("mode", "avg");
@@ -141,7 +142,7 @@ static LogicalResult convertRoiAlign(NodeImport &n) {
   rois = n.cast(rois, wide);
   int64_t channels = n.dim(x, 1), regions = rule.regions,
           places = n.dim(x, 2) * n.dim(x, 3);
-  // Rows are given as x, then y.
+  // Coordinates are in the order x, y.
   RoiAxis axes[2] = {sampleAxis(n, rule, rois, 1, bins[0]),
                      sampleAxis(n, rule, rois, 0, bins[1])};
   if (n.failed())
@@ -177,7 +178,7 @@ static LogicalResult convertRoiAlign(NodeImport &n) {
       tap = {overBoth(tap.index, d), overBoth(tap.weight, d)};
     taps = combineTaps(n, taps, along, d == 0 ? n.dim(x, 3) : 1);
   }
-  // One row of channels per place, so that a sample is one gather.
+  // Channels last, so that a sample is one gather of a row.
   Value image = n.reshape(n.transpose(n.cast(x, wide), {0, 2, 3, 1}),
                           {n.dim(x, 0) * places, channels});
   Value first = n.op<MulOp>({n.cast(batches, i64), n.ints({places}, {})});
@@ -189,7 +190,7 @@ static LogicalResult convertRoiAlign(NodeImport &n) {
     Value part = n.op<MulOp>(
         {n.gather(image, n.reshape(index, flat), 0),
          n.reshape(n.broadcast(weight, all), {flat[0], flat[1], 1})});
-    // The maximum is of what each of the four neighbours adds.
+    // Max mode takes the maximum over the four weighted neighbors.
     pooled = !pooled        ? part
              : rule.maximum ? n.op<MaxOp>({pooled, part})
                             : n.op<AddOp>({pooled, part});
@@ -203,7 +204,7 @@ static LogicalResult convertRoiAlign(NodeImport &n) {
                       {regions, 1, 1, 1});
   Value zero = n.scalar(0, wide), y = pooled;
   if (rule.maximum) {
-    // Samples that a region does not have win against none.
+    // Samples that a region does not have never are the maximum.
     for (int64_t d : {0, 1}) {
       if (!axes[d].counts)
         continue;

@@ -1,4 +1,4 @@
-//===- RotaryEmbedding.cpp - positions as rotations --------------------===//
+//===- RotaryEmbedding.cpp - RotaryEmbedding operators --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Turns `x` by `rotation`, whose tables are [batch, length, pairs], as far as
-/// attribute 'rotary_embedding_dim' says; checks that they fit.
+/// Rotates the first 'rotary_embedding_dim' elements of `x` by `rotation`,
+/// whose tables are [batch, length, pairs], after checking the shapes.
 static LogicalResult rotate(NodeImport &n, Value x, bool flat,
                             const Rotation &rotation) {
   if (n.failed())
@@ -54,8 +54,8 @@ static LogicalResult convertRotaryEmbedding(NodeImport &n) {
   return rotate(n, x, flat, rotation);
 }
 
-/// ONNX Runtime's: positions come second, as one per element or as the first of
-/// a row, and the width of a head may follow from the caches.
+/// ONNX Runtime's operator: positions are input 1, one per element or the first
+/// of each row, and the head size may be derived from the caches.
 static LogicalResult convertMicrosoftRotaryEmbedding(NodeImport &n) {
   Value x = n.in(0), positions = n.in(1), cosine = n.in(2), sine = n.in(3);
   bool interleaved = n.flag("interleaved"), flat = n.rank(x) == 3,

@@ -1,4 +1,4 @@
-//===- Sampling.cpp - reading between the elements of an image ---------===//
+//===- Sampling.cpp - interpolated sampling of images ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ Value SampleAxis::clamp(Value x) {
   return n.op<ClampOp>({x, number(0), number(double(extent - 1))});
 }
 
-/// Mirrors at both borders: a triangle wave of period 2 * (high - low).
+/// Reflects at both borders: a triangle wave of period 2 * (high - low).
 Value SampleAxis::reflect(Value x) {
   double range = high - low;
   if (range <= 0)
@@ -25,8 +25,7 @@ Value SampleAxis::reflect(Value x) {
   return n.op<AddOp>({n.op<MinOp>({turned, back}), number(low)});
 }
 
-/// 1 where a whole position is inside, 0 elsewhere; null where padding is not
-/// zeros.
+/// Returns 1 for positions inside, else 0; null unless padding is zeros.
 Value SampleAxis::weightInside(Value x) {
   if (padding != Padding::Zeros)
     return nullptr;

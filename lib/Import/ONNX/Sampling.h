@@ -1,10 +1,10 @@
-//===- Sampling.h - reading between the elements of an image ----*- C++ -*-===//
+//===- Sampling.h - interpolated sampling of images -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A sample is a weighted sum of the elements around a place. Each of these taps
-// is one gather over the flattened image, its index and weight computed by
-// elementwise ops, dimension by dimension.
+// A sample is a weighted sum of neighboring elements. Each of these taps is one
+// gather from the flattened image, with index and weight computed per dimension
+// by elementwise ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,21 +15,21 @@
 
 namespace mpc::onnx {
 
-/// What lies outside an image.
+/// Values outside of an image.
 enum class Padding { Zeros, Border, Reflection };
 
-/// One element that a sample reads: its index in the flattened image (i64), and
-/// its weight (null means 1).
+/// One element of a sample: index in the flattened image (i64) and weight (null
+/// means 1).
 struct Tap {
   mlir::Value index, weight;
 };
 
-/// Arithmetic on positions of one spatial dimension: 0 is the centre of its
-/// first element, `extent` - 1 that of its last. `type` is that of positions.
+/// Positions along one spatial dimension: 0 is the center of the first element,
+/// `extent` - 1 that of the last. `type` is the positions' type.
 class SampleAxis {
 public:
-  /// Reflection turns at the centres of the outer elements where it is
-  /// `aligned`, else at their edges.
+  /// Reflects at the centers of the border elements if `aligned`, else at their
+  /// edges.
   SampleAxis(NodeImport &n, int64_t extent, Padding padding, mlir::Type type,
              bool aligned = true)
       : n(n), extent(extent), padding(padding), type(type),
@@ -39,11 +39,11 @@ public:
   mlir::Value scale(mlir::Value x, double factor) {
     return n.op<MulOp>({x, number(factor)});
   }
-  /// Brings positions beyond the borders back, unless they read zeros.
+  /// Clamps or reflects positions outside, unless padding is zeros.
   mlir::Value bringInside(mlir::Value x);
-  /// The one element at whole positions `x`.
+  /// Returns the single tap at whole positions `x`.
   Tap at(mlir::Value x, mlir::Value weight = nullptr);
-  /// The two elements around `x`, weighted by how near they lie.
+  /// Returns the two taps of linear interpolation at `x`.
   llvm::SmallVector<Tap> linear(mlir::Value x);
 
   NodeImport &n;
@@ -59,13 +59,13 @@ private:
   double low, high;
 };
 
-/// All pairs of taps of the dimensions before and of one more, whose elements
-/// lie `stride` apart in the flattened image.
+/// Returns all pairs of taps of the previous dimensions and one more, whose
+/// stride in the flattened image is `stride`.
 llvm::SmallVector<Tap> combineTaps(NodeImport &n, llvm::ArrayRef<Tap> before,
                                    llvm::ArrayRef<Tap> taps, int64_t stride);
 
-/// The sum of the taps of `image` [..., places], whose indices and weights are
-/// [..., samples] and broadcast over the dimensions before.
+/// Sums the taps of `image` [..., places]; indices and weights are [...,
+/// samples] and broadcast over leading dimensions.
 mlir::Value sumOfTaps(NodeImport &n, mlir::Value image,
                       llvm::ArrayRef<Tap> taps);
 

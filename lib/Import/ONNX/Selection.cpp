@@ -1,9 +1,10 @@
-//===- Selection.cpp - results whose extent depends on values ----------===//
+//===- Selection.cpp - NonZero, Unique, NonMaxSuppression -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shapes are static, so what decides the extent must be known while importing:
-// a constant, what follows from constants, or an input whose value is given.
+// The result's extent depends on values. Shapes are static, so these values
+// must be known at import: constants, folded values, or inputs with a given
+// value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +44,8 @@ static LogicalResult convertNonZero(NodeImport &n) {
 // Unique
 //===----------------------------------------------------------------------===//
 
-/// For each value its place in the order of all; equal ones share it, and NaN
-/// comes last.
+/// Returns the rank of each value in sorted order; equal values share it, and
+/// NaN comes last.
 template <typename T> static SmallVector<int64_t> placesOf(ArrayRef<T> values) {
   auto less = [](T a, T b) { return a < b || (b != b && a == a); };
   SmallVector<T> sorted(values);
@@ -67,7 +68,8 @@ static SmallVector<int64_t> placesOf(const reference::Tensor &x,
       SmallVector<uint64_t>(x.ints().begin(), x.ints().end()));
 }
 
-/// The slices of `x` along `axis`, each as a row; elements where `axis` is -1.
+/// Returns the slices of `x` along `axis` as rows, or its elements if `axis` is
+/// -1.
 static std::vector<SmallVector<int64_t>>
 rowsOf(ArrayRef<int64_t> x, ArrayRef<int64_t> shape, int64_t axis) {
   int64_t inner = 1, extent = int64_t(x.size());
@@ -84,7 +86,7 @@ rowsOf(ArrayRef<int64_t> x, ArrayRef<int64_t> shape, int64_t axis) {
 
 static LogicalResult convertUnique(NodeImport &n) {
   Value x = n.in(0);
-  // Says what is missing where the input is not known.
+  // Emits an error if the input is not known.
   (void)n.knownFloats(0, "input");
   bool sorted = n.flag("sorted", true);
   int64_t axis =
@@ -93,7 +95,7 @@ static LogicalResult convertUnique(NodeImport &n) {
     return failure();
   std::vector<SmallVector<int64_t>> rows =
       rowsOf(placesOf(*n.known(x), n.isUnsigned(x)), n.shape(x), axis);
-  // The first place of each row that is met, in the order of the result.
+  // Row indices, sorted to group equal rows.
   SmallVector<int64_t> order(rows.size());
   for (auto [i, place] : llvm::enumerate(order))
     place = int64_t(i);
@@ -149,7 +151,7 @@ static Box readBox(const double *numbers, bool centred) {
           std::max(numbers[0], numbers[2]), std::max(numbers[1], numbers[3])};
 }
 
-/// Whether the boxes share more than `threshold` of their union.
+/// Returns true if the intersection over union exceeds `threshold`.
 static bool overlap(const Box &a, const Box &b, double threshold) {
   double height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   double width = std::min(a.right, b.right) - std::max(a.left, b.left);
@@ -159,7 +161,7 @@ static bool overlap(const Box &a, const Box &b, double threshold) {
   return shared / (a.area() + b.area() - shared) > threshold;
 }
 
-/// Input `i` as one known number, `fallback` where absent.
+/// Returns input `i` as one known number, `fallback` if absent.
 static double knownNumber(NodeImport &n, size_t i, StringRef what,
                           double fallback) {
   if (!n.has(i))

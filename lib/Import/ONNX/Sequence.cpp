@@ -1,9 +1,9 @@
-//===- Sequence.cpp - lists of tensors ---------------------------------===//
+//===- Sequence.cpp - sequence and optional operators ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A sequence exists only while importing: its length and the positions that
-// pick from it are known, so every element is a value of its own.
+// Sequences exist only during import: lengths and positions are known, so that
+// every element is a separate value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Input `i` as a list; an error where it is a tensor.
+/// Returns input `i` as a list; emits an error if it is a tensor.
 static std::vector<Value> listInput(NodeImport &n, size_t i) {
   Binding binding = n.binding(i);
   if (n.failed())
@@ -25,7 +25,7 @@ static std::vector<Value> listInput(NodeImport &n, size_t i) {
   return *binding.list;
 }
 
-/// Input `i` as a position in a list; `last` is the largest allowed.
+/// Returns input `i` as a position in a list, at most `last`.
 static int64_t positionInput(NodeImport &n, size_t i, int64_t length,
                              int64_t last) {
   int64_t position = n.knownInt(i, "position");
@@ -172,7 +172,7 @@ static LogicalResult convertOptionalGetElement(NodeImport &n) {
   return n.status();
 }
 
-/// `Optional` of a value is that value while importing.
+/// `Optional` of a value is the value itself.
 static LogicalResult convertOptional(NodeImport &n) {
   Binding binding = n.binding(0);
   if (binding.list)

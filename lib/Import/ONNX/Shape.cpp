@@ -1,4 +1,4 @@
-//===- Shape.cpp - shapes: the same elements, other extents ------------===//
+//===- Shape.cpp - shape operators ----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,9 +35,10 @@ static LogicalResult convertSize(NodeImport &n) {
   return n.failed() ? failure() : n.result(n.ints({elementCount(x)}, {}));
 }
 
-/// Under a changed batch, the extent that fits `count` elements where the model
-/// has the old one (alone, or merged with other dimensions): in front, else
-/// where it stands alone, else in the first place where it fits.
+/// After a change of the batch size, replaces the old batch in `shape` (alone,
+/// or merged with other dimensions) so that it has `count` elements: the first
+/// dimension if possible, else one that equals the old batch, else the first
+/// multiple that fits.
 static void rebindBatch(NodeImport &n, SmallVectorImpl<int64_t> &shape,
                         int64_t count) {
   int64_t from = n.importer.oldBatch, to = n.importer.newBatch;
@@ -88,8 +89,9 @@ static LogicalResult convertReshape(NodeImport &n) {
   }
   int64_t count = elementCount(x);
   if (inferred >= 0) {
-    // With -1 elsewhere, the old batch in front follows the new one; data of
-    // the model has no batch, unless nothing else divides its elements.
+    // With an inferred dimension, a leading old batch becomes the new one; but
+    // constants of the model have no batch, unless their elements do not divide
+    // otherwise.
     int64_t from = n.importer.oldBatch, to = n.importer.newBatch;
     int64_t front = shape.front();
     if (from != to && inferred != 0 && front > 0 && front % from == 0) {
@@ -119,7 +121,7 @@ static LogicalResult convertFlatten(NodeImport &n) {
   int64_t rank = n.rank(x), axis = n.intAttr("axis", 1);
   if (n.failed())
     return failure();
-  // The rank itself is allowed: everything becomes rows.
+  // `axis` may equal the rank: one column.
   if (axis != rank)
     axis = n.axis(axis, rank);
   int64_t rows = 1, columns = 1;

@@ -1,9 +1,9 @@
-//===- Signal.cpp - Fourier transforms and mel weights -----------------===//
+//===- Signal.cpp - DFT, STFT and mel weight operators --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A transform of fixed length is a product with a constant matrix: real and
-// imaginary parts lie side by side, so that one real product does it.
+// A Fourier transform of fixed length is a matmul with a constant matrix: real
+// and imaginary parts are adjacent, so that one real matmul suffices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,18 +15,19 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Longer transforms would need a matrix that is slower than any other way.
+/// Maximum length: for longer transforms a DFT matmul is too slow.
 static constexpr int64_t kMaxLength = 4096;
 
 namespace {
 
-/// The transform of a line of numbers with `parts` (1: real, 2: complex) each.
+/// A transform of vectors with `parts` components per element (1: real, 2:
+/// complex).
 struct Transform {
   int64_t length = 0;
   int64_t parts = 1;
   bool inverse = false, oneSided = false;
 
-  /// A one-sided spectrum in, real numbers out.
+  /// True for a one-sided spectrum to real numbers.
   bool isToReal() const { return inverse && oneSided; }
   int64_t inputs() const { return isToReal() ? length / 2 + 1 : length; }
   int64_t outputs() const {
@@ -34,7 +35,7 @@ struct Transform {
   }
   int64_t outputParts() const { return isToReal() ? 1 : 2; }
 
-  /// [inputs * parts, outputs * outputParts], row-major.
+  /// Returns the DFT matrix [inputs * parts, outputs * outputParts], row-major.
   SmallVector<double> matrix() const;
 };
 
@@ -45,7 +46,8 @@ SmallVector<double> Transform::matrix() const {
   SmallVector<double> values;
   values.reserve(size_t(inputs() * parts * outputs() * outputParts()));
   for (int64_t from = 0; from < inputs(); ++from) {
-    // Of the other half of the spectrum only the mirror image is there.
+    // The omitted half of the spectrum is the complex conjugate: double the
+    // weight.
     bool mirrored = isToReal() && from != 0 && 2 * from != length;
     double weight = (inverse ? 1.0 / double(length) : 1.0) * (mirrored ? 2 : 1);
     for (int64_t part = 0; part < parts; ++part)
@@ -61,7 +63,7 @@ SmallVector<double> Transform::matrix() const {
   return values;
 }
 
-/// Transforms `x`, whose last dimension holds the parts, along `axis`.
+/// Transforms `x`, whose last dimension is the parts, along `axis`.
 static Value transform(NodeImport &n, Value x, int64_t axis,
                        const Transform &t) {
   if (n.failed())
@@ -80,7 +82,7 @@ static Value transform(NodeImport &n, Value x, int64_t axis,
     high[axis] = t.inputs() - extent;
     x = n.pad(x, low, high, 0);
   }
-  // The axis next to the parts, and the way back.
+  // Permutation that moves the axis next to the parts, and its inverse.
   SmallVector<int64_t> there, back(rank);
   for (int64_t d = 0; d < rank - 1; ++d)
     if (d != axis)
@@ -104,7 +106,7 @@ static Value transform(NodeImport &n, Value x, int64_t axis,
   return n.narrow(n.transpose(n.reshape(product, shape), back), type);
 }
 
-/// Whether the last dimension of `x` holds one or two parts.
+/// Returns true if the last dimension of `x` has one or two parts.
 static bool checkParts(NodeImport &n, Value x) {
   if (n.failed())
     return false;

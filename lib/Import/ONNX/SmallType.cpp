@@ -1,10 +1,10 @@
-//===- SmallType.cpp - element types below a byte's arithmetic ------------===//
+//===- SmallType.cpp - sub-byte and 8-bit float types ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A code becomes a number by a table. A number becomes a code by a search among
-// the numbers at which rounding steps from a code to the next: exact for every
-// type that mpc computes in, subnormals and ties included.
+// Decoding is a table lookup. Encoding is a binary search among the rounding
+// boundaries between adjacent codes: exact for every mpc type, including
+// subnormals and ties.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,10 +67,10 @@ Type mpc::onnx::storageTypeOf(int32_t dataType, MLIRContext *context) {
 }
 
 //===----------------------------------------------------------------------===//
-// Reading codes
+// Decoding
 //===----------------------------------------------------------------------===//
 
-/// The number that `code` stands for.
+/// Returns the number that `code` represents.
 static double decode(const SmallType &type, unsigned code) {
   APFloat number(*type.semantics, APInt(unsigned(type.bits), code));
   bool loses = false;
@@ -94,25 +94,25 @@ Value mpc::onnx::fromSmall(NodeImport &n, Value value, Type element) {
 }
 
 //===----------------------------------------------------------------------===//
-// Writing codes
+// Encoding
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// The codes of the numbers that are not negative, and the special ones.
+/// Codes of the non-negative numbers and of special values.
 struct CodeTable {
   CodeTable(const SmallType &type, bool single, const SmallRounding &rounding);
 
-  /// Place i is the smallest number that becomes `codes[i]`; NaN behind the
-  /// last one, which no number reaches. The length is a power of two.
+  /// `starts[i]` is the smallest number that rounds to `codes[i]`; NaN as a
+  /// sentinel after the last. The length is a power of two.
   SmallVector<double> starts, codes;
-  /// The codes of NaN and of infinity.
+  /// Codes of NaN and of infinity.
   unsigned nan = 0, infinity = 0;
 };
 
 } // namespace
 
-/// The smallest number of f32 (`single`) or f64 above `value`.
+/// Returns the next f32 (`single`) or f64 number above `value`.
 static double above(double value, bool single) {
   return single
              ? double(std::nextafter(float(value),
@@ -130,7 +130,7 @@ CodeTable::CodeTable(const SmallType &type, bool single,
        ++code)
     numbers.push_back(decode(type, code));
   unsigned largest = unsigned(numbers.size()) - 1;
-  // The place where the next number would stand if the type went on.
+  // Boundary at the next number if the type had a larger range.
   double last = numbers[largest];
   numbers.push_back(powers ? 2 * last : 2 * last - numbers[largest - 1]);
   starts.push_back(0);
@@ -139,7 +139,7 @@ CodeTable::CodeTable(const SmallType &type, bool single,
     double low = numbers[code - 1], high = numbers[code];
     double middle = low + (high - low) / 2;
     double start = code % 2 == 0 ? middle : above(middle, single);
-    // Of a power of two alone no place is even: halves go up.
+    // Power-of-two formats have no even codes: ties round up.
     if (powers)
       start = rounding.powers == "down"      ? high
               : rounding.powers == "nearest" ? middle
@@ -147,12 +147,12 @@ CodeTable::CodeTable(const SmallType &type, bool single,
     starts.push_back(start);
     codes.push_back(code);
   }
-  // NaN: the code that the format writes for it, without a sign.
+  // NaN: the format's canonical code, without a sign.
   if (APFloat::semanticsHasNaN(semantics)) {
     APInt bits = APFloat::getNaN(semantics).bitcastToAPInt();
     nan = unsigned(bits.getZExtValue());
   } else {
-    // A type without one keeps the sign bit alone, as ml_dtypes does.
+    // Formats without NaN use the sign bit alone, as ml_dtypes does.
     nan = half;
   }
   unsigned beyond = nan;
@@ -171,7 +171,7 @@ CodeTable::CodeTable(const SmallType &type, bool single,
   }
 }
 
-/// Whether elements of `value` have a minus sign, zeros included.
+/// Returns the sign bit of elements of `value`, including negative zero.
 static Value hasSign(NodeImport &n, Value value) {
   Type type = n.element(value);
   Value zero = n.scalar(0, type);
@@ -183,7 +183,7 @@ static Value hasSign(NodeImport &n, Value value) {
 static Value toSmallFloat(NodeImport &n, Value value, const SmallType &type,
                           const SmallRounding &rounding) {
   Type i32 = n.builder.getI32Type();
-  // 16-bit floats and integers of 16 bits are exact in f32.
+  // 16-bit floats and integers are exact in f32.
   auto integer = dyn_cast_if_present<IntegerType>(n.element(value));
   bool single = integer ? integer.getWidth() <= 16 : !n.element(value).isF64();
   Type wide =
@@ -211,8 +211,7 @@ static Value toSmallFloat(NodeImport &n, Value value, const SmallType &type,
     double sign = std::exp2(type.bits - 1);
     Value signedCode = n.op<AddOp>({code, n.scalar(sign, i32)});
     Value negative = hasSign(n, value);
-    // The code of minus zero is that of NaN in the FNUZ types, and NaN has no
-    // sign there.
+    // In FNUZ types the code of minus zero is NaN, which has no sign.
     if (table.nan == unsigned(sign) &&
         APFloat::semanticsHasNaN(*type.semantics)) {
       Value plain = n.op<OrOp>(
@@ -239,7 +238,7 @@ Value mpc::onnx::toSmall(NodeImport &n, Value value, int32_t dataType,
     Value number = n.cast(value, i32);
     double span = std::exp2(type.bits);
     bytes = n.op<AndOp>({number, n.scalar(span - 1, i32)});
-    // The sign bit weighs minus what it weighs.
+    // Sign extension: the sign bit has negative weight.
     if (type.isSigned) {
       Value sign = n.scalar(span / 2, i32);
       bytes = n.op<SubOp>({n.op<XorOp>({bytes, sign}), sign});

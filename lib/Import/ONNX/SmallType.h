@@ -1,12 +1,12 @@
-//===- SmallType.h - element types below a byte's arithmetic ----*- C++ -*-===//
+//===- SmallType.h - sub-byte and 8-bit float types -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// ONNX's floats of 8 and 4 bits and integers of 4 and 2 bits. mpc computes in
-// none of them: a tensor of such a type travels as one byte per element, a
-// float as its code (ui8), an integer as its value (i8 or ui8). The importer
-// notes the type of such a value; ops that move elements keep it, a Cast or a
-// dequantization decodes it, everything else refuses it.
+// ONNX's 8-bit and 4-bit floats and 4-bit and 2-bit integers. mpc has no
+// arithmetic on them: a tensor is stored as one byte per element, a float as
+// its code (ui8), an integer as its value (i8 or ui8). The importer tracks the
+// type of such values; data movement preserves it, Cast and dequantization
+// decode it, all other ops refuse it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ struct fltSemantics;
 
 namespace mpc::onnx {
 
-/// A type that travels in bytes.
+/// A type that is stored as bytes.
 struct SmallType {
   int bits = 0;
   bool isSigned = false;
@@ -30,30 +30,31 @@ struct SmallType {
   const llvm::fltSemantics *semantics = nullptr;
 };
 
-/// Null where `dataType` is no such type.
+/// Null if `dataType` is not a small type.
 const SmallType *smallTypeOf(int32_t dataType);
 
-/// The type of the bytes that elements of `dataType` travel in, the type itself
-/// where mpc has it, null where the importer knows neither.
+/// Returns the storage type of `dataType`: bytes for small types, the type
+/// itself if mpc supports it, else null.
 mlir::Type storageTypeOf(int32_t dataType, mlir::MLIRContext *context);
 
-/// How a float becomes a small float.
+/// Rounding of floats to small floats.
 struct SmallRounding {
-  /// What is too large becomes the largest number, not an infinity or NaN.
+  /// True if overflow gives the largest number, not infinity or NaN.
   bool saturate = true;
-  /// An infinity too, where the type has none (FNUZ types before version 24
-  /// make it a NaN).
+  /// The same for infinities, if the type has none (FNUZ types before version
+  /// 24 convert them to NaN).
   bool saturateInfinity = true;
-  /// Of FLOAT8E8M0, which has powers of two alone: "up", "down" or "nearest".
+  /// Rounding of FLOAT8E8M0, which has only powers of two: "up", "down" or
+  /// "nearest".
   std::string powers = "up";
 };
 
-/// `value` of the small type that the importer noted for it, in `element`,
-/// rounded where that is narrower.
+/// Decodes `value` of its small type to `element`, rounding if that is
+/// narrower.
 mlir::Value fromSmall(NodeImport &n, mlir::Value value, mlir::Type element);
 
-/// `value`, a tensor of a type of mpc, as `dataType`: floats round to nearest
-/// even, integers wrap.
+/// Encodes `value`, of an mpc type, as `dataType`: floats round to nearest
+/// even, integers wrap around.
 mlir::Value toSmall(NodeImport &n, mlir::Value value, int32_t dataType,
                     const SmallRounding &rounding = {});
 

@@ -1,9 +1,9 @@
-//===- Softmax.cpp - softmax and its relatives -------------------------===//
+//===- Softmax.cpp - softmax operators ------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Until opset 12 the input is seen as a matrix split at `axis`; from 13 on the
-// function runs along `axis` alone.
+// Until opset 12 the input is flattened to a matrix at `axis`; from 13 on the
+// function applies to `axis` only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// Runs `along(value, axis)` in the meaning of the node's version.
+/// Applies `along(value, axis)` with the semantics of the node's version.
 template <typename Function>
 static LogicalResult alongAxis(NodeImport &n, Function along) {
   Value x = n.in(0);
@@ -31,7 +31,8 @@ static LogicalResult alongAxis(NodeImport &n, Function along) {
       n.reshape(along(n.reshape(x, {rows, columns}), 1), n.shape(x)));
 }
 
-/// 16-bit floats compute in f32, as in every runtime: only the result rounds.
+/// 16-bit floats are computed in f32, as in every runtime: only the result is
+/// rounded.
 template <typename OpTy> static LogicalResult convertSoftmax(NodeImport &n) {
   return alongAxis(n, [&](Value x, int64_t axis) {
     Type type = n.element(x);

@@ -13,16 +13,16 @@
 
 namespace mpc::onnx {
 
-/// What torch.export writes about the op that a node came from.
+/// Framework op that torch.export records for a node.
 struct SourceOp {
-  /// torch's name without namespace and overload: `linear`. Empty where the
-  /// text names no op of ATen.
+  /// ATen name without namespace and overload: `linear`. Empty if the text
+  /// names no ATen op.
   std::string op;
-  /// The op's own name in the exported graph: `linear_3`.
+  /// Name of the op in the exported graph: `linear_3`.
   std::string name;
 };
 
-/// Reads "%linear_3 : [...] = call_function[target=torch.ops.aten.linear.
+/// Parses "%linear_3 : [...] = call_function[target=torch.ops.aten.linear.
 /// default](args = ...)".
 SourceOp parseFxNode(llvm::StringRef text);
 

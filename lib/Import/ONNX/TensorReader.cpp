@@ -1,9 +1,9 @@
-//===- TensorReader.cpp - tensors of an ONNX file -------------------------===//
+//===- TensorReader.cpp - decoding of tensors -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Turns every form in which ONNX stores elements into row-major bytes. Sizes
-// are compared before anything is allocated.
+// Converts every ONNX encoding of tensor elements to row-major bytes. Sizes are
+// validated before allocation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,7 +106,7 @@ int64_t mpc::onnx::bytesOf(int32_t dataType) {
   }
 }
 
-/// How many elements a byte of the file holds.
+/// Returns the number of elements per byte of the file.
 static int64_t elementsPerByte(int32_t dataType) {
   const SmallType *small = smallTypeOf(dataType);
   return small ? 8 / small->bits : 1;
@@ -156,7 +156,7 @@ std::optional<int64_t> mpc::onnx::checkedCount(ArrayRef<int64_t> dims) {
 
 namespace {
 
-/// Copies `values` as elements of type T; false where one does not fit.
+/// Copies `values` as elements of type T; returns false if one does not fit.
 template <typename T, typename Values>
 bool store(const Values &values, std::string &bytes) {
   bytes.resize(size_t(values.size()) * sizeof(T));
@@ -173,9 +173,9 @@ bool store(const Values &values, std::string &bytes) {
   return true;
 }
 
-/// The typed field that holds elements of `dataType`, copied into `bytes`.
-/// `stored` is the number of entries found there, `count` the expected one:
-/// bytes of types that the file packs, elements of the others.
+/// Copies the typed field for elements of `dataType` into `bytes`. `stored`
+/// receives the number of entries found, `count` is the expected one: in bytes
+/// for packed types, else in elements.
 bool storeTyped(const mpc_onnx::TensorProto &proto, int32_t dataType,
                 int64_t count, std::string &bytes, int64_t &stored) {
   auto take = [&](const auto &field, auto element) {
@@ -221,7 +221,7 @@ bool storeTyped(const mpc_onnx::TensorProto &proto, int32_t dataType,
   }
 }
 
-/// A non-negative decimal number, nullopt for anything else.
+/// Parses a non-negative decimal number, nullopt for anything else.
 std::optional<int64_t> parseNatural(StringRef text) {
   int64_t value;
   if (text.empty() || text.getAsInteger(10, value) || value < 0)

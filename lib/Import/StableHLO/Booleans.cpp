@@ -1,9 +1,9 @@
-//===- Booleans.cpp - packing the bytes of boolean constants --------------===//
+//===- Booleans.cpp - packing of boolean constants ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// JAX writes long constants as hexadecimal bytes. Since LLVM 23 (in jaxlib
-// 0.10) a boolean is a byte there; the parser of LLVM 22 reads it as a bit.
+// JAX writes long constants as hexadecimal bytes. Since LLVM 23 (jaxlib 0.10) a
+// boolean is a byte there; the parser of LLVM 22 reads it as a bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,15 +13,15 @@
 
 using namespace llvm;
 
-/// The number of elements of a `tensor<2x3xi1>` that `text` begins with, 0
-/// where it is another type.
+/// Returns the number of elements of a type `tensor<2x3xi1>` at the start of
+/// `text`, 0 for another type.
 static uint64_t booleans(StringRef text) {
   if (!text.consume_front("tensor<"))
     return 0;
   uint64_t count = 1;
   while (!text.consume_front("i1>")) {
     uint64_t extent = 0;
-    // What does not fit into memory is not a constant of this text.
+    // Larger than memory: not a constant of this text.
     if (text.consumeInteger(10, extent) || !text.consume_front("x") ||
         extent == 0 || extent > (uint64_t(1) << 40) / count)
       return 0;
@@ -42,7 +42,7 @@ std::string mpc::packBooleans(StringRef text) {
     text = text.drop_front(begin);
     StringRef digits = text.take_while(isHexDigit);
     StringRef type = text.drop_front(digits.size());
-    // The shortest constants are alike in both forms.
+    // The shortest constants are equal in both forms.
     if (!type.consume_front(kClose) || digits.size() <= 2 ||
         booleans(type) * 2 != digits.size())
       continue;

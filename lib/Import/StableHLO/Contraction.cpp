@@ -1,4 +1,4 @@
-//===- Contraction.cpp - products summed over dimensions ------------------===//
+//===- Contraction.cpp - dot_general and convolution ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,8 @@ using namespace mpc;
 using namespace mpc::hlo;
 
 namespace {
-/// One operand as a stack of matrices: batch dimensions, then `rows` and
-/// `columns`, each group as one extent.
+/// An operand as batched matrices: batch dimensions, then `rows` and `columns`,
+/// each group flattened.
 struct Matrix {
   Value value;
   bool isTransposed = false;
@@ -43,8 +43,8 @@ static bool isInOrder(ArrayRef<int64_t> dims) {
 static Matrix toMatrix(OpImport &op, Value value, ArrayRef<int64_t> batch,
                        ArrayRef<int64_t> rows, ArrayRef<int64_t> columns) {
   SmallVector<int64_t> shape(OpImport::shape(value));
-  // Stored the other way round it is read so; what moves anyway keeps
-  // neighbours together.
+  // Use the transposed flag if the storage order allows it; a required
+  // transpose keeps adjacent dimensions together.
   SmallVector<int64_t> straight = joined(batch, rows, columns),
                        flipped = joined(batch, columns, rows);
   auto last = int64_t(shape.size()) - 1;
@@ -60,8 +60,8 @@ static Matrix toMatrix(OpImport &op, Value value, ArrayRef<int64_t> batch,
   return {op.reshape(value, extents), flip};
 }
 
-/// The compute mode that an algorithm names; nullopt, with an error, where mpc
-/// has none.
+/// Returns the compute mode for a dot algorithm; nullopt, with an error, if it
+/// is unsupported.
 static std::optional<ComputeMode>
 modeOf(OpImport &op, stablehlo::DotAlgorithmAttr algorithm) {
   if (!algorithm)
@@ -94,7 +94,7 @@ modeOf(OpImport &op, stablehlo::DotAlgorithmAttr algorithm) {
   return std::nullopt;
 }
 
-/// Sums of integers, which matrix products do not have.
+/// Integer matmul as sums of products, since matmul ops are float only.
 static Value productOfIntegers(OpImport &op, Matrix lhs, Matrix rhs) {
   auto untransposed = [&](Matrix matrix) {
     if (!matrix.isTransposed)
@@ -115,7 +115,7 @@ static Value productOfIntegers(OpImport &op, Matrix lhs, Matrix rhs) {
                    OpImport::rank(product) - 2);
 }
 
-/// The product of two stacks of matrices, with elements of `type`.
+/// Batched matmul with elements of `type`.
 static Value product(OpImport &op, Matrix lhs, Matrix rhs, Type type,
                      ComputeMode mode) {
   if (!lhs.value || !rhs.value)
@@ -149,7 +149,7 @@ static Value product(OpImport &op, Matrix lhs, Matrix rhs, Type type,
                  type);
 }
 
-/// The dimensions of `rank` that neither list has.
+/// Returns the dimensions of `rank` that are in neither list.
 static SmallVector<int64_t> freeDims(int64_t rank, ArrayRef<int64_t> a,
                                      ArrayRef<int64_t> b) {
   SmallVector<int64_t> left;
@@ -179,7 +179,7 @@ static LogicalResult convertDotGeneral(OpImport &op) {
                            freeDims(OpImport::rank(lhs), lhsBatch, lhsSum),
                        rhsFree =
                            freeDims(OpImport::rank(rhs), rhsBatch, rhsSum);
-  // A stack of rows times one matrix stays the stack that it is.
+  // Rows times one matrix: keep the row dimensions unflattened.
   bool isStack = lhsBatch.empty() && lhsSum.size() == 1 && lhsFree.size() > 1 &&
                  lhsSum[0] == OpImport::rank(lhs) - 1 && rhsFree.size() == 1;
   if (isStack) {
@@ -212,7 +212,7 @@ static LogicalResult convertDot(OpImport &op) {
 // Convolution
 //===----------------------------------------------------------------------===//
 
-/// `value` with its dimensions in the order batch, feature, space.
+/// Transposes `value` to the order batch, feature, space.
 static Value inOrder(OpImport &op, Value value, int64_t first, int64_t second,
                      ArrayRef<int64_t> spatial) {
   SmallVector<int64_t> order = {first, second};
@@ -220,8 +220,8 @@ static Value inOrder(OpImport &op, Value value, int64_t first, int64_t second,
   return op.transpose(value, order);
 }
 
-/// Space out and crop as the base dilation and what is negative of the padding
-/// say; what is left of the padding stays in `dims`.
+/// Applies base dilation and negative padding with a pad op; the remaining
+/// padding stays in `dims`.
 static Value spacedOut(OpImport &op, Value input,
                        MutableArrayRef<stablehlo::WindowDim> dims) {
   SmallVector<int64_t> low(2, 0), high(2, 0), interior(2, 0);
@@ -237,7 +237,7 @@ static Value spacedOut(OpImport &op, Value input,
                 interior);
 }
 
-/// Groups of images as groups of channels: [G * N, C, ...] to [N, G * C, ...].
+/// Converts batch groups to feature groups: [G * N, C, ...] to [N, G * C, ...].
 static Value groupsToChannels(OpImport &op, Value input, int64_t groups) {
   SmallVector<int64_t> shape(OpImport::shape(input)), split(shape);
   split[0] /= groups;
@@ -250,8 +250,8 @@ static Value groupsToChannels(OpImport &op, Value input, int64_t groups) {
   return op.reshape(op.transpose(op.reshape(input, split), order), shape);
 }
 
-/// `value` reversed along `axes`: what a reversal along them reads, where it is
-/// one, perhaps transposed.
+/// Reverses `value` along `axes`, or undoes an existing reversal along them,
+/// possibly below a transpose.
 static Value reversedAlong(OpImport &op, Value value, ArrayRef<int64_t> axes) {
   auto transpose = value.getDefiningOp<TransposeOp>();
   Value inner = transpose ? transpose.getInput() : value;
@@ -272,8 +272,8 @@ static Value reversedAlong(OpImport &op, Value value, ArrayRef<int64_t> axes) {
                                       op.attr("axes", axes));
 }
 
-/// The gradient of a convolution with respect to its input, as JAX writes it: a
-/// spaced out gradient and a filter that is reversed.
+/// Recognizes the input gradient of a convolution in JAX's form: a base-dilated
+/// gradient and a reversed filter.
 static Value transposedConvolution(OpImport &op, Value input, Value filter,
                                    ArrayRef<stablehlo::WindowDim> dims,
                                    int64_t groups) {
@@ -281,7 +281,7 @@ static Value transposedConvolution(OpImport &op, Value input, Value filter,
   bool isSpaced = false;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     isSpaced |= dim.baseDilation > 1;
-    // Seen from the output: the window begins where the padding lets it.
+    // Padding of the equivalent transposed convolution.
     int64_t reach = dim.windowDilation * (dim.size - 1);
     axes.push_back(int64_t(i) + 2);
     if (dim.stride != 1 || reach - dim.low < 0)
@@ -297,8 +297,8 @@ static Value transposedConvolution(OpImport &op, Value input, Value filter,
   }
   if (!isSpaced)
     return {};
-  // The filter of the forward convolution, [C, O / groups, window...]: that of
-  // this one is [O, C / groups, window...].
+  // Filter of the forward convolution, [C, O / groups, window...], from this
+  // one's [O, C / groups, window...].
   Value plain = reversedAlong(op, filter, axes);
   SmallVector<int64_t> shape(OpImport::shape(plain)), split(shape);
   split[0] /= groups;

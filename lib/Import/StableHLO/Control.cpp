@@ -1,4 +1,4 @@
-//===- Control.cpp - calls, branches, loops -------------------------------===//
+//===- Control.cpp - calls, branches and loops ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -58,7 +58,7 @@ static LogicalResult convertCall(OpImport &op) {
   return op.status();
 }
 
-/// Writes out a region that takes `arguments`.
+/// Inlines a region that takes `arguments`.
 static LogicalResult writeOut(OpImport &op, Region &region,
                               ArrayRef<Value> arguments,
                               SmallVectorImpl<Value> &results) {
@@ -70,8 +70,8 @@ static LogicalResult writeOut(OpImport &op, Region &region,
   return op.importer.importBlock(region.front(), scope, results);
 }
 
-/// The branch that `index` names: one where it is known, else all of them and a
-/// selection.
+/// Converts a branch on `index`: the selected one if it is known, else all of
+/// them and a select.
 static LogicalResult convertBranches(OpImport &op, Value index,
                                      ArrayRef<Region *> branches) {
   auto count = int64_t(branches.size());
@@ -161,7 +161,7 @@ static LogicalResult convertMap(OpImport &op) {
 static LogicalResult convertCustomCall(OpImport &op) {
   auto call = cast<stablehlo::CustomCallOp>(op.op);
   StringRef target = call.getCallTargetName();
-  // Where data lies on several devices does not matter on one.
+  // Sharding annotations do not matter on one device.
   bool isIdentity = target == "Sharding" || target == "SPMDFullToShardShape" ||
                     target == "SPMDShardToFullShape" ||
                     target == "annotate_device_placement";

@@ -1,9 +1,9 @@
-//===- CountedFromEnd.cpp - indices as Python has them --------------------===//
+//===- CountedFromEnd.cpp - Python-style negative indices -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `x[i]` of JAX takes `select(i < 0, i + extent, i)`, and masks what is out of
-// range after that.
+// JAX implements `x[i]` as `select(i < 0, i + extent, i)`, followed by masking
+// of indices out of range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ std::optional<CountedFromEnd> hlo::countedFromEnd(OpImport &op, Value value) {
   std::optional<double> extent = constantSplat(add.getRhs());
   if (!extent || *extent < 1)
     return std::nullopt;
-  // It may be a scalar, which the other operands stretch.
+  // The index may be a scalar that the other operands broadcast.
   return CountedFromEnd{op.broadcast(index, OpImport::shape(value)),
                         int64_t(*extent)};
 }
@@ -50,7 +50,8 @@ Value hlo::compareCountedFromEnd(OpImport &op, ComparePredicate predicate,
   std::optional<CountedFromEnd> counted = countedFromEnd(op, value);
   if (!counted || !end)
     return {};
-  // What is negative ends below the extent in any case.
+  // value >= 0 is index >= -extent; value <= end is index <= end if end is at
+  // least extent - 1, which bounds negative indices.
   if (isBegin)
     end = -double(counted->extent);
   else if (*end < double(counted->extent - 1))

@@ -23,7 +23,7 @@ template <typename OpTy> static LogicalResult convertBinary(OpImport &op) {
   return op.result(op.map<OpTy>({op.in(0), op.in(1)}));
 }
 
-/// An op whose boolean form is a logical one.
+/// Converts an op that is logical on booleans and bitwise on integers.
 template <typename OpTy, typename LogicalTy>
 static LogicalResult convertLogical(OpImport &op) {
   Value lhs = op.in(0), rhs = op.in(1);
@@ -31,7 +31,7 @@ static LogicalResult convertLogical(OpImport &op) {
                                          : op.map<OpTy>({lhs, rhs}));
 }
 
-/// Whether all elements are `number`.
+/// Returns true if all elements are `number`.
 static bool isSplat(Value value, double number) {
   std::optional<double> splat = value ? constantSplat(value) : std::nullopt;
   return splat && *splat == number;
@@ -42,7 +42,7 @@ static LogicalResult convertExtremum(OpImport &op) {
   Value lhs = op.in(0), rhs = op.in(1);
   if (OpImport::isBool(lhs))
     return op.result(op.map<LogicalTy>({lhs, rhs}));
-  // The infinity that nothing exceeds changes nothing, not even a NaN.
+  // The neutral infinity changes nothing, not even NaN.
   double neutral = std::is_same_v<OpTy, MaxOp>
                        ? -std::numeric_limits<double>::infinity()
                        : std::numeric_limits<double>::infinity();
@@ -50,7 +50,7 @@ static LogicalResult convertExtremum(OpImport &op) {
     Value value = swapped ? rhs : lhs, other = swapped ? lhs : rhs;
     if (OpImport::isFloat(value) && isSplat(other, neutral))
       return op.result(value);
-    // max(x, 0) is an op of its own.
+    // max(x, 0) becomes relu.
     if (std::is_same_v<OpTy, MaxOp> && OpImport::isFloat(value) &&
         isSplat(other, 0) && !constantSplat(value))
       return op.result(op.map<ReluOp>(value));
@@ -58,8 +58,8 @@ static LogicalResult convertExtremum(OpImport &op) {
   return op.result(op.map<OpTy>({lhs, rhs}));
 }
 
-/// The mean that a sum over as many elements as `count` is; null where it is
-/// none.
+/// Returns the mean that corresponds to a sum over `count` elements; null if
+/// `sum` is not one.
 static Value meanOf(OpImport &op, Value sum, double count) {
   if (!sum)
     return {};
@@ -80,13 +80,13 @@ static Value meanOf(OpImport &op, Value sum, double count) {
   return op.reshape(mean, OpImport::shape(sum));
 }
 
-/// The operand of `value`, where an op of this type made it.
+/// Returns the operand of `value` if an op of this type computes it.
 template <typename OpTy> static Value operandOf(Value value) {
   auto made = value ? value.getDefiningOp<OpTy>() : OpTy();
   return made ? made->getOperand(0) : Value();
 }
 
-/// The x of 1 + e^-x; null where `value` is none.
+/// Returns x of 1 + e^-x; null if `value` has another form.
 static Value logisticArgument(Value value) {
   auto sum = value ? value.getDefiningOp<AddOp>() : AddOp();
   for (int side = 0; sum && side < 2; ++side)
@@ -111,7 +111,7 @@ static LogicalResult convertDivide(OpImport &op) {
 
 static LogicalResult convertMultiply(OpImport &op) {
   Value lhs = op.in(0), rhs = op.in(1);
-  // x * sigmoid(x) is an op of its own.
+  // x * sigmoid(x) becomes silu.
   for (bool swapped : {false, true}) {
     Value x = swapped ? rhs : lhs, other = swapped ? lhs : rhs;
     if (x && operandOf<SigmoidOp>(other) == x)
@@ -124,7 +124,7 @@ static LogicalResult convertConvert(OpImport &op) {
   Value value = op.in(0);
   Type to = OpImport::element(op.op->getResult(0));
   Type from = OpImport::element(value);
-  // A float that becomes narrower rounds where the model says so.
+  // A narrowing float cast of the model is pinned.
   bool rounds = isa_and_nonnull<FloatType>(from) && isa<FloatType>(to) &&
                 to.getIntOrFloatBitWidth() < from.getIntOrFloatBitWidth();
   return op.result(op.cast(value, to, /*pinned=*/rounds));
@@ -158,9 +158,9 @@ static ComparePredicate predicateOf(stablehlo::ComparisonDirection direction) {
   llvm_unreachable("unknown direction");
 }
 
-/// A comparison by the total order of floats, in which NaN stands behind all
-/// numbers and equals itself. Zeros of both signs are one number, and NaN has
-/// none: what JAX compares so it has made alike before.
+/// Comparison by the total order of floats, in which NaN is last and equals
+/// itself. Zeros of both signs are equal and NaN has no sign: JAX canonicalizes
+/// both before such comparisons.
 static Value comparedTotally(OpImport &op, ComparePredicate predicate,
                              Value lhs, Value rhs) {
   auto isNan = [&](Value value) { return op.make<IsNanOp>(value); };
@@ -198,7 +198,7 @@ static LogicalResult convertCompare(OpImport &op) {
       return op.result(op.map<XorOp>({lhs, rhs}));
     if (predicate == ComparePredicate::eq)
       return op.result(op.map<NotOp>(op.map<XorOp>({lhs, rhs})));
-    // As numbers, unsigned.
+    // Compare booleans as unsigned numbers.
     lhs = op.cast(lhs, op.builder.getI32Type());
     rhs = op.cast(rhs, op.builder.getI32Type());
   }
@@ -207,8 +207,8 @@ static LogicalResult convertCompare(OpImport &op) {
   return op.result(op.compare(predicate, lhs, rhs));
 }
 
-/// The x of log(1 + e^x), which JAX writes as max(x, 0) + log1p(e^-|x|) but
-/// where the difference to 0 is NaN; null where that is not what is selected.
+/// Returns x of log(1 + e^x), which JAX writes as max(x, 0) + log1p(e^-|x|)
+/// unless the difference to 0 is NaN; null if the select has another form.
 static Value softplusArgument(Value condition, Value onFalse) {
   auto isNan = condition.getDefiningOp<CompareOp>();
   auto sum = onFalse.getDefiningOp<AddOp>();
@@ -228,7 +228,7 @@ static LogicalResult convertSelect(OpImport &op) {
   Value condition = op.in(0), onTrue = op.in(1), onFalse = op.in(2);
   if (!condition || !onTrue || !onFalse)
     return failure();
-  // What is known need not be asked.
+  // A known condition needs no select.
   if (std::optional<double> known = constantSplat(condition)) {
     Value chosen = *known != 0 ? onTrue : onFalse;
     if (chosen.getType() == op.op->getResult(0).getType() || op.isSpread())
@@ -245,12 +245,12 @@ static LogicalResult convertClamp(OpImport &op) {
   return op.result(op.map<ClampOp>({value, low, high}));
 }
 
-/// Arithmetic shifts of signed integers bring in the sign.
+/// Arithmetic shift of signed integers, with sign extension.
 static LogicalResult convertShiftRightArithmetic(OpImport &op) {
   Value value = op.in(0), by = op.in(1);
   if (!value || !by)
     return failure();
-  // The first bit is repeated whatever it means.
+  // Reinterpret as signed, so that the first bit is replicated.
   Type declared = OpImport::element(value);
   auto bits = IntegerType::get(op.builder.getContext(),
                                declared.getIntOrFloatBitWidth());
@@ -264,7 +264,7 @@ static LogicalResult convertShiftRightArithmetic(OpImport &op) {
   return op.result(op.cast(shifted, declared));
 }
 
-/// Cube root by the power, with the argument's sign.
+/// Cube root as a power, with the argument's sign.
 static LogicalResult convertCbrt(OpImport &op) {
   Value x = op.in(0);
   Value root = op.with<PowOp>(op.map<AbsOp>(x), 1.0 / 3);

@@ -1,10 +1,9 @@
-//===- Importer.cpp - StableHLO modules into mpc --------------------------===//
+//===- Importer.cpp - conversion of StableHLO modules ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The function @main is written out op by op: calls where they stand, loops of
-// known length as often as they run, branches of which one is known as that
-// one.
+// The function @main is flattened: calls are inlined, loops of known length
+// unrolled, and known branches selected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +20,14 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::hlo;
 
-/// Integers of at most this many elements are computed as soon as they can be.
+/// Maximum size of folded integer constants, in elements.
 static constexpr int64_t kFoldElements = 4096;
-/// The same for floats, of which only small ones decide anything here.
+/// The same for floats, of which only scalars determine structure here.
 static constexpr int64_t kFoldFloats = 1;
-/// What JAX writes on every module: for how many devices it is made.
+/// Attributes that JAX writes on every module: number of devices.
 static constexpr StringLiteral kPartitionsAttr = "mhlo.num_partitions",
                                kReplicasAttr = "mhlo.num_replicas";
-/// Deepest calls.
+/// Maximum call depth.
 static constexpr size_t kMostCalls = 64;
 
 Value Scope::find(Value source) const {
@@ -55,8 +54,8 @@ static Converter findConverter(StringRef name) {
   return table.lookup(name);
 }
 
-/// Whether `op` takes or gives floats of 8 bits and fewer, of which programs
-/// hold some but no op computes with any.
+/// Returns true if `op` uses floats of 8 bits or fewer, which some programs
+/// contain but no op supports.
 static bool hasSmallFloats(Operation &op) {
   auto isSmall = [](Type type) {
     auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
@@ -112,7 +111,7 @@ LogicalResult Importer::call(Operation *at, StringRef callee,
   return done;
 }
 
-/// A value that is known here: a small constant, or positions along an axis.
+/// Returns true if the value is known: a small constant or an iota.
 static bool isKnown(Value value) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<ConstantOp, IotaOp>(op) &&
@@ -196,7 +195,7 @@ LogicalResult Importer::signature(func::FuncOp from, func::FuncOp to) {
     to.setResultAttr(i, MpcDialect::kNameAttr,
                      builder.getStringAttr("out" + Twine(i)));
   }
-  // What was donated is replaced in place.
+  // Donated buffers alias the result.
   for (unsigned i = 0; i < from.getNumArguments(); ++i) {
     auto result = from.getArgAttrOfType<IntegerAttr>(i, "tf.aliasing_output");
     if (!result)
@@ -266,7 +265,7 @@ void mpc::registerStablehloDialects(DialectRegistry &registry) {
 }
 
 bool mpc::holdsStablehlo(ModuleOp module) {
-  // A function that returns its arguments has no op to tell it by.
+  // A function that only returns its arguments has no stablehlo op.
   if (module->hasAttr(kPartitionsAttr) || module->hasAttr(kReplicasAttr))
     return true;
   WalkResult found = module.walk([](Operation *op) {

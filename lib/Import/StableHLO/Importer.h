@@ -1,4 +1,4 @@
-//===- Importer.h - one import of a StableHLO module ------------*- C++ -*-===//
+//===- Importer.h - import of a StableHLO module ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,12 +17,12 @@
 
 namespace mpc::hlo {
 
-/// What stands for the values of a function or region while it is written out.
+/// Values of a function or region during flattening.
 struct Scope {
   llvm::DenseMap<mlir::Value, mlir::Value> values;
-  /// That of the ops around a region; null for a function.
+  /// Enclosing scope of a region; null for a function.
   const Scope *outer = nullptr;
-  /// Whether tensors of any one shape stand for the scalars of a region.
+  /// True if tensors of one shape replace the scalars of a region.
   bool isSpread = false;
 
   mlir::Value find(mlir::Value source) const;
@@ -35,17 +35,17 @@ public:
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
-  /// Writes out the ops of a block whose arguments stand in `scope`; `results`
-  /// are what it returns.
+  /// Inlines the ops of a block whose arguments are bound in `scope`; `results`
+  /// receives the returned values.
   mlir::LogicalResult importBlock(mlir::Block &block, Scope &scope,
                                   llvm::SmallVectorImpl<mlir::Value> &results);
-  /// Writes out a function on `arguments`.
+  /// Inlines a function called with `arguments`.
   mlir::LogicalResult call(mlir::Operation *at, llvm::StringRef callee,
                            llvm::ArrayRef<mlir::Value> arguments, bool isSpread,
                            llvm::SmallVectorImpl<mlir::Value> &results);
 
-  /// Counts an op that was made, and replaces one on known integers by its
-  /// value. Null where there are too many.
+  /// Counts a new op, and constant-folds it if it has known integer operands.
+  /// Null if there are too many ops.
   mlir::Operation *adopt(mlir::Operation *op);
 
   mlir::ModuleOp source;
@@ -59,7 +59,7 @@ private:
 
   int64_t opsMade = 0;
   bool hasTooMany = false;
-  /// Functions that are being written out.
+  /// Call stack of functions being inlined.
   llvm::SmallVector<llvm::StringRef> open;
 };
 

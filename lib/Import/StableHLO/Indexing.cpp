@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mpc's ops on indices count negative ones from the end, as Python does; those
-// of StableHLO clamp (gather) or drop (scatter) them. What JAX writes to count
-// from the end is taken away, anything else is clamped or moved outside.
+// Negative indices count from the end in mpc's ops, as in Python; StableHLO
+// clamps (gather) or drops (scatter) them. JAX's code that counts from the end
+// is removed; other indices are clamped or moved out of range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,13 +16,13 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::hlo;
 
-/// Before `select(i < 0, i + extent, i)`: i; null where it is none.
+/// Returns i of `select(i < 0, i + extent, i)`; null for another form.
 static Value countedFromEnd(OpImport &op, Value index, int64_t extent) {
   std::optional<CountedFromEnd> counted = countedFromEnd(op, index);
   return counted && counted->extent == extent ? counted->index : Value();
 }
 
-/// Whether no element is negative.
+/// Returns true if no element is negative.
 static bool isNotNegative(Value index) {
   if (std::optional<SmallVector<int64_t>> known = OpImport::known(index))
     return llvm::all_of(*known, [](int64_t number) { return number >= 0; });
@@ -36,14 +36,14 @@ static bool isNotNegative(Value index) {
 }
 
 namespace {
-/// What gather and scatter share: which dimension of the operand each component
-/// of an index moves along, and where the batches stand.
+/// Dimension numbers common to gather and scatter: the operand dimension of
+/// each index component, and the positions of batches.
 struct Indices {
-  /// Components without their vector dimension, of the batches' shape.
+  /// Index components without the vector dimension, in the batches' shape.
   SmallVector<Value> components;
   /// Extents of the batches.
   SmallVector<int64_t> shape;
-  /// For each index batch dimension, its place among the batches.
+  /// Position of each index batch dimension among the batches.
   SmallVector<int64_t> batchPlaces;
 };
 } // namespace
@@ -79,7 +79,7 @@ static SmallVector<int64_t> without(ArrayRef<int64_t> a, ArrayRef<int64_t> b,
   return left;
 }
 
-/// Puts the components of an index side by side: `[batches..., windows..., k]`.
+/// Concatenates index components: `[batches..., windows..., k]`.
 static Value tuples(OpImport &op, ArrayRef<Value> components,
                     ArrayRef<int64_t> shape) {
   SmallVector<Value> columns;
@@ -90,16 +90,15 @@ static Value tuples(OpImport &op, ArrayRef<Value> components,
   return op.concat(columns, int64_t(shape.size()));
 }
 
-/// `component`, of the batches' shape, with `windows` more dimensions of extent
-/// 1.
+/// Appends `windows` dimensions of extent 1 to `component`, of the batches'
+/// shape.
 static Value withWindows(OpImport &op, Value component, size_t windows) {
   SmallVector<int64_t> shape(OpImport::shape(component));
   shape.append(windows, 1);
   return op.reshape(component, shape);
 }
 
-/// The permutation that brings what stands in the order `have` into the order
-/// `want`.
+/// Returns the permutation from order `have` to order `want`.
 static SmallVector<int64_t> reordering(ArrayRef<int64_t> have,
                                        ArrayRef<int64_t> want) {
   return llvm::map_to_vector(want, [&](int64_t label) {
@@ -107,8 +106,8 @@ static SmallVector<int64_t> reordering(ArrayRef<int64_t> have,
   });
 }
 
-/// Labels of a result's dimensions: the operand's dimension of a window, or
-/// `rank` and the place of a batch.
+/// Labels of a result's dimensions: the operand dimension of a window, or
+/// `rank` plus the batch number.
 static SmallVector<int64_t> labels(ArrayRef<int64_t> windowDims,
                                    ArrayRef<int64_t> windowPlaces,
                                    size_t resultRank, int64_t rank) {
@@ -121,7 +120,7 @@ static SmallVector<int64_t> labels(ArrayRef<int64_t> windowDims,
   return result;
 }
 
-/// Batches' labels in their own order.
+/// Labels of batches in order.
 static SmallVector<int64_t> batchLabels(size_t count, int64_t rank) {
   return llvm::to_vector(llvm::seq<int64_t>(rank, rank + int64_t(count)));
 }
@@ -130,8 +129,8 @@ static SmallVector<int64_t> batchLabels(size_t count, int64_t rank) {
 // gather
 //===----------------------------------------------------------------------===//
 
-/// An index that mpc's ops read as StableHLO's do: clamped below, or counted
-/// from the end by themselves.
+/// Returns an index with mpc's semantics: clamped at 0, or the original index
+/// that counts from the end.
 static Value clampedBelow(OpImport &op, Value index, int64_t extent) {
   if (!index)
     return {};
@@ -156,7 +155,7 @@ static LogicalResult convertGather(OpImport &op) {
                               map.size(), dims.getStartIndicesBatchingDims());
   if (failed(op.status()))
     return failure();
-  // What is not indexed begins at 0.
+  // Unindexed dimensions start at 0.
   for (int64_t dim : without(map, batch, rank))
     operand = op.sliceAxis(operand, dim, 0, sizes[dim]);
   SmallVector<int64_t> windowDims = without(collapsed, batch, rank);
@@ -165,7 +164,7 @@ static LogicalResult convertGather(OpImport &op) {
       labels(windowDims, dims.getOffsetDims(), resultRank, rank);
   SmallVector<int64_t> rest = without(map, batch, rank), have;
 
-  // One index along one dimension.
+  // Single index along one dimension.
   if (map.size() == 1 && batch.empty() && sizes[map[0]] == 1) {
     Value index = clampedBelow(op, indices.components[0], extents[map[0]]);
     Value taken =
@@ -176,14 +175,14 @@ static LogicalResult convertGather(OpImport &op) {
       else
         have.push_back(dim);
     }
-    // A window of extent 1 along it is put in by the reshape.
+    // The reshape inserts a window of extent 1.
     SmallVector<int64_t> wanted(want);
     llvm::erase(wanted, map[0]);
     taken = op.transpose(taken, reordering(have, wanted));
     return op.result(op.reshape(taken, OpImport::shape(gather.getResult())));
   }
 
-  // Tuples: batches first, then what is indexed, then the rest.
+  // Index tuples: batches first, then indexed dimensions, then the rest.
   SmallVector<int64_t> order(batch);
   llvm::append_range(order, map);
   llvm::append_range(order, rest);
@@ -192,7 +191,7 @@ static LogicalResult convertGather(OpImport &op) {
   for (int64_t dim : map)
     if (!llvm::is_contained(collapsed, dim))
       windows.push_back(dim);
-  // Batches of the indices in the order of the operand's, then the others.
+  // Index batches in the operand's order, then the others.
   SmallVector<int64_t> batchOrder(indices.batchPlaces);
   llvm::append_range(batchOrder,
                      without(indices.batchPlaces, {}, indices.shape.size()));
@@ -210,7 +209,7 @@ static LogicalResult convertGather(OpImport &op) {
                 : op.map<mpc::ClampOp>(
                       {index, op.scalar(0, type),
                        op.scalar(double(extents[dim] - sizes[dim]), type)});
-    // Of constants it may be a scalar.
+    // A constant component may be a scalar.
     index = op.transpose(op.broadcast(index, indices.shape), batchOrder);
     index = withWindows(op, index, windows.size());
     const auto *window = llvm::find(windows, dim);
@@ -237,7 +236,7 @@ static LogicalResult convertGather(OpImport &op) {
 // scatter
 //===----------------------------------------------------------------------===//
 
-/// Whether the region takes an update away from what is there.
+/// Returns true if the region subtracts the update from the operand.
 static bool isSubtraction(Region &region) {
   Block &block = region.front();
   return block.getOperations().size() == 2 &&
@@ -246,7 +245,7 @@ static bool isSubtraction(Region &region) {
          block.back().getOperands() == block.front().getResults();
 }
 
-/// How the region joins an update to what is there.
+/// Returns the reduction of an update and the operand in the region.
 static std::optional<ScatterReduction> reductionOf(OpImport &op,
                                                    Region &region) {
   Block &block = region.front();
@@ -265,8 +264,8 @@ static std::optional<ScatterReduction> reductionOf(OpImport &op,
   return std::nullopt;
 }
 
-/// An index that mpc's ops drop where StableHLO's do: what does not fit stands
-/// behind the end.
+/// Returns an index that mpc's ops drop whenever StableHLO's do: moved past the
+/// end if the window does not fit.
 static Value droppedOutside(OpImport &op, Value index, int64_t extent,
                             int64_t size) {
   if (!index)
@@ -286,7 +285,7 @@ static Value droppedOutside(OpImport &op, Value index, int64_t extent,
   return op.select(outside, op.scalar(double(extent), type), index);
 }
 
-/// One update in the operand's shape, over all of it.
+/// Applies an update that covers the whole operand.
 static Value covered(OpImport &op, ScatterReduction reduction, Value input,
                      Value update) {
   update = op.reshape(update, OpImport::shape(input));
@@ -341,7 +340,7 @@ static LogicalResult convertScatter(OpImport &op) {
     auto found = sizes.find(dim);
     return found == sizes.end() ? 1 : found->second;
   };
-  // Dimensions that tuples index: batches, those that the model indexes, and
+  // Dimensions indexed by tuples: batches, those that the model indexes, and
   // those that are written in part.
   SmallVector<int64_t> indexed(batch);
   llvm::append_range(indexed, map);
@@ -349,7 +348,7 @@ static LogicalResult convertScatter(OpImport &op) {
     if (!llvm::is_contained(indexed, dim) && sizeOf(dim) != extents[dim])
       indexed.push_back(dim);
   SmallVector<int64_t> rest = without(indexed, {}, rank), order(indexed);
-  // An inserted dimension that nothing indexes has one position.
+  // An inserted dimension without an index has one position.
   llvm::append_range(order, rest);
   SmallVector<int64_t> windows;
   for (int64_t dim : windowDims)
@@ -359,7 +358,7 @@ static LogicalResult convertScatter(OpImport &op) {
   for (int64_t dim : windows)
     shape.push_back(sizeOf(dim));
   auto places = int64_t(indices.shape.size());
-  // No dimension is indexed: every update covers the whole operand.
+  // No indexed dimension: every update covers the whole operand.
   if (indexed.empty() && places == 0)
     return op.result(covered(op, *reduction, input, updates));
   Type type = indices.components.empty()

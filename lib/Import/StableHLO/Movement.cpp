@@ -1,4 +1,4 @@
-//===- Movement.cpp - shapes, slices, constants ---------------------------===//
+//===- Movement.cpp - data movement ops and constants ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ static LogicalResult convertConstant(OpImport &op) {
   auto type = dyn_cast<RankedTensorType>(value.getShapedType());
   if (!type || elementCount(type) == 0)
     return op.result(op.constant(value));
-  // Numbers that are all alike are one, repeated.
+  // A splat constant becomes a broadcast scalar.
   if (auto dense = dyn_cast<DenseElementsAttr>(value);
       dense && dense.isSplat() && type.getRank() > 0)
     return op.result(op.broadcast(
@@ -42,8 +42,7 @@ static LogicalResult convertIota(OpImport &op) {
   return op.result(op.broadcast(line, shape));
 }
 
-/// Puts `value` where its axes are `dims` of `shape`, the others of extent 1,
-/// and repeats it.
+/// Broadcasts `value`, whose axes become `dims` of `shape`.
 static Value broadcastTo(OpImport &op, Value value, ArrayRef<int64_t> dims,
                          ArrayRef<int64_t> shape) {
   if (!value)
@@ -51,8 +50,8 @@ static Value broadcastTo(OpImport &op, Value value, ArrayRef<int64_t> dims,
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(dims.size()));
   llvm::sort(order, [&](int64_t a, int64_t b) { return dims[a] < dims[b]; });
   value = op.transpose(value, order);
-  // Trailing dimensions broadcast by themselves. What only gains extents of 1
-  // is a reshape: so reductions that keep their axes are recognised.
+  // Trailing dimensions broadcast implicitly. Added extents of 1 are a reshape,
+  // so that reductions with kept axes are recognized.
   bool repeats = productOf(shape) != elementCount(value.getType());
   auto offset = int64_t(shape.size() - dims.size());
   bool isTrailing = llvm::all_of(llvm::enumerate(order), [&](auto entry) {
@@ -72,7 +71,7 @@ static LogicalResult convertBroadcastInDim(OpImport &op) {
   ArrayRef<int64_t> shape = OpImport::shape(broadcast.getResult());
   if (op.isSpread())
     return op.result(value);
-  // What only repeats again is repeated once, and one number from the number.
+  // Merge broadcasts of a scalar.
   if (auto inner = value ? value.getDefiningOp<BroadcastOp>() : BroadcastOp();
       inner && OpImport::rank(inner.getInput()) == 0)
     return op.result(op.broadcast(inner.getInput(), shape));
@@ -96,9 +95,9 @@ static LogicalResult convertReshape(OpImport &op) {
   return op.result(op.reshape(value, shape));
 }
 
-/// A transposed product is that of the factors in the other order: where the
-/// permutation exchanges rows and columns, the exchange goes into the product,
-/// and `permutation` is what is left. Null where it does not.
+/// (AB)^T = B^T A^T: if the permutation swaps rows and columns, folds the swap
+/// into the matmul and leaves the remainder in `permutation`. Returns null if
+/// it does not.
 static Value exchangedProduct(OpImport &op, Value value,
                               MutableArrayRef<int64_t> permutation) {
   auto rank = int64_t(permutation.size());
@@ -165,17 +164,17 @@ static LogicalResult convertReverse(OpImport &op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Parts whose place is a value
+// Slices at dynamic offsets
 //===----------------------------------------------------------------------===//
 
-/// `start`, moved so that `size` of `extent` elements lie inside, as a scalar
+/// Clamps `start` so that `size` of `extent` elements are inside, as a scalar
 /// i32 or i64.
 static Value clampedStart(OpImport &op, Value start, int64_t size,
                           int64_t extent) {
   if (!start)
     return {};
   Type type = OpImport::element(start);
-  // Indices are signed; what an unsigned one may hold beyond is far outside.
+  // Indices are signed; unsigned values beyond i64 are out of range anyway.
   Type wide = op.builder.getI64Type();
   bool isIndex = type.isSignlessInteger(32) || type.isSignlessInteger(64);
   Value signedStart = isIndex ? start : op.cast(start, wide);
@@ -194,7 +193,7 @@ static LogicalResult convertDynamicSlice(OpImport &op) {
     int64_t size = slice.getSliceSizes()[i], extent = OpImport::shape(value)[i];
     if (size == extent)
       continue;
-    // Nothing is taken, wherever that is.
+    // An empty slice.
     if (size == 0) {
       value = op.sliceAxis(value, axis, 0, 0);
       continue;
@@ -213,9 +212,9 @@ static LogicalResult convertDynamicSlice(OpImport &op) {
   return op.result(value);
 }
 
-/// What is written where the start is known: the operand around it, joined.
-/// Null where the update is smaller than the operand along several axes or one
-/// whose start is not known.
+/// Returns an update at a known start as a concatenation with the surrounding
+/// operand. Null if the update is smaller than the operand along several axes
+/// or along one with an unknown start.
 static Value joinedUpdate(OpImport &op, Value operand, Value update,
                           ArrayRef<Value> starts) {
   std::optional<int64_t> only;
@@ -240,8 +239,8 @@ static Value joinedUpdate(OpImport &op, Value operand, Value update,
   return op.concat(parts, *only);
 }
 
-/// The operand where a position lies outside of the update, else the update,
-/// axis by axis: nothing is written, so that other ops can join in.
+/// Selects operand or update by position, axis by axis, instead of writing, so
+/// that the op can be fused with others.
 static LogicalResult convertDynamicUpdateSlice(OpImport &op) {
   auto write = cast<stablehlo::DynamicUpdateSliceOp>(op.op);
   Value operand = op.in(0), update = op.in(1);

@@ -1,4 +1,4 @@
-//===- OpImport.cpp - building mpc ops for an op --------------------------===//
+//===- OpImport.cpp - op builders for converters --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -143,7 +143,7 @@ Value OpImport::widened(StringRef name, ValueRange operands,
   return made ? made->getResult(0) : Value();
 }
 
-/// The shape that NumPy broadcasting gives values that it can broadcast.
+/// Returns the NumPy broadcast shape of compatible values.
 static SmallVector<int64_t> joinedShape(ArrayRef<Value> values) {
   SmallVector<int64_t> joined;
   for (Value value : values) {
@@ -162,11 +162,11 @@ Value OpImport::elementwise(StringRef name, ValueRange operands,
                             Attributes attributes) {
   if (hasFailed || llvm::is_contained(operands, Value()))
     return nullptr;
-  // mpc's ops broadcast: what was spread out for them is read as it was, as
-  // long as the result keeps its shape.
+  // Drop explicit broadcasts of operands, which mpc's ops do implicitly, if the
+  // result's shape stays the same.
   SmallVector<Value> compact(operands);
   SmallVector<int64_t> due = joinedShape(compact);
-  // A clamp has the shape of what it clamps, whatever its bounds have.
+  // A clamp has the shape of its first operand, regardless of its bounds.
   bool isClamp = name == ClampOp::getOperationName();
   for (Value &value : MutableArrayRef(compact).drop_front(isClamp)) {
     Value spread = value;
@@ -204,7 +204,7 @@ Value OpImport::cast(Value value, Type to, bool pinned) {
 Value OpImport::reshape(Value value, Ints to) {
   if (!value || hasFailed || shape(value) == to)
     return value;
-  // A reshape of a reshape is one.
+  // Merge reshapes.
   if (auto inner = value.getDefiningOp<ReshapeOp>();
       inner && shape(inner.getInput()) == to)
     return inner.getInput();
@@ -236,8 +236,8 @@ Value OpImport::slice(Value value, Ints offsets, Ints sizes, Ints strides) {
   return make<SliceOp>(value, attributes);
 }
 
-/// The part of a concatenation that a range of its axis is, without what it
-/// leaves out; null where `value` is none.
+/// Slice of a concatenation along its axis without the unused inputs; null if
+/// `value` is not one.
 static Value partOfConcat(OpImport &op, Value value, int64_t axis,
                           int64_t offset, int64_t size) {
   auto join = value.getDefiningOp<ConcatOp>();
@@ -263,7 +263,7 @@ Value OpImport::sliceAxis(Value value, int64_t axis, int64_t offset,
   if (stride == 1) {
     if (Value part = partOfConcat(*this, value, axis, offset, size))
       return part;
-    // A part of one number repeated is that number repeated.
+    // A slice of a broadcast scalar is a smaller broadcast.
     if (auto spread = value.getDefiningOp<BroadcastOp>();
         spread && rank(spread.getInput()) == 0) {
       SmallVector<int64_t> smaller(shape(value));
@@ -280,7 +280,7 @@ Value OpImport::sliceAxis(Value value, int64_t axis, int64_t offset,
 }
 
 Value OpImport::concat(ValueRange values, int64_t axis) {
-  // What is joined along the same axis is joined once; nothing adds nothing.
+  // Flatten nested concatenations along the same axis and drop empty inputs.
   SmallVector<Value> parts;
   for (Value value : values) {
     auto inner = value ? value.getDefiningOp<ConcatOp>() : ConcatOp();
@@ -324,7 +324,7 @@ Value OpImport::reduce(StringRef name, Value value, Ints axes, bool keepDims) {
   SmallVector<NamedAttribute> attributes = {attr("axes", axes)};
   if (keepDims)
     attributes.push_back(unit("keep_dims"));
-  // Extrema do not accumulate: widening them would change nothing.
+  // Min and max need no wide accumulator.
   if (name == ReduceMaxOp::getOperationName() ||
       name == ReduceMinOp::getOperationName()) {
     Operation *made = inferred(name, value, attributes);

@@ -1,11 +1,10 @@
-//===- OpImport.h - one op on its way into mpc ------------------*- C++ -*-===//
+//===- OpImport.h - conversion of one op ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a converter sees of an op: operands, ways to build mpc ops, and values
-// that are known while importing. Errors stick: after the first one every
-// builder returns a null value, so a converter reads straight on and the
-// importer fails once.
+// Interface for converters of an op: operands, op builders, and values known at
+// import. Errors are sticky: after the first one every builder returns a null
+// value, so that a converter needs no checks and the importer fails once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,20 +41,20 @@ public:
   // Errors, operands, results
   //===--------------------------------------------------------------------===//
 
-  /// Starts an error at the op.
+  /// Emits an error at the op.
   mlir::InFlightDiagnostic error();
   mlir::LogicalResult status() const { return mlir::failure(hasFailed); }
-  /// Whether tensors of any one shape stand for scalars here.
+  /// Returns true if tensors of one shape replace scalars here.
   bool isSpread() const;
 
-  /// What stands for operand `i`.
+  /// Returns the imported value of operand `i`.
   mlir::Value in(unsigned i);
-  /// What stands for a value of the source.
+  /// Returns the imported value of a source value.
   mlir::Value of(mlir::Value source);
   llvm::SmallVector<mlir::Value> of(mlir::ValueRange sources);
-  /// Lets `value` stand for result `i`, and checks its type.
+  /// Binds result `i` to `value` after checking its type.
   void set(unsigned i, mlir::Value value);
-  /// Lets `value` stand for the only result and ends the conversion.
+  /// Binds the only result to `value` and ends the conversion.
   mlir::LogicalResult result(mlir::Value value);
 
   //===--------------------------------------------------------------------===//
@@ -70,21 +69,21 @@ public:
   static bool isFloat(mlir::Value value);
   static bool isBool(mlir::Value value);
   static bool isUnsigned(mlir::Value value);
-  /// f32 for 16-bit floats, else the type itself.
+  /// Returns f32 for 16-bit floats, else the type itself.
   mlir::Type wideType(mlir::Type element);
 
   //===--------------------------------------------------------------------===//
   // Building
   //===--------------------------------------------------------------------===//
 
-  /// Creates an op that infers its types; its first result.
+  /// Creates an op that infers its types; returns its first result.
   template <typename OpTy>
   mlir::Value make(mlir::ValueRange operands, Attributes attributes = {}) {
     mlir::Operation *made =
         inferred(OpTy::getOperationName(), operands, attributes);
     return made ? made->getResult(0) : mlir::Value();
   }
-  /// Creates an op of given result type.
+  /// Creates an op with the given result type.
   template <typename OpTy>
   mlir::Value makeTyped(Ints shape, mlir::Type element,
                         mlir::ValueRange operands, Attributes attributes = {}) {
@@ -99,12 +98,11 @@ public:
                             Attributes attributes = {});
   mlir::Operation *typed(llvm::StringRef name, mlir::TypeRange types,
                          mlir::ValueRange operands, Attributes attributes = {});
-  /// Creates an op whose 16-bit float result becomes f32: its accumulators.
+  /// Creates an op whose 16-bit float result becomes f32, its accumulator type.
   mlir::Value widened(llvm::StringRef name, mlir::ValueRange operands,
                       Attributes attributes);
 
-  /// An elementwise op, whose operands may stay as they were before they were
-  /// broadcast.
+  /// Creates an elementwise op; explicit broadcasts of operands may be dropped.
   mlir::Value elementwise(llvm::StringRef name, mlir::ValueRange operands,
                           Attributes attributes = {});
   template <typename OpTy>
@@ -123,7 +121,7 @@ public:
   mlir::Value broadcast(mlir::Value value, Ints shape);
   mlir::Value slice(mlir::Value value, Ints offsets, Ints sizes,
                     Ints strides = {});
-  /// One index range of one axis.
+  /// Slices one axis.
   mlir::Value sliceAxis(mlir::Value value, int64_t axis, int64_t offset,
                         int64_t size, int64_t stride = 1);
   mlir::Value concat(mlir::ValueRange values, int64_t axis);
@@ -137,16 +135,16 @@ public:
   }
   mlir::Value iota(int64_t extent, int64_t axis, int64_t rank,
                    mlir::Type element);
-  /// Reduces `axes`; 16-bit sums run in f32.
+  /// Reduces `axes`; 16-bit sums accumulate in f32.
   mlir::Value reduce(llvm::StringRef name, mlir::Value value, Ints axes,
                      bool keepDims = false);
 
   /// Scalar and dense constants; floats are rounded, integers wrapped.
   mlir::Value scalar(double value, mlir::Type element);
-  /// An integer whose bits are given.
+  /// Creates an integer constant from its bits.
   mlir::Value integer(uint64_t bits, mlir::Type element);
   mlir::Value constant(mlir::ElementsAttr value);
-  /// `value` op `number`, elementwise.
+  /// Returns `value` op `number`, elementwise.
   template <typename OpTy> mlir::Value with(mlir::Value value, double number) {
     return value ? map<OpTy>({value, scalar(number, element(value))})
                  : mlir::Value();
@@ -156,7 +154,7 @@ public:
   // Values known while importing
   //===--------------------------------------------------------------------===//
 
-  /// The elements of an integer constant, else nullopt.
+  /// Returns the elements of an integer constant, else nullopt.
   static std::optional<llvm::SmallVector<int64_t>> known(mlir::Value value);
   static std::optional<int64_t> knownScalar(mlir::Value value);
 
@@ -170,7 +168,7 @@ private:
 /// the import.
 using Converter = mlir::LogicalResult (*)(OpImport &);
 
-/// An op that the importer knows.
+/// A supported op.
 struct OpEntry {
   llvm::StringRef name;
   Converter convert;
@@ -187,31 +185,31 @@ OpFamily sortOps();
 OpFamily randomOps();
 OpFamily controlOps();
 
-/// Reverses `permutation`.
+/// Returns the inverse of `permutation`.
 llvm::SmallVector<int64_t> inverted(llvm::ArrayRef<int64_t> permutation);
 
-/// The op that a region of two scalars consists of, its operands in any order
-/// where that does not matter; null where the region is more than one op.
+/// Returns the only op of a region of two scalars, with operands in any order
+/// if it is commutative; null for other regions.
 mlir::Operation *onlyOp(mlir::Region &region, mlir::ModuleOp module);
 
-/// Converts a region of scalars to ops on tensors of one shape: `arguments`
-/// stand for its arguments. Empty after an error.
+/// Converts a region of scalars to ops on tensors of one shape, with
+/// `arguments` bound to its arguments. Empty after an error.
 llvm::SmallVector<mlir::Value>
 convertScalars(OpImport &import, mlir::Region &region,
                llvm::ArrayRef<mlir::Value> arguments);
 
-/// An index that counts from the end of `extent` where it is negative.
+/// An index that counts from the end of `extent` if negative.
 struct CountedFromEnd {
   mlir::Value index;
   int64_t extent;
 };
 
-/// What `select(index < 0, index + extent, index)` is made of, in the shape of
-/// `value`; none where it is something else.
+/// Matches `select(index < 0, index + extent, index)`, broadcast to the shape
+/// of `value`; nullopt for other forms.
 std::optional<CountedFromEnd> countedFromEnd(OpImport &op, mlir::Value value);
 
-/// Such an index compared with an end of its range, as a comparison of what it
-/// was before; null where it is something else.
+/// Simplifies a comparison of such an index with a bound of its range to a
+/// comparison of the original index; null for other forms.
 mlir::Value compareCountedFromEnd(OpImport &op, ComparePredicate predicate,
                                   mlir::Value value, mlir::Value bound);
 

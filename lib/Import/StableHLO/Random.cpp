@@ -1,9 +1,9 @@
-//===- Random.cpp - rng_bit_generator -------------------------------------===//
+//===- Random.cpp - rng_bit_generator op ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random bits are integer arithmetic on counters, written out: the same numbers
-// as XLA draws, on every device.
+// Decomposes counter-based random generators into integer arithmetic: the same
+// numbers as XLA's, on every device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +20,18 @@ using namespace mpc::hlo;
 
 namespace {
 
-/// Counter-based generators of 32-bit words over vectors of counters.
+/// Counter-based generators of 32-bit words, vectorized over counters.
 class Generator {
 public:
   Generator(OpImport &op, bool hasUpper)
       : op(op), state(op.in(0)), hasUpper(hasUpper) {}
 
-  /// Element `i` of the state, of shape [1].
+  /// Returns element `i` of the state, of shape [1].
   Value word(int64_t i) { return op.sliceAxis(state, 0, i, 1); }
 
-  /// Philox4x32-10: the words of `blocks` counters from the state's on, four in
-  /// a row. The counter's upper half is the state's third element, without one
-  /// the key (as XLA does it).
+  /// Philox4x32-10: the words of `blocks` counters from the state's on, four
+  /// per counter. The counter's upper half is the state's third element, or the
+  /// key if there is none (as in XLA).
   Value philox(int64_t blocks) {
     Value low = counters(blocks);
     Value high = carried(word(hasUpper ? 2 : 0), low);
@@ -73,8 +73,8 @@ public:
     return {x, y};
   }
 
-  /// The state after `count` counters, with a carry where there is an upper
-  /// half.
+  /// Returns the state after `count` counters, with a carry if there is an
+  /// upper half.
   Value after(int64_t count) {
     SmallVector<Value> words = {
         word(0), op.map<AddOp>({word(1), op.integer(count, word64())})};
@@ -85,7 +85,7 @@ public:
 
   Type word32() { return op.builder.getIntegerType(32, /*isSigned=*/false); }
   Type word64() { return op.builder.getIntegerType(64, /*isSigned=*/false); }
-  /// 64 bits out of two words.
+  /// Combines two words to 64 bits.
   Value joined(Value low, Value high) {
     return op.map<OrOp>({op.cast(low, word64()),
                          op.map<ShiftLeftOp>({op.cast(high, word64()),
@@ -99,7 +99,7 @@ private:
   Value counters(int64_t count) {
     return op.map<AddOp>({word(1), op.iota(count, 0, 1, word64())});
   }
-  /// `high` plus one where the counter `low` has passed over zero.
+  /// Adds a carry to `high` if the counter `low` has wrapped around.
   Value carried(Value high, Value low) {
     return op.map<AddOp>(
         {high,
@@ -131,8 +131,8 @@ private:
 
 } // namespace
 
-/// The axis along which XLA lets the two words of a Threefry counter lie: the
-/// first of even length, else the longest.
+/// Returns the axis along which XLA places the two words of a Threefry counter:
+/// the first of even length, else the longest.
 static int64_t pairedAxis(ArrayRef<int64_t> shape) {
   const int64_t *even =
       llvm::find_if(shape, [](int64_t extent) { return extent % 2 == 0; });
@@ -140,7 +140,7 @@ static int64_t pairedAxis(ArrayRef<int64_t> shape) {
          shape.begin();
 }
 
-/// Words of 32 bits of `shape`, and how many counters they took.
+/// Returns 32-bit words of shape `of`, and the number of counters used.
 static Value threefryWords(OpImport &op, Generator &generator,
                            ArrayRef<int64_t> of, int64_t &counters) {
   SmallVector<int64_t> shape(of);
@@ -176,7 +176,7 @@ static LogicalResult convertRngBitGenerator(OpImport &op) {
   int64_t counters = 0;
   Value bits;
   if (source.getRngAlgorithm() != stablehlo::RngAlgorithm::THREE_FRY) {
-    // DEFAULT is Philox, as it is for XLA on a CPU.
+    // DEFAULT is Philox, as for XLA on a CPU.
     int64_t words = isWide ? 2 * count : count;
     counters = llvm::divideCeil(words, 4);
     bits = op.sliceAxis(generator.philox(counters), 0, 0, words);

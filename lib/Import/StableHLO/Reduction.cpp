@@ -1,10 +1,10 @@
-//===- Reduction.cpp - reduce ---------------------------------------------===//
+//===- Reduction.cpp - reduce op ------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A body of one op is a reduction of mpc's; one that finds where the largest
-// number is, an argmax. Any other body joins halves: its ops, which are those
-// of scalars, are written out on tensors.
+// A single-op body becomes an mpc reduction, a body that selects the position
+// of the extremum an argmax. Any other body is applied to tensor halves in a
+// binary tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ using namespace mpc;
 using namespace mpc::hlo;
 
 namespace {
-/// A reduction of mpc's and the op that joins two of its numbers.
+/// An mpc reduction, the op that combines two elements, and its neutral
+/// element.
 struct Joining {
   StringRef reduction, op;
   double neutral;
@@ -29,7 +30,8 @@ struct Joining {
 
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// How `body` joins; nullopt where it is no single op, or none that is known.
+/// Returns the reduction for `body`; nullopt if it is not a single supported
+/// op.
 static std::optional<Joining> joiningOf(Operation *body) {
   if (!body)
     return std::nullopt;
@@ -58,14 +60,14 @@ static std::optional<Joining> joiningOf(Operation *body) {
   return std::nullopt;
 }
 
-/// Whether joining `init` changes nothing.
+/// Returns true if `init` is the neutral element.
 static bool isNeutral(Value init, const Joining &joining) {
   std::optional<double> splat = init ? constantSplat(init) : std::nullopt;
   if (!splat)
     return false;
   if (*splat == joining.neutral)
     return true;
-  // The end of an integer type's range is its infinity.
+  // The bounds of an integer type act as infinities.
   auto type = dyn_cast<IntegerType>(OpImport::element(init));
   if (!type || !std::isinf(joining.neutral))
     return false;
@@ -79,7 +81,7 @@ static bool isNeutral(Value init, const Joining &joining) {
                                       : end.roundToDouble(true));
 }
 
-/// `value` without its `axes`, which have extent 1.
+/// Drops `axes`, which have extent 1.
 static Value dropped(OpImport &op, Value value, ArrayRef<int64_t> axes) {
   SmallVector<int64_t> shape;
   for (auto [i, extent] : llvm::enumerate(OpImport::shape(value)))
@@ -97,13 +99,13 @@ static Value reduceBy(OpImport &op, const Joining &joining, Value value,
     return dropped(op, value, axes);
   if (!OpImport::isBool(value))
     return op.reduce(joining.reduction, value, axes);
-  // Truth values are reduced as numbers.
+  // Booleans are reduced as numbers.
   Value numbers = op.cast(value, op.builder.getI32Type());
   Value reduced = op.reduce(joining.reduction, numbers, axes);
   return op.cast(reduced, op.builder.getI1Type());
 }
 
-/// Joins halves along `axis` until one position is left.
+/// Tree reduction: combines halves along `axis` until one position is left.
 static void joinHalves(OpImport &op, Region &body, int64_t axis,
                        SmallVectorImpl<Value> &values) {
   while (values.front() && OpImport::shape(values.front())[axis] > 1) {
@@ -130,7 +132,7 @@ static void joinHalves(OpImport &op, Region &body, int64_t axis,
   }
 }
 
-/// Reduces with any body.
+/// Reduces with an arbitrary body.
 static LogicalResult reduceByBody(OpImport &op, stablehlo::ReduceOp reduce) {
   SmallVector<Value> values = op.of(reduce.getInputs()),
                      inits = op.of(reduce.getInitValues());
@@ -157,7 +159,7 @@ static LogicalResult reduceByBody(OpImport &op, stablehlo::ReduceOp reduce) {
   return op.status();
 }
 
-/// Position and value of the largest or smallest number along an axis.
+/// Returns position and value of the largest or smallest element along an axis.
 static LogicalResult reduceToPosition(OpImport &op, stablehlo::ReduceOp reduce,
                                       bool largest) {
   Value value = op.in(0);
@@ -171,7 +173,7 @@ static LogicalResult reduceToPosition(OpImport &op, stablehlo::ReduceOp reduce,
   return op.status();
 }
 
-/// Whether `value` counts the positions along `axis`.
+/// Returns true if `value` is an iota along `axis`.
 static bool countsAlong(Value value, int64_t axis) {
   if (!value)
     return false;

@@ -1,4 +1,4 @@
-//===- ScalarBody.cpp - what a region of scalars decides ------------------===//
+//===- ScalarBody.cpp - recognition of comparator regions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,8 +24,8 @@ using namespace mpc::hlo;
 static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// The place of a number in IEEE 754's total order, coarse enough for the
-/// numbers that are tried.
+/// Maps a number to its position in IEEE 754's total order, precise enough for
+/// the samples.
 static double totalPlace(double number) {
   double huge = std::numeric_limits<double>::max();
   if (std::isnan(number))
@@ -57,13 +57,12 @@ static bool compare(stablehlo::ComparisonDirection direction, double a,
 }
 
 namespace {
-/// Executes regions that only compare, select and combine truth values.
+/// Interprets regions that only compare, select and combine booleans.
 class Decider {
 public:
   explicit Decider(ModuleOp module) : module(module) {}
 
-  /// What the region gives for these numbers; nullopt where it does more than
-  /// decide.
+  /// Evaluates the region on these numbers; nullopt if it contains other ops.
   std::optional<SmallVector<double>> run(Region &region,
                                          ArrayRef<double> arguments);
 
@@ -108,7 +107,7 @@ std::optional<SmallVector<double>> Decider::runOp(Operation &op) {
     in.push_back(found->second);
   }
   if (auto constant = dyn_cast<stablehlo::ConstantOp>(op)) {
-    // Other constants would be thresholds that the numbers tried do not meet.
+    // Other constants could be thresholds that the samples miss.
     std::optional<double> value = splatValue(constant.getValue());
     bool isTruth = getElementTypeOrSelf(constant.getType()).isInteger(1);
     if (value && (*value == 0 || std::isnan(*value) || isTruth))
@@ -162,7 +161,7 @@ std::optional<SmallVector<double>> Decider::run(Region &region,
   return std::nullopt;
 }
 
-/// Numbers that have every order among themselves and around 0.
+/// Sample numbers in every relative order and around 0.
 static SmallVector<double> samples(Type type) {
   if (isa<FloatType>(getElementTypeOrSelf(type)))
     return {-kInfinity, -2, -1, -0.0, 0, 1, 2, kInfinity, kNan};
@@ -182,7 +181,7 @@ std::optional<bool> hlo::findsExtremum(Region &region, ModuleOp module) {
     for (double a : samples(region.getArgument(0).getType())) {
       for (double b : samples(region.getArgument(2).getType())) {
         for (double other : {-1, 1}) {
-          // Positions 0 and `other`; equal numbers give the smaller one.
+          // Positions 0 and `other`; of equal values the smaller position wins.
           std::optional<SmallVector<double>> pair =
               decider.run(region, {a, 0, b, other});
           if (!pair || pair->size() != 2)
@@ -191,8 +190,8 @@ std::optional<bool> hlo::findsExtremum(Region &region, ModuleOp module) {
               std::isnan(a) || std::isnan(b)
                   ? std::isnan(a) && (!std::isnan(b) || other > 0)
                   : (largest ? a > b : a < b) || (a == b && other > 0);
-          // Of two NaNs the first operand may win: there the order of joining
-          // decides, which is not fixed.
+          // Of two NaNs the first operand may win: the reduction order, which
+          // is unspecified, decides.
           if (std::isnan(a) && std::isnan(b))
             continue;
           fits &= isSame((*pair)[0], takesFirst ? a : b) &&
@@ -214,7 +213,7 @@ std::optional<SortOrder> hlo::sortOrder(Region &region, ModuleOp module) {
       bool fits = true;
       for (double a : samples(region.getArgument(2 * key).getType())) {
         for (double b : samples(region.getArgument(2 * key).getType())) {
-          // What the others hold must not matter.
+          // Other operands must not matter.
           for (double others : {-1, 1}) {
             SmallVector<double> arguments(region.getNumArguments(), 0);
             for (unsigned i = 0; i < operands; ++i)
@@ -226,11 +225,11 @@ std::optional<SortOrder> hlo::sortOrder(Region &region, ModuleOp module) {
             if (!first || first->size() != 1)
               return std::nullopt;
             double low = descending ? b : a, high = descending ? a : b;
-            // Zeros of both signs are one number.
+            // Zeros of both signs are equal.
             if (a == 0 && b == 0)
               continue;
             bool due = low < high || (std::isnan(high) && !std::isnan(low));
-            // Comparisons of IEEE leave NaN where it is.
+            // IEEE comparisons do not order NaN.
             bool unordered = std::isnan(a) || std::isnan(b);
             fits &= ((*first)[0] != 0) == due || (unordered && !(*first)[0]);
           }

@@ -1,10 +1,10 @@
-//===- ScalarBody.h - what a region of scalars decides ----------*- C++ -*-===//
+//===- ScalarBody.h - recognition of comparator regions ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Regions that only compare and select are told by what they do: their result
-// follows from how their arguments are ordered among themselves and around the
-// constants in them, and few numbers have every order.
+// Regions that only compare and select are identified by evaluation: the result
+// depends only on the order of the arguments among themselves and relative to
+// constants, and a few sample numbers cover all orders.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,19 @@
 
 namespace mpc::hlo {
 
-/// Whether a region of (value, position) pairs gives the pair of the largest
-/// (true) or smallest (false) value, of equal ones the first, NaN before all;
-/// nullopt where it does neither.
+/// Returns true if a region of (value, position) pairs selects the largest
+/// value, false for the smallest, with the first position of equal values and
+/// NaN before all; nullopt for other regions.
 std::optional<bool> findsExtremum(mlir::Region &region, mlir::ModuleOp module);
 
-/// How a comparator of a sort orders.
+/// Sort order of a comparator.
 struct SortOrder {
-  /// The operand that decides.
+  /// Index of the operand that is compared.
   unsigned key = 0;
   bool descending = false;
 };
-/// What a comparator orders by; nullopt where that is not one operand's
-/// numbers, NaN last (first where it descends).
+/// Returns the order of a comparator; nullopt unless it compares one operand,
+/// with NaN last (first if descending).
 std::optional<SortOrder> sortOrder(mlir::Region &region, mlir::ModuleOp module);
 
 } // namespace mpc::hlo

@@ -1,4 +1,4 @@
-//===- Sort.cpp - sort and top_k ------------------------------------------===//
+//===- Sort.cpp - sort and top_k ops --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,8 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::hlo;
 
-/// The k largest or smallest numbers along an axis and their positions.
+/// Returns the k largest or smallest elements along an axis and their
+/// positions.
 static Operation *topK(OpImport &op, Value value, int64_t k, int64_t axis,
                        bool largest) {
   return op.inferred(TopKOp::getOperationName(), value,

@@ -1,4 +1,4 @@
-//===- Special.cpp - functions that mpc has no op for ---------------------===//
+//===- Special.cpp - functions without an mpc op --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::hlo;
 
-/// The polynomial with these coefficients, highest first, by Horner's rule.
+/// Evaluates a polynomial by Horner's rule; coefficients are highest first.
 static Value polynomial(OpImport &op, Value x, ArrayRef<double> coefficients) {
   Value sum;
   for (double coefficient : coefficients)
@@ -29,7 +29,7 @@ static LogicalResult convertSquare(OpImport &op) {
   return op.result(op.map<MulOp>({x, x}));
 }
 
-/// asin x = 2 atan(x / (1 + sqrt(1 - x^2))), exact near 0, as near 1.
+/// asin x = 2 atan(x / (1 + sqrt(1 - x^2))), accurate near 0 and near 1.
 static Value arcsine(OpImport &op, Value x) {
   if (!x)
     return {};
@@ -55,7 +55,7 @@ static LogicalResult convertAcos(OpImport &op) {
   return op.result(op.with<MulOp>(op.map<Atan2Op>({high, low}), 2));
 }
 
-/// -x without its sign, also where it is scaled: null where it has none.
+/// Returns x of -x, also of a scaled one; null if `value` is not negated.
 static Value withoutSign(OpImport &op, Value value) {
   if (auto negated = value.getDefiningOp<NegOp>())
     return negated.getInput();
@@ -74,8 +74,8 @@ static Value withoutSign(OpImport &op, Value value) {
   return {};
 }
 
-/// erfc x. Of a negated value, as JAX writes it in a GELU, 1 + erf of the
-/// value: the sum there is between 0 and 2, and the form is what is recognised.
+/// erfc x. For a negated value, as in JAX's GELU, 1 + erf of the value: the sum
+/// is between 0 and 2, and GELU recognition needs this form.
 static LogicalResult convertErfc(OpImport &op) {
   Value x = op.in(0);
   if (!x)
@@ -86,8 +86,8 @@ static LogicalResult convertErfc(OpImport &op) {
   return op.result(op.map<SubOp>({one, op.map<ErfOp>(x)}));
 }
 
-/// The inverse error function by the polynomials of M. Giles, "Approximating
-/// the erfinv function" (GPU Computing Gems, 2010), in single precision.
+/// Inverse error function by the polynomials of M. Giles, "Approximating the
+/// erfinv function" (GPU Computing Gems, 2010), in single precision.
 static LogicalResult convertErfInv(OpImport &op) {
   Value x = op.in(0);
   if (!x)
@@ -111,7 +111,7 @@ static LogicalResult convertErfInv(OpImport &op) {
                            -0.00367342844, 0.00573950773, -0.0076224613,
                            0.00943887047, 1.00167406, 2.83297682});
   Value scaled = op.map<MulOp>({op.select(isCentral, central, tail), v});
-  // At the ends the logarithm is infinite, and so is the result.
+  // At +-1 the logarithm is infinite, and so is the result.
   Value size = op.map<AbsOp>(v);
   Value isEnd = op.compare(ComparePredicate::eq, size, op.scalar(1, wide));
   Value end = op.with<MulOp>(v, std::numeric_limits<double>::infinity());
@@ -125,7 +125,7 @@ static LogicalResult convertIsInf(OpImport &op) {
                  op.attr("negative", op.builder.getBoolAttr(negative))}));
 }
 
-/// Rounding to a type that exists is a cast there and back.
+/// Rounding to an existing type is a cast and its inverse.
 static LogicalResult convertReducePrecision(OpImport &op) {
   auto reduce = cast<stablehlo::ReducePrecisionOp>(op.op);
   Value x = op.in(0);
@@ -153,7 +153,7 @@ static LogicalResult convertReducePrecision(OpImport &op) {
   return failure();
 }
 
-/// How many bits of an integer are 1: sums of neighbouring fields.
+/// Population count by sums of adjacent fields.
 static Value countBits(OpImport &op, Value value) {
   if (!value)
     return {};
@@ -177,8 +177,7 @@ static LogicalResult convertPopcnt(OpImport &op) {
   return op.result(countBits(op, op.in(0)));
 }
 
-/// What is right of the leading zeros is filled with ones, and the others are
-/// counted.
+/// Sets all bits below the leading one, and counts the zeros.
 static LogicalResult convertCountLeadingZeros(OpImport &op) {
   Value value = op.in(0);
   if (!value)
@@ -190,8 +189,8 @@ static LogicalResult convertCountLeadingZeros(OpImport &op) {
   return op.result(countBits(op, op.map<NotOp>(value)));
 }
 
-/// Bits that an unsigned integer may have set: all, or those of what it was
-/// widened from.
+/// Returns the number of possibly nonzero low bits of an unsigned integer: all,
+/// or those of the type it was cast from.
 static unsigned usedBits(Value value) {
   if (auto cast = value.getDefiningOp<CastOp>())
     if (Type narrow = OpImport::element(cast->getOperand(0));
@@ -201,8 +200,8 @@ static unsigned usedBits(Value value) {
   return OpImport::element(value).getIntOrFloatBitWidth();
 }
 
-/// A float between 1 and 2 that is put together from random bits: in f32
-/// `0x3F800000 | (bits >> 9)` is 1 + (bits >> 9) * 2^-23, exactly.
+/// Recognizes a float in [1, 2) assembled from random bits: in f32 `0x3F800000
+/// | (bits >> 9)` is exactly 1 + (bits >> 9) * 2^-23.
 static Value fromMantissa(OpImport &op, Value bits, FloatType type) {
   auto joined = bits.getDefiningOp<OrOp>();
   if (!joined ||
@@ -225,7 +224,7 @@ static Value fromMantissa(OpImport &op, Value bits, FloatType type) {
   return {};
 }
 
-/// Two integers in one of twice the width, low one first, and back.
+/// Bit-casts between integers of different widths, low part first.
 static Value recast(OpImport &op, Value value, Type to) {
   Type from = OpImport::element(value);
   unsigned fromBits = from.getIntOrFloatBitWidth(),
@@ -236,7 +235,7 @@ static Value recast(OpImport &op, Value value, Type to) {
   if (fromBits < toBits) {
     auto parts = int64_t(toBits / fromBits);
     auto axis = int64_t(shape.size()) - 1;
-    // Without a sign the upper bits are 0.
+    // Zero extension of the low part.
     Type plain = IntegerType::get(op.builder.getContext(), fromBits,
                                   IntegerType::Unsigned);
     Type wide = IntegerType::get(op.builder.getContext(), toBits,
@@ -263,7 +262,7 @@ static Value recast(OpImport &op, Value value, Type to) {
   return op.concat(parts, int64_t(shape.size()) - 1);
 }
 
-/// The bytes of a constant as another type of the same width.
+/// Bit-casts a constant to another type of the same width.
 static Value recastConstant(OpImport &op, Value value, Type to) {
   auto constant = value.getDefiningOp<ConstantOp>();
   if (!constant || OpImport::element(value).getIntOrFloatBitWidth() !=
@@ -287,7 +286,7 @@ static LogicalResult convertBitcast(OpImport &op) {
     return failure();
   if (from == to)
     return op.result(value);
-  // Nothing has no bits.
+  // An empty tensor.
   ArrayRef<int64_t> shape = OpImport::shape(op.op->getResult(0));
   if (productOf(shape) == 0)
     return op.result(op.broadcast(op.scalar(0, to), shape));

@@ -1,4 +1,4 @@
-//===- Window.cpp - reduce_window, select_and_scatter ---------------------===//
+//===- Window.cpp - reduce_window, select_and_scatter ops -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,15 +12,15 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::hlo;
 
-/// Most places of a window whose body is written out place by place.
+/// Maximum window size, in elements, for unrolling an arbitrary body.
 static constexpr int64_t kMostPlaces = 1024;
 
 namespace {
-/// Dimensions as the pools of mpc have them: two that the window passes by,
-/// then those it moves along.
+/// Dimension order of mpc's pools: two dimensions without a window, then the
+/// spatial ones.
 struct Image {
   SmallVector<int64_t> order;
-  /// Extents of the first two dimensions in the image.
+  /// Extents of the first two dimensions.
   SmallVector<int64_t> fixed;
   SmallVector<stablehlo::WindowDim> spatial;
 
@@ -28,7 +28,7 @@ struct Image {
     value = op.transpose(value, order);
     return op.reshape(value, shapeOf(OpImport::shape(value)));
   }
-  /// Back to the original order; `like` are extents in that.
+  /// Restores the original order; `like` has extents in that order.
   Value out(OpImport &op, Value value, ArrayRef<int64_t> like) const {
     SmallVector<int64_t> ordered;
     for (int64_t dim : order)
@@ -66,7 +66,7 @@ static Image imageOf(ArrayRef<int64_t> shape,
     image.order.push_back(int64_t(i));
     image.spatial.push_back(dim);
   }
-  // The last of those that stay are the channels, the others the batch.
+  // The last of the fixed dimensions is the channel, the others the batch.
   int64_t channels = fixed.empty() ? 1 : fixed.pop_back_val();
   image.fixed = {productOf(fixed), channels};
   return image;
@@ -87,7 +87,7 @@ poolAttributes(OpImport &op, ArrayRef<stablehlo::WindowDim> dims) {
           op.attr("dilations", dilations)};
 }
 
-/// Whether the padding is none that a pool could not have.
+/// Returns true if a pool supports the padding.
 static bool isPoolable(ArrayRef<stablehlo::WindowDim> dims) {
   return !dims.empty() &&
          llvm::all_of(dims, [](const stablehlo::WindowDim &dim) {
@@ -97,8 +97,8 @@ static bool isPoolable(ArrayRef<stablehlo::WindowDim> dims) {
          });
 }
 
-/// The one dimension whose window is everything up to, or from, each place:
-/// sums and the like that run along it.
+/// A prefix scan: one dimension whose window covers everything up to, or from,
+/// each position.
 struct Running {
   int64_t axis;
   bool reverse;
@@ -120,7 +120,7 @@ runningAlong(ArrayRef<int64_t> shape, ArrayRef<stablehlo::WindowDim> dims) {
   return found;
 }
 
-/// Everything that the window can reach, with the initial value around it.
+/// Pads the input with the initial value to cover all windows.
 static Value padded(OpImport &op, Value value, Value init,
                     ArrayRef<stablehlo::WindowDim> dims) {
   SmallVector<int64_t> low, high, interior;
@@ -132,7 +132,7 @@ static Value padded(OpImport &op, Value value, Value init,
   return op.pad(value, init, low, high, interior);
 }
 
-/// Joins any body place by place of the window.
+/// Combines window elements one by one with an arbitrary body.
 static LogicalResult windowByBody(OpImport &op,
                                   stablehlo::ReduceWindowOp reduce) {
   SmallVector<stablehlo::WindowDim> dims = stablehlo::windowDims(reduce);
@@ -178,7 +178,7 @@ static LogicalResult windowByBody(OpImport &op,
   return op.status();
 }
 
-/// Doubles the reach of each place along the axis until it is the whole way.
+/// Prefix scan by doubling the reach of each position along the axis.
 static Value running(OpImport &op, stablehlo::ReduceWindowOp reduce,
                      Value value, Value init, Running along) {
   int64_t extent = OpImport::shape(value)[along.axis];
@@ -196,7 +196,8 @@ static Value running(OpImport &op, stablehlo::ReduceWindowOp reduce,
   return value;
 }
 
-/// Sums are means times a number, which a division by it takes away again.
+/// A sum pool as an average pool times the window size, which cancels a
+/// division by it.
 static Value pooledSum(OpImport &op, Value value, const Image &image,
                        ArrayRef<int64_t> shape) {
   SmallVector<NamedAttribute> attributes = poolAttributes(op, image.spatial);
@@ -217,7 +218,7 @@ static LogicalResult convertReduceWindow(OpImport &op) {
     return failure();
   SmallVector<stablehlo::WindowDim> dims = stablehlo::windowDims(reduce);
   ArrayRef<int64_t> shape = OpImport::shape(reduce.getResult(0));
-  // A window that fits nowhere joins nothing.
+  // No window fits: an empty result.
   if (productOf(shape) == 0)
     return op.result(op.broadcast(init, shape));
   Operation *body = onlyOp(reduce.getBody(), op.importer.source);
@@ -254,7 +255,7 @@ static LogicalResult convertReduceWindow(OpImport &op) {
   return windowByBody(op, reduce);
 }
 
-/// The comparison that a region of two scalars consists of.
+/// Returns the comparison that a region of two scalars consists of.
 static std::optional<stablehlo::ComparisonDirection>
 selectionOf(Region &region) {
   Block &block = region.front();
@@ -287,7 +288,7 @@ static LogicalResult convertSelectAndScatter(OpImport &op) {
                   "a window, beginning with 0";
     return failure();
   }
-  // Windows of one element choose it.
+  // Windows of one element select it.
   if (image.spatial.empty())
     return op.result(source);
   if (smallest)
