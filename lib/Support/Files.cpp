@@ -1,4 +1,4 @@
-//===- Files.cpp - reading and writing whole files ------------------------===//
+//===- Files.cpp - file input and output ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@
 
 using namespace mpc;
 
-/// The folder that a file of this name lies in.
+/// Returns the folder of a file.
 static std::string folderOf(const std::string &path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
@@ -28,7 +28,7 @@ static std::string folderOf(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 Result<InputFile> InputFile::open(const std::string &path) {
-  // A pipe would wait for its writer.
+  // O_NONBLOCK: opening a pipe would wait for its writer.
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     return Status(StatusCode::NotFound, path,
@@ -95,7 +95,7 @@ Result<std::string> mpc::readWholeFile(const std::string &path) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// Writes all of `bytes`; an errno where that fails, else 0.
+/// Writes all of `bytes`; returns an errno, or 0.
 static int writeAll(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
@@ -108,21 +108,21 @@ static int writeAll(int descriptor, std::string_view bytes) {
   return 0;
 }
 
-/// Fills the temporary file and gives it its name; an errno where that fails.
+/// Writes the temporary file and renames it; returns an errno, or 0.
 static int fillAndRename(int descriptor, const std::string &temporary,
                          const std::string &path,
                          std::initializer_list<std::string_view> parts) {
   for (std::string_view part : parts)
     if (int reason = writeAll(descriptor, part))
       return reason;
-  // The name must not reach the disk before the bytes.
+  // Flush first: the name must not reach the disk before the bytes.
   if (::fchmod(descriptor, 0644) != 0 || ::fsync(descriptor) != 0 ||
       ::rename(temporary.c_str(), path.c_str()) != 0)
     return errno;
   return 0;
 }
 
-/// Writes into what `path` names, which is no regular file.
+/// Writes directly to `path`, which is not a regular file.
 static Status writeInPlace(const std::string &path,
                            std::initializer_list<std::string_view> parts) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -158,8 +158,8 @@ Status mpc::writeWholeFile(const std::string &path,
   if (reason)
     return Status(StatusCode::NotFound, path,
                   std::string("cannot be written: ") + strerror(reason));
-  // The folder's entry as well; a file system that cannot flush a folder keeps
-  // it in order itself.
+  // Flush the directory entry too; file systems that cannot flush a folder
+  // order it themselves.
   int folder = ::open(folderOf(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (folder >= 0) {
     (void)::fsync(folder);

@@ -1,9 +1,9 @@
-//===- Npy.cpp - NumPy's array files --------------------------------------===//
+//===- Npy.cpp - NumPy array files ----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The header is a Python dictionary literal. Only the subset that NumPy writes
-// for plain arrays is read: three known keys, a type string, a boolean and a
+// The header is a Python dictionary literal. Supports the subset that NumPy
+// writes for plain arrays: three known keys, a type string, a boolean and a
 // tuple of integers.
 //
 //===----------------------------------------------------------------------===//
@@ -38,8 +38,8 @@ struct TypeCode {
   ElementType type;
 };
 
-/// Codes that are written, and read back; other spellings of byte order and of
-/// one-byte types are normalised first.
+/// Supported type codes; other spellings of byte order and of one-byte types
+/// are normalized first.
 constexpr std::array<TypeCode, 13> kTypeCodes{{
     {"|b1", ElementType::I1},
     {"|i1", ElementType::I8},
@@ -90,7 +90,7 @@ std::string_view typeCode(ElementType type) {
 // Header
 //===----------------------------------------------------------------------===//
 
-/// Reads the dictionary literal of a header.
+/// Parses the dictionary literal of a header.
 class HeaderParser {
 public:
   HeaderParser(std::string_view text, std::string where)
@@ -256,7 +256,7 @@ std::string mpc::makeNpyHeader(const TensorType &type) {
   size_t unpadded = 10 + dictionary.size() + 1;
   dictionary.append((64 - unpadded % 64) % 64, ' ');
   dictionary += '\n';
-  // 32 extents of 19 digits stay far below the 65,535 bytes of version 1.
+  // 32 extents of 19 digits are far below the 65,535 bytes of version 1.
   std::string header("\x93NUMPY\x01\x00", 8);
   header += static_cast<char>(dictionary.size() & 0xff);
   header += static_cast<char>(dictionary.size() >> 8);
@@ -267,7 +267,7 @@ std::string mpc::makeNpyHeader(const TensorType &type) {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// Puts column-major elements into row-major order.
+/// Converts column-major elements to row-major order.
 static Result<Buffer> toRowMajor(const Buffer &columns) {
   Result<Buffer> rows = Buffer::allocate(columns.type());
   if (!rows.ok())
@@ -296,7 +296,7 @@ static Result<Buffer> toRowMajor(const Buffer &columns) {
 
 Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
                                 const std::string &where, uint64_t mostBytes) {
-  // Magic and length first, then exactly the header.
+  // Read magic and length first, then exactly the header.
   std::string prefix(size_t(std::min<uint64_t>(totalBytes, 12)), '\0');
   if (Status status = source(prefix.data(), prefix.size()); !status.ok())
     return status;
@@ -335,7 +335,7 @@ Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
   Result<Buffer> data = Buffer::allocate(header->type);
   if (!data.ok())
     return Status(data.status().code(), where, data.status().text());
-  // What was read beyond a short header are elements already.
+  // Bytes read beyond a short header are elements.
   size_t early = std::min<size_t>(
       prefix.size() - std::min(header->dataOffset, prefix.size()),
       data->size());

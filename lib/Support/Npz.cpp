@@ -1,4 +1,4 @@
-//===- Npz.cpp - zip files of arrays --------------------------------------===//
+//===- Npz.cpp - zip archives of arrays -----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,17 +20,17 @@
 
 using namespace mpc;
 
-/// Most entries that are read.
+/// Maximum number of entries.
 static constexpr zip_int64_t kMostEntries = 65536;
-/// Deflate expands by no more than this factor; what claims more is a zip bomb
-/// that would fail only after its memory was taken.
+/// Maximum expansion of deflate; larger claims are zip bombs, refused before
+/// allocation.
 static constexpr uint64_t kMostExpansion = 1032;
 
 static Status badZip(const std::string &where, std::string text) {
   return Status(StatusCode::InvalidArgument, where, std::move(text));
 }
 
-/// libzip's words for an error code of zip_open.
+/// Returns libzip's message for an error code of zip_open.
 static std::string openError(int code) {
   zip_error_t error;
   zip_error_init_with_code(&error, code);
@@ -84,7 +84,7 @@ static Result<NamedArray> readEntry(zip_t *archive, zip_uint64_t index,
   Result<Buffer> data = readNpyFrom(source, facts.size, where, mostBytes);
   if (!data.ok())
     return data.status();
-  // The checksum is judged when the end is read.
+  // libzip verifies the checksum at the end of the entry.
   char extra;
   if (zip_fread(file.get(), &extra, 1) != 0)
     return badZip(where,
@@ -132,7 +132,7 @@ Status mpc::writeNpz(const std::string &path,
   if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
     return Status(StatusCode::InvalidArgument, path,
                   "is a device or a pipe, which holds no archive; name a file");
-  // An empty file of a new name holds the place, which no link can take.
+  // Reserve the name with an empty file, which cannot be replaced by a link.
   std::string temporary = path + ".XXXXXX";
   int holder = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (holder < 0)
@@ -162,7 +162,7 @@ Status mpc::writeNpz(const std::string &path,
         source ? zip_file_add(archive, (array.name + ".npy").c_str(), source,
                               ZIP_FL_ENC_UTF_8 | ZIP_FL_OVERWRITE)
                : -1;
-    // 1980-01-01, the zip format's zero: equal arrays give equal files.
+    // 1980-01-01, zip's epoch: equal arrays give equal files.
     bool added =
         index >= 0 &&
         zip_set_file_compression(archive, zip_uint64_t(index), ZIP_CM_STORE,

@@ -1,4 +1,4 @@
-//===- Text.cpp - untrusted text in other languages -----------------------===//
+//===- Text.cpp - escaping of untrusted text ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace mpc;
 
 namespace {
 
-/// A decoded character, or one byte that is no UTF-8.
+/// A decoded character, or one invalid byte.
 struct Character {
   uint32_t code = 0;
   size_t bytes = 1;
@@ -28,8 +28,8 @@ struct Range {
 
 } // namespace
 
-/// Characters that a reader does not see or that move what others show: the
-/// categories Cc, Cf, Zl and Zp of Unicode 15.
+/// Invisible characters and those that change the display of others: categories
+/// Cc, Cf, Zl and Zp of Unicode 15.
 static constexpr Range kHidden[] = {
     {0x0000, 0x001F},   {0x007F, 0x009F},   {0x00AD, 0x00AD},
     {0x0600, 0x0605},   {0x061C, 0x061C},   {0x06DD, 0x06DD},
@@ -46,9 +46,8 @@ static bool isHidden(uint32_t code) {
   return found != std::begin(kHidden) && code <= std::prev(found)->last;
 }
 
-/// The character that `text`, which is not empty, begins with. Overlong forms,
-/// surrogates and codes above U+10FFFF are no characters (Unicode 15, table
-/// 3-7).
+/// Decodes the first character of `text`, which is not empty. Overlong forms,
+/// surrogates and codes above U+10FFFF are invalid (Unicode 15, table 3-7).
 static Character firstOf(std::string_view text) {
   auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80)
@@ -70,7 +69,7 @@ static Character firstOf(std::string_view text) {
   return {code, bytes, true};
 }
 
-/// "\x1b", "\u202e" or, of a character above U+FFFF, "\U000e0001".
+/// Returns "\x1b", "\u202e" or, above U+FFFF, "\U000e0001".
 static std::string escaped(Character character) {
   char text[12];
   const char *form = !character.isValid || character.code < 0x80 ? "\\x%02x"
@@ -80,7 +79,7 @@ static std::string escaped(Character character) {
   return text;
 }
 
-/// `text` with the characters that `isPlain` refuses escaped.
+/// Escapes the characters of `text` that `isPlain` rejects.
 template <typename Predicate>
 static std::string escapeUnless(std::string_view text, Predicate isPlain) {
   std::string result;
@@ -107,14 +106,14 @@ std::string mpc::printableLines(std::string_view text) {
 
 std::string mpc::commentText(std::string_view text) {
   std::string line;
-  // "??/" is a backslash to compilers that know trigraphs.
+  // "??/" is a backslash to compilers with trigraphs.
   for (char c : escapeUnless(
            text, [](uint32_t code) { return code >= ' ' && code <= '~'; }))
     if (c == '?' && line.ends_with('?'))
       line += "\\x3f";
     else
       line += c;
-  // Compilers look past spaces for a backslash at the end.
+  // Compilers ignore spaces after a backslash at the end.
   line.erase(line.find_last_not_of(' ') + 1);
   if (line.ends_with('\\'))
     line += "x5c";
@@ -155,7 +154,7 @@ std::string mpc::shellQuoted(std::string_view text) {
     } else if (c >= ' ' && c <= '~') {
       quoted += c;
     } else {
-      // Octal: a hexadecimal escape may swallow the digits behind it.
+      // Octal: a hexadecimal escape would include following digits.
       char code[5];
       std::snprintf(code, sizeof(code), "\\%03o",
                     unsigned(static_cast<unsigned char>(c)));

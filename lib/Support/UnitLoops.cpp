@@ -1,4 +1,4 @@
-//===- UnitLoops.cpp - what a core's units can do at most -----------------===//
+//===- UnitLoops.cpp - peak-throughput microbenchmarks --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,11 +17,11 @@
 using namespace mpc;
 
 namespace {
-/// Operands of one round; each meets two factors.
+/// Number of operands per round; each is multiplied by two factors.
 constexpr int64_t kOperands = 384;
 
-/// Operands, random because a core clocks lower on changing bits; any bits are
-/// two bf16 numbers and four bytes as well. They stay in the first-level cache.
+/// Random operands, since cores clock lower on changing bits; the bits are also
+/// valid bf16 pairs and bytes. They fit in L1.
 struct alignas(64) Operands {
   Operands() {
     std::mt19937 engine(1);
@@ -46,10 +46,10 @@ static float *sharedOperands() {
   return operands.values;
 }
 
-/// A loop of `multiply(sum, operand, factor)` with `rows` times two sums in
-/// registers, which hide latencies of six cycles on two ports where there are
-/// registers enough and the chain is no shorter. A macro, since a template is
-/// compiled for the file's instructions and not for those of its caller.
+/// A loop of `multiply(sum, operand, factor)` with 2 * `rows` accumulators in
+/// registers, to hide a latency of six cycles on two ports if there are enough
+/// registers. A macro, since a template would be compiled for the file's
+/// instruction set instead of its caller's.
 #define MPC_UNIT_LOOP(name, features, Vector, rows, multiply)                  \
   [[gnu::target(features)]] static void name(int64_t rounds) {                 \
     constexpr size_t kLanes = sizeof(Vector) / sizeof(float);                  \
@@ -92,7 +92,8 @@ MPC_UNIT_LOOP(dotInt8On256, "avx2,avxvnni", __m256i, 6, _mm256_dpbusd_avx_epi32)
 MPC_UNIT_LOOP(dotInt8On512, "avx512f,avx512vnni", __m512i, 12,
               _mm512_dpbusd_epi32)
 
-/// Tiles of sums in a two by two block, those of a step loaded anew.
+/// Accumulator tiles in a 2 x 2 block, reloading the operand tiles in each
+/// step.
 #define MPC_TILE_LOOP(name, features, multiply)                                \
   [[gnu::target(features)]] static void name(int64_t rounds) {                 \
     struct {                                                                   \
@@ -164,8 +165,8 @@ double mpc::runUnitLoop(UnitLoop loop, int64_t rounds) {
     break;
   case UnitLoop::TileBf16:
     tileBf16(rounds);
-    // A product of tiles has 16 times 16 sums of 32 positions, and there is one
-    // for every 16 operands.
+    // A tile product has 16 x 16 accumulators of 32 positions, one per 16
+    // operands.
     lanes = 16 * 16;
     break;
   case UnitLoop::PairsInt16On256:

@@ -1,4 +1,4 @@
-//===- BatchStream.cpp - batches made ahead -------------------------------===//
+//===- BatchStream.cpp - background batch loader --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -59,7 +59,7 @@ Result<BatchStream::Batch> BatchStream::next() {
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return !ready.empty(); });
   Result<Batch> batch = std::move(ready.front());
-  // The thread has ended behind a failure, which stays.
+  // The thread has ended after a failure, which stays in the queue.
   if (batch.ok())
     ready.pop_front();
   else

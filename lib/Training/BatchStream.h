@@ -1,4 +1,4 @@
-//===- BatchStream.h - batches made ahead -----------------------*- C++ -*-===//
+//===- BatchStream.h - background batch loader ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,9 +16,9 @@
 
 namespace mpc::training {
 
-/// Batches of epoch after epoch without end, made by a thread of its own a few
-/// steps ahead. What comes is a function of the arguments alone; examples that
-/// fill no batch are left out of their epoch. One thread may call next().
+/// Endless sequence of batches, epoch after epoch, assembled by a background
+/// thread a few steps ahead. Deterministic: depends on the arguments only;
+/// incomplete last batches of an epoch are dropped. One thread may call next().
 class BatchStream {
 public:
   struct Batch {
@@ -26,26 +26,26 @@ public:
     std::vector<Buffer> arrays;
   };
 
-  /// What is drawn, and of each batch which part.
+  /// Order of the examples, and this rank's part of each batch.
   struct Order {
     uint64_t seed = 0;
     bool shuffle = true;
-    /// Batches of an epoch: the first of its order. The data must fill as many.
+    /// Batches per epoch, from the start of its order. The data must have as
+    /// many.
     int64_t perEpoch = 0;
-    /// The order is that of the batches of all ranks together, of which each
-    /// has as many examples as `batcher` takes: it depends on no number of
-    /// ranks.
+    /// The order is of global batches, of which each rank takes as many
+    /// examples as `batcher` does: independent of the number of ranks.
     int64_t rank = 0, ranks = 1;
   };
 
-  /// Begins with batch `batch` of epoch `epoch`, both from 0.
+  /// Starts with batch `batch` of epoch `epoch`, both from 0.
   BatchStream(Batcher batcher, const Order &order, int64_t epoch,
               int64_t batch);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
 
-  /// The next batch; waits for it.
+  /// Returns the next batch; blocks until it is ready.
   Result<Batch> next();
 
 private:

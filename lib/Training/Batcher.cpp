@@ -14,7 +14,7 @@
 using namespace mpc;
 using training::withElement;
 
-/// Elements of one example.
+/// Returns the number of elements of one example.
 static int64_t exampleSize(const TensorType &type) {
   int64_t size = 1;
   for (size_t i = 1; i < type.shape.size(); ++i)
@@ -22,8 +22,8 @@ static int64_t exampleSize(const TensorType &type) {
   return size;
 }
 
-/// Whether elements of `from` can become `to`: the same type, or a number that
-/// becomes a float, or an integer that becomes an i32 or i64.
+/// Returns true if elements of `from` can be converted to `to`: equal types,
+/// any number to f32 or f64, or an integer to i32 or i64.
 static bool converts(ElementType from, ElementType to) {
   if (from == to)
     return true;
@@ -48,7 +48,7 @@ static Status checkFits(const std::string &what, const TensorType &have,
   return {};
 }
 
-/// A label as it stands in the data.
+/// Formats a label.
 static std::string shown(double label) {
   return label < 0 ? std::to_string(int64_t(label))
                    : std::to_string(uint64_t(label));
@@ -77,8 +77,8 @@ Status training::checkClasses(const Buffer &labels, int64_t classes,
                     std::to_string(classes) + " classes, numbered from 0");
 }
 
-/// Says which token of a text is none of the model's. They are inputs as well
-/// as labels, so that none may be left to be ignored.
+/// Fails if a token is outside the model's vocabulary. Tokens are inputs as
+/// well as labels, so none may be ignored.
 static Status checkVocabulary(const Dataset &text, int64_t classes) {
   int64_t wrong = -1, at = 0;
   double value = 0;
@@ -90,7 +90,7 @@ static Status checkVocabulary(const Dataset &text, int64_t classes) {
     ++at;
   };
   const Buffer &inputs = text.inputs().front().data;
-  // All but the first token are labels.
+  // All tokens but the first are labels.
   training::readElements(inputs, 0, size_t(elementBytes(inputs.type().element)),
                          look);
   training::readElements(text.labels(), 0, text.labels().size(), look);
@@ -159,7 +159,7 @@ Batcher::create(const Dataset &data, std::vector<std::string> inputNames,
 
 namespace {
 
-/// What one element becomes.
+/// Conversion of one element.
 struct Convert {
   double factor = 1, offset = 0;
   bool exact = true;

@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - the state of a training run in files --------------===//
+//===- Checkpoint.cpp - training checkpoints ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,14 +18,14 @@
 using namespace mpc;
 namespace fs = std::filesystem;
 
-/// What facts beside the caller's say.
+/// Metadata besides the caller's.
 static constexpr const char *kVersionKey = "mpc.checkpoint";
 static constexpr const char *kVersion = "1";
 static constexpr const char *kStepKey = "mpc.step";
 
 static constexpr std::string_view kPrefix = "step-", kSuffix = ".safetensors";
 
-/// The step in a checkpoint's file name.
+/// Returns the step in a checkpoint's file name.
 static std::optional<int64_t> stepOf(std::string_view name) {
   if (name.size() <= kPrefix.size() + kSuffix.size() ||
       !name.starts_with(kPrefix) || !name.ends_with(kSuffix))
@@ -44,8 +44,8 @@ struct Entry {
 
 } // namespace
 
-/// The checkpoints of a folder, newest first; `parts` receives those of ranks,
-/// `abandoned` temporary files of writers that were stopped.
+/// Lists the checkpoints of a folder, newest first; `parts` receives the shard
+/// files of ranks, `abandoned` temporary files of interrupted writers.
 static std::vector<Entry>
 listFolder(const std::string &folder, std::vector<Entry> *parts = nullptr,
            std::vector<std::string> *abandoned = nullptr) {
@@ -73,7 +73,7 @@ listFolder(const std::string &folder, std::vector<Entry> *parts = nullptr,
   return entries;
 }
 
-/// Whether a file is one of those that the checkpoint names.
+/// Returns true if the checkpoint references this shard file.
 static bool isPartOf(const std::string &path, const Checkpoint &checkpoint) {
   const auto ranks = int64_t(checkpoint.parts.size());
   for (int64_t rank = 0; rank < ranks; ++rank)
@@ -100,8 +100,8 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
   if (Status status = writeWholeFile(path, {*bytes}); !status.ok())
     return status;
 
-  // The new file is on the disk; the one before it stays in case it is damaged
-  // later. Files of later steps are of a run that was abandoned.
+  // The new file is durable; the previous one is kept in case of later
+  // corruption. Files of later steps are from an abandoned run.
   std::vector<std::string> remove;
   std::vector<Entry> parts;
   int64_t kept = -1;
@@ -113,12 +113,12 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
     else
       remove.push_back(entry.path);
   }
-  // Parts go behind what names them.
+  // Delete shard files after the files that reference them.
   for (const Entry &part : parts)
     if (part.step != kept &&
         (part.step != checkpoint.step || !isPartOf(part.path, checkpoint)))
       remove.push_back(part.path);
-  // What cannot be removed is passed over by the next run as well.
+  // Files that cannot be removed are skipped by the next run as well.
   std::error_code ignored;
   for (const std::string &old : remove)
     fs::remove(old, ignored);

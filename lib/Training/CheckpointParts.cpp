@@ -1,9 +1,9 @@
-//===- CheckpointParts.cpp - what each rank adds to a checkpoint ----------===//
+//===- CheckpointParts.cpp - per-rank shards of a checkpoint --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parts are written first; the file that names them by their digests comes
-// last, so that a checkpoint is there with all of its parts or not at all.
+// Shards are written first; the file that references their digests is last, so
+// that a checkpoint is complete or absent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static constexpr size_t kMostParts = size_t(1) << 16;
 //===----------------------------------------------------------------------===//
 
 std::string training::checkpointName(int64_t step) {
-  // Twelve digits keep names in the order of steps for people.
+  // Twelve digits: lexicographic order is the order of steps.
   char name[64];
   std::snprintf(name, sizeof(name), "step-%012lld.safetensors",
                 static_cast<long long>(step));
@@ -108,7 +108,7 @@ void training::describeParts(Checkpoint &checkpoint) {
 
 namespace {
 
-/// Reads the parts of one checkpoint.
+/// Reads the shards of one checkpoint.
 class PartReader {
 public:
   PartReader(const std::string &path, Checkpoint &checkpoint)

@@ -1,4 +1,4 @@
-//===- CheckpointParts.h - what each rank adds to a checkpoint --*- C++ -*-===//
+//===- CheckpointParts.h - per-rank shards of a checkpoint ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,19 +15,20 @@
 
 namespace mpc::training {
 
-/// The file of the checkpoint after `step` steps, and that of a rank's part.
+/// Return the file names of the checkpoint after `step` steps, and of a rank's
+/// shards.
 std::string checkpointName(int64_t step);
 std::string partName(int64_t step, int64_t rank, int64_t ranks);
-/// The step in a part's file name.
+/// Returns the step in a shard file's name.
 std::optional<int64_t> stepOfPart(std::string_view name);
-/// A number of decimal digits alone.
+/// Parses a decimal number.
 std::optional<int64_t> parseCount(std::string_view text);
 
-/// Says in `checkpoint.facts` what its parts and pieces are.
+/// Records shards and sharded shapes in `checkpoint.facts`.
 void describeParts(Checkpoint &checkpoint);
-/// Takes these facts out again, and joins the pieces in the part files beside
-/// `path` to tensors. Fails, naming the file, where a part is missing, damaged
-/// or of another checkpoint.
+/// Removes these records and concatenates the shards in the files next to
+/// `path`. Fails, naming the file, if a shard is missing, corrupt or from
+/// another checkpoint.
 Status joinParts(const std::string &path, Checkpoint &checkpoint);
 
 } // namespace mpc::training

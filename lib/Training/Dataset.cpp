@@ -1,4 +1,4 @@
-//===- Dataset.cpp - examples and their labels ----------------------------===//
+//===- Dataset.cpp - data sets --------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -62,7 +62,7 @@ Result<Dataset> Dataset::fromTokens(Buffer tokens, int64_t length) {
   if (length < 1)
     return bad("need the length of an example, but it is " +
                std::to_string(length));
-  // Behind the last token of an example stands its last label.
+  // The last label of an example is the token after it.
   int64_t size = tokens.type().shape.front(), count = (size - 1) / length;
   if (count < 1)
     return bad("are " + std::to_string(size) + ", but an example of " +
@@ -89,8 +89,8 @@ Result<Dataset> Dataset::fromTokens(Buffer tokens, int64_t length) {
   return dataset;
 }
 
-/// The idx file of that stem in `folder`, plain or gzipped; empty where there
-/// is none. Some copies write a dot in front of "idx".
+/// Returns the idx file with that stem in `folder`, plain or gzipped; empty if
+/// there is none. Some copies have a dot before "idx".
 static std::string findIdx(const fs::path &folder, const std::string &stem,
                            int rank) {
   std::string kind = "idx" + std::to_string(rank) + "-ubyte";
@@ -104,7 +104,8 @@ static std::string findIdx(const fs::path &folder, const std::string &stem,
   return {};
 }
 
-/// The arrays of an .npz: those of `labelNames` are labels.
+/// Creates a data set from the arrays of an .npz, with those named like labels
+/// as labels.
 static Result<Dataset> fromNamed(std::vector<NamedArray> arrays,
                                  const std::string &path) {
   Buffer labels;
@@ -214,7 +215,7 @@ Result<Dataset> Dataset::read(const std::string &path, const std::string &part,
 }
 
 //===----------------------------------------------------------------------===//
-// Normalisation and order
+// Normalization and order
 //===----------------------------------------------------------------------===//
 
 Normalization Dataset::unitRange() const {

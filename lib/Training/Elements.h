@@ -1,4 +1,4 @@
-//===- Elements.h - numbers of host buffers ---------------------*- C++ -*-===//
+//===- Elements.h - access to elements of host buffers ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 
 namespace mpc::training {
 
-/// Calls `function` with the C++ type of `element`, as a null pointer of it;
-/// returns false where there is none (floats of 16 or 8 bits).
+/// Calls `function` with a null pointer of the C++ type of `element`; returns
+/// false if there is none (16-bit or 8-bit floats).
 template <typename F> bool withElement(ElementType element, F function) {
   switch (element) {
   case ElementType::I1:
@@ -48,8 +48,8 @@ template <typename F> bool withElement(ElementType element, F function) {
   return false;
 }
 
-/// Calls `take` with each element among the `bytes` from `offset` on as a
-/// double; none of 16-bit floats.
+/// Calls `take` with each element in the `bytes` from `offset` on as a double;
+/// not for 16-bit floats.
 template <typename F>
 void readElements(const Buffer &data, size_t offset, size_t bytes, F take) {
   withElement(data.type().element, [&](auto *null) {
@@ -61,15 +61,15 @@ void readElements(const Buffer &data, size_t offset, size_t bytes, F take) {
   });
 }
 
-/// The one number in a buffer in host memory; NaN where it is no element that
-/// readElements() reads.
+/// Returns the single number in a host buffer; NaN for types that
+/// readElements() does not support.
 inline double scalarOf(const Buffer &buffer) {
   double number = std::numeric_limits<double>::quiet_NaN();
   readElements(buffer, 0, buffer.size(), [&](double value) { number = value; });
   return number;
 }
 
-/// Says which of `labels` in host memory, counted in examples, is neither in
+/// Fails, with the example's index, if one of the host `labels` is neither in
 /// [0, classes) nor `ignored`.
 Status checkClasses(const Buffer &labels, int64_t classes,
                     std::optional<int64_t> ignored);

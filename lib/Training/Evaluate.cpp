@@ -1,4 +1,4 @@
-//===- Evaluate.cpp - judging a model in training -------------------------===//
+//===- Evaluate.cpp - evaluation of a model in training -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -62,8 +62,8 @@ Trainer::Impl::evaluator(int64_t batch,
 Result<TrainingMetrics>
 Trainer::evaluate(const Dataset &data, const Normalization &normalization,
                   const std::map<int64_t, ModelSource> &models) {
-  // The second has losses by examples: a smaller last batch weighs less, and
-  // one without a label that counts nothing.
+  // `weighted` has losses weighted by examples: a smaller last batch weighs
+  // less, and one with ignored labels only weighs nothing.
   Totals totals, weighted;
   int64_t usual = batch(), at = 0, number = 0;
   std::vector<int64_t> rows;
@@ -73,15 +73,15 @@ Trainer::evaluate(const Dataset &data, const Normalization &normalization,
     if (!program.ok())
       return program.status();
     BoundProgram &judge = **program;
-    // A model in mpc's own text has the batch that it has.
+    // A model in mpc text has a fixed batch.
     if (judge.batchTypes().front().type.shape.front() != size)
       break;
     Result<Batcher> batcher = impl->batcherFor(judge, data, normalization);
     if (!batcher.ok())
       return batcher.status();
-    // Batches of this size follow each other.
+    // All batches of this size.
     for (; at + size <= data.size(); at += size) {
-      // Ranks take turns.
+      // Ranks process batches round-robin.
       if (number++ % impl->ranks.size() != impl->ranks.rank())
         continue;
       rows.resize(size_t(size));

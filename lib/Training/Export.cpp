@@ -1,4 +1,4 @@
-//===- Export.cpp - trained models as ONNX --------------------------------===//
+//===- Export.cpp - ONNX export of trained models -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
                   "cannot be made from " + name +
                       ": only a model that came as .onnx is exported as one");
   Result<std::vector<NamedTensor>> trained = weights();
-  // Ranks that have pieces of the weights all get here.
+  // Reading sharded weights is collective, so all ranks get here.
   if (!trained.ok() || impl->ranks.rank() != 0)
     return trained.ok() ? Result<std::string>(std::string()) : trained.status();
   std::vector<OnnxWeight> values;

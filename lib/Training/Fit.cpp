@@ -1,4 +1,4 @@
-//===- Fit.cpp - a whole training -----------------------------------------===//
+//===- Fit.cpp - training loop --------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -24,12 +24,12 @@ using namespace mpc::training;
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-/// Facts of a checkpoint.
+/// Metadata keys of a checkpoint.
 static constexpr const char *kPositionKey = "mpc.position";
 static constexpr const char *kSettingsKey = "mpc.settings";
 
-/// Updates between two full checks for divergence. Not the interval of news:
-/// what is reported changes nothing of what is trained.
+/// Updates between full divergence checks. Independent of the report interval,
+/// so that reporting does not change training.
 static constexpr int64_t kWatchInterval = 100;
 
 static double secondsSince(Clock::time_point start) {
@@ -38,7 +38,7 @@ static double secondsSince(Clock::time_point start) {
 
 namespace {
 
-/// One call of fit().
+/// State of one call of fit().
 class Fitting {
 public:
   Fitting(Trainer &trainer, Trainer::Impl &impl, const Dataset &data,
@@ -53,26 +53,26 @@ private:
   Status resume();
   Status train();
   Status oneUpdate(BatchStream &stream);
-  /// Reads what the device has done into the totals.
+  /// Reads the device's metrics into the totals.
   Status look();
   Status tell(bool logged);
-  /// Ends the training where it has diverged. Called behind an update whose
-  /// number alone says so.
+  /// Ends training if it has diverged. Called after an update whose number
+  /// alone determines the call.
   Status watch();
   Status endEpoch();
   Status checkpoint();
-  /// Whether `state`, or that of another rank, holds a NaN or an infinity: the
-  /// run has diverged then.
+  /// Returns true if `state`, or that of another rank, contains a NaN or an
+  /// infinity, which means divergence.
   Result<bool> findDivergence(const Trainer::Impl::OwnState &state);
-  /// Writes this rank's pieces, and gives all ranks' digests.
+  /// Writes this rank's shards and returns all ranks' digests.
   Result<std::vector<std::string>> writeParts(std::vector<NamedTensor> pieces);
-  /// What the order of batches depends on: a resumed run must have the same.
+  /// Settings that determine the order of batches; must be equal on resume.
   Json settings() const;
-  /// Examples of all ranks in a step.
+  /// Number of examples of all ranks in a step.
   int64_t wholeBatch() const { return trainer.batch() * impl.ranks.size(); }
-  /// Tells this data from another.
+  /// Returns a digest of the data.
   std::string fingerprint() const;
-  /// That all ranks were given the same to do.
+  /// Fails unless all ranks have equal options.
   Status checkAlike() const;
   bool done() const {
     return position.epoch >= options.epochs ||
@@ -91,7 +91,7 @@ private:
   FitReport report;
   Clock::time_point start, intervalStart;
   int64_t startStep = 0, intervalStep = 0;
-  /// The step of the last checkpoint, -1 before the first.
+  /// Step of the last checkpoint, -1 before the first.
   int64_t saved = -1;
 };
 
@@ -116,7 +116,7 @@ Status Fitting::prepare() {
   if (!made.ok())
     return made.status();
   batcher = std::move(*made);
-  // What is wrong with the other part is told before the first epoch, too.
+  // Report problems of the test data before the first epoch.
   if (options.test)
     if (Result<Batcher> test = trainer.batcher(*options.test, normalization);
         !test.ok())
@@ -135,7 +135,7 @@ Status Fitting::prepare() {
     totalSteps = std::min(totalSteps, *options.steps);
   if (options.resume)
     return resume();
-  // A path that can be no folder is told of before the first epoch.
+  // Report an unusable checkpoint folder before the first epoch.
   if (options.checkpoints.empty() || impl.ranks.rank() != 0)
     return {};
   if (Status status = makeFolder(options.checkpoints); !status.ok())
@@ -283,7 +283,7 @@ Status Fitting::watch() {
   Totals &watched = position.watched;
   bool isFull = position.step % kWatchInterval == 0;
   if (watched.finite < watched.batches) {
-    // A loss that is not finite may be one batch's, whose update was skipped.
+    // A single non-finite loss may be of a batch whose update was skipped.
     Result<Trainer::Impl::OwnState> state = impl.ownState();
     if (!state.ok())
       return state.status();
@@ -334,12 +334,12 @@ Status Fitting::endEpoch() {
   position.epochTotals = position.interval = {};
   report.stoppedEarly =
       options.patience > 0 && position.epochsWithoutBest >= options.patience;
-  // Evaluation is no part of the speed of training.
+  // Evaluation does not count for training speed.
   intervalStart = Clock::now();
   return {};
 }
 
-/// The first of `tensors` that holds a NaN or an infinity, or null.
+/// Returns the first of `tensors` that contains a NaN or an infinity, or null.
 static const NamedTensor *findNonFinite(std::span<const NamedTensor> tensors) {
   for (const NamedTensor &tensor : tensors) {
     if (tensor.data.type().element != ElementType::F32)
@@ -359,7 +359,7 @@ Result<bool> Fitting::findDivergence(const Trainer::Impl::OwnState &state) {
   if (!found)
     found = findNonFinite(state.pieces);
   std::string lost = found ? found->name : "";
-  // What is whole is the same on all ranks; pieces are not.
+  // Unsharded tensors are equal on all ranks; shards are not.
   if (!state.pieces.empty()) {
     Result<std::vector<std::string>> all =
         gatherTexts(*impl.ranks.communicator(), lost);
@@ -387,7 +387,7 @@ Fitting::writeParts(std::vector<NamedTensor> pieces) {
 }
 
 Status Fitting::checkpoint() {
-  // Numbers that are lost are not worth keeping in place of good ones.
+  // Do not replace a good checkpoint after divergence.
   if (options.checkpoints.empty() || saved == position.step || report.diverged)
     return {};
   if (Status status = look(); !status.ok())
@@ -411,7 +411,7 @@ Status Fitting::checkpoint() {
   checkpoint.tensors = std::move(state->tensors);
   checkpoint.facts[kPositionKey] = encodePosition(position);
   checkpoint.facts[kSettingsKey] = jsonText(settings());
-  // All ranks have the same tensors; no rank goes on before they are written.
+  // All ranks have the same tensors; every rank waits until they are written.
   Status written;
   if (impl.ranks.rank() == 0) {
     Result<std::string> path = saveCheckpoint(options.checkpoints, checkpoint);
@@ -436,8 +436,8 @@ Status Fitting::train() {
       return status;
     bool epochEnds = position.stepInEpoch == stepsPerEpoch;
     bool logs = epochEnds || position.step % options.logEvery == 0;
-    // Ranks look at their clocks at different times, so that they say
-    // something together only at the ends of intervals.
+    // Ranks read their clocks at different times, so that collective reports
+    // are only at the ends of intervals.
     bool shows = options.displayEvery > 0 && impl.ranks.alone() &&
                  secondsSince(lastTold) > options.displayEvery;
     if (logs || shows) {
@@ -508,8 +508,8 @@ Result<FitReport> Fitting::run() {
   }
   if (Status status = checkpoint(); !status.ok())
     return status;
-  // A run that is shorter than an interval ends before its losses tell; what
-  // has just been saved has been looked at.
+  // A run shorter than an interval ends before its losses are checked; a state
+  // that was just saved has been checked.
   if (saved != position.step) {
     Result<Trainer::Impl::OwnState> state = impl.ownState();
     if (!state.ok())

@@ -1,4 +1,4 @@
-//===- Gradients.cpp - gradients that the host reads and replaces ---------===//
+//===- Gradients.cpp - host access to gradients ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ using namespace mpc::training;
 // Types
 //===----------------------------------------------------------------------===//
 
-/// The format of a float type that gradients have; null for others.
+/// Returns the format of a float type of gradients; null for others.
 static const llvm::fltSemantics *formatOf(ElementType element) {
   switch (element) {
   case ElementType::F16:
@@ -35,8 +35,8 @@ static const llvm::fltSemantics *formatOf(ElementType element) {
   }
 }
 
-/// `from`, times `factor` in float64, rounded once to `type`. Both in host
-/// memory and of one shape.
+/// Returns `from` times `factor`, computed in float64 and rounded once to
+/// `type`. Both in host memory and of equal shape.
 static Result<Buffer> scaledCopy(const Buffer &from, double factor,
                                  const TensorType &type) {
   const llvm::fltSemantics *source = formatOf(from.type().element),
@@ -102,7 +102,7 @@ Status Trainer::setGradients(std::span<const NamedTensor> gradients,
   Result<LossScaleReport> report = lossScale();
   if (!report.ok())
     return report.status();
-  // All is checked before anything changes.
+  // Check everything before changing anything.
   std::vector<std::pair<const SharedState::Entry *, Buffer>> changes;
   for (const NamedTensor &gradient : gradients) {
     std::string where = "gradient '" + gradient.name + "'";

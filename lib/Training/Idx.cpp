@@ -1,4 +1,4 @@
-//===- Idx.cpp - the array files of MNIST ---------------------------------===//
+//===- Idx.cpp - MNIST idx files ------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,8 +18,7 @@
 
 using namespace mpc;
 
-/// Deflate expands by no more than this factor; what claims more would fail
-/// only after its memory was taken.
+/// Maximum expansion of deflate; larger claims are refused before allocation.
 static constexpr int64_t kMostExpansion = 1032;
 
 static std::optional<ElementType> elementOf(unsigned char code) {
@@ -41,7 +40,7 @@ static std::optional<ElementType> elementOf(unsigned char code) {
   }
 }
 
-/// Reads exactly `bytes`; false at an early end or a damaged stream.
+/// Reads exactly `bytes`; false on end of file or a corrupt stream.
 static bool readAll(gzFile file, void *out, size_t bytes) {
   auto *at = static_cast<char *>(out);
   while (bytes > 0) {
@@ -65,7 +64,7 @@ Result<Buffer> training::readIdx(const std::string &path) {
                   std::string("cannot be opened: ") + strerror(errno));
   if (!S_ISREG(facts.st_mode))
     return bad("is no regular file");
-  // zlib reads a file that is not compressed as it is.
+  // zlib reads uncompressed files unchanged.
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rbe"),
                                                   gzclose);
   if (!file)
@@ -99,7 +98,7 @@ Result<Buffer> training::readIdx(const std::string &path) {
   if (!readAll(file.get(), begin, data->size()))
     return bad("declares " + type.toString() +
                ", but ends before its last element or is damaged");
-  // The checksum is judged when the end is read.
+  // zlib verifies the checksum at the end of the stream.
   unsigned char extra;
   if (gzread(file.get(), &extra, 1) != 0 || !gzeof(file.get()))
     return bad("is damaged or goes on after its last element");

@@ -1,4 +1,4 @@
-//===- Idx.h - the array files of MNIST -------------------------*- C++ -*-===//
+//===- Idx.h - MNIST idx files ----------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 namespace mpc::training {
 
 /// Reads an idx file, plain or gzipped: two zero bytes, a type, the number of
-/// dimensions, big-endian extents, then the elements, big-endian too. Files are
-/// untrusted: sizes are judged before memory is taken.
+/// dimensions, big-endian extents, then the elements, also big-endian. Files
+/// are untrusted: sizes are checked before allocation.
 Result<Buffer> readIdx(const std::string &path);
 
 } // namespace mpc::training

@@ -1,4 +1,4 @@
-//===- Position.cpp - where a training stands -----------------------------===//
+//===- Position.cpp - progress of a training run --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mpc;
 using namespace mpc::training;
 using Json = nlohmann::json;
 
-/// JSON has no word for infinities and NaN; they come back as NaN.
+/// JSON has no infinities and NaN; they are read back as NaN.
 static double numberOf(const Json &value) {
   return value.is_number() ? value.get<double>()
                            : std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,4 @@
-//===- Position.h - where a training stands ---------------------*- C++ -*-===//
+//===- Position.h - progress of a training run ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,16 +11,16 @@
 
 namespace mpc::training {
 
-/// Where a training stands and what it has seen: all that a resumed run needs
-/// beside the tensors.
+/// Progress and accumulated metrics of a training run: the state of a resumed
+/// run besides the tensors.
 struct Position {
   int64_t step = 0;
-  /// Epochs that ended, and updates in the one that runs.
+  /// Completed epochs, and updates in the current one.
   int64_t epoch = 0, stepInEpoch = 0;
-  /// Since the last line of news; of the epoch up to there.
+  /// Totals since the last report, and of the epoch up to that report.
   Totals interval, epochTotals;
-  /// Since the last full check for divergence, and the steps that had been
-  /// skipped then; nothing before the first step.
+  /// Totals since the last full divergence check, and the number of skipped
+  /// steps at that time; nullopt before the first step.
   Totals watched;
   std::optional<int64_t> skipped;
   std::vector<EpochReport> epochs;
@@ -34,9 +34,9 @@ struct Position {
   }
 };
 
-/// A position as text, for a checkpoint. The step is not in it.
+/// Serializes a position for a checkpoint, without the step.
 std::string encodePosition(const Position &position);
-/// Reads such a text from anywhere; false where it is none.
+/// Parses such a text, which is untrusted; returns false if it is invalid.
 bool decodePosition(const std::string &text, int64_t step, Position &position);
 
 } // namespace mpc::training

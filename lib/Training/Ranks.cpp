@@ -1,4 +1,4 @@
-//===- Ranks.cpp - what ranks tell each other beside a step ---------------===//
+//===- Ranks.cpp - host communication among ranks -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

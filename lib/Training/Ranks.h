@@ -1,9 +1,9 @@
-//===- Ranks.h - what ranks tell each other beside a step -------*- C++ -*-===//
+//===- Ranks.h - host communication among ranks -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The host's messages: that all train the same, sums of metrics at each line of
-// news, and who writes files. A step's own messages are part of its program.
+// The host's collectives: agreement on options, sums of metrics at each report,
+// and who writes files. Collectives of a step are part of its program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace mpc::training {
 
 struct Totals;
 
-/// One rank's view of its group; of itself alone without a communicator. All
+/// One rank's view of its group; without a communicator a group of one. All
 /// ranks make the same calls in the same order, between steps.
 class Ranks {
 public:
@@ -33,19 +33,20 @@ public:
   bool alone() const { return size() == 1; }
   Communicator *communicator() const { return alone() ? nullptr : group.get(); }
 
-  /// Fails on every rank where one has another text, and names both texts and
-  /// their ranks. `what` says what the text is.
+  /// Fails on every rank if ranks have different texts, naming both texts and
+  /// their ranks. `what` describes the text.
   Status agree(const std::string &what, const std::string &text) const;
-  /// shareFailure() of the group.
+  /// Collective shareFailure() of the group.
   Status allOk(const Status &own) const;
-  /// A failure that every rank has found by itself, to be told by rank 0.
+  /// Returns a failure that every rank has detected itself, to be reported by
+  /// rank 0.
   Status known(const Status &failure) const;
-  /// Replaces totals by the sum of all ranks', added in their order.
+  /// All-reduces totals, added in rank order.
   Status sum(Totals &totals) const;
-  /// Replaces the totals of steps that all ranks have run by those of their
-  /// whole batches.
+  /// Converts the totals of steps that all ranks have run to those of global
+  /// batches.
   Status join(Totals &totals) const;
-  /// Whether any rank says so.
+  /// Returns true if `own` is true on any rank.
   Result<bool> any(bool own) const;
 
 private:

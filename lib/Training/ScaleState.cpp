@@ -1,8 +1,8 @@
-//===- ScaleState.cpp - the loss scale of a training ----------------------===//
+//===- ScaleState.cpp - host access to the loss scale ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What steps keep of a loss scale, read and set by the host.
+// Reads and sets the loss-scale state of a trainer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace mpc::training;
 
 LossScalePreset Trainer::Impl::lossScalePreset() const {
   std::string text = options.training->lossScale, why;
-  // Without a preset the policy chooses; the compiled step shows what.
+  // Without a preset the policy selects one; the compiled step shows which.
   if (text.empty())
     text = lossScaleField("scale") ? "dynamic" : "none";
   return LossScalePreset::parse(text, why).value_or(LossScalePreset());
@@ -55,7 +55,7 @@ Result<LossScaleReport> Trainer::lossScale() const {
     else if (field == "skipped_steps")
       report.skippedSteps = int64_t(numbers[0]);
     else if (field == "overflow" && numbers.size() == 2 && numbers[1] > 0) {
-      // The parts of a step make gradients in orders of their own.
+      // The parts of a step order gradients differently.
       std::vector<std::string> labels = entry.value.labels;
       if (impl->recorder)
         for (const ProgramValue &value : impl->recorder->program().arguments)
@@ -77,11 +77,11 @@ Result<LossScaleReport> Trainer::lossScale() const {
 
 namespace {
 
-/// A number of a loss scale's state and where it is kept.
+/// A number of a loss scale's state and its storage.
 struct ScaleNumber {
   LossScaleNames names;
   const char *name;
-  /// Field of the state; null for what the preset fixes.
+  /// Field of the state; null for a constant of the preset.
   const char *field;
   double (*ofPreset)(const LossScalePreset &);
 };
@@ -128,14 +128,14 @@ Trainer::lossScaleState(LossScaleNames names) const {
   return numbers;
 }
 
-/// A number for a message.
+/// Formats a number for a message.
 static std::string numberText(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", value);
   return text;
 }
 
-/// Whether a loss scale can be, or have counted, `value`.
+/// Returns true if `value` is valid for the scale or a counter.
 static bool fits(const ScaleNumber &number, const LossScalePreset &preset,
                  double value) {
   if (std::string_view(number.field) == "scale")

@@ -1,4 +1,4 @@
-//===- Session.cpp - compiled parts and the state they share --------------===//
+//===- Session.cpp - compiled parts and their shared state ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -47,8 +47,9 @@ Result<Buffer> SharedState::toHost(const Buffer &buffer) const {
       {static_cast<const std::byte *>(buffer.data()), buffer.size()});
 }
 
-/// A seed of this rank's own: splitmix64 (Steele, Lea and Flood, Fast
-/// splittable pseudorandom number generators, 2014) at the rank's place.
+/// Returns a distinct seed per rank: the `rank`-th output of splitmix64
+/// (Steele, Lea and Flood, Fast splittable pseudorandom number generators,
+/// 2014).
 static int64_t seedOf(int64_t seed, int64_t rank) {
   if (rank == 0)
     return seed;
@@ -134,7 +135,7 @@ Result<Buffer> SharedState::initialValue(const ProgramValue &value) const {
     return buffer;
   if (value.initial && buffer->size() > 0)
     std::memcpy(buffer->data(), value.initial.get(), buffer->size());
-  // The generator's state is the seed, then the number of the step.
+  // The generator's state is the seed, then the step number.
   if (value.role == "rng_state" && value.type.element == ElementType::I64 &&
       buffer->size() > 0)
     buffer->as<int64_t>()[0] = seedOf(int64_t(seed), ranks.rank());
@@ -233,7 +234,7 @@ Result<BoundProgram> BoundProgram::create(const Executable &executable,
   std::vector<size_t> labels;
   for (size_t i = 0; i < program.arguments.size(); ++i) {
     const ProgramValue &value = program.arguments[i];
-    // Gradients come as what another part gave, not with the batch.
+    // Gradients are passed from another part, not with the batch.
     bool gradient = std::string_view(value.name).ends_with(kGradientSuffix);
     bool input = value.role == "input" && !(gradient && state.find(value.name));
     if (input || value.role == "label") {

@@ -1,4 +1,4 @@
-//===- Session.h - compiled parts and the state they share ------*- C++ -*-===//
+//===- Session.h - compiled parts and their shared state --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,58 +21,58 @@
 
 namespace mpc::training {
 
-/// What programs of one training read and write from run to run, by name, on
-/// one device. A program's arguments that are neither inputs nor labels are
-/// bound to it; its results that replace an argument are that argument, the
-/// others are entries of their own.
+/// Buffers shared by the programs of one training run, by name, on one device.
+/// A program's arguments other than inputs and labels are bound to it; results
+/// that alias an argument are that argument, others are separate entries.
 class SharedState {
 public:
   struct Entry {
     ProgramValue value;
     Buffer buffer;
-    /// State of the training; else a result, or what only evaluation reads.
+    /// True for training state; false for results and values used only for
+    /// evaluation.
     bool kept = false;
   };
 
-  /// Random numbers of rank 0 are those of `seed`, other ranks' follow from it
-  /// and their number.
+  /// The random seed of rank 0 is `seed`; those of other ranks are derived from
+  /// it.
   static Result<SharedState> create(const Device &device, uint64_t seed,
                                     const Ranks &ranks);
 
   const Device &device() const { return target; }
-  /// Null on devices in host memory.
+  /// Null for host-memory devices.
   const Stream *stream() const { return queue ? &*queue : nullptr; }
 
-  /// The buffer of that argument; made, with its first value, where it is new.
-  /// With `keeps` it belongs to the state of the training. Fails where another
-  /// program has the name with another type.
+  /// Returns the buffer of an argument, created with its initial value if it is
+  /// new. With `keeps` it is part of the training state. Fails if another
+  /// program uses the name with another type.
   Result<Buffer> bindArgument(const ProgramValue &value, bool keeps);
-  /// The buffer of that result, which replaces no argument.
+  /// Returns the buffer of a result that aliases no argument.
   Result<Buffer> bindResult(const ProgramValue &value);
   const Entry *find(const std::string &name) const;
   const std::deque<Entry> &entries() const { return list; }
 
-  /// Memory on the device.
+  /// Allocates memory on the device.
   Result<Buffer> allocate(const TensorType &type) const;
-  /// A copy in host memory of what the device has computed.
+  /// Copies a device buffer to host memory.
   Result<Buffer> toHost(const Buffer &buffer) const;
-  /// A copy in host memory of an entry, or of the tensor of which each rank has
-  /// a piece; for the latter all ranks make the call.
+  /// Copies an entry to host memory, all-gathering it if it is sharded; the
+  /// latter is collective.
   Result<Buffer> whole(const Entry &entry) const;
-  /// Overwrites an entry by what rank 0 had, as assign(); a piece by its part
-  /// of the whole tensor.
+  /// Overwrites an entry with rank 0's value, like assign(); a shard with its
+  /// part of the complete tensor.
   Status restore(const Entry &entry, const Buffer &bytes);
-  /// Overwrites an entry with bytes in host memory and waits.
+  /// Overwrites an entry with host bytes and synchronizes.
   Status assign(const Entry &entry, const Buffer &bytes);
-  /// Makes the copies of parameters anew from the masters; with `only` just the
-  /// one of that name. All ranks make the call where they have pieces.
+  /// Recomputes the parameter copies from the masters; with `only` just that
+  /// copy. Collective for shards.
   Status renewCopies(const std::string *only = nullptr);
 
 private:
   explicit SharedState(Device device) : target(std::move(device)) {}
-  /// The first value of an argument.
+  /// Returns the initial value of an argument.
   Result<Buffer> initialValue(const ProgramValue &value) const;
-  /// This rank's piece of a whole tensor's bytes.
+  /// Returns this rank's shard of a complete tensor's bytes.
   Result<Buffer> pieceOf(const ProgramValue &value, const void *bytes) const;
 
   Device target;
@@ -86,29 +86,29 @@ private:
 /// A compiled part of a training step, bound to shared state.
 class BoundProgram {
 public:
-  /// With `keeps` the program's arguments are state of the training.
+  /// With `keeps` the program's arguments are training state.
   static Result<BoundProgram> create(const Executable &executable,
                                      SharedState &state, bool keeps);
 
   const Program &program() const { return executable.program(); }
-  /// What a batch consists of: inputs in order, then labels.
+  /// Types of a batch: inputs in order, then labels.
   const std::vector<ProgramValue> &batchTypes() const { return batch; }
 
-  /// Whether `buffers` are a batch for the program.
+  /// Fails unless `buffers` are a batch of the program.
   Status check(std::span<const Buffer> buffers) const;
-  /// Runs on a batch in host memory or that of the device (none for programs
-  /// without inputs). On a GPU enqueues it; the batch must then stay as it is
-  /// until the stream has passed.
+  /// Runs on a batch in host or device memory (none for programs without
+  /// inputs). Asynchronous on a GPU; the batch must not change until the stream
+  /// has passed.
   Status run(std::span<const Buffer> buffers, const SharedState &state);
-  /// The ranks that run it together; must live as long.
+  /// Sets the communicator, which must outlive this object.
   void joinRanks(Communicator *group) { communicator = group; }
-  /// Takes the trace of the next run; null for none.
+  /// Receives the trace of the next run; null for none.
   void traceInto(RunTrace *next) { trace = next; }
 
-  /// Number of the result of that role (the first of it), or -1.
+  /// Returns the index of the first result of that role, or -1.
   int resultOf(const std::string &role, const std::string &name = {}) const;
   const Buffer &result(int index) const { return results[size_t(index)]; }
-  /// Whether the program writes the argument of that name anew.
+  /// Returns true if the program updates the argument of that name.
   bool replaces(const std::string &argument) const {
     return replaced.contains(argument);
   }
@@ -122,9 +122,9 @@ private:
   RunTrace *trace = nullptr;
   std::vector<Buffer> arguments, results;
   std::vector<ProgramValue> batch;
-  /// Names of arguments that are written anew.
+  /// Names of updated arguments.
   std::set<std::string> replaced;
-  /// Which argument each buffer of a batch is.
+  /// Argument index of each buffer of a batch.
   std::vector<size_t> batchArguments;
 };
 

@@ -1,10 +1,9 @@
-//===- ShareBatch.cpp - the ranks of a trainer begin ----------------------===//
+//===- ShareBatch.cpp - data-parallel set-up of a trainer -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What ranks settle before they train: whose part of a batch is whose, what
-// their network does, and that all have compiled the same step from the same
-// values.
+// Agreement of ranks before training: parts of a batch, network parameters, and
+// that all have compiled the same step from the same values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +25,7 @@ using namespace mpc::training;
 // The network
 //===----------------------------------------------------------------------===//
 
-/// Seconds of an exchange of so many bytes, the least of several.
+/// Returns the minimum time of an exchange of `bytes`, in seconds.
 static Result<double> secondsOf(Communicator &group, size_t bytes) {
   constexpr int kTries = 5;
   size_t piece = std::max<size_t>(1, bytes / size_t(group.size()));
@@ -47,8 +46,8 @@ static Result<double> secondsOf(Communicator &group, size_t bytes) {
   return least;
 }
 
-/// The power of two below: measured numbers would make another step each time,
-/// which no cache holds.
+/// Rounds down to a power of two: raw measurements would change the compiled
+/// step each time and miss the cache.
 static double rounded(double value) {
   return std::exp2(std::floor(std::log2(value)));
 }
@@ -88,7 +87,7 @@ Status Trainer::Impl::shareBatch() {
                "of " + std::to_string(*options.batch) +
                    " examples has no equal parts for " + std::to_string(size) +
                    " ranks; use a multiple of " + std::to_string(size)));
-  // Of no target: the step says whether ranks have one.
+  // Without a target: the step itself shows whether ranks agree on it.
   const PipelineOptions choices = pipelineOptions(options, TargetInfo());
   if (Status status = ranks.agree("the options", printFlags(choices));
       !status.ok())

@@ -1,4 +1,4 @@
-//===- State.cpp - what a trainer keeps, as tensors -----------------------===//
+//===- State.cpp - training state as tensors ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 using namespace mpc;
 using namespace mpc::training;
 
-/// Copies of the entries of which `isWanted(role)` holds.
+/// Copies the entries whose role satisfies `isWanted`.
 template <typename Predicate>
 static Result<std::vector<NamedTensor>> collect(const SharedState &state,
                                                 Predicate isWanted) {
@@ -50,8 +50,8 @@ Result<Trainer::Impl::OwnState> Trainer::Impl::ownState() const {
     const auto &shape = entry.value.shardOf;
     if (shape) {
       own.shapes[entry.value.name] = *shape;
-      // What updates make of the places behind the last element (a quotient
-      // of zeros) is nobody's.
+      // Zero the padding elements, in which updates leave arbitrary values
+      // (0/0).
       const auto all = size_t(*entry.value.initialType().byteCount());
       size_t begin = std::min(size_t(ranks.rank()) * host->size(), all);
       size_t used = std::min(host->size(), all - begin);
@@ -71,7 +71,7 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
   auto bad = [](const std::string &name, const std::string &text) {
     return Status(StatusCode::InvalidArgument, "state '" + name + "'", text);
   };
-  // All is checked before anything changes.
+  // Check everything before changing anything.
   size_t wanted = 0;
   for (const SharedState::Entry &entry : impl->state.entries()) {
     if (!entry.kept || entry.value.role == "parameter_copy")

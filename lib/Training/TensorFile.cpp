@@ -21,7 +21,7 @@ using namespace mpc;
 using namespace mpc::training;
 using Json = nlohmann::json;
 
-/// As the format's own library.
+/// Limit of the format's reference implementation, in bytes.
 static constexpr uint64_t kMostHeader = 100'000'000;
 static constexpr size_t kDigits = 2 * sizeof(detail::Sha256Digest);
 
@@ -47,8 +47,8 @@ constexpr std::array<Dtype, 13> kDtypes{{
     {"F64", ElementType::F64},
 }};
 
-/// The digest of a file, its own digits (from `hole` on, where it is not npos)
-/// read as zeros, in hexadecimal.
+/// Returns the hexadecimal digest of a file, with its own digits (from `hole`
+/// on, unless that is npos) read as zeros.
 std::string digestOf(std::string_view bytes, size_t hole) {
   std::string zeros(kDigits, '0');
   std::vector<std::string_view> parts = {bytes.substr(0, hole)};
@@ -100,7 +100,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
   for (const NamedTensor &tensor : file.tensors)
     bytes.append(static_cast<const char *>(tensor.data.data()),
                  tensor.data.size());
-  // The header names the digest once, in the metadata, which stands first.
+  // The digest occurs once in the header, in the metadata, which is first.
   constexpr std::string_view kKey = "\"sha256\":\"";
   size_t hole = bytes.find(kKey);
   if (file.metadata.contains("sha256") || hole == std::string::npos)
@@ -114,7 +114,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
 
 namespace {
 
-/// Checks a header and takes its tensors.
+/// Validates a header and reads its tensors.
 class Decoder {
 public:
   Decoder(std::string_view bytes, const std::string &where)
@@ -133,7 +133,7 @@ private:
   std::string_view bytes, data;
   std::string where;
   TensorFile file;
-  /// First and last byte of each tensor, to see that none overlap.
+  /// Byte ranges of tensors, to detect overlaps.
   std::set<std::pair<uint64_t, uint64_t>> taken;
 };
 
@@ -229,7 +229,7 @@ Result<TensorFile> Decoder::decode(bool needsDigest) {
                " bytes, but is a file of " + std::to_string(bytes.size()));
   std::string_view text = bytes.substr(sizeof(length), length);
   data = bytes.substr(sizeof(length) + length);
-  // Two entries of one name would hide each other.
+  // A duplicate name would hide an entry.
   std::vector<std::set<std::string>> keys;
   bool twice = false;
   Json header = Json::parse(
@@ -252,7 +252,7 @@ Result<TensorFile> Decoder::decode(bool needsDigest) {
   if (auto found = header.find("__metadata__"); found != header.end())
     if (Status status = readMetadata(*found); !status.ok())
       return status;
-  // What is damaged is said first: all else may follow from it.
+  // Report corruption first: other errors may be its consequence.
   if (Status status = checkDigest(text, needsDigest); !status.ok())
     return status;
   for (const auto &[name, entry] : header.items())

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The format of Hugging Face's safetensors: eight bytes of the header's length,
-// a JSON header (name, dtype, shape, offsets; strings under __metadata__), then
-// the tensors' bytes. The metadata's `sha256` is over the file with its own 64
-// digits as zeros.
+// Hugging Face's safetensors format: the header's length in eight bytes, a JSON
+// header (name, dtype, shape, offsets; strings under __metadata__), then the
+// tensors' bytes. The metadata's `sha256` is of the file with the digest's own
+// 64 digits as zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,12 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// The bytes of a file with these tensors, which lie in host memory, in order
-/// and with a digest. Names must differ. Equal contents give equal bytes.
+/// Encodes host tensors in order, with a digest. Names must be distinct.
+/// Deterministic.
 Result<std::string> encodeTensorFile(const TensorFile &file);
 
-/// Reads such bytes from anywhere; `where` names them in messages. With
-/// `needsDigest` bytes without a digest are refused; a digest that is there
-/// must hold.
+/// Decodes untrusted bytes; `where` names them in messages. With `needsDigest`
+/// a missing digest is an error; a present digest must match.
 Result<TensorFile> decodeTensorFile(std::string_view bytes,
                                     const std::string &where, bool needsDigest);
 

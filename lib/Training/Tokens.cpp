@@ -1,4 +1,4 @@
-//===- Tokens.cpp - files of tokens ---------------------------------------===//
+//===- Tokens.cpp - token files -------------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -36,7 +36,7 @@ std::string training::findTokens(const std::string &path,
   return {};
 }
 
-/// What the file at `mapping` holds: a .npy array or bare tokens.
+/// Returns the header of a mapped file: of a .npy array or of raw tokens.
 static Result<NpyHeader> headerOf(const std::string &path,
                                   std::string_view mapping) {
   auto bad = [&](const std::string &text) {

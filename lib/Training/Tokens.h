@@ -1,4 +1,4 @@
-//===- Tokens.h - files of tokens -------------------------------*- C++ -*-===//
+//===- Tokens.h - token files -----------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,15 +13,15 @@
 
 namespace mpc::training {
 
-/// The file of tokens that `path` names for a part ("train" or "test") of a
-/// data set: `path` itself for "train" where it ends in .npy or .bin; in a
-/// folder `train.npy` or `train.bin`, and `test` or `val` with these ends.
-/// Empty where there is none.
+/// Returns the token file of a split ("train" or "test") in `path`: `path`
+/// itself for "train" if it ends in .npy or .bin; in a folder `train.npy` or
+/// `train.bin`, and `test` or `val` with these extensions. Empty if there is
+/// none.
 std::string findTokens(const std::string &path, const std::string &part);
 
-/// The tokens of a file: a .npy of one dimension of integers, or else 16-bit
-/// unsigned ones with nothing around them. They are mapped, not read: a text
-/// may be larger than memory, and must stay as it is while the buffer lives.
+/// Maps a token file: a 1-D integer .npy, else raw unsigned 16-bit integers.
+/// Memory-mapped, since a file may be larger than memory; must not change while
+/// the buffer lives.
 Result<Buffer> mapTokens(const std::string &path);
 
 } // namespace mpc::training

@@ -1,4 +1,4 @@
-//===- Trainer.cpp - training a model -------------------------------------===//
+//===- Trainer.cpp - training steps ---------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,7 +26,7 @@ void Totals::add(double value, const Buffer &output, const Buffer &labels,
   if (output || (ignored && labels && !labels.onDevice()))
     readElements(labels, 0, labels.size(),
                  [&](double label) { wanted.push_back(int64_t(label)); });
-  // A mean over no labels is NaN, but tells nothing of the training.
+  // A mean over no labels is NaN, which is not a divergence.
   if (std::isnan(value) && ignored && !wanted.empty() &&
       std::ranges::all_of(wanted,
                           [&](int64_t label) { return label == *ignored; }))
@@ -74,7 +74,7 @@ Trainer::Trainer(std::unique_ptr<Impl> impl) : impl(std::move(impl)) {}
 Trainer::Trainer(Trainer &&) noexcept = default;
 Trainer &Trainer::operator=(Trainer &&) noexcept = default;
 Trainer::~Trainer() {
-  // Enqueued copies read memory that goes with this.
+  // Enqueued copies read memory that is freed with this object.
   if (impl && impl->state.stream())
     (void)impl->state.stream()->synchronize();
 }
@@ -111,16 +111,16 @@ Result<BoundProgram> Trainer::Impl::compile(const ModelSource &source,
 bool Trainer::isOneProgram(const TrainingOptions &training) {
   if (training.accumulate <= 1)
     return true;
-  // Where every batch is checked its step adds up by itself.
+  // If every micro step is checked, the step accumulates by itself.
   std::string why;
   std::optional<LossScalePreset> preset =
       LossScalePreset::parse(training.lossScale, why);
-  // The compile reports a text that is none.
+  // The compile reports an invalid text.
   return preset &&
          preset->accumulation == LossScalePreset::Accumulation::MicroStep;
 }
 
-/// Whether a rank's own device and options are those of a training.
+/// Checks a rank's own device and options.
 static Status checkOptions(const Device &device, const CompileOptions &options,
                            const Ranks &ranks) {
   auto bad = [](const char *where, const std::string &text) {
@@ -150,7 +150,7 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
   Ranks ranks(std::move(communicator));
   Result<Engine> engine = Engine::create(device);
   Result<SharedState> state = SharedState::create(device, seed, ranks);
-  // What fails on one rank alone ends the others before they wait for it.
+  // A failure on one rank ends the others before they wait for it.
   Status fits = checkOptions(device, options, ranks);
   for (const Status &status : {engine.status(), state.status()})
     if (fits.ok())
@@ -245,7 +245,7 @@ const Program &Trainer::program() const {
 
 int Trainer::Impl::judged(const BoundProgram &program) const {
   const LossOptions &loss = options.training->loss;
-  // Of a model that computes its loss, what it returns beside it.
+  // For a model that computes its loss: the output besides the loss.
   return program.resultOf("output", loss.kind == "output" ? "" : loss.output);
 }
 
@@ -308,7 +308,8 @@ Status Trainer::Impl::runForward(BoundProgram &program,
   Buffer output;
   if (comparable(program)) {
     output = program.result(judged(program));
-    // What a data set has checked is checked again: batches come from anywhere.
+    // Checked again although data sets are checked: batches may come from the
+    // host.
     const Buffer &labels = batch.back();
     if (!labels.onDevice() && !isFloat(labels.type().element))
       if (Status status = training::checkClasses(

@@ -1,4 +1,4 @@
-//===- TrainerImpl.h - what a trainer holds ---------------------*- C++ -*-===//
+//===- TrainerImpl.h - implementation of Trainer ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,17 +22,18 @@ namespace mpc {
 
 namespace training {
 
-/// Sums of losses and hits; what a TrainingMetrics is made of.
+/// Sums of losses and correct predictions, from which TrainingMetrics are
+/// computed.
 struct Totals {
   int64_t batches = 0, finite = 0;
   double loss = 0;
-  /// Of examples with a class label.
+  /// Examples with a class label.
   int64_t hits = 0, examples = 0;
 
-  /// Adds a batch: its loss, and the judged output with its labels where these
-  /// are classes (else `output` is null). Labels equal to `ignored` count for
-  /// nothing; a batch with no other label has no loss and is not added. All but
-  /// labels without an output are in host memory.
+  /// Adds a batch: its loss, and the compared output with its labels if these
+  /// are classes (else `output` is null). Labels equal to `ignored` do not
+  /// count; a batch without other labels has no loss and is not added.
+  /// Everything but labels without an output is in host memory.
   void add(double value, const Buffer &output, const Buffer &labels,
            std::optional<int64_t> ignored);
   void add(const Totals &other);
@@ -49,89 +50,88 @@ struct Trainer::Impl {
   Engine engine;
   ModelSource model;
   CompileOptions options;
-  /// What the compile of the first program said.
+  /// Remarks of the compile of the first program.
   std::vector<WeightChoice> weightChoices;
   training::SharedState state;
   training::Ranks ranks;
 
-  /// The whole step, or under accumulation its first half.
+  /// The whole step, or with accumulation its first half.
   std::unique_ptr<training::BoundProgram> first;
-  /// Forward and backward alone, and the update alone.
+  /// Separate forward-backward and update programs.
   std::unique_ptr<training::BoundProgram> forward, update;
-  /// Which of them updated last, and wrote the record of overflows; null before
-  /// a step.
+  /// The program that last updated and wrote the overflow record; null before a
+  /// step.
   const training::BoundProgram *recorder = nullptr;
-  /// Copies of parameters that were made anew since.
+  /// Parameter copies that were recomputed since.
   std::set<std::string> renewed;
-  /// Evaluation by number of examples.
+  /// Evaluation programs by batch size.
   std::map<int64_t, training::BoundProgram> evaluators;
 
-  /// Batches since the last update.
+  /// Number of batches since the last update.
   int64_t inWindow = 0;
-  /// Whether forwardBackward() gave gradients that apply() has not read.
+  /// True between forwardBackward() and apply().
   bool hasGradients = false;
   training::Totals totals;
 
-  /// A step on a GPU that the host has not looked at yet: what it needs of its
-  /// batch and what it gave, in page-locked memory. Valid once the stream has
-  /// passed.
+  /// A GPU step whose results the host has not read: the labels and results in
+  /// page-locked memory. Valid once the stream has passed.
   struct Pending {
     Buffer loss, output;
     std::vector<Buffer> batch;
   };
   std::vector<Pending> pending;
-  /// Memory for later steps.
+  /// Buffers for reuse.
   std::vector<Pending> spare;
 
   Result<training::BoundProgram> compile(const ModelSource &source,
                                          TrainingPart part,
                                          std::optional<int64_t> batch = {});
-  /// Gives each rank its part of the batch, and all the same numbers of the
-  /// network. Fails on every rank where they were given different options.
+  /// Assigns each rank its part of the batch, and all the same network
+  /// parameters. Fails on every rank if options differ.
   Status shareBatch();
-  /// Whether `program` takes this rank's part of a batch.
+  /// Fails unless `program` takes this rank's part of a batch.
   Status hasParts(const training::BoundProgram &program) const;
-  /// Fails on every rank where `program` is not the same on all.
+  /// Fails on every rank unless `program` is equal on all.
   Status checkAlike(const Program &program) const;
-  /// Compiles what forwardBackward() and apply() run.
+  /// Compiles the programs of forwardBackward() and apply().
   Status needHalves();
-  /// What steps keep, as this rank has it: tensors, and of others its piece and
-  /// their shapes.
+  /// State of this rank: complete tensors, and shards with their unsharded
+  /// shapes.
   struct OwnState {
     std::vector<NamedTensor> tensors, pieces;
     std::map<std::string, std::vector<int64_t>> shapes;
   };
   Result<OwnState> ownState() const;
-  /// Makes all copies of parameters anew.
+  /// Recomputes all parameter copies.
   Status renewCopies();
-  /// Makes those anew that `reader` reads and the last update did not write.
-  /// All ranks make the call.
+  /// Recomputes those that `reader` reads and the last update did not write.
+  /// Collective.
   Status renewFor(const training::BoundProgram &reader);
-  /// Updates parameters by `program`, whose batch runForward() has checked.
+  /// Records an update by `program`.
   void noteUpdate(const training::BoundProgram &program);
   Status runForward(training::BoundProgram &program,
                     std::span<const Buffer> batch);
-  /// Memory for a step, with a copy of what lies in host memory of its batch,
-  /// and of labels that an output is compared with.
+  /// Allocates a pending step, with copies of the batch's host buffers, and of
+  /// labels to compare with an output.
   Result<Pending> stage(std::span<const Buffer> batch, const Buffer &loss,
                         const Buffer &output);
-  /// Reads what is pending into `totals`.
+  /// Reads pending steps into `totals`.
   Status drain();
-  /// A batcher for that program's batches.
+  /// Creates a batcher for that program's batches.
   Result<Batcher> batcherFor(const training::BoundProgram &program,
                              const Dataset &data,
                              const Normalization &normalization) const;
-  /// The program that evaluates so many examples, of their forward model where
+  /// Returns the evaluation program for a batch size, from its forward model if
   /// there is one.
   Result<training::BoundProgram *>
   evaluator(int64_t batch, const std::map<int64_t, ModelSource> &models);
-  /// The result that labels judge, or -1.
+  /// Returns the index of the result to compare with labels, or -1.
   int judged(const training::BoundProgram &program) const;
-  /// Whether labels are classes that such an output can be compared with.
+  /// Returns true if labels are classes that the output can be compared with.
   bool comparable(const training::BoundProgram &program) const;
-  /// The preset by which losses are scaled.
+  /// Returns the loss-scaling preset.
   LossScalePreset lossScalePreset() const;
-  /// The entry of that field of the loss scale's state, or null.
+  /// Returns the entry of a field of the loss scale's state, or null.
   const training::SharedState::Entry *
   lossScaleField(const std::string &field) const;
   std::optional<int64_t> ignored() const {

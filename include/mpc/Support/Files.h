@@ -1,4 +1,4 @@
-//===- Files.h - reading and writing whole files ----------------*- C++ -*-===//
+//===- Files.h - file input and output --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,24 +18,24 @@
 
 namespace mpc {
 
-/// A regular file that is read from its beginning; closed at the end of its
-/// life. For one thread.
+/// A regular file, read sequentially; closed by the destructor. Not
+/// thread-safe.
 class InputFile {
 public:
-  /// Fails where `path` cannot be opened or is no regular file.
+  /// Fails if `path` cannot be opened or is not a regular file.
   static Result<InputFile> open(const std::string &path);
   InputFile(InputFile &&other) noexcept;
   InputFile &operator=(InputFile &&other) = delete;
   ~InputFile();
 
-  /// Bytes of the file when it was opened.
+  /// Size of the file when it was opened, in bytes.
   uint64_t size() const { return bytes; }
-  /// Reads the next `count` bytes; fails, saying that the file ends before its
-  /// last element, where there are fewer.
+  /// Reads the next `count` bytes; fails with the message that the file ends
+  /// before its last element if there are fewer.
   Status read(void *out, size_t count);
-  /// The bytes of the whole file, which come into memory as they are touched.
-  /// They outlive this object; whoever shortens the file meanwhile ends the
-  /// process at the next touch of what is gone.
+  /// Maps the whole file; pages are loaded on access. The mapping outlives this
+  /// object. Truncating the file meanwhile makes access to the lost part fatal
+  /// (SIGBUS).
   Result<std::shared_ptr<const std::byte>> map() const;
 
 private:
@@ -50,19 +50,18 @@ private:
 /// Reads a whole regular file.
 Result<std::string> readWholeFile(const std::string &path);
 
-/// Writes `parts`, one behind the other, as a file that is there whole, under
-/// its name, or not at all, even where the process or the machine stops in
-/// between: a temporary file beside it is written, flushed to the disk and
-/// renamed. A device or a pipe is written to as it is.
+/// Writes the concatenation of `parts` atomically and durably, even if the
+/// process or the machine stops in between: writes and flushes a temporary file
+/// in the same folder and renames it. A device or a pipe is written directly.
 Status writeWholeFile(const std::string &path,
                       std::initializer_list<std::string_view> parts);
 
-/// Fails where a file at `path` could not be made: the folder is missing or not
+/// Fails if a file at `path` could not be created: the folder is missing or not
 /// writable, or `path` is a folder. Writes nothing.
 Status checkWritable(const std::string &path);
 
-/// Makes the folder `path` and those above it, where they are not there. Fails
-/// naming the path and the system's reason.
+/// Creates the folder `path` and its parents if they do not exist. Fails with
+/// the path and the system's reason.
 Status makeFolder(const std::string &path);
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- Float8.h - numbers of eight bits -------------------------*- C++ -*-===//
+//===- Float8.h - 8-bit floats ----------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The type f8E4M3FN: a sign, four bits of the exponent with a bias of 7, three
-// of the fraction, no infinities (Micikevicius et al., "FP8 Formats for Deep
-// Learning", arXiv 2209.05433).
+// The type f8E4M3FN: sign, 4 exponent bits with bias 7, 3 fraction bits, no
+// infinities (Micikevicius et al., "FP8 Formats for Deep Learning", arXiv
+// 2209.05433).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +19,15 @@
 
 namespace mpc {
 
-/// The largest number, and the significant bits of one.
+/// Largest finite number, and number of significant bits.
 inline constexpr double kLargestFloat8 = 448;
 inline constexpr int kFloat8Bits = 4;
-/// The code of NaN, without a sign.
+/// Code of NaN, without a sign.
 inline constexpr uint8_t kNanFloat8 = 0x7f;
 
-// Weights are rounded by the hundred million: without calls.
+// Inline: weights are rounded by the hundred million.
 
-/// The number that `code` stands for.
+/// Returns the number that `code` represents.
 inline double decodeFloat8(uint8_t code) {
   uint64_t exponent = code >> 3 & 15, fraction = code & 7;
   double magnitude =
@@ -39,20 +39,20 @@ inline double decodeFloat8(uint8_t code) {
   return code & 0x80 ? -magnitude : magnitude;
 }
 
-/// The code of the nearest number, ties to even, of 448 for all that is larger.
+/// Returns the code of the nearest number, ties to even, saturating at 448.
 inline uint8_t encodeFloat8(double value) {
   uint8_t sign = std::signbit(value) ? 0x80 : 0;
   if (std::isnan(value))
     return sign | kNanFloat8;
   double magnitude = std::min(std::abs(value), kLargestFloat8);
-  // The least normal number is 2^-6; below, steps are as long as above it.
-  // Added to a large number, this leaves their number in the last bits.
+  // Subnormals below 2^-6 have a fixed step of 2^-9. Adding a large constant
+  // rounds to a multiple of the step and leaves it in the low bits.
   constexpr double kSteps = 0x1.8p52;
   if (magnitude < 0x1p-6)
     return uint8_t(sign |
                    uint8_t(std::bit_cast<uint64_t>(magnitude * 512 + kSteps)));
-  // Of 52 bits of the fraction three stay. Where they round up to the next
-  // power of two, the code is the next one, too.
+  // Keep 3 of 52 fraction bits. A carry into the exponent yields the next code,
+  // as intended.
   constexpr int kDropped = 49;
   uint64_t bits = std::bit_cast<uint64_t>(magnitude);
   bits += (uint64_t(1) << (kDropped - 1)) - 1 + (bits >> kDropped & 1);

@@ -11,21 +11,21 @@
 
 namespace mpc {
 
-/// A folder of an unpredictable name in the system's folder for temporary
-/// files, which only this user may enter (mode 0700, whatever the umask).
-/// Deleted with all files when the object goes.
+/// A folder with an unpredictable name in the system's temporary folder,
+/// accessible only to this user (mode 0700, regardless of the umask). Deleted
+/// recursively by the destructor.
 class ScratchFolder {
 public:
-  /// `prefix`: the start of the folder's name. Check ok() afterwards.
+  /// `prefix`: start of the folder's name. Check ok() afterwards.
   explicit ScratchFolder(const std::string &prefix);
   ScratchFolder(const ScratchFolder &) = delete;
   ScratchFolder &operator=(const ScratchFolder &) = delete;
   ~ScratchFolder();
 
   bool ok() const { return !folder.empty(); }
-  /// The folder; empty where none could be made.
+  /// The folder; empty if creation failed.
   const std::string &path() const { return folder; }
-  /// The path of a file of the folder.
+  /// Returns the path of a file in the folder.
   std::string path(const std::string &name) const {
     return folder + "/" + name;
   }

@@ -1,4 +1,4 @@
-//===- StepNames.h - names of what belongs to a parameter -------*- C++ -*-===//
+//===- StepNames.h - names derived from a parameter -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,15 +9,14 @@
 
 namespace mpc {
 
-/// A parameter's gradient has the parameter's name and this behind it, in the
-/// IR as in an executable.
+/// Suffix of a parameter's gradient, in the IR and in executables.
 inline constexpr char kGradientSuffix[] = ".gradient";
 
-/// Likewise its 16-bit copy.
+/// Suffix of its 16-bit copy.
 inline constexpr char kCopySuffix[] = ".copy";
 
-/// Likewise the copy in the parameter's own type that every rank has where each
-/// updates a piece of the parameter.
+/// Suffix of the unsharded copy in the parameter's own type, on every rank, if
+/// the optimizer is sharded.
 inline constexpr char kWholeSuffix[] = ".whole";
 
 } // namespace mpc

@@ -1,10 +1,10 @@
-//===- Text.h - untrusted text in other languages ---------------*- C++ -*-===//
+//===- Text.h - escaping of untrusted text ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Names come from model files and may hold any bytes. One function per target
-// language escapes them; whatever writes a language calls its function. MLIR's
-// and LLVM's printers escape names by themselves. All functions are pure.
+// Names in model files may contain any bytes. There is one escaping function
+// per target language, which every writer of the language calls. MLIR's and
+// LLVM's printers escape names themselves. All functions are pure.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,35 +16,36 @@
 
 namespace mpc {
 
-/// `text` as valid UTF-8 for terminals, logs and exceptions, on one line.
-/// Control characters, line separators, invisible format characters (those that
-/// reverse the direction of text among them) and bytes that are no UTF-8
-/// become "\x1b" or "\u202e". A backslash stays as it is.
+/// Escapes `text` as valid UTF-8 on one line for terminals, logs and
+/// exceptions. Control characters, line separators, invisible format characters
+/// (including those that reverse text direction) and invalid bytes become
+/// "\x1b" or "\u202e". Backslashes are kept.
 std::string printable(std::string_view text);
 
-/// The same, but line feeds stay.
+/// The same, but keeps line feeds.
 std::string printableLines(std::string_view text);
 
-/// `text` as one line of a `//` comment of C, C++, CUDA C++ or MLIR: printable
-/// ASCII, without trigraphs, that neither ends the line nor continues it.
+/// Escapes `text` for one line of a `//` comment in C, C++, CUDA C++ or MLIR:
+/// printable ASCII without trigraphs that neither ends nor continues the line.
 std::string commentText(std::string_view text);
 
-/// `text` as part of an identifier of C, a symbol or a file name: ASCII letters
-/// and digits; each run of other characters is an underscore, none at either
-/// end. Empty where nothing is left; may begin with a digit.
+/// Converts `text` to part of a C identifier, symbol or file name: ASCII
+/// letters and digits, with each run of other characters replaced by an
+/// underscore, none at either end. Empty if nothing remains; may start with a
+/// digit.
 std::string identifierPart(std::string_view text);
 
-/// `text` as one word of a POSIX shell, always quoted: 'it'\''s'. Control and
-/// other characters that printable() escapes take the form $'a\012b' (POSIX
-/// 2024, bash, zsh), so that a word is one line. A zero byte, which no argument
-/// of a program has, ends the text.
+/// Quotes `text` as one word of a POSIX shell: 'it'\''s'. Characters that
+/// printable() escapes use the form $'a\012b' (POSIX 2024, bash, zsh), so that
+/// a word is one line. A zero byte, which program arguments cannot contain,
+/// ends the text.
 std::string shellQuoted(std::string_view text);
 
-/// The same, without quotes where no shell needs them.
+/// The same, without quotes if no shell needs them.
 std::string shellWord(std::string_view text);
 
-/// A value of nlohmann's JSON as ASCII text. Bytes that are no UTF-8 become
-/// U+FFFD. `indent`: spaces per level; negative: all on one line.
+/// Serializes a value of nlohmann's JSON as ASCII. Invalid UTF-8 becomes
+/// U+FFFD. `indent`: spaces per level; negative: a single line.
 template <typename Json>
 std::string jsonText(const Json &value, int indent = -1) {
   return value.dump(indent, ' ', /*ensure_ascii=*/true,

@@ -1,9 +1,9 @@
-//===- UnitLoops.h - what a core's units can do at most ---------*- C++ -*-===//
+//===- UnitLoops.h - peak-throughput microbenchmarks ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loops of nothing but one instruction, to be timed: as ceilings, and to tell
-// whether a unit pays.
+// Loops of a single instruction, timed to measure the peak throughput of a
+// core's vector or tile units, for roofline ceilings and kernel selection.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace mpc {
 
-/// One instruction of the vector units, or the two of which products of 8-bit
-/// integers consist that have no instruction.
+/// An instruction of the vector or tile units, or the two-instruction sequence
+/// of an 8-bit integer dot product without a dedicated instruction.
 enum class UnitLoop {
   MultiplyAdd256,
   MultiplyAdd512,
@@ -24,26 +24,27 @@ enum class UnitLoop {
   TileBf16,
   PairsInt16On256, ///< vpmaddwd and an addition
   PairsInt16On512,
-  DotInt16On256, ///< vpdpwssd, which is both of them
+  DotInt16On256, ///< vpdpwssd, which fuses both
   DotInt16On512,
   DotInt8On256, ///< vpdpbusd
   DotInt8On512,
   TileInt8,
 };
 
-/// What an instruction multiplies: bytes of which the left ones have no sign
-/// and the right ones have, or bytes of other signs.
+/// Operand types: f32, bf16, unsigned by signed bytes, or bytes of other
+/// signedness.
 enum class UnitFactors { Float32, BFloat16, MixedBytes, OtherBytes };
 
-/// The fastest instruction in code of a CPU's level ("avx512") for `factors`.
+/// Returns the fastest instruction for `factors` at an instruction-set level
+/// ("avx512").
 UnitLoop unitLoopOf(std::string_view level, UnitFactors factors);
 
-/// Executes the instruction on this thread, `rounds` times some hundreds of
-/// them, and returns the operations done (an addition and a multiplication are
-/// two). The machine must have the instruction.
+/// Executes the instruction on this thread, `rounds` times some hundreds of it,
+/// and returns the number of operations (a multiply-add is two). The machine
+/// must support the instruction.
 double runUnitLoop(UnitLoop loop, int64_t rounds);
 
-/// Operations per second of a few short runs on this thread, the best of them.
+/// Returns the peak operations per second of a few short runs on this thread.
 double probeUnit(UnitLoop loop);
 
 } // namespace mpc

@@ -1,11 +1,10 @@
-//===- Checkpoint.h - the state of a training run in files ------*- C++ -*-===//
+//===- Checkpoint.h - training checkpoints ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A checkpoint is one safetensors file with a SHA-256 of itself inside, so that
-// other programs can read the weights and a torn file is seen. Ranks that have
-// pieces of tensors write one such file each beside it, which it names by their
-// digests.
+// A checkpoint is one safetensors file with its SHA-256 inside, so that other
+// programs can read the weights and incomplete files are detected. Ranks with
+// shards of tensors each write one additional file, referenced by its digest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,48 +19,47 @@
 
 namespace mpc {
 
-/// Tensors by name, in host memory, and facts about the run as text.
+/// Tensors by name, in host memory, and metadata of the run as text.
 struct Checkpoint {
-  /// Training steps that were done.
+  /// Number of completed training steps.
   int64_t step = 0;
   std::vector<NamedTensor> tensors;
   std::map<std::string, std::string> facts;
-  /// Where ranks have written parts, in their order: what saveCheckpointPart()
-  /// gave, and the shapes of the tensors of which each holds a piece. Empty in
-  /// what is loaded, whose tensors are whole.
+  /// For sharded tensors: the results of saveCheckpointPart() in rank order,
+  /// and the unsharded shapes of the tensors. Empty after loading, which
+  /// returns complete tensors.
   std::vector<std::string> parts;
   std::map<std::string, std::vector<int64_t>> pieces;
 };
 
-/// A checkpoint as it was found.
+/// A loaded checkpoint.
 struct FoundCheckpoint {
   Checkpoint checkpoint;
-  /// Its file.
+  /// Path of its file.
   std::string path;
-  /// Why newer files of the folder were passed over.
+  /// Reasons why newer files of the folder were skipped.
   std::vector<Status> passedOver;
 };
 
-/// Writes `checkpoint` into `folder`, which is made where it is missing, as
-/// `step-<number>.safetensors`, and gives the file's path. The file appears
-/// whole or not at all, also where the process is killed; only then are older
-/// ones deleted, all but the newest of them. One run at a time may write into a
-/// folder.
+/// Writes `checkpoint` to `folder`, which is created if missing, as
+/// `step-<number>.safetensors`, and returns the path. Atomic, even if the
+/// process is killed; afterwards deletes older checkpoints except the newest of
+/// them. One run at a time may write to a folder.
 Result<std::string> saveCheckpoint(const std::string &folder,
                                    const Checkpoint &checkpoint);
 
-/// Writes one of `ranks` ranks' part of the checkpoint after `step` steps,
-/// whole or not at all, and gives its digest. Pieces are rows of ceil(n /
-/// ranks) of a tensor's n elements. The part counts once saveCheckpoint() has
-/// named those of all ranks, which deletes the parts of the checkpoints that it
-/// deletes.
+/// Writes one of `ranks` ranks' shards of the checkpoint after `step` steps,
+/// atomically, and returns its digest. Shards are rows of ceil(n / ranks) of a
+/// tensor's n elements. The file becomes valid when saveCheckpoint() references
+/// the digests of all ranks; saveCheckpoint() also deletes the shard files of
+/// the checkpoints that it deletes.
 Result<std::string> saveCheckpointPart(const std::string &folder, int64_t step,
                                        int64_t rank, int64_t ranks,
                                        std::vector<NamedTensor> pieces);
 
-/// Reads the newest file of `folder` that is intact, with all of its parts.
-/// Reading is safe on any bytes. NotFound where there is none, with the reasons
-/// as notes.
+/// Reads the newest intact checkpoint of `folder`, including all shards. Safe
+/// for untrusted files. Returns NotFound, with the reasons as notes, if there
+/// is none.
 Result<FoundCheckpoint> loadCheckpoint(const std::string &folder);
 
 } // namespace mpc

@@ -1,9 +1,9 @@
-//===- LossScale.h - how a loss scale behaves -------------------*- C++ -*-===//
+//===- LossScale.h - loss-scaling policies ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The presets that imitate other systems' loss scalers, and their fields.
-// Includes nothing of LLVM or MLIR.
+// Presets that reproduce other systems' loss scalers, and their fields. Uses no
+// LLVM or MLIR header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,45 +16,46 @@
 
 namespace mpc {
 
-/// How a loss scale is chosen, checked and taken out again. A plain value.
+/// Policy of loss scaling: initial scale, overflow check and unscaling. A plain
+/// value.
 ///
-/// Where the rules of the presets come from: torch.amp.GradScaler; Keras 3's
-/// and tf_keras' LossScaleOptimizer; TensorFlow 2.1's DynamicLossScale; apex'
-/// LossScaler; DeepSpeed's DynamicLossScaler.
+/// Sources of the presets' rules: torch.amp.GradScaler; Keras 3's and tf_keras'
+/// LossScaleOptimizer; TensorFlow 2.1's DynamicLossScale; apex' LossScaler;
+/// DeepSpeed's DynamicLossScaler.
 struct LossScalePreset {
-  /// What the finite check looks at; without one no step is skipped.
+  /// Gradients that the finiteness check examines; None: no step is skipped.
   enum class Check { None, Scaled, Unscaled };
-  /// How a gradient loses the scale: times the f32 of the float64 reciprocal,
-  /// times the f32 reciprocal, or divided by the scale.
+  /// Unscaling of gradients: multiplication by the f32 of the float64
+  /// reciprocal, by the f32 reciprocal, or division by the scale.
   enum class Unscale { Reciprocal64, Reciprocal32, Divide };
-  /// What an overflow at the smallest scale means: the scale stays, or training
-  /// is to end with an error. The host sees to the latter.
+  /// Effect of an overflow at the minimum scale: the scale stays, or the host
+  /// ends training with an error.
   enum class OnFloor { Hold, Error };
-  /// Whether a skipped step counts as a step.
+  /// True if a skipped step increments the step count.
   enum class CountOnSkip { Hold, Advance };
-  /// Where gradients are accumulated: one check of the window's sum, or one
-  /// check of each micro step, of which a bad one is dropped and repeated.
+  /// Check under gradient accumulation: one check of the window's sum, or one
+  /// per micro step, where a bad micro step is dropped and repeated.
   enum class Accumulation { Window, MicroStep };
-  /// How gradients are clipped to a norm. `Torch`: by min(1, limit / (norm +
-  /// 1e-6)), of the norm of the tensors' norms. `Keras`: by limit * min(1 /
-  /// norm, 1 / limit), of the root of the tensors' sums of squares.
+  /// Clipping of gradients by norm. `Torch`: by min(1, limit / (norm + 1e-6)),
+  /// with the norm of the tensors' norms. `Keras`: by limit * min(1 / norm, 1 /
+  /// limit), with the root of the tensors' sums of squares.
   enum class Clip { Torch, Keras };
 
-  /// The canonical name: "torch", "keras3", "tf_keras", "tf2.1", "apex",
+  /// Canonical name: "torch", "keras3", "tf_keras", "tf2.1", "apex",
   /// "deepspeed", "static" or "none".
   std::string name = "none";
-  /// The scale that training begins with.
+  /// Initial scale.
   double init = 1;
-  /// Factor after `interval` finite steps in a row, and after an overflow. Both
-  /// 1: the scale never changes and is no state.
+  /// Factor after `interval` consecutive finite steps, and after an overflow.
+  /// Both 1: the scale is constant and not part of the state.
   double growth = 1, backoff = 1;
   int64_t interval = 2000;
   std::optional<double> min, max;
-  /// Whether a scale that would not be finite stays as it was.
+  /// True to keep the scale if the new one would not be finite.
   bool keepFinite = false;
-  /// Overflows that are borne before the scale backs off, that one included.
+  /// Number of overflows, including the last one, before the scale backs off.
   int64_t hysteresis = 1;
-  /// Whether each finite step, not growth alone, forgets borne overflows.
+  /// True to reset hysteresis after each finite step, not only on growth.
   bool refillHysteresis = false;
   Check check = Check::None;
   Unscale unscale = Unscale::Reciprocal64;
@@ -63,25 +64,25 @@ struct LossScalePreset {
   Accumulation accumulation = Accumulation::Window;
   Clip clip = Clip::Torch;
 
-  /// Whether the scale is state of the training.
+  /// Returns true if the scale is part of the training state.
   bool isDynamic() const { return growth != 1 || backoff != 1; }
-  /// Whether gradients carry a scale at all.
+  /// Returns true if gradients are scaled.
   bool scales() const { return isDynamic() || init != 1; }
-  /// Whether steps can be skipped.
+  /// Returns true if steps can be skipped.
   bool checks() const { return check != Check::None; }
-  /// Whether a skipped step at this scale is to end the training.
+  /// Returns true if a skipped step at this scale ends training.
   bool endsAt(float scale) const {
     return onFloor == OnFloor::Error && min && double(scale) <= *min;
   }
 
-  /// Parses `PRESET[,field=value...]`: "torch" or "dynamic", which are the
-  /// same, "keras3", "tf_keras", "tf2.1", "apex", "deepspeed", "static=N",
-  /// "none". Fields: init, growth, backoff, interval, min, max (numbers, the
-  /// last two also "none"), keep_finite, refill_hysteresis (0 or 1),
-  /// hysteresis, check (none, scaled, unscaled), unscale (reciprocal64,
-  /// reciprocal32, divide), on_floor (hold, error), count_on_skip (hold,
-  /// advance), accumulation (window, micro_step), clip (torch, keras). Nothing,
-  /// with a sentence in `error`, where the text is none.
+  /// Parses `PRESET[,field=value...]`: "torch" or its synonym "dynamic",
+  /// "keras3", "tf_keras", "tf2.1", "apex", "deepspeed", "static=N", "none".
+  /// Fields: init, growth, backoff, interval, min, max (numbers, the last two
+  /// also "none"), keep_finite, refill_hysteresis (0 or 1), hysteresis, check
+  /// (none, scaled, unscaled), unscale (reciprocal64, reciprocal32, divide),
+  /// on_floor (hold, error), count_on_skip (hold, advance), accumulation
+  /// (window, micro_step), clip (torch, keras). Returns nullopt, with a
+  /// sentence in `error`, if the text is invalid.
   static std::optional<LossScalePreset> parse(const std::string &text,
                                               std::string &error);
 };

@@ -1,10 +1,10 @@
-//===- Trainer.h - training a model -----------------------------*- C++ -*-===//
+//===- Trainer.h - training loop and steps ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compiles the steps of a model's training, keeps what they read and write from
-// step to step, and runs them: one by one for a loop of the host's own, or all
-// by fit(). Includes nothing of LLVM or MLIR.
+// Compiles the training steps of a model, holds their state, and runs them:
+// individually for a host's own loop, or all with fit(). Uses no LLVM or MLIR
+// header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,41 +33,41 @@
 
 namespace mpc {
 
-/// Sums over some batches.
+/// Metrics accumulated over batches.
 struct TrainingMetrics {
   int64_t batches = 0;
-  /// Mean of the batches' losses; NaN without one.
+  /// Mean of the batches' losses; NaN if there are none.
   double loss = 0;
-  /// Share of examples whose largest output is at their label; absent where
-  /// labels are no classes.
+  /// Fraction of examples whose largest output is at their label; absent unless
+  /// labels are classes.
   std::optional<double> accuracy;
 };
 
-/// The loss scale as the device has it.
+/// State of the loss scale on the device.
 struct LossScaleReport {
-  /// The factor on losses and gradients; 1 where training is not scaled.
+  /// Factor on losses and gradients; 1 without loss scaling.
   double scale = 1;
   int64_t skippedSteps = 0;
-  /// Of the last skipped step: the first gradient that was not finite, with the
-  /// op that made it, and how many gradients were not. Empty and 0 before the
-  /// first.
+  /// For the last skipped step: the first non-finite gradient with the op that
+  /// computed it, and the number of non-finite gradients. Empty and 0 before
+  /// the first.
   std::string overflowed;
   int64_t overflowedTensors = 0;
 };
 
-/// Whether gradients carry the loss scale.
+/// Scaling of gradients passed to and from the host.
 enum class GradientForm {
   /// As the update reads them: multiplied by the loss scale, in the type that
-  /// the policy gives them.
+  /// the policy assigns.
   Scaled,
-  /// Of the loss itself, in float32.
+  /// Gradients of the unscaled loss, in float32.
   Unscaled,
 };
 
-/// Under whose names the state of a loss scale is read.
+/// Naming scheme of a loss scale's state.
 enum class LossScaleNames {
   /// `scale`, `growth_factor`, `backoff_factor`, `growth_interval`,
-  /// `_growth_tracker`: what torch.amp.GradScaler.state_dict() holds.
+  /// `_growth_tracker`: as in torch.amp.GradScaler.state_dict().
   Torch,
   /// `dynamic_scale`, `step_counter`: variables of Keras 3's
   /// LossScaleOptimizer.
@@ -77,29 +77,29 @@ enum class LossScaleNames {
   TfKeras,
 };
 
-/// One number of a loss scale's state.
+/// A named number of a loss scale's state.
 struct NamedNumber {
   std::string name;
   double value = 0;
 };
 
-/// One line of news from fit().
+/// Progress report of fit().
 struct FitProgress {
-  /// Updates so far, and in all.
+  /// Number of updates so far, and in total.
   int64_t step = 0, steps = 0;
-  /// The epoch that runs, from 1, and of how many.
+  /// Current epoch, from 1, and number of epochs.
   int64_t epoch = 0, epochs = 0;
-  /// Since the last line.
+  /// Metrics since the last report.
   TrainingMetrics train;
   LossScaleReport lossScale;
   double samplesPerSecond = 0;
   double secondsLeft = 0;
-  /// Whether the line ends an interval of FitOptions::logEvery or an epoch;
-  /// others come more often, for a display.
+  /// True at the end of an interval of FitOptions::logEvery or of an epoch;
+  /// false for additional reports for a progress display.
   bool logged = true;
 };
 
-/// What an epoch gave.
+/// Results of an epoch.
 struct EpochReport {
   int64_t epoch = 0;
   TrainingMetrics train;
@@ -108,89 +108,90 @@ struct EpochReport {
 };
 
 struct FitOptions {
-  /// Passes over the data; of each the examples that fill no batch are left
-  /// out.
+  /// Number of passes over the data; incomplete last batches are dropped.
   int64_t epochs = 1;
-  /// Set: ends after that many updates, counted from the very first.
+  /// If set, maximum number of updates, counted from the first run.
   std::optional<int64_t> steps;
-  /// Whether each epoch has an order of its own (epochOrder()), and its seed.
+  /// True to shuffle each epoch (epochOrder()), and the seed.
   bool shuffle = true;
   uint64_t seed = 0;
-  /// Of inputs; absent takes Dataset::unitRange() of the training data.
+  /// Normalization of inputs; absent: Dataset::unitRange() of the training
+  /// data.
   std::optional<Normalization> normalization;
-  /// Judged after each epoch; null for none. Must live as long as the call.
+  /// Test data, evaluated after each epoch; null for none. Must outlive the
+  /// call.
   const Dataset *test = nullptr;
-  /// Ends after so many epochs without a lower test loss; 0 never does.
+  /// Early stopping: number of epochs without a lower test loss; 0: never.
   int64_t patience = 0;
-  /// Updates between two lines of news.
+  /// Number of updates between progress reports.
   int64_t logEvery = 100;
-  /// Seconds between further news, for a display; 0 for none. On a GPU each
-  /// costs a wait.
+  /// Seconds between additional reports for a display; 0 for none. On a GPU
+  /// each one synchronizes.
   double displayEvery = 0;
-  /// Folder of checkpoints; empty writes none. One is written after each epoch,
-  /// every `checkpointEvery` updates (0 for none in between), and at the end.
+  /// Checkpoint folder; empty: none. Checkpoints are written after each epoch,
+  /// every `checkpointEvery` updates (0: not in between), and at the end.
   std::string checkpoints;
   int64_t checkpointEvery = 0;
-  /// Continue from the newest intact checkpoint of the folder. What follows is
-  /// bit for bit what would have followed there.
+  /// True to resume from the newest intact checkpoint of the folder, bit for
+  /// bit as if uninterrupted.
   bool resume = false;
-  /// Set: the update whose trace the report has, counted from the first of this
-  /// call; of several ranks that train a whole step at once.
+  /// If set, update to trace for the report, counted from the first of this
+  /// call; supported for several ranks that train a whole step at once.
   std::optional<int64_t> traceStep;
-  /// Called on the calling thread.
+  /// Callbacks, called on the calling thread.
   std::function<void(const FitProgress &)> onProgress;
   std::function<void(const EpochReport &)> onEpoch;
   std::function<void(const std::string &)> onNote;
-  /// Asked after each update; true ends the call behind a last checkpoint.
+  /// Cancellation callback, polled after each update; true ends the call after
+  /// a last checkpoint.
   std::function<bool()> shouldStop;
 };
 
 struct FitReport {
-  /// Updates from the very first.
+  /// Number of updates since the first run.
   int64_t steps = 0;
-  /// All epochs that ended, those before a resume included.
+  /// All completed epochs, including those before a resume.
   std::vector<EpochReport> epochs;
-  /// Of the last epoch, ended or not.
+  /// Metrics of the last epoch, complete or not.
   TrainingMetrics train;
-  /// At the end; absent without test data.
+  /// Final test metrics; absent without test data.
   std::optional<TrainingMetrics> test;
   LossScaleReport lossScale;
-  /// Of this call.
+  /// Duration of this call, in seconds, and number of examples.
   double seconds = 0;
   int64_t samples = 0;
-  /// A parameter or state was not finite, no loss of 100 updates was, or the
-  /// loss scale fell through a floor that its preset calls an error; training
-  /// stopped there. Looked for every 100 updates, at the ends of epochs, and
-  /// where state is kept, whatever is reported meanwhile. Nothing that is not
-  /// finite is written to a checkpoint.
+  /// True if training diverged and was stopped: a parameter or state was
+  /// non-finite, no loss of 100 updates was finite, or the loss scale fell
+  /// below a floor that its preset defines as an error. Checked every 100
+  /// updates, at the ends of epochs and before checkpoints, independently of
+  /// reports. Non-finite values are never written to a checkpoint.
   bool diverged = false;
-  /// The test loss had stopped falling.
+  /// True if early stopping ended training.
   bool stoppedEarly = false;
-  /// Of Trainer::program(), where FitOptions::traceStep asked for it.
+  /// Trace of Trainer::program(), if FitOptions::traceStep is set.
   RunTrace trace;
-  /// The last checkpoint's file.
+  /// Path of the last checkpoint.
   std::string checkpoint;
 };
 
-/// A model in training on one device. Calls are the caller's to order; a
-/// trainer may pass between threads. It owns parameters and state, on the
-/// device. On a GPU a step is enqueued and nothing waits, but where a number is
-/// asked for.
+/// A model in training on one device, with its parameters and state. Not
+/// thread-safe, but may pass between threads. On a GPU steps are asynchronous;
+/// only reading values synchronizes.
 class Trainer {
 public:
-  /// Compiles the step of `model` (ONNX, mpc's own dialect or StableHLO) for
-  /// `device`; it is read anew for every part that is compiled.
-  /// `options.training` must be set; its `part` is not read. `options.batch`
-  /// says how many examples a step takes; without it the model's own number.
-  /// `seed` is dropout's. Takes tens of milliseconds to seconds; what else is
-  /// compiled, is when it is first needed. Fails as Engine::compile() does.
+  /// Compiles the training step of `model` (ONNX, mpc dialect or StableHLO) for
+  /// `device`; the model is read again for every compiled part.
+  /// `options.training` must be set; its `part` is ignored. `options.batch` is
+  /// the batch size, by default the model's own. `seed` is for dropout. Takes
+  /// tens of milliseconds to seconds; other parts are compiled on demand. Fails
+  /// as Engine::compile() does.
   ///
-  /// With a communicator of several ranks, each of which makes the same calls,
-  /// gradients are added up over all of them; `options.batch`, which must be
-  /// set, is the batch of all together, of which each takes an equal part, and
-  /// each draws its own dropout. Fails on every rank where they would not train
-  /// the same. With DistributionOptions::shard calls that ask for state or
-  /// weights, or judge, exchange messages too.
+  /// Data parallelism: with a communicator of several ranks, each of which
+  /// makes the same calls, gradients are all-reduced; `options.batch`, which
+  /// must be set, is the global batch size, of which each rank processes an
+  /// equal part, with independent dropout. Fails on every rank if they would
+  /// train different steps. With DistributionOptions::shard, calls that read
+  /// state or weights, or evaluate, are collective too.
   static Result<Trainer>
   create(const Device &device, const ModelSource &model,
          const CompileOptions &options, uint64_t seed = 0,
@@ -199,108 +200,104 @@ public:
   Trainer &operator=(Trainer &&) noexcept;
   ~Trainer();
 
-  /// Whether a step of these options is one program (TrainingPart::Step), run
-  /// for every batch. Else it is a forward and backward pass for each batch of
-  /// a window, and an update behind the last.
+  /// Returns true if a step is one program (TrainingPart::Step), run per batch.
+  /// Otherwise it is a forward and backward pass per batch of a window, and an
+  /// update after the last.
   static bool isOneProgram(const TrainingOptions &training);
 
-  /// What a batch consists of: the inputs in order, then the labels.
+  /// Types of a batch: the inputs in order, then the labels.
   std::span<const ProgramValue> batchTypes() const;
-  /// Examples in a batch, of several ranks in this rank's part.
+  /// Batch size of this rank.
   int64_t batch() const;
 
-  /// What is done with each tensor that the model stores and with each input
-  /// that is a parameter, in the order of the model. Lives as long as the
-  /// trainer.
+  /// Use of each tensor that the model stores and of each input that is a
+  /// parameter, in model order. Lives as long as the trainer.
   std::span<const WeightChoice> weightChoices() const;
 
-  /// A batcher that makes batches for step() from `data`.
+  /// Creates a batcher for step() from `data`.
   Result<Batcher> batcher(const Dataset &data,
                           const Normalization &normalization) const;
 
-  /// Runs forward and backward on a batch (buffers of batchTypes(), in host
-  /// memory or on the device, where the step copies them) and updates the
-  /// parameters; under accumulation only with the last batch of each window. A
-  /// buffer on the device must stay as it is until stream() has passed.
+  /// Runs forward and backward on a batch (buffers of batchTypes(), in host or
+  /// device memory, copied by the step) and updates the parameters; with
+  /// gradient accumulation only for the last batch of each window. A device
+  /// buffer must not change until stream() has passed.
   Status step(std::span<const Buffer> batch);
 
-  /// On what steps are enqueued; null where they run in host memory. A host
-  /// whose batches lie on the device lets it wait for what makes them.
+  /// Stream of the steps; null if they run in host memory. A host with batches
+  /// in device memory makes it wait for their producers.
   const Stream *stream() const;
 
-  /// The first half of a step: loss, outputs and gradients, which stay on the
-  /// device.
+  /// First half of a step: computes loss, outputs and gradients, which stay on
+  /// the device.
   Status forwardBackward(std::span<const Buffer> batch);
-  /// The second half: check, clip, update and the new loss scale.
+  /// Second half of a step: check, clipping, update and the new loss scale.
   Status apply();
-  /// The gradients that forwardBackward() gave and apply() has not read yet,
-  /// under accumulation summed over the window, and of several ranks this one's
-  /// terms of the sum over ranks. Named "PARAMETER.gradient", in
-  /// host memory. Unscaled ones are divided by the scale in float64 and rounded
-  /// once; what overflowed stays infinite or NaN. Waits for the device.
+  /// Returns the gradients of forwardBackward() before apply(), with
+  /// accumulation summed over the window, and before the all-reduce over ranks.
+  /// Named "PARAMETER.gradient", in host memory. Unscaled ones are divided by
+  /// the scale in float64 and rounded once; overflows stay infinite or NaN.
+  /// Synchronizes with the device.
   Result<std::vector<NamedTensor>>
   gradients(GradientForm form = GradientForm::Scaled) const;
-  /// Replaces gradients between forwardBackward() and apply(): those that are
-  /// named, the others stay. Their check, clipping and update are those of any
-  /// other gradient. Unscaled ones are multiplied by the scale and rounded to
-  /// the gradient's type. Fails, and changes nothing, where a name or type is
-  /// wrong or there are no gradients to replace.
+  /// Replaces the named gradients between forwardBackward() and apply(). They
+  /// are checked, clipped and applied like any others. Unscaled ones are
+  /// multiplied by the scale and rounded to the gradient's type. Fails, without
+  /// changes, if a name or type is wrong or there are no gradients.
   Status setGradients(std::span<const NamedTensor> gradients,
                       GradientForm form = GradientForm::Scaled);
 
-  /// Loss and accuracy since the last call, of this rank's examples. Waits for
-  /// the device.
+  /// Returns and resets loss and accuracy of this rank's examples. Synchronizes
+  /// with the device.
   Result<TrainingMetrics> takeMetrics();
   Result<LossScaleReport> lossScale() const;
 
-  /// The state of a dynamic loss scale under another system's names; empty
-  /// where the scale is none or constant. Waits for the device.
+  /// Returns the state of a dynamic loss scale under another system's names;
+  /// empty if the scale is absent or constant. Synchronizes with the device.
   Result<std::vector<NamedNumber>> lossScaleState(LossScaleNames names) const;
-  /// Sets numbers of that state, under the names of any of the systems; what is
-  /// not named stays. Factors and intervals are part of the compiled step: they
-  /// may be given, but must be those of the preset. Fails, and changes nothing,
-  /// where a name is unknown, a number is out of range or the scale is not
-  /// dynamic.
+  /// Sets the named numbers of that state, under the names of any of the
+  /// systems. Factors and intervals are compiled into the step: they may be
+  /// given, but must equal the preset's. Fails, without changes, if a name is
+  /// unknown, a number is out of range or the scale is not dynamic.
   Status setLossScaleState(std::span<const NamedNumber> numbers);
 
-  /// Loss and accuracy over `data` with dropout off and running statistics.
-  /// Compiles on its first call, and once more where the last batch is smaller;
-  /// a model in mpc's own text, whose batch is fixed, leaves that one out.
-  /// A model that computes its gradients itself (TrainingOptions::gradients) is
-  /// no forward model: `models` has one for each number of examples, with the
-  /// parameters, statistics, inputs and the judged output under their names.
+  /// Returns loss and accuracy over `data` without dropout and with running
+  /// statistics. Compiles on the first call, and again for a smaller last
+  /// batch, which is dropped for a model in mpc text with its fixed batch. A
+  /// model that computes its own gradients (TrainingOptions::gradients) is not
+  /// a forward model: `models` contains one per batch size, with the same names
+  /// of parameters, statistics, inputs and the compared output.
   Result<TrainingMetrics>
   evaluate(const Dataset &data, const Normalization &normalization,
            const std::map<int64_t, ModelSource> &models = {});
 
-  /// Trains on `data` as the options say. Of several ranks each has all of the
-  /// data and takes its part of every batch; what is told is of all, rank 0
-  /// writes checkpoints, and every rank finds them in the same folder.
+  /// Trains on `data`. With several ranks each has all of the data and
+  /// processes its part of every batch; reports are global, rank 0 writes
+  /// checkpoints, and all ranks read them from the same folder.
   Result<FitReport> fit(const Dataset &data, const FitOptions &options);
 
-  /// Copies, in host memory, of everything that steps keep but 16-bit copies of
-  /// parameters: parameters, statistics, optimizer and loss-scale state.
+  /// Returns host copies of the complete state except 16-bit parameter copies:
+  /// parameters, statistics, optimizer and loss-scale state.
   Result<std::vector<NamedTensor>> state() const;
-  /// The parameters and statistics alone: what the trained model is.
+  /// Returns parameters and statistics only: the trained model.
   Result<std::vector<NamedTensor>> weights() const;
-  /// Replaces all of state(): names and types must be the same. 16-bit copies
-  /// follow.
+  /// Replaces the complete state(); names and types must match. 16-bit copies
+  /// are updated.
   Status setState(std::span<const NamedTensor> tensors);
 
-  /// Writes the model, which must be ONNX, with the present weights; of several
-  /// ranks all call and rank 0 writes.
+  /// Writes the model, which must be ONNX, with the current weights;
+  /// collective, rank 0 writes.
   Status exportOnnx(const std::string &path) const;
-  /// Whether exportOnnx() would find what it needs; writes nothing.
+  /// Checks the preconditions of exportOnnx(); writes nothing.
   Status checkExport(const std::string &path) const;
 
-  /// The types of a layer and of those inside of it, gradients included
+  /// Returns the types of a layer and its sublayers, including gradients
   /// (findLayer()).
   Result<LayerTypes> layer(const std::string &path) const {
     return findLayer(program().layers, path);
   }
 
-  /// The compiled step; without one (accumulation) the forward and backward
-  /// part.
+  /// The compiled step; with accumulation the forward and backward part.
   const Program &program() const;
 
   /// Internal.

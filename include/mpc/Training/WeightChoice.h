@@ -1,8 +1,8 @@
-//===- WeightChoice.h - what training does with a weight --------*- C++ -*-===//
+//===- WeightChoice.h - trained and frozen weights --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Includes nothing of LLVM or MLIR.
+// Uses no LLVM or MLIR header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,28 +14,27 @@
 
 namespace mpc {
 
-/// What training does with a tensor that the model stores, and why. A plain
-/// value.
+/// Use of a stored tensor in training, with the reason. A plain value.
 struct WeightChoice {
   enum class Use {
-    /// The optimizer updates it.
+    /// Updated by the optimizer.
     Trained,
-    /// Running statistics of a batch norm, which follow the batches.
+    /// Running statistics of a batch norm, updated from the batches.
     Statistics,
-    /// Stays as it is.
+    /// Constant.
     Frozen,
   };
-  /// The model's name of it.
+  /// Name in the model.
   std::string name;
   /// "tensor<10x784xf32>".
   std::string type;
   Use use = Use::Frozen;
-  /// A clause: "it is added to the result of 'fc'".
+  /// Reason, a clause: "it is added to the result of 'fc'".
   std::string reason;
 
-  /// The remark of mpc-lift-parameters; its place names the tensor.
+  /// Formats the remark of mpc-lift-parameters; its location names the tensor.
   std::string toText() const;
-  /// Reads such a remark; nothing where `text` is another one.
+  /// Parses such a remark; nullopt for other texts.
   static std::optional<WeightChoice> parse(const std::string &name,
                                            const std::string &text);
 };
