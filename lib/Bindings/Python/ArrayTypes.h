@@ -16,20 +16,19 @@
 
 namespace mpc::python {
 
-/// The element type of a buffer that has DLPack's `type`; none where models
-/// take none.
+/// Returns the element type for a DLPack type; nullopt if unsupported.
 std::optional<ElementType> elementOf(nanobind::dlpack::dtype type);
-/// The same by the name that NumPy, PyTorch, CuPy and JAX have for it:
+/// Returns the element type for its name in NumPy, PyTorch, CuPy and JAX:
 /// "float32".
 std::optional<ElementType> elementNamed(std::string_view name);
 
-/// The inverses. They throw for what arrays lack.
+/// The inverses. They throw for types that arrays do not have.
 nanobind::dlpack::dtype dlpackType(ElementType element);
 const char *arrayTypeName(ElementType element);
-/// A numpy.dtype; that of ml_dtypes for bfloat16.
+/// Returns a numpy.dtype; ml_dtypes' for bfloat16.
 nanobind::object numpyType(ElementType element);
 
-/// Whether elements lie in the order of their indices without gaps.
+/// Returns true if the array is row-major without gaps.
 bool isContiguous(const nanobind::ndarray<nanobind::ro> &array);
 
 } // namespace mpc::python

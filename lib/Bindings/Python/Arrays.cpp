@@ -1,4 +1,4 @@
-//===- Arrays.cpp - arrays of Python and buffers --------------------------===//
+//===- Arrays.cpp - conversion of Python arrays and buffers ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,14 +21,14 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-/// Whether `name` is the module `package` or one inside it.
+/// Returns true if `name` is the module `package` or a submodule.
 static bool isOf(std::string_view name, std::string_view package) {
   return name.starts_with(package) &&
          (name.size() == package.size() || name[package.size()] == '.');
 }
 
-/// The framework of a class by its module, which says it without an import of
-/// what may not be there; none where it is somebody else's class.
+/// Returns the framework of a class by its module name, without importing the
+/// framework; nullopt for other classes.
 static std::optional<Framework> frameworkOfClass(nb::handle type) {
   nb::object module = nb::getattr(type, "__module__", nb::none());
   const char *text =
@@ -49,7 +49,7 @@ Framework python::frameworkOf(nb::handle object) {
   nb::handle type = object.type();
   if (std::optional<Framework> known = frameworkOfClass(type))
     return *known;
-  // A class of the user's, which may be made of a framework's.
+  // A user's subclass of a framework's class.
   for (nb::handle base : nb::tuple(type.attr("__mro__")))
     if (std::optional<Framework> known = frameworkOfClass(base))
       return *known;
@@ -64,7 +64,7 @@ static Status wrongInput(const std::string &input, const std::string &text) {
   return Status(StatusCode::InvalidArgument, "input '" + input + "'", text);
 }
 
-/// Copies `array`, whatever its strides, in the order of its indices.
+/// Copies `array` with any strides in row-major order.
 static void copyInOrder(const nb::ndarray<nb::ro> &array, size_t axis,
                         const std::byte *source, size_t bytes,
                         std::byte *&target) {
@@ -90,8 +90,8 @@ nb::object python::plainTensor(nb::object tensor) {
     nb::object answer = nb::getattr(tensor, question, nb::none());
     return PyObject_IsTrue(answer.ptr()) == 1;
   };
-  // PyTorch's DLPack refuses what is part of a graph of gradients, and gives
-  // the bytes of a tensor that is the negative of what lies there.
+  // PyTorch's DLPack export refuses tensors that require gradients, and ignores
+  // the lazy negation bit.
   if (says("requires_grad"))
     tensor = tensor.attr("detach")();
   if (nb::hasattr(tensor, "is_neg") && nb::cast<bool>(tensor.attr("is_neg")()))
@@ -128,7 +128,7 @@ nb::object python::numbersAs(nb::handle object, ElementType element,
                                 std::string(elementTypeName(element)) + " is"));
     return made;
   } catch (nb::python_error &) {
-    // toBuffer() says what is wrong with it.
+    // toBuffer() reports the error.
     return given;
   }
 }
@@ -146,9 +146,9 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
   bool brain = false;
   nb::ndarray<nb::ro> array;
   if (!nb::hasattr(held, "__dlpack__") || !nb::try_cast(held, array)) {
-    // A number, a list of numbers, what speaks the buffer protocol alone (NumPy
-    // reads also what does not tell its strides), or a type that NumPy does not
-    // export, since another package brought it.
+    // Converts numbers, lists, objects with only the buffer protocol (NumPy
+    // also accepts those without strides), and types that NumPy does not export
+    // because another package defines them.
     try {
       held = nb::module_::import_("numpy").attr("asarray")(held);
     } catch (nb::python_error &error) {

@@ -1,4 +1,4 @@
-//===- Communicators.cpp - ranks that train together ----------------------===//
+//===- Communicators.cpp - bindings of Communicator -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,8 +35,8 @@ static nb::object viewOf(void *data, size_t bytes) {
 
 namespace {
 
-/// One whose calls are methods of a Python object, which take memory as
-/// memoryviews that are good until they return. Calls come from any thread.
+/// A communicator implemented by a Python object, whose methods take
+/// memoryviews that are valid during the call. Called from any thread.
 class PythonCommunicator : public Communicator {
 public:
   PythonCommunicator(nb::object made, int rank, int size)
@@ -69,8 +69,8 @@ public:
   }
 
 private:
-  /// What `error` says, in one line. Messages end here: what its own __str__
-  /// raises, and letters that are none, must not get out.
+  /// Formats `error` on one line. Must not throw, even if the exception's
+  /// __str__ raises or its text is invalid.
   static std::string textOf(const nb::python_error &error) {
     auto name = nb::cast<std::string>(error.type().attr("__name__"));
     try {
@@ -119,7 +119,7 @@ static int numberOf(const nb::object &made, const char *name) {
   return number;
 }
 
-/// `made` has rank, size and the methods above.
+/// Wraps `made`, which has rank, size and the methods above.
 static std::shared_ptr<Communicator> ofObject(nb::object made) {
   constexpr int kMostRanks = 65536;
   const int rank = numberOf(made, "rank"), size = numberOf(made, "size");
@@ -135,7 +135,8 @@ static std::shared_ptr<Communicator> ofObject(nb::object made) {
   return std::make_shared<PythonCommunicator>(std::move(made), rank, size);
 }
 
-/// GPU `ordinal` for a rank; -1: that of its number on its machine.
+/// Returns GPU `ordinal` for a rank; -1: the GPU with the index of its local
+/// rank.
 static Device gpuOf(int ordinal, const std::shared_ptr<Communicator> &group) {
   Unlocked release;
   CudaDeviceOptions options;
@@ -170,7 +171,7 @@ void python::addCommunicators(nb::module_ &module) {
                          ? Status()
                          : Status(StatusCode::InvalidArgument, "", own));
         }
-        // A rank that has failed raises that itself.
+        // A rank with its own failure raises it itself.
         if (own.empty() && !status.ok())
           throw StatusError(status);
       },

@@ -1,4 +1,4 @@
-//===- Communicators.h - ranks that train together --------------*- C++ -*-===//
+//===- Communicators.h - bindings of Communicator ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 
 namespace mpc::python {
 
-/// Adds communicators to the extension: of MPI, of threads, and of an object
-/// with methods in Python.
+/// Adds communicators to the extension: by MPI, by threads, and by a Python
+/// object.
 void addCommunicators(nanobind::module_ &module);
 
 } // namespace mpc::python

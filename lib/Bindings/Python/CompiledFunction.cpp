@@ -1,4 +1,4 @@
-//===- CompiledFunction.cpp - functions that compile as they run ----------===//
+//===- CompiledFunction.cpp - JIT-compiled functions of arrays ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

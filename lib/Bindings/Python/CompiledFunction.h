@@ -1,4 +1,4 @@
-//===- CompiledFunction.h - functions that compile as they run --*- C++ -*-===//
+//===- CompiledFunction.h - JIT-compiled functions --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@
 
 namespace mpc::python {
 
-/// A model of an engine.
+/// A model of an engine as a function.
 class CompiledFunction : public Function {
 public:
   /// Reads the model's inputs.
@@ -26,7 +26,8 @@ public:
                    const ModelSource &source, CompileOptions options);
 
   SpecialisationCounts counts() const override { return model->counts(); }
-  /// Writes the model, compiled for `targets` and each of `sets` of extents.
+  /// Compiles the model for `targets` and each set of extents in `sets`, and
+  /// writes it to a file.
   void save(const std::string &path, const std::vector<std::string> &targets,
             const std::vector<std::map<std::string, int64_t>> &sets);
 

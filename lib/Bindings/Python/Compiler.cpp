@@ -1,4 +1,4 @@
-//===- Compiler.cpp - what compiles, in the extension mpc._mpc ------------===//
+//===- Compiler.cpp - compiler part of the extension mpc._mpc -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,7 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-/// Bytes that are kept as long as the source.
+/// Creates a source that owns the bytes.
 static ModelSource makeSource(const std::string &name, nb::bytes bytes) {
   auto *keeper = new nb::bytes(std::move(bytes));
   std::span<const char> data(static_cast<const char *>(keeper->data()),

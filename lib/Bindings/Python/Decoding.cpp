@@ -1,4 +1,4 @@
-//===- Decoding.cpp - decoders of a model ---------------------------------===//
+//===- Decoding.cpp - bindings of Decoder ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ using namespace mpc::python;
 
 using Tokens = std::vector<int64_t>;
 
-/// Logits as an array of NumPy.
+/// Converts logits to a NumPy array.
 static nb::object toArray(const std::vector<float> &logits) {
   return toArray(valueOf(Buffer::fromValues<float>(
                      {ElementType::F32, {int64_t(logits.size())}}, logits)),
@@ -67,7 +67,7 @@ static std::vector<nb::object> advance(const Decoder &decoder,
   return arrays;
 }
 
-/// The next token behind logits of any framework.
+/// Samples the next token from logits of any framework.
 static int64_t draw(Sampler &sampler, nb::handle logits) {
   Buffer row = toBuffer(logits, "logits");
   if (row.type().element != ElementType::F32)

@@ -1,4 +1,4 @@
-//===- Decoding.h - decoders of a model -------------------------*- C++ -*-===//
+//===- Decoding.h - bindings of Decoder -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 
 namespace mpc::python {
 
-/// Adds what mpc.Decoder stands on: Decoder, Sequence and Sampler of the C++
-/// API. Their calls run without the interpreter's lock.
+/// Adds the C++ classes that mpc.Decoder uses: Decoder, Sequence and Sampler.
+/// Their calls release the GIL.
 void addDecoding(nanobind::module_ &module);
 
 } // namespace mpc::python

@@ -1,4 +1,4 @@
-//===- Errors.cpp - failures as exceptions --------------------------------===//
+//===- Errors.cpp - conversion of Status to exceptions --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

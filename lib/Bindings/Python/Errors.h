@@ -1,9 +1,9 @@
-//===- Errors.h - failures as exceptions ------------------------*- C++ -*-===//
+//===- Errors.h - conversion of Status to exceptions ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The bindings are the one place that throws: a Status leaves C++ as an
-// exception of mpc._errors, with its place and its notes.
+// Only the bindings throw: they convert a failed Status to an exception of
+// mpc._errors, with its location and notes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace mpc::python {
 
-/// A failed Status on its way to Python.
+/// Exception that carries a failed Status to Python.
 class StatusError : public std::exception {
 public:
   explicit StatusError(Status status) : status(std::move(status)) {}
@@ -29,18 +29,18 @@ public:
   const Status status;
 };
 
-/// The value, or throws the failure.
+/// Returns the value, or throws the failure.
 template <typename T> T valueOf(Result<T> result) {
   if (!result.ok())
     throw StatusError(result.status());
   return std::move(*result);
 }
 
-/// `text`, which may hold names from files, as str; bytes that are no UTF-8 as
-/// escapes. Needs the interpreter's lock.
+/// Converts `text`, which may contain names from files, to str, escaping
+/// invalid UTF-8. Needs the GIL.
 nanobind::object toStr(const std::string &text);
 
-/// Translates StatusError from now on.
+/// Registers the translation of StatusError.
 void registerErrors();
 
 } // namespace mpc::python

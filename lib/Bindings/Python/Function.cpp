@@ -110,7 +110,7 @@ std::vector<Buffer> Function::run(const NamedBuffers &arguments,
     std::unique_lock guard(stateLock, std::defer_lock);
     if (hasState(program, arguments)) {
       guard.lock();
-      // What enqueued runs make of it is waited for.
+      // Wait for enqueued runs that update the state.
       if (gpu)
         watch->check(gpu->own().synchronize());
     }
@@ -128,8 +128,8 @@ std::vector<Buffer> Function::run(const NamedBuffers &arguments,
   }
   NamedBuffers found = watch->valueOf(runPadded(arguments));
   std::vector<Buffer> results;
-  // Several have an order, which any program tells: one compile of a size
-  // that has no bucket, and none where there is one result.
+  // Several results need an order, which any specialization gives: compile one
+  // without padding. A single result needs none.
   if (found.size() > 1 && outputs().empty())
     watch->valueOf(executableFor(arguments));
   if (found.size() == 1)
@@ -257,7 +257,7 @@ void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
 // Times
 //===----------------------------------------------------------------------===//
 
-/// Milliseconds of runs by the GPU's clock.
+/// Returns the times of runs in ms, by the GPU's clock.
 static std::vector<double> timeOnGpu(const Executable &executable,
                                      std::vector<Buffer> ordered,
                                      const Stream &stream, double seconds) {
@@ -292,7 +292,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
   Call call = bind(positional, named);
   Unlocked release;
   Executable executable = watch->valueOf(executableFor(call.arguments));
-  // What is timed moves no loss scale.
+  // Timing must not change the loss scale.
   NamedBuffers begun;
   if (call.stream)
     return timeOnGpu(
@@ -317,7 +317,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
 }
 
 //===----------------------------------------------------------------------===//
-// Questions
+// Properties
 //===----------------------------------------------------------------------===//
 
 std::vector<std::string> Function::outputs() {

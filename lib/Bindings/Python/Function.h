@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What functions of a compiler and of files have in common. Needs no compiler.
+// Base of JIT-compiled and loaded functions. Needs no compiler.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,27 +32,26 @@
 
 namespace mpc::python {
 
-/// What is called: a model that compiles for the shapes that it gets, or a
-/// loaded file. Several threads may call it at once, which wait for each other
-/// in nothing but compiles of the same shapes.
+/// A callable model: compiled on demand for the shapes of each call, or loaded
+/// from a file. Thread-safe; calls only wait for compiles of the same shapes.
 class Function {
 public:
   virtual ~Function() = default;
 
-  /// Runs on arrays by position or name; a result, or a tuple of several. They
-  /// are of the framework of the first array that is PyTorch's, JAX's or
-  /// CuPy's, else NumPy's. Where arrays lie on the GPU, so do the results; the
-  /// run is enqueued on the caller's stream and nothing waits for it.
+  /// Runs on arrays by position or name; returns a result, or a tuple of
+  /// several. Results have the framework of the first PyTorch, JAX or CuPy
+  /// array, else NumPy. With GPU arrays the results are on the GPU and the run
+  /// is asynchronous, on the caller's stream.
   nanobind::object call(const nanobind::args &positional,
                         const nanobind::kwargs &named);
-  /// The same with results that know who shares them. Arguments of the names in
-  /// `donated` are written where a result takes their place: results of such a
-  /// call that are unique.
+  /// The same, with results that track sharing. Arguments named in `donated`,
+  /// which must be unique results of such calls, are overwritten by results
+  /// that alias them.
   std::vector<SharedResult> callInPlace(const std::set<std::string> &donated,
                                         const nanobind::args &positional);
-  /// Makes ready for the types of these arrays and runs nothing.
+  /// Compiles for the types of these arrays without running.
   void prepare(const nanobind::args &positional, const nanobind::kwargs &named);
-  /// Milliseconds of runs on these arrays, one behind the other, for `seconds`
+  /// Returns the times of consecutive runs on these arrays in ms, for `seconds`
   /// and at least three runs.
   std::vector<double> time(double seconds, const nanobind::args &positional,
                            const nanobind::kwargs &named);
@@ -60,29 +59,28 @@ public:
   const std::vector<ModelInput> &inputs() const { return declared; }
   /// Names of the results, in order; empty before the first compile.
   virtual std::vector<std::string> outputs();
-  /// (path, type of its results) of each layer, behind the first compile.
+  /// (path, type of its results) of each layer, after the first compile.
   std::vector<std::pair<std::string, std::string>> layers();
-  /// (name, shape) of each argument of the program that was used last; before
-  /// the first run, none.
+  /// (name, shape) of each argument of the last used program; empty before the
+  /// first run.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes();
   virtual SpecialisationCounts counts() const { return {}; }
 
 protected:
-  /// `gpu` is null where the device works in host memory.
+  /// `gpu` is null for host-memory devices.
   Function(std::shared_ptr<Gpu> gpu, std::shared_ptr<CompileWatch> watch)
       : watch(std::move(watch)), gpu(std::move(gpu)) {}
 
-  /// The model's name, for errors.
+  /// Name of the model, for errors.
   virtual std::string name() const = 0;
-  /// The executable for such arguments. Without the interpreter's lock.
+  /// Returns the executable for such arguments. Called without the GIL.
   virtual Result<Executable> find(const NamedBuffers &arguments) = 0;
-  /// Whether calls with arrays in host memory are padded to certain sizes, and
-  /// such a call.
+  /// True if calls with host arrays are padded to buckets; runs such a call.
   virtual bool pads() const { return false; }
   virtual Result<NamedBuffers> runPadded(const NamedBuffers &) {
     return NamedBuffers();
   }
-  /// Names among the results of `program` that a caller gets.
+  /// Returns the names of the results of `program` that a caller gets.
   std::vector<std::string> given(const auto &results,
                                  const auto &arguments) const;
 
@@ -93,45 +91,45 @@ private:
   struct Call {
     NamedBuffers arguments;
     Framework framework = Framework::NumPy;
-    /// Where the arrays lie on the GPU, the stream of the run.
+    /// Stream of the run, for GPU arrays.
     std::optional<Stream> stream;
-    /// What must live until the run is done.
+    /// Buffers to keep alive until the run is done.
     std::vector<Buffer> held;
   };
   Call bind(const nanobind::args &positional, const nanobind::kwargs &named);
   void bindArrays(
       Call &call,
       const std::vector<std::pair<std::string, nanobind::object>> &arrays);
-  /// The same where the first array on the GPU is of `framework`.
+  /// The same, given that the first GPU array is of `framework`.
   void bindOnGpu(
       Call &call, Framework framework,
       const std::vector<std::pair<std::string, nanobind::object>> &arrays);
   Result<Executable> executableFor(const NamedBuffers &arguments);
-  /// Results in the model's order, without the loss scale's state, which stays
-  /// here from call to call. Without the interpreter's lock.
+  /// Returns results in the model's order, without the loss-scale state, which
+  /// this object stores between calls. Called without the GIL.
   std::vector<Buffer> run(const NamedBuffers &arguments,
                           const std::set<std::string> &donated);
-  /// The same on the stream of `call`. With the interpreter's lock.
+  /// The same on the stream of `call`. Needs the GIL.
   std::vector<GpuResult> enqueue(Call &call,
                                  const std::set<std::string> &donated);
-  /// Warns once of each output. Without the interpreter's lock as well.
+  /// Warns once per output. May be called without the GIL.
   void warnOf(const std::vector<NonFiniteResult> &results);
   SharedResult share(Buffer buffer, bool onGpu) const;
 
   std::shared_ptr<Gpu> gpu;
   std::mutex lock;
-  /// One call at a time goes on from the loss scale that the last one left,
-  /// which on a GPU lies behind the GPU's own stream.
+  /// Serializes calls that update the loss-scale state, which on a GPU is
+  /// ordered by the GPU's own stream.
   std::mutex stateLock;
   NamedBuffers state;
-  /// Guarded by `lock`: the program that was used last.
+  /// Guarded by `lock`: the last used program.
   std::optional<Executable> last;
-  /// Guarded by `lock`: outputs of which was said that they are not finite.
+  /// Guarded by `lock`: outputs whose non-finite values were reported.
   std::set<std::string> notFinite;
 };
 
-/// Whether a value is no argument of the caller's: the state of a loss scale
-/// that joined the model's step.
+/// Returns true for the loss-scale state of a training step, which callers do
+/// not pass.
 bool beginsByItself(const auto &value) {
   return value.initial && value.role == "loss_scale_state";
 }
@@ -149,7 +147,7 @@ std::vector<std::string> Function::given(const auto &results,
   return names;
 }
 
-/// A compiled file for a device.
+/// A function loaded from a compiled file, for a device.
 class LoadedFunction : public Function {
 public:
   LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
@@ -165,11 +163,12 @@ private:
   Device device;
   std::optional<ExecutableFile> file;
   std::mutex lock;
-  /// Guarded by `lock`, by shapes.
+  /// Guarded by `lock`; executables by shapes.
   std::map<std::string, Executable> loaded;
 };
 
-/// Adds what compiles to the extension; without a compiler, what says so.
+/// Adds the compiler's classes to the extension, or functions that report its
+/// absence.
 void addCompiler(nanobind::module_ &module);
 
 } // namespace mpc::python

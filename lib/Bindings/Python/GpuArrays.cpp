@@ -1,4 +1,4 @@
-//===- GpuArrays.cpp - arrays of Python on a GPU --------------------------===//
+//===- GpuArrays.cpp - conversion of Python arrays on a GPU ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -36,7 +36,7 @@ static bool isTruthy(nb::handle value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Where arrays lie
+// Array locations
 //===----------------------------------------------------------------------===//
 
 std::string python::gpuName(int ordinal) {
@@ -49,7 +49,7 @@ ArrayPlace python::placeOf(nb::handle object) {
     return result.gpu ? ArrayPlace{true, result.gpu->ordinal()} : ArrayPlace();
   }
   if (frameworkOf(object) == Framework::PyTorch) {
-    // One look-up for tensors of the host.
+    // Fast path for host tensors: a single look-up.
     if (!isTruthy(nb::getattr(object, "is_cuda", nb::bool_(false))))
       return {};
     return {true, nb::cast<int>(object.attr("device").attr("index"))};
@@ -80,7 +80,7 @@ Gpu::Gpu(Device device)
 
 Gpu::~Gpu() {
   Unlocked release;
-  // keep() has it wait for all others.
+  // keep() makes this stream wait for all others.
   (void)queue.synchronize();
   pending.clear();
 }
@@ -136,13 +136,13 @@ void Gpu::keep(const Stream &stream, std::vector<Buffer> held) {
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// Whether a framework gives memory back in the order of the stream on which
-/// the calling thread works, so that work enqueued there may go on reading.
+/// Returns true if a framework frees memory in the order of the calling
+/// thread's stream, so that work enqueued there may still read it.
 static bool ordersMemory(Framework framework) {
   return framework == Framework::PyTorch || framework == Framework::CuPy;
 }
 
-/// The array itself, or of those that can a copy without gaps.
+/// Returns the array, or a contiguous copy if the framework can make one.
 static nb::object withoutGaps(nb::handle object, Framework framework) {
   if (framework == Framework::PyTorch)
     return plainTensor(nb::borrow(object)).attr("contiguous")();
@@ -153,7 +153,7 @@ static nb::object withoutGaps(nb::handle object, Framework framework) {
 
 namespace {
 
-/// What the two protocols tell of an array.
+/// Description of an array by either protocol.
 struct Described {
   TensorType type;
   uintptr_t address = 0;
@@ -163,8 +163,8 @@ struct Described {
 
 } // namespace
 
-/// An array that has __cuda_array_interface__ and no DLPack. `stream` waits for
-/// what it says it waits for.
+/// Describes an array that has __cuda_array_interface__ but no DLPack. Makes
+/// `stream` wait for the array's stream.
 static Described describeInterface(nb::handle object, const std::string &input,
                                    const Stream &stream) {
   Described found;
@@ -204,7 +204,8 @@ static Described describeInterface(nb::handle object, const std::string &input,
   return found;
 }
 
-/// An array by DLPack. Its framework is told `stream`, or -1 for none.
+/// Describes an array by DLPack, passing `stream`, or -1 for none, to its
+/// framework.
 static Described describe(nb::handle object, const std::string &input,
                           nb::int_ stream) {
   nb::object capsule =
@@ -222,7 +223,7 @@ static Described describe(nb::handle object, const std::string &input,
     found.type.shape.push_back(int64_t(array.shape(axis)));
   found.address = std::bit_cast<uintptr_t>(array.data());
   found.contiguous = isContiguous(array);
-  // The capsule is empty now: the array owns what it held.
+  // The capsule is consumed now: the array owns its contents.
   auto *keeper = new nb::ndarray<nb::ro>(std::move(array));
   found.owner = nb::capsule(keeper, [](void *pointer) noexcept {
     delete static_cast<nb::ndarray<nb::ro> *>(pointer);
@@ -283,7 +284,7 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// An array of PyTorch or CuPy without values.
+/// Creates an uninitialized PyTorch or CuPy array.
 static std::pair<nb::object, uintptr_t>
 emptyArray(const TensorType &type, Framework framework, int ordinal) {
   nb::list extents;

@@ -1,10 +1,10 @@
-//===- GpuArrays.h - arrays of Python on a GPU ------------------*- C++ -*-===//
+//===- GpuArrays.h - Python arrays on a GPU ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PyTorch, CuPy, JAX and whatever else speaks DLPack or
-// __cuda_array_interface__. Bytes are shared in both directions; work is
-// ordered by streams and nothing waits for it.
+// PyTorch, CuPy, JAX and everything else with DLPack or
+// __cuda_array_interface__. Zero-copy in both directions; asynchronous, ordered
+// by streams.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,62 +25,61 @@
 
 namespace mpc::python {
 
-/// DLPack's numbers of a GPU's memory, and of memory that host and GPU share.
+/// DLPack device types: CUDA memory and CUDA managed memory.
 inline constexpr int kCuda = 2, kCudaManaged = 13;
-/// The default stream as DLPack counts streams, where 0 stands for none.
+/// The default stream in DLPack's numbering, where 0 means none.
 inline constexpr uintptr_t kDefaultStream = 1;
 
-/// A stream as DLPack counts them.
+/// Returns a stream's number in DLPack.
 uintptr_t numberOf(const Stream &stream);
 /// "cuda:0".
 std::string gpuName(int ordinal);
 
-/// Where an array lies.
+/// Location of an array.
 struct ArrayPlace {
   bool onGpu = false;
-  /// The GPU's number; -1 where the array does not tell it.
+  /// Index of the GPU; -1 if the array does not specify it.
   int ordinal = -1;
 };
 
-/// Of what is no array: host memory. With the interpreter's lock.
+/// Returns the location of an array; host memory for other objects. Needs the
+/// GIL.
 ArrayPlace placeOf(nanobind::handle object);
 
-/// A result of a call on a GPU and the array over it, where that was made
-/// before the call.
+/// A result of a GPU call, and its array if that was allocated before the call.
 struct GpuResult {
   Buffer buffer;
   nanobind::object array;
 };
 
-/// A GPU as calls from Python use it. Members may be called from several
-/// threads at once; those that take or give objects need the interpreter's
-/// lock.
+/// A GPU as used by Python calls. Thread-safe; members that take or return
+/// objects need the GIL.
 class Gpu {
 public:
   explicit Gpu(Device device);
-  /// Waits for what work still reads.
+  /// Waits for work that still reads buffers.
   ~Gpu();
 
   const Device &device() const { return on; }
   int ordinal() const { return number; }
-  /// The stream of frameworks that do not tell theirs.
+  /// Stream for frameworks that do not expose theirs.
   const Stream &own() const { return queue; }
-  /// The stream on which the calling thread works with `framework`.
+  /// Returns the calling thread's current stream of `framework`.
   Stream streamOf(Framework framework) const;
 
-  /// A buffer over the bytes of `object`, for work on `stream`, that is of a
-  /// call with arrays of `framework`; of a number or an array of no dimension
-  /// in host memory a copy. `input` names it in errors. What must live until
-  /// the work is done joins `held`.
+  /// Returns a buffer over the bytes of `object` for work on `stream`, in a
+  /// call with arrays of `framework`; copies numbers and 0-d host arrays.
+  /// `input` names it in errors. Adds buffers that must outlive the work to
+  /// `held`.
   Buffer take(nanobind::handle object, const std::string &input,
               Framework framework, const Stream &stream,
               std::vector<Buffer> &held) const;
-  /// Memory for a result of work on `stream`: the framework's own where it
-  /// orders memory by streams, else mpc's.
+  /// Allocates memory for a result of work on `stream`: the framework's if it
+  /// is stream-ordered, else mpc's.
   GpuResult allocate(const TensorType &type, Framework framework,
                      const Stream &stream) const;
 
-  /// Lets `held` live until what `stream` has now is done.
+  /// Keeps `held` alive until the current work on `stream` is done.
   void keep(const Stream &stream, std::vector<Buffer> held);
 
 private:
@@ -97,19 +96,19 @@ private:
   std::vector<Held> pending;
 };
 
-/// A result on a GPU for whoever speaks a protocol. The work that makes it lies
-/// behind the GPU's own stream.
+/// A GPU result exported by protocol. Its computation is ordered by the GPU's
+/// own stream.
 struct GpuArray {
   SharedResult result;
 
   nanobind::object dlpack(nanobind::handle stream,
                           const nanobind::kwargs &wishes) const;
   nanobind::dict interface() const;
-  /// A copy in host memory. Waits for it.
+  /// Returns a host copy. Synchronizes.
   Buffer toHost() const;
 };
 
-/// An array of `framework` over a buffer of `result.gpu`.
+/// Returns an array of `framework` over a buffer of `result.gpu`.
 nanobind::object toGpuArray(const SharedResult &result, Framework framework);
 
 /// Adds Gpu and GpuArray to the extension.

@@ -1,4 +1,4 @@
-//===- GpuResults.cpp - results on a GPU as arrays of Python --------------===//
+//===- GpuResults.cpp - export of GPU results to Python arrays ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,7 +33,7 @@ nb::object GpuArray::dlpack(nb::handle stream, const nb::kwargs &wishes) const {
   int64_t wanted =
       stream.is_none() ? int64_t(kDefaultStream) : nb::cast<int64_t>(stream);
   if (wanted != -1) {
-    // 0 is ambiguous in DLPack; consumers mean the default one.
+    // 0 is ambiguous in DLPack; consumers mean the default stream.
     Stream consumer = valueOf(Stream::fromHandle(
         gpu.device(), std::bit_cast<void *>(uintptr_t(
                           wanted ? wanted : int64_t(kDefaultStream)))));

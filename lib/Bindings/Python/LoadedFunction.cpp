@@ -1,4 +1,4 @@
-//===- LoadedFunction.cpp - a compiled file as a function of arrays -------===//
+//===- LoadedFunction.cpp - functions loaded from compiled files ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ LoadedFunction::LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
   for (const StoredValue &value : file->arguments())
     declared.push_back({value.name, value.type.element, value.type.shape,
                         std::vector<std::string>(value.type.shape.size())});
-  // Shapes in which its specialisations differ are the caller's to choose.
+  // Extents in which its specializations differ are dynamic.
   for (const ExecutableFile &other : file->specialisations())
     for (size_t i = 0; i < declared.size(); ++i)
       for (size_t axis = 0; axis < declared[i].shape.size(); ++axis)
@@ -47,7 +47,7 @@ Result<Executable> LoadedFunction::find(const NamedBuffers &arguments) {
   Result<ExecutableFile> chosen = file->forShapes(shapes);
   if (!chosen.ok())
     return chosen.status();
-  // Whoever calls load() has said that he trusts the file.
+  // The caller of load() has declared the file as trusted.
   Result<Executable> executable = chosen->load(device, {.trusted = true});
   if (!executable.ok())
     return executable;

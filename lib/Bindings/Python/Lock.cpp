@@ -1,4 +1,4 @@
-//===- Lock.cpp - the interpreter's lock ----------------------------------===//
+//===- Lock.cpp - acquisition of the GIL ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,17 +20,17 @@ using namespace mpc;
 using namespace mpc::python;
 
 static std::atomic<unsigned long> mainThread;
-/// How many threads wait for the lock, and whether further ones wait for the
-/// end first.
+/// Number of threads waiting for the GIL, and whether further ones wait for the
+/// interpreter's end first.
 static std::atomic<int> asking;
 static std::atomic<bool> closing;
-/// How many threads but the main one work without the lock.
+/// Number of threads other than the main one that work without the GIL.
 static std::atomic<int> working;
 
 void python::rememberMainThread() {
   nb::object thread = nb::module_::import_("threading").attr("main_thread")();
   mainThread = nb::cast<unsigned long>(thread.attr("ident"));
-  // In a forked process the thread that forked is the main one.
+  // In a forked process the forking thread is the main one.
   pthread_atfork(nullptr, nullptr, [] {
     mainThread = PyThread_get_thread_ident();
     working = 0;
@@ -52,7 +52,7 @@ static bool isEnding() {
 void python::beginToAsk() {
   using Clock = std::chrono::steady_clock;
   ++asking;
-  // Who ends it asks for the lock as well, for what it frees.
+  // The finalizing thread needs the GIL as well, to free objects.
   if (isMainThread() || PyGILState_Check())
     return;
   Clock::time_point late = Clock::now() + std::chrono::seconds(1);
@@ -73,8 +73,8 @@ void python::endToAsk() { --asking; }
 void python::beginToWork() { working += !isMainThread(); }
 void python::endToWork() { working -= !isMainThread(); }
 
-/// Ends the process where threads still use what its libraries' destructors
-/// would free next.
+/// Exits without running destructors if threads still use what these would
+/// free.
 static void endBeforeDestructors(int status, void *) {
   if (working == 0)
     return;
@@ -84,7 +84,8 @@ static void endBeforeDestructors(int status, void *) {
 
 void python::letOthersWaitForTheEnd() {
   closing = true;
-  // Late, so that it comes before what was made on first use.
+  // Registered late, so that it runs before destructors of objects created on
+  // first use.
   on_exit(endBeforeDestructors, nullptr);
   for (int i = 0; i < 1000 && asking > 0; ++i) {
     PyThreadState *state = PyEval_SaveThread();

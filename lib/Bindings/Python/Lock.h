@@ -1,11 +1,11 @@
-//===- Lock.h - the interpreter's lock --------------------------*- C++ -*-===//
+//===- Lock.h - acquisition of the GIL --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// As nanobind's scopes, but for threads that the end of the interpreter
-// overtakes: before 3.14 Python ends these where they ask for the lock, by
-// unwinding, which frames of C++ answer with the end of the process. They wait
-// for that end instead.
+// Like nanobind's scopes, but safe during interpreter finalization: before 3.14
+// Python terminates threads that request the GIL then, by unwinding, which
+// terminates the process in C++ frames. Such threads sleep until the end
+// instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,29 +16,28 @@
 
 namespace mpc::python {
 
-/// Remembers the interpreter's main thread, also in processes that are forked
-/// from now on. With the interpreter's lock.
+/// Records the interpreter's main thread, also after a fork. Needs the GIL.
 void rememberMainThread();
 
-/// Whether this is the thread that handles signals. Without any lock.
+/// Returns true on the thread that handles signals. Needs no GIL.
 bool isMainThread();
 
-/// Before and behind a wait for the lock. The first does not return where the
-/// interpreter ends in another thread.
+/// Called before and after waiting for the GIL. The first does not return if
+/// the interpreter is finalizing in another thread.
 void beginToAsk();
 void endToAsk();
 
-/// Lets threads that ask for the lock now have it, and lets others wait for the
-/// end, for a second at most: who ends the interpreter may still wait for them.
-/// For the thread that ends it. With the lock.
+/// Lets threads that already wait for the GIL acquire it, and makes others wait
+/// for the end, for at most a second, since finalization may still join them.
+/// Called by the finalizing thread, with the GIL.
 void letOthersWaitForTheEnd();
 
-/// Before and behind work without the lock, for what a process that ends needs
-/// to know of other threads.
+/// Called before and after work without the GIL, to track threads for the
+/// process's exit.
 void beginToWork();
 void endToWork();
 
-/// Gives the lock away.
+/// RAII: releases the GIL.
 class Unlocked {
 public:
   Unlocked() : state(PyEval_SaveThread()) { beginToWork(); }
@@ -55,7 +54,7 @@ private:
   PyThreadState *state;
 };
 
-/// Holds the lock, in any thread.
+/// RAII: holds the GIL, on any thread.
 class Locked {
 public:
   Locked() {

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the modules in Python stand on; users call those. Compiler.cpp adds what
-// compiles.
+// Internals of the Python modules, which users call instead. Compiler.cpp adds
+// the compiler part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-/// "cpu", "cuda", "cuda:1" or "null".
+/// Creates a device by name: "cpu", "cuda", "cuda:1" or "null".
 static Device makeDevice(const std::string &name, int threads) {
   Unlocked release;
   if (name == "cpu")
@@ -49,7 +49,7 @@ static Device makeDevice(const std::string &name, int threads) {
 NB_MODULE(_mpc, module) {
   rememberMainThread();
   module.def("end_under_threads", [] {
-    // What they hold is not freed any more.
+    // Objects still alive are not freed any more.
     nb::set_leak_warnings(false);
     letOthersWaitForTheEnd();
   });

@@ -1,4 +1,4 @@
-//===- ProgramArguments.cpp - what a run is given -------------------------===//
+//===- ProgramArguments.cpp - arguments of a run --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@
 using namespace mpc;
 using namespace mpc::python;
 
-/// Whether it is no argument of the caller's.
+/// Returns true for state that the caller did not pass.
 static bool isState(const ProgramValue &value, const NamedBuffers &arguments) {
   return beginsByItself(value) && !arguments.contains(value.name);
 }
@@ -23,7 +23,7 @@ bool python::hasState(const Program &program, const NamedBuffers &arguments) {
       [&](const ProgramValue &value) { return isState(value, arguments); });
 }
 
-/// What a loss scale begins with, on a GPU behind its own stream.
+/// Returns the initial loss-scale state, on a GPU ordered by its own stream.
 static Result<Buffer> firstState(const ProgramValue &value, const Gpu *gpu) {
   Result<Buffer> host = Buffer::fromHost(
       value.type, {static_cast<const std::byte *>(value.initial.get()),
@@ -35,7 +35,7 @@ static Result<Buffer> firstState(const ProgramValue &value, const Gpu *gpu) {
     return made;
   if (Status status = made->copyFrom(*host, gpu->own()); !status.ok())
     return status;
-  // Once, and `host` ends here.
+  // Synchronizes, once, since `host` is freed here.
   if (Status status = gpu->own().synchronize(); !status.ok())
     return status;
   return made;

@@ -1,9 +1,9 @@
-//===- ProgramArguments.h - what a run is given -----------------*- C++ -*-===//
+//===- ProgramArguments.h - arguments of a run ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Arguments of a program from those of a call: their order, the state of a loss
-// scale, which no caller has, and copies of what a result takes the place of.
+// Maps the arguments of a call to those of a program: order, the loss-scale
+// state, which callers do not pass, and copies of arguments that results alias.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,24 +18,25 @@
 
 namespace mpc::python {
 
-/// Whether `program` keeps a loss scale that is not among `arguments`.
+/// Returns true if `program` has loss-scale state that is not among
+/// `arguments`.
 bool hasState(const Program &program, const NamedBuffers &arguments);
 
-/// The arguments of `executable` in its order. Those of `state` are written;
-/// what it lacks it gets, on a GPU in its memory.
+/// Returns the arguments of `executable` in its order. Entries of `state` are
+/// overwritten by the run; missing ones are created, on a GPU in its memory.
 Result<std::vector<Buffer>> order(const Executable &executable,
                                   const NamedBuffers &arguments,
                                   NamedBuffers &state, const Gpu *gpu);
 
-/// Whether result `i` replaces an argument that a run must not write: no call
-/// writes into an array of the caller's that he did not donate.
+/// Returns true if result `i` aliases an argument that must not be overwritten:
+/// only donated arrays of the caller may be.
 bool needsCopy(const Program &program, size_t i, const NamedBuffers &arguments,
                const std::set<std::string> &donated);
 
-/// Whether result `i` is state, which no caller gets.
+/// Returns true if result `i` is internal state.
 bool isKept(const Program &program, size_t i, const NamedBuffers &arguments);
 
-/// order(), with copies in host memory of what must not be written.
+/// order(), with host copies of arguments that must not be overwritten.
 Result<std::vector<Buffer>>
 orderWithCopies(const Executable &executable, const NamedBuffers &arguments,
                 NamedBuffers &state, const std::set<std::string> &donated = {},

@@ -1,8 +1,9 @@
-//===- RuntimeOnly.cpp - a package without a compiler ---------------------===//
+//===- RuntimeOnly.cpp - stubs for a package without a compiler -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What MPC_RUNTIME_ONLY puts in place of Compiler.cpp and all that it adds.
+// MPC_RUNTIME_ONLY builds this instead of Compiler.cpp and everything that it
+// adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,7 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-/// Where users begin that want a compile; each says that there is none.
+/// Entry points that need the compiler; each reports that it is missing.
 static constexpr const char *kEntries[] = {
     "engine",           "source_file", "source_bytes",    "best_policy",
     "builtin_policies", "read_policy", "parse_policy",    "sampler",

@@ -1,4 +1,4 @@
-//===- Training.cpp - a model in training ---------------------------------===//
+//===- Training.cpp - bindings of Trainer ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,10 +23,10 @@ namespace nb = nanobind;
 using namespace mpc;
 using namespace mpc::python;
 
-/// What Trainer::gradients() has behind a parameter's name.
+/// Suffix of parameter names in Trainer::gradients().
 static constexpr std::string_view kSuffix = ".gradient";
 
-/// An array in host memory, where it lies on a GPU a copy.
+/// Returns an array in host memory, copying GPU arrays.
 static Buffer toHostBuffer(nb::handle array, const std::string &name) {
   if (!placeOf(array).onGpu)
     return toBuffer(array, name);
@@ -49,7 +49,7 @@ static Training::Metrics toTuple(const TrainingMetrics &metrics) {
 }
 
 //===----------------------------------------------------------------------===//
-// Making
+// Construction
 //===----------------------------------------------------------------------===//
 
 Training::Training(const Device &device, std::shared_ptr<Gpu> gpu,
@@ -171,7 +171,7 @@ void Training::setGradients(const nb::dict &gradients, bool unscaled) {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers and state
+// Metrics and state
 //===----------------------------------------------------------------------===//
 
 Training::Metrics Training::metrics() {

@@ -1,4 +1,4 @@
-//===- Training.h - a model in training -------------------------*- C++ -*-===//
+//===- Training.h - bindings of Trainer -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,57 +25,58 @@
 
 namespace mpc::python {
 
-/// What mpc.Trainer stands on: a Trainer whose batches and state are arrays.
-/// For one thread at a time. Members compile where a part is needed first.
+/// Implementation of mpc.Trainer: a Trainer whose batches and state are arrays.
+/// Not thread-safe. Members compile parts on demand.
 class Training {
 public:
-  /// `options.training` must be set. `values` are those with which inputs that
-  /// are parameters begin. `communicator`, where not null, has the ranks that
-  /// train together. `gpu` is the device; null in host memory.
+  /// `options.training` must be set. `values` are the initial values of inputs
+  /// that are parameters. `communicator`, if not null, is the data-parallel
+  /// group. `gpu` is the device; null for host memory.
   Training(const Device &device, std::shared_ptr<Gpu> gpu,
            const ModelSource &model, CompileOptions options,
            const nanobind::dict &values, uint64_t seed,
            std::shared_ptr<Communicator> communicator);
 
   std::vector<ProgramValue> batchTypes() const;
-  /// Arguments of the step: what it keeps, and the batch.
+  /// Arguments of the step: state and batch.
   std::vector<ProgramValue> arguments() const;
   std::vector<std::pair<std::string, std::string>> layers() const;
-  /// Name and reason of each tensor of the model that is trained, or of each
-  /// that stays as it is.
+  /// Name and reason of each trained tensor of the model, or of each frozen
+  /// one.
   std::vector<std::pair<std::string, std::string>>
   weightChoices(bool trained) const;
 
-  /// A batch is an array for each of batchTypes(). One on the GPU is read
-  /// behind the caller's stream, which then waits for the step.
+  /// A batch has an array for each of batchTypes(). GPU arrays are read in
+  /// order of the caller's stream, which then waits for the step.
   void step(const nanobind::args &batch);
   void forwardBackward(const nanobind::args &batch);
   void apply();
-  /// Arrays of `framework` by the parameter's name; unscaled in float32.
+  /// Arrays of `framework` by parameter name; unscaled in float32.
   nanobind::dict gradients(bool unscaled, Framework framework);
   void setGradients(const nanobind::dict &gradients, bool unscaled);
 
-  /// Loss, accuracy where labels are classes, and batches.
+  /// Loss, accuracy if labels are classes, and number of batches.
   using Metrics = std::tuple<double, std::optional<double>, int64_t>;
-  /// Since the last call.
+  /// Metrics since the last call.
   Metrics metrics();
-  /// Scale, skipped steps, and what overflowed last.
+  /// Scale, number of skipped steps, and the last overflow.
   std::tuple<double, int64_t, std::string> lossScale();
-  /// Under the names of torch's GradScaler; empty where no scale changes.
+  /// Under the names of torch's GradScaler; empty if the scale is constant.
   std::map<std::string, double> scalerState();
   void setScalerState(const std::map<std::string, double> &numbers);
 
-  /// Copies of all that steps keep, by name.
+  /// Copies of the complete state, by name.
   nanobind::dict state(Framework framework);
   void setState(const nanobind::dict &arrays);
 
-  /// Over all examples, with dropout off; `models` as Trainer::evaluate().
+  /// Evaluates all examples without dropout; `models` as for
+  /// Trainer::evaluate().
   Metrics evaluate(const nanobind::dict &inputs, nanobind::handle labels,
                    const std::map<int64_t, ModelSource> &models);
   void exportOnnx(const std::string &path);
 
 private:
-  /// Calls `run` with the batch, without the interpreter's lock.
+  /// Calls `run` with the batch, without the GIL.
   void runOn(const nanobind::args &batch,
              Status (Trainer::*run)(std::span<const Buffer>));
   nanobind::dict toArrays(std::vector<NamedTensor> tensors, Framework framework,

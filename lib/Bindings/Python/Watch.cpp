@@ -1,4 +1,4 @@
-//===- Watch.cpp - compiles as the interpreter hears them -----------------===//
+//===- Watch.cpp - warnings and Ctrl-C during compiles --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -68,7 +68,7 @@ void CompileWatch::raiseInterrupt() {
   std::exception_ptr error;
   {
     std::lock_guard guard(lock);
-    // Who waited for the same compile in another thread was not interrupted.
+    // A thread that waited for another thread's compile was not interrupted.
     if (!raised || raisedIn != std::this_thread::get_id())
       return;
     error = std::exchange(raised, nullptr);

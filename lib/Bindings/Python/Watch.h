@@ -1,4 +1,4 @@
-//===- Watch.h - compiles as the interpreter hears them ---------*- C++ -*-===//
+//===- Watch.h - warnings and Ctrl-C during compiles ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,16 +22,16 @@
 
 namespace mpc::python {
 
-/// What compiles that run without the interpreter's lock have for it: their
-/// warnings, and Ctrl-C, which ends them. Several threads may compile under one
+/// Connects compiles without the GIL to the interpreter: collects their
+/// warnings, and cancels them on Ctrl-C. Several threads may compile under one
 /// watch.
 class CompileWatch {
 public:
-  /// Lets compiles with `options` report here. They keep the watch alive.
+  /// Makes compiles with `options` report here. They keep the watch alive.
   static std::shared_ptr<CompileWatch> over(CompileOptions &options);
 
-  /// The value. Throws what a handler of a signal raised meanwhile in this
-  /// thread, else the failure.
+  /// Returns the value. Throws an exception that a signal handler raised
+  /// meanwhile in this thread, else the failure.
   template <typename T> T valueOf(Result<T> result) {
     raiseInterrupt();
     return python::valueOf(std::move(result));
@@ -42,17 +42,16 @@ public:
       throw StatusError(status);
   }
 
-  /// Adds a warning to those that issue() issues. Without the interpreter's
-  /// lock as well.
+  /// Adds a warning for issue(). May be called without the GIL.
   void warn(std::string text);
-  /// Issues the warnings as mpc.ModelWarning and forgets them. With the
-  /// interpreter's lock; throws where a filter makes an error of one.
+  /// Issues and clears the warnings as mpc.ModelWarning. Needs the GIL; throws
+  /// if a filter turns one into an error.
   void issue();
 
 private:
   void add(const Diagnostic &message);
-  /// Lets the interpreter handle signals, which it does in its main thread
-  /// alone; true where a handler raised.
+  /// Runs pending signal handlers, which the interpreter does on its main
+  /// thread only; returns true if one raised.
   bool interrupted();
   void raiseInterrupt();
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranks that train together: `mpc.Communicator`."""
+"""Communication among data-parallel ranks: `mpc.Communicator`."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ from ._errors import InvalidArgument, Unavailable
 
 
 class Communicator:
-    """One rank's end of a group, for `mpc.Trainer(..., communicator=...)`.
+    """One rank's endpoint of a group, for `mpc.Trainer(..., communicator=...)`.
 
-    `Communicator.mpi()` joins the ranks that mpirun or srun started, `Communicator.threads(n)` are `n` ends
-    for threads of this process, `Communicator.torch(group)` stands on torch.distributed (gloo, under
-    torchrun). For another transport derive a class with `rank`, `size` and the methods below. All ranks make
-    the same calls in the same order, from any thread, one at a time; memory comes as memoryviews of bytes
-    that are good until the call returns. What a method raises ends the training.
+    `Communicator.mpi()` joins the ranks that mpirun or srun started, `Communicator.threads(n)` creates
+    `n` endpoints for threads of this process, `Communicator.torch(group)` uses torch.distributed (gloo,
+    under torchrun). For another transport derive a class with `rank`, `size` and the methods below. All
+    ranks make the same calls in the same order, from any thread, one at a time; memory is passed as
+    memoryviews of bytes that are valid during the call. An exception in a method ends training.
     """
 
     rank = 0
     size = 1
 
     def all_gather(self, send: memoryview, receive: memoryview) -> None:
-        """`receive` gets what every rank sends, in their order."""
+        """Gathers what every rank sends in `receive`, in rank order."""
         raise NotImplementedError
 
     def all_to_all(self, send: memoryview, receive: memoryview) -> None:
-        """`send` holds an equal piece for every rank, `receive` gets one from each."""
+        """Sends an equal part of `send` to every rank; `receive` gets one from each."""
         raise NotImplementedError
 
     def broadcast(self, data: memoryview, root: int) -> None:
-        """`data` becomes that of rank `root`."""
+        """Replaces `data` by that of rank `root`."""
         raise NotImplementedError
 
     def abort(self, why: str) -> None:
-        """Ends the other ranks' calls, as far as the transport can."""
+        """Cancels the other ranks' calls, as far as the transport can."""
 
     @staticmethod
     def mpi(timeout: float = 120) -> _mpc.Communicator:
-        """The ranks of MPI. A call waits `timeout` seconds for the others, 0 for ever. Once per process."""
+        """The ranks of MPI. A call times out after `timeout` seconds, 0: never. Once per process."""
         return _mpc.join_mpi(_patience(timeout))
 
     @staticmethod
     def threads(ranks: int, timeout: float = 120) -> list[_mpc.Communicator]:
-        """Ends of a group inside this process, one for a thread each."""
+        """Endpoints of a group inside this process, one per thread."""
         if not hasattr(ranks, "__index__") or not 1 <= ranks <= 65536:
             raise InvalidArgument("communicator", f"of {ranks!r} threads; takes 1 to 65536")
         return list(_mpc.connect_threads(ranks, _patience(timeout)))
 
     @staticmethod
     def torch(group: Any = None, timeout: float = 120) -> Communicator:
-        """The ranks of a process group of torch.distributed, or of all, which `init_process_group()` joined."""
+        """The ranks of a torch.distributed process group, by default of all after `init_process_group()`."""
         return _Torch(group, timeout)
 
 
 def _patience(timeout: float) -> float:
     if not isinstance(timeout, (int, float)) or not 0 <= timeout < math.inf:
         raise InvalidArgument("communicator", f"with the timeout {timeout!r}; takes seconds from 0")
-    # More are no time of a clock's.
+    # Longer timeouts overflow clocks.
     return min(float(timeout), 1e8)
 
 
 class _Torch(Communicator):
-    """Bytes by torch.distributed's gloo."""
+    """Transports bytes by torch.distributed's gloo."""
 
     def __init__(self, group: Any, timeout: float):
         try:
@@ -80,7 +80,7 @@ class _Torch(Communicator):
             raise Unavailable("communicator", "of torch.distributed: call init_process_group() first")
         timeout = _patience(timeout) or 1e8
         self._torch, self._dist = torch, dist
-        # Memory of the host is gloo's.
+        # Host memory needs the gloo backend.
         if dist.get_backend(group) != "gloo":
             ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
             group = dist.new_group(ranks, timeout=datetime.timedelta(seconds=timeout), backend="gloo")
@@ -93,7 +93,7 @@ class _Torch(Communicator):
         import warnings
 
         with warnings.catch_warnings():
-            # What is sent cannot be written, and is not.
+            # The buffer is only read, so it need not be writable.
             warnings.filterwarnings("ignore", "The given buffer is not writable")
             return self._torch.frombuffer(view, dtype=self._torch.uint8)
 
@@ -112,8 +112,8 @@ class _Torch(Communicator):
 
 
 def sentence(error: BaseException) -> str:
-    """What `error` of torch.distributed says, in one sentence: its first line without the places in gloo's and
-    PyTorch's own sources, and in front of it what that means where it is known."""
+    """Formats an `error` of torch.distributed as one sentence: its meaning if known, then its first line
+    without source locations of gloo and PyTorch."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     said = re.sub(r"\s*\(?[\w./-]*\.(?:cc|cpp|h|hpp):\d+\)?|\[\S*\.(?:cc|cpp|h|hpp):\d+\]\s*", "", said).strip()
     said = re.sub(r"^(?:Exception raised from|RuntimeError:)\s*", "", said) or type(error).__name__
@@ -134,7 +134,7 @@ def _told() -> Iterator[None]:
 
 
 def native(given: Any) -> _mpc.Communicator | None:
-    """What the extension takes."""
+    """Converts a communicator to the extension's type."""
     if given is None or isinstance(given, _mpc.Communicator):
         return given
     if type(given).__name__ == "ProcessGroup" or type(given).__module__.startswith("torch"):
@@ -146,14 +146,14 @@ def native(given: Any) -> _mpc.Communicator | None:
 
 @contextlib.contextmanager
 def shared(group: _mpc.Communicator | None) -> Iterator[None]:
-    """What is raised inside on one rank raises on all: those that wait for it are told."""
+    """Makes an exception in the body on one rank raise on all ranks."""
     if group is None or group.size == 1:
         yield
         return
     try:
         yield
     except Exception as error:
-        # The failure is what counts, whatever becomes of the message.
+        # The original failure counts, even if it cannot be sent.
         with contextlib.suppress(Exception):
             _mpc.share_failure(group, (str(error).strip().splitlines() or [type(error).__name__])[0])
         raise

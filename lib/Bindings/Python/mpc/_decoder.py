@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decoders: models that write token by token."""
+"""Decoders: autoregressive text generation."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from ._policy import Policy, PolicyLike
 from ._source import source
 
 Prompt = Union[str, Sequence[int]]
-# What a tokenizer writes for bytes that are no whole character yet.
+# A tokenizer's output for an incomplete character.
 _UNFINISHED = "\ufffd"
 
 
 class Decoder:
-    """A decoder with a cache of keys and values: its weights once, and any number of sequences.
+    """A decoder with a KV cache: holds the weights once and serves any number of sequences.
 
     `model`: a path or bytes of an .onnx file with the inputs of Optimum's exports (docs/Generate.md).
-    `tokenizer`: the path of a `tokenizer.json`, which the package `tokenizers` reads, or an object
-    with `encode(text).ids` and `decode(ids)`; without one, prompts and results are tokens.
+    `tokenizer`: the path of a `tokenizer.json`, read by the package `tokenizers`, or an object with
+    `encode(text).ids` and `decode(ids)`; without one, prompts and results are tokens.
 
-    `capacity`: rows of a sequence's cache, the most tokens that it has unless it is `endless`, for
-    models with a window no larger than that. `chunk`: tokens of a prompt that are computed at once.
-    `slots`: most sequences that are stepped together. `policy`, `overrides`, `device`, `threads` and
-    `cache` are those of `mpc.compile`.
+    `capacity`: KV-cache rows per sequence, its maximum length unless it is `endless`, for sliding-window
+    models whose window is not larger. `chunk`: prompt tokens per prefill run. `slots`: maximum batch of
+    sequences per step. `policy`, `overrides`, `device`, `threads` and `cache` are those of `mpc.compile`.
 
-    Compiles now. Members release the interpreter's lock while they run; several threads may use a
-    decoder, one at a time a sequence. Raises `mpc.InvalidArgument` where the model has another form,
-    and what `mpc.compile` raises.
+    Compiles in the constructor. Members release the GIL while they run; a decoder is thread-safe, a
+    sequence is not. Raises `mpc.InvalidArgument` if the model has another signature, and what
+    `mpc.compile` raises.
     """
 
     def __init__(self, model: Any, *, tokenizer: Any = None, policy: PolicyLike | None = None,
@@ -48,44 +47,43 @@ class Decoder:
 
     @property
     def policy(self) -> Policy:
-        """The policy it is compiled under, of "auto" what that stood for."""
+        """The policy of the compile; for "auto" the selected one."""
         return self._policy
 
     @property
     def capacity(self) -> int:
-        """Rows of a sequence's cache."""
+        """KV-cache rows per sequence."""
         return self._made.capacity
 
     @property
     def slots(self) -> int:
-        """Most sequences of a call of `advance`."""
+        """Maximum number of sequences per call of `advance`."""
         return self._made.slots
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens that there are."""
+        """Vocabulary size."""
         return self._made.vocabulary
 
     def start(self) -> _mpc.Sequence:
-        """An empty sequence. Its `feed(tokens)` appends tokens and gives the logits behind the last
-        of them, float32 [vocabulary]; `fork()` gives another one that begins with the same tokens;
-        `length` is the number of tokens."""
+        """Returns an empty sequence. Its `feed(tokens)` appends tokens and returns the logits after the last
+        one, float32 [vocabulary]; `fork()` returns a copy; `length` is the number of tokens."""
         return self._made.start()
 
     def advance(self, sequences: Sequence[_mpc.Sequence], tokens: Sequence[int]) -> list[Any]:
-        """Appends `tokens[i]` to `sequences[i]` in one run, which reads the weights once; the logits
-        behind each. Each gets what it would alone, to the last bit."""
+        """Appends `tokens[i]` to `sequences[i]` in one run, which reads the weights once; returns the logits
+        after each. Results are bit-identical to separate runs."""
         return self._made.advance(list(sequences), list(tokens))
 
     def generate(self, prompt: Prompt, *, tokens: int = 64, temperature: float = 0.0, top_k: int = 0,
                  top_p: float = 1.0, seed: int = 0, end: int | None = None) -> Iterator[Any]:
-        """Writes on from `prompt`: yields each token as it is there; of a prompt that is text, each
-        piece of text that is complete.
+        """Generates text after `prompt`: yields each token as it is sampled, or, for a text prompt, each
+        complete piece of text.
 
-        At most `tokens`, or up to the token `end`, which is yielded as a token and is no text.
-        `temperature` 0 takes the most likely token, else one is drawn with logits divided by it, of
-        the `top_k` most likely (0: all), of these the fewest that have the probability `top_p`
-        together. Equal seeds draw equal tokens, those of `mpc generate --seed`.
+        Stops after `tokens` tokens, or at the token `end`, which is yielded as a token but not as text.
+        `temperature` 0 is greedy decoding; otherwise samples with logits divided by it, from the `top_k`
+        most likely tokens (0: all), of these the fewest with a total probability of `top_p`. Equal seeds
+        give equal tokens, also as `mpc generate --seed`.
         """
         ids, sampler = self._encode(prompt), _mpc.sampler(temperature, top_k, top_p, seed)
         written = self._write(ids, sampler, tokens, end)
@@ -93,8 +91,8 @@ class Decoder:
 
     def generate_all(self, prompts: Sequence[Prompt], *, tokens: int = 64, temperature: float = 0.0,
                      top_k: int = 0, top_p: float = 1.0, seed: int = 0, end: int | None = None) -> list[Any]:
-        """What `generate` writes behind each prompt, as a list of tokens or a text. As many sequences
-        as there are slots are stepped together; further ones join as others end."""
+        """Returns what `generate` yields after each prompt, as a list of tokens or a text. Continuous
+        batching: steps as many sequences as there are slots, and starts further ones as others end."""
         made = _mpc.sampler(temperature, top_k, top_p, seed)
         waiting = [(place, self._encode(prompt)) for place, prompt in enumerate(prompts)][::-1]
         found: list[list[int]] = [[] for _ in prompts]
@@ -130,7 +128,7 @@ class Decoder:
                 return
 
     def _pieces(self, tokens: Iterator[int], end: int | None) -> Iterator[str]:
-        """Text grows with its tokens, but the last of them may be a part of a character."""
+        """Text grows with its tokens, but the last token may be part of a character."""
         ids: list[int] = []
         shown = ""
         for token in tokens:

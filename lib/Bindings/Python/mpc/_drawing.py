@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What `mpc explain` tells as a graph: ops in the colour of their type, a box around each kernel."""
+"""Graph drawing of `mpc explain`: ops coloured by type, with a box around each kernel."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from . import _text
 from ._errors import Unavailable
 
-# Of a type: what fills an op that computes in it, and the line of a value.
+# Colours of a type: fill of an op that computes in it, and line of a value.
 _COLOURS = {"f64": ("#d9d2e9", "#674ea7"), "f32": ("#cfe2f3", "#1f5fa8"), "tf32": ("#d0e0e3", "#1f5fa8"),
             "f16": ("#fce5cd", "#c46200"), "bf16": ("#d9ead3", "#38761d"), "f8": ("#f4cccc", "#a61c00"),
             "i": ("#eeeeee", "#666666")}
-# The layout of more takes longer than a notebook's reader waits.
+# Maximum number of ops; layout of more is too slow for a notebook.
 MOST_OPS = 400
 _SECONDS = 30
 
@@ -30,18 +30,18 @@ def _attributes(**values: str) -> str:
 
 
 def type_of(op: Mapping[str, Any]) -> str:
-    """In what an op computes, and sums where that is another type."""
+    """Compute type of an op, with its accumulator type if that differs."""
     compute, accumulate = op["compute"] or "", op["accumulate"]
     return f"{compute}+{accumulate}" if accumulate and accumulate != compute else compute
 
 
 def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
-    """The graph in the language of Graphviz; of `layer`, a regular expression, only its ops and
-    what they read and give."""
+    """The graph in Graphviz' language; with `layer`, a regular expression, only its ops and their inputs and
+    outputs."""
     ops, kernels = document["ops"], {}
     chosen = {i for i, op in enumerate(ops) if layer is None or re.fullmatch(layer, op["layer"] or "")}
     for i in sorted(chosen):
-        # Launches of the same code bear its name.
+        # Launches of the same code have the same name.
         kernels.setdefault(ops[i]["launch"], []).append(i)
     lines = ["digraph mpc {", '  graph [fontname="sans-serif", fontsize=10, style=rounded, color="#999999", labeljust=l, ranksep=0.3];',
              '  node [fontname="sans-serif", fontsize=10, shape=box, style="filled,rounded"];',
@@ -87,7 +87,7 @@ def dot(document: Mapping[str, Any], layer: str | None = None) -> str:
 
 
 def svg(text: str) -> str:
-    """The drawing of a graph in Graphviz' language. Raises `mpc.Unavailable` without its program."""
+    """Renders Graphviz text as SVG. Raises `mpc.Unavailable` if the program `dot` is missing."""
     program = shutil.which("dot")
     if program is None:
         raise Unavailable("the graph", "is drawn by Graphviz: install it (apt install graphviz), so that dot is found")

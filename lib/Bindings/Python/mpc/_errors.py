@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Failures as exceptions, and warnings about models."""
+"""Exceptions, and warnings about models."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ._text import printable
 class Error(Exception):
     """A failure of mpc.
 
-    `where` is the place (a file and node, an input; may be empty), `text` one sentence about what
-    is wrong and what to do, `notes` further sentences, which tracebacks show too.
+    `where` is the location (a file and node, an input; may be empty), `text` one sentence with the
+    problem and a remedy, `notes` additional sentences, which tracebacks also show.
     """
 
     def __init__(self, where: str, text: str, notes: Sequence[str] = ()):
@@ -25,35 +25,35 @@ class Error(Exception):
 
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A worker's error comes back to the process that started it.
+        # Pickling: a worker's error is raised in the parent process.
         return type(self), (self.where, self.text, self.notes)
 
 
 class InvalidArgument(Error, ValueError):
-    """The model, the data, the policy or an argument is wrong."""
+    """The model, the data, the policy or an argument is invalid."""
 
 
 class NotFound(Error, FileNotFoundError):
-    """A file or a named thing does not exist or cannot be read or written."""
+    """A file or name does not exist, or a file cannot be read or written."""
 
     def __str__(self) -> str:
         return Exception.__str__(self)
 
 
 class Unavailable(Error, RuntimeError):
-    """This machine or this build lacks what was asked for."""
+    """This machine or build lacks a requirement."""
 
 
 class ResourceExhausted(Error, MemoryError):
-    """Memory was refused."""
+    """Out of memory."""
 
 
 class Internal(Error, RuntimeError):
-    """A bug of mpc."""
+    """A bug in mpc."""
 
 
 class ModelWarning(UserWarning):
-    """What a compile warns of."""
+    """A warning of a compile."""
 
 
 _BY_CODE = {"invalid_argument": InvalidArgument, "not_found": NotFound, "unavailable": Unavailable,
@@ -61,5 +61,5 @@ _BY_CODE = {"invalid_argument": InvalidArgument, "not_found": NotFound, "unavail
 
 
 def make(code: str, where: str, text: str, notes: Sequence[str]) -> Error:
-    """The exception for a status code of the C++ API, whose texts may hold names from files."""
+    """Creates the exception for a status code of the C++ API, whose texts may contain names from files."""
     return _BY_CODE[code](printable(where), printable(text), [printable(note) for note in notes])

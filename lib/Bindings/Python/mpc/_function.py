@@ -19,19 +19,19 @@ from ._policy import Policy, PolicyLike, as_policy, for_target
 from ._reports import CheckReport, Explanation
 from ._source import source
 
-# The Gpu of a device is what calls on it share, so that there is one of each.
+# Devices and engines by name and threads; the Gpu of a device is shared by all calls on it.
 _devices: dict[tuple[str, int], tuple[_mpc.Device, _mpc.Gpu | None]] = {}
 _engines: dict[tuple[str, int], _mpc.Engine] = {}
 _lock = threading.RLock()
 
-# DLPack's numbers of a GPU's memory, and of memory that host and GPU share.
+# DLPack device types: CUDA memory and CUDA managed memory.
 _ON_GPU = (2, 13)
 
 
 def _device(device: str | None, threads: int) -> tuple[_mpc.Device, _mpc.Gpu | None]:
     key = (device or "cpu", threads)
     if key[0].startswith("cuda"):
-        # Threads are the host's; names of one GPU are one device.
+        # Threads only apply to the host; all names of one GPU are one device.
         key = ("cuda" if device == "cuda:0" else key[0], 0)
     with _lock:
         if key not in _devices:
@@ -50,25 +50,25 @@ def _engine(device: str | None, threads: int) -> tuple[_mpc.Device, _mpc.Engine]
 
 
 def device_of(arrays: Iterable[Any]) -> str | None:
-    """The GPU of the first array that lies on one."""
+    """The GPU of the first array on one."""
     for array in arrays:
         tell = getattr(array, "__dlpack_device__", None)
         try:
             kind, number = tell() if callable(tell) else (0, 0)
         except (BufferError, RuntimeError, TypeError, ValueError):
-            continue  # Of no device that DLPack knows, or of several.
+            continue  # No device that DLPack knows, or several.
         if kind in _ON_GPU:
             return f"cuda:{number}"
     return None
 
 
-# What holds objects of the extension and may be held itself by what outlives the interpreter: the caches
-# of Dynamo and JAX.
+# Owners of extension objects that may themselves be referenced beyond the interpreter's end: by the caches of
+# Dynamo and JAX.
 _holders: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def release_at_exit(holder: Any) -> None:
-    """Has `holder._release()` called where the interpreter ends."""
+    """Registers `holder._release()` to be called at the interpreter's end."""
     _holders.add(holder)
 
 
@@ -81,13 +81,13 @@ def _release_all() -> None:
 
 
 class _Ended:
-    """What stands for a function where the interpreter ends."""
+    """Replaces a function at the interpreter's end."""
 
     inputs: list[Any] = []
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
-            time.sleep(1)  # The end takes the thread with it, which has no more to say.
+            time.sleep(1)  # The thread ends with the interpreter.
         raise Unavailable("", "the interpreter ends, and functions of mpc with it")
 
     def __getattr__(self, name: str) -> Any:
@@ -96,7 +96,7 @@ class _Ended:
 
 @dataclass(frozen=True)
 class _LoadedFile:
-    """What stands for the model of a loaded function."""
+    """Replaces the model of a loaded function."""
     name: str
     is_file: bool = True
 
@@ -104,26 +104,24 @@ class _LoadedFile:
 class Function:
     """A model as a function of arrays.
 
-    Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with
-    DLPack or the buffer protocol, of the model's types. Contiguous arrays are read where they lie;
-    results are new arrays of the framework that the inputs came from, one or a tuple of several.
-    Arrays on the function's GPU stay there, and so do the results: the run is enqueued on the stream
-    on which PyTorch or CuPy works now, and nothing waits for it. Shapes that are new are compiled for
-    (tens of milliseconds to seconds), which Ctrl-C ends. Every member releases the interpreter's lock while it compiles or runs, and may be
-    called from several threads.
+    Call it with one array per input, by position or by name: NumPy, PyTorch, JAX or anything with DLPack
+    or the buffer protocol, of the model's types. Contiguous arrays are used without a copy; results are
+    new arrays of the inputs' framework, one or a tuple of several. With arrays on the function's GPU the
+    results are there too: the run is asynchronous, on the current stream of PyTorch or CuPy. New shapes
+    are compiled (tens of milliseconds to seconds, cancelled by Ctrl-C). Every member releases the GIL
+    while it compiles or runs, and is thread-safe.
 
-    Raises `mpc.InvalidArgument` where an input is missing or has another type, and what a compile
-    raises.
+    Raises `mpc.InvalidArgument` if an input is missing or has another type, and what a compile raises.
     """
 
     def __init__(self, made: _mpc.Function, policy: Policy | None, model: _mpc.ModelSource | _LoadedFile,
                  flags: Sequence[str]):
-        # `flags` are those of the program mpc for the same compile.
+        # `flags` are the equivalent flags of the program mpc.
         self._made, self._policy, self._model, self._flags = made, policy, model, list(flags)
         release_at_exit(self)
 
     def _release(self) -> None:
-        """Frees what was compiled: no call comes any more."""
+        """Frees compiled code; there are no further calls."""
         self._made, self._model = _Ended(), _LoadedFile(self._model.name)  # type: ignore[assignment]
 
     def __copy__(self) -> Function:
@@ -140,24 +138,24 @@ class Function:
         return self._made(*arrays, **named)
 
     def compile(self, *arrays: Any, **named: Any) -> Function:
-        """Compiles for arrays of these shapes now and runs nothing; returns itself."""
+        """Compiles for arrays of these shapes without running; returns itself."""
         self._made.prepare(*arrays, **named)
         return self
 
     def bench(self, *arrays: Any, seconds: float = 1.0, **named: Any) -> dict[str, float]:
-        """Milliseconds of a run on these arrays, without the call from Python: `median`, `least`
-        and the number of `runs`, one behind the other for about `seconds`."""
+        """Times runs on these arrays in ms, without Python's call overhead: `median`, `least` and the number
+        of consecutive `runs` in about `seconds`."""
         times = self._made.time(seconds, *arrays, **named)
         return {"median": statistics.median(times), "least": min(times), "runs": len(times)}
 
     def explain(self, *arrays: Any, errors: bool = False, **named: Any) -> Explanation:
-        """In which type each op computes, why, and in which kernel; a notebook shows it as tables.
+        """Reports the compute type of each op, the reason, and its kernel; displayed as tables in a
+        notebook.
 
-        For arrays of these shapes; without arrays for those that it was compiled for last. With
-        `errors` the model is run on the arrays in float64 as well, for seconds to minutes, and each
-        op has its share of the error, each value its range. Runs the program mpc of the package.
-        Raises `mpc.InvalidArgument` where extents that are the caller's are not known, or the
-        function was loaded from a file.
+        For arrays of these shapes, by default those of the last compile. With `errors` also runs the
+        model on the arrays in float64 (seconds to minutes) and reports each op's share of the error and
+        each value's range. Runs the package's program mpc. Raises `mpc.InvalidArgument` if dynamic
+        extents are unknown, or the function was loaded from a file.
         """
         if self._policy is None:
             raise InvalidArgument(self._model.name, "was loaded from a file; explain the model that it was made from")
@@ -184,7 +182,7 @@ class Function:
         return {**dict(zip(inputs, arrays)), **named}
 
     def _dims(self) -> list[str]:
-        """Flags for the symbolic extents, as the last compile had them."""
+        """Flags for the symbolic extents of the last compile."""
         shapes, flags = dict(self._made.shapes), []
         for value in self._made.inputs:
             for extent, symbol, found in zip(value.shape, value.symbols, shapes.get(value.name, ())):
@@ -194,11 +192,11 @@ class Function:
         return [flag for flag in flags if flag not in self._flags]
 
     def check(self, *arrays: Any, per_op: bool = False, **named: Any) -> CheckReport:
-        """How far the results on these arrays are from float64, and whether that is within what the
-        policy's types can do; with `per_op` the same of each op. Without arrays inputs are drawn.
+        """Checks the results on these arrays against the float64 oracle, with a tolerance for the policy's
+        types; with `per_op` also each op. Without arrays inputs are random.
 
-        Runs the program mpc of the package, which executes the model once in float64: seconds to
-        minutes. The report is true where every output is within its tolerance.
+        Runs the package's program mpc, which executes the model once in float64: seconds to minutes. The
+        report is true if every output is within its tolerance.
         """
         given = self._named(arrays, named)
         flags = [*self._flags, *(["--per-op"] if per_op else []), *([] if given else self._dims())]
@@ -207,10 +205,10 @@ class Function:
 
     def save(self, path: str | os.PathLike[str], targets: str | Sequence[str] = "cpu:native",
              dims: Iterable[Mapping[str, int]] = ()) -> None:
-        """Writes an .mpcx file, which `mpc.load`, `mpc run` and C++ hosts read.
+        """Writes an .mpcx file for `mpc.load`, `mpc run` and C++ hosts.
 
-        `targets`: "cpu:avx512", "cuda:sm_90a", ...; `dims`: extents of symbolic dimensions, a set
-        for each specialisation that the file shall hold.
+        `targets`: "cpu:avx512", "cuda:sm_90a", ...; `dims`: extents of symbolic dimensions, one set per
+        specialization in the file.
         """
         if isinstance(self._made, _mpc.LoadedFunction):
             raise InvalidArgument(self._model.name, "was loaded from a file; copy that file")
@@ -219,12 +217,12 @@ class Function:
 
     @property
     def policy(self) -> Policy | None:
-        """The policy it is compiled under, of "auto" what that stood for; None of a loaded file."""
+        """The policy of the compile, for "auto" the selected one; None if loaded from a file."""
         return self._policy
 
     @property
     def inputs(self) -> list[_mpc.Input]:
-        """Name, element type and shape of each input; an extent of -1 is the caller's choice."""
+        """Name, element type and shape of each input; -1 is a dynamic extent."""
         return self._made.inputs
 
     @property
@@ -234,13 +232,12 @@ class Function:
 
     @property
     def layers(self) -> dict[str, str]:
-        """For each layer the type in which most of its work is computed; empty before the first
-        compile."""
+        """For each layer the type of most of its computation; empty before the first compile."""
         return dict(self._made.layers)
 
     @property
     def counts(self) -> _mpc.Counts:
-        """Compiles, hits and evictions so far, of all functions of the same device."""
+        """Number of compiles, cache hits and evictions so far, of all functions of the same device."""
         return self._made.counts
 
     def __repr__(self) -> str:
@@ -250,7 +247,7 @@ class Function:
 
 
 def as_overrides(overrides: Any) -> dict[str, str]:
-    """Overrides as a dictionary; raises `mpc.InvalidArgument` where they are no pairs of texts."""
+    """Returns overrides as a dictionary; raises `mpc.InvalidArgument` unless they are pairs of strings."""
     try:
         pairs = None if isinstance(overrides, (str, bytes)) else dict(overrides)
     except (TypeError, ValueError):
@@ -262,19 +259,19 @@ def as_overrides(overrides: Any) -> dict[str, str]:
 
 
 def change_policy(policy: Policy, device: str, threads: int, overrides: Mapping[str, str]) -> Policy:
-    """The policy with overrides of its own: one that no op has is no mistake there."""
+    """Returns the policy with additional overrides, which need not match any op."""
     return Policy(_on_device(policy, _device(device, threads)[0]), overrides=overrides) if overrides else policy
 
 
 def _on_device(policy: Policy, device: _mpc.Device) -> Policy:
-    """What "auto" stands for on a device; any other policy as it is."""
+    """Resolves "auto" for a device; returns other policies unchanged."""
     return for_target(policy, f"cuda:{device.architecture}" if device.architecture else "")
 
 
 def choose(policy: PolicyLike | None, device: str | None, overrides: Mapping[str, str] | Iterable[tuple[str, str]],
            dims: Mapping[str, int] | None, batch: int | None, rounding: str, threads: int,
            cache: bool) -> tuple[_mpc.Device, _mpc.CompileOptions, Policy]:
-    """What compiles of functions and of training steps have in common."""
+    """Common set-up of functions and training steps."""
     if rounding not in ("strict", "relaxed"):
         raise ValueError(f'rounding is "{rounding}", neither "strict" nor "relaxed"')
     made, _ = _engine(device, threads)
@@ -295,26 +292,25 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
             buckets: Mapping[str, Sequence[int]] | None = None, rounding: str = "strict",
             threads: int = 0, max_memory: int = 0, dump_dir: str | os.PathLike[str] = "",
             cache: bool = True) -> Function:
-    """A model as a function of arrays.
+    """Compiles a model to a function of arrays.
 
-    `model`: a path (.onnx, .mlir), ONNX bytes, text of the mpc or StableHLO dialect, a
-    `torch.nn.Module`, a program of `torch.export` or a JAX function; the last three are traced on
-    `example`, an exported program without one on its own. Given an `example`, it is compiled for its
-    shapes now, else at the first call.
+    `model`: a path (.onnx, .mlir), ONNX bytes, text of the mpc or StableHLO dialect, a `torch.nn.Module`,
+    a program of `torch.export` or a JAX function; the last three are traced on `example`, which is
+    optional for an exported program. Given an `example`, compiles for its shapes now, else at the first
+    call.
 
-    `policy`: an `mpc.Policy` or what makes one: a built-in policy's name, a path that ends in .json,
-    or "auto" for what suits the device; None takes that of `with mpc.policy(...)`, else the global
-    one, which is "auto" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers
-    or names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu", "cuda" or "cuda:N"; None takes the
-    GPU on which the example lies, else the processor.
-    `dims`, `batch`: extents of symbolic dimensions.
-    `buckets`: extents that calls are padded to, of arrays in host memory. `rounding`: "strict"
-    executes every cast, "relaxed" may drop one that is undone inside a kernel. `threads`: most that a
-    run uses, 0 for all cores. `max_memory`: most bytes that the program may need, 0 for no limit. `dump_dir`: a folder that
-    receives the IR of every stage. `cache`: whether the user's cache of compiles is used.
+    `policy`: an `mpc.Policy` or its constructor's argument: a built-in policy's name, a path that ends in
+    .json, or "auto" for the best of the device; None: that of `with mpc.policy(...)`, else the global
+    one, which is "auto" unless `mpc.set_global_policy` was called. `overrides`: types for ops, layers or
+    names: `{"layer:encoder/.*": "float32"}`. `device`: "cpu", "cuda" or "cuda:N"; None: the GPU of the
+    example, else the CPU. `dims`, `batch`: extents of symbolic dimensions. `buckets`: extents that calls
+    with host arrays are padded to. `rounding`: "strict" executes every cast, "relaxed" may drop one that
+    is undone inside a kernel. `threads`: maximum threads of a run, 0: all cores. `max_memory`: memory
+    limit of the program in bytes, 0: none. `dump_dir`: folder for the IR of every stage. `cache`: whether
+    to use the on-disk compile cache.
 
-    Raises `mpc.InvalidArgument` for a wrong model, policy or argument, `mpc.NotFound` for a file
-    that is not there, `mpc.Unavailable` for a device that this machine lacks.
+    Raises `mpc.InvalidArgument` for an invalid model, policy or argument, `mpc.NotFound` for a missing
+    file, `mpc.Unavailable` for a device that this machine lacks.
     """
     if max_memory < 0:
         raise InvalidArgument("max_memory", f"is {max_memory}, expected at least 0")
@@ -335,9 +331,9 @@ def compile(model: Any, *example: Any, policy: PolicyLike | None = None, device:
 
 
 def load(path: str | os.PathLike[str], *, device: str | None = None, threads: int = 0) -> Function:
-    """The function of an .mpcx file. Its machine code runs in this process: load only files that
-    you trust. Raises `mpc.NotFound` where there is no such file or it is damaged, and
-    `mpc.InvalidArgument` at a call for shapes that the file lacks."""
+    """Loads the function of an .mpcx file. Its machine code runs in this process: load trusted files only.
+    Raises `mpc.NotFound` if the file is missing or corrupt, and `mpc.InvalidArgument` at a call for
+    shapes that the file lacks."""
     made, gpu = _device(device, threads)
     flags = [f"--device={device or 'cpu'}", *([f"--threads={threads}"] if threads else [])]
     file = os.fspath(path)

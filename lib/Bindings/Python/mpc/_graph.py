@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A graph of ATen ops as text of the mpc dialect, and as a function that runs it.
+"""ATen graphs as text of the mpc dialect, and as compiled functions.
 
-Sizes are those of a call: a graph with symbolic ones is propagated anew for each set of sizes.
+Sizes are those of a call: a graph with symbolic sizes is propagated again for each set of sizes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ._aten import ELEMENT, EMPTY, TABLE, Builder, Memory, Type, Unsupported, Va
 from ._function import release_at_exit
 
 HOST = torch.device("cpu")
-# What says where and how a tensor lies, which is mpc's matter.
+# Arguments about storage, which mpc determines itself.
 _PLACEMENT = ("layout", "device", "pin_memory", "memory_format", "non_blocking")
-# Dynamo begins a path with the variable that holds the model.
+# Dynamo starts a path with the variable of the model.
 _ROOT = re.compile(r"^L(__self___|\['\w+'\])")
 
 # ===----------------------------------------------------------------------=== #
@@ -32,7 +32,7 @@ _ROOT = re.compile(r"^L(__self___|\['\w+'\])")
 
 
 def size_of(extent: Any) -> int:
-    """An extent, or for a symbolic one the example that it was traced with."""
+    """An extent; for a symbolic one the hint it was traced with."""
     if isinstance(extent, int):
         return extent
     hint = extent.node.hint
@@ -42,7 +42,7 @@ def size_of(extent: Any) -> int:
 
 
 def type_of(value: Any, device: torch.device = HOST) -> Type:
-    """The type of a tensor on `device`; raises Unsupported for what mpc has no type for."""
+    """The type of a tensor on `device`; raises Unsupported if mpc has none."""
     if not isinstance(value, torch.Tensor):
         raise Unsupported("a value that is no tensor")
     if value.dtype not in ELEMENT or value.layout is not torch.strided:
@@ -56,12 +56,12 @@ def type_of(value: Any, device: torch.device = HOST) -> Type:
 
 
 def _read_type(value: Any, device: torch.device) -> Type:
-    """Of what is read: numbers may lie in host memory."""
+    """The type of an operand: scalars may be in host memory."""
     return type_of(value, HOST if value.dim() == 0 and value.device == HOST else device)
 
 
 def _optional_type(value: Any, used: bool, device: torch.device) -> Type | None:
-    """Of one of several results, which may be none or an empty stand-in for none."""
+    """The type of one of several results, which may be absent or an empty placeholder."""
     if not isinstance(value, torch.Tensor) or not (used or value.dtype in ELEMENT):
         return None
     shape = tuple(size_of(e) for e in value.shape)
@@ -69,7 +69,7 @@ def _optional_type(value: Any, used: bool, device: torch.device) -> Type | None:
 
 
 def _uses(node: Node, count: int) -> list[bool]:
-    """Which of a node's results somebody reads."""
+    """Which results of a node are used."""
     used = [False] * count
     for user in node.users:
         if user.target is not operator.getitem:
@@ -80,8 +80,8 @@ def _uses(node: Node, count: int) -> list[bool]:
 
 def lower_node(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[[Node], Any],
                lowering: Callable[..., Any] | None = None) -> Any:
-    """Writes one node: `fake` gives the results of nodes as fake tensors, `read` what others became;
-    `lowering`, where given, stands in for the table's."""
+    """Lowers one node: `fake` returns results of nodes as fake tensors, `read` the values of other nodes;
+    `lowering`, if given, overrides the table's."""
     value = fake(node)
     if node.target is operator.getitem:
         if isinstance(value, torch.Tensor) and value.dtype not in ELEMENT:
@@ -119,8 +119,8 @@ def lower_node(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callab
 
 
 def layer_of(node: Node) -> str:
-    """Path of the module that a node came from, scopes joined by slashes."""
-    # Of a backward pass that of the op whose gradient it is of.
+    """Module path of a node, joined by slashes."""
+    # In a backward pass that of the forward op.
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return ""
@@ -129,13 +129,13 @@ def layer_of(node: Node) -> str:
 
 
 def why_not(node: Node, device: torch.device = HOST) -> str | None:
-    """Why a node cannot be lowered in a graph on `device`; None if it can."""
+    """The reason why a node cannot be lowered on `device`; None if it can."""
     def read(other: Node) -> Any:
         value = other.meta.get("val")
-        # What a module holds is moved once.
+        # Tensors of a module are moved once.
         place = value.device if other.op == "get_attr" and isinstance(value, torch.Tensor) else device
         if isinstance(value, (tuple, list)):
-            # Of a part without a type getitem speaks.
+            # Results of unsupported type are reported by their getitem.
             return [None if isinstance(v, torch.Tensor) and v.dtype not in ELEMENT else _stand_in(v, place)
                     for v in value]
         return _stand_in(value, place)
@@ -176,7 +176,7 @@ def is_symbolic(graph: torch.fx.Graph) -> bool:
 
 
 class _Propagate(Interpreter):
-    """Runs a graph on fake tensors and keeps what every node gives."""
+    """Runs a graph on fake tensors and records the result of every node."""
 
     def __init__(self, module: GraphModule):
         super().__init__(module)
@@ -188,7 +188,7 @@ class _Propagate(Interpreter):
 
 
 def values_of(module: GraphModule, arguments: Sequence[Any]) -> dict[Node, Any]:
-    """What every node gives for arguments of these sizes."""
+    """Results of every node for arguments of these sizes."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
@@ -200,8 +200,8 @@ def values_of(module: GraphModule, arguments: Sequence[Any]) -> dict[Node, Any]:
 
 @dataclass
 class Result:
-    """Where a result of a graph comes from: an output of the function (`index`), an argument or a
-    plain value; `stride` where it is a view of that, or the framework expects other strides."""
+    """Origin of a graph's result: an output of the function (`index`), an argument or a plain value;
+    `stride` if it is a view, or if the framework expects other strides."""
     source: str
     index: int = 0
     value: Any = None
@@ -217,9 +217,9 @@ class Result:
 
 @dataclass
 class Text:
-    """A graph as text: which arguments it reads, with their dimensions as they lie in memory where that
-    is not row-major, which constants follow, what its results are, and which offsets in their storage
-    arguments have, by index, where the text depends on them: no guard of the framework checks these."""
+    """A graph as text: the arguments it reads, with their storage order if that is not row-major, the
+    constants, the results, and the storage offsets of arguments, by index, on which the text depends,
+    since no framework guard checks these."""
     text: str
     arguments: list[tuple[int, list[int] | None]]
     constants: list[torch.Tensor]
@@ -229,14 +229,14 @@ class Text:
 
 
 def _memory_order(value: torch.Tensor) -> list[int] | None:
-    """Dimensions as they lie in memory, where that is dense and not row-major."""
+    """Dimensions in storage order, if dense but not row-major."""
     if value.is_contiguous() or 0 in value.shape:
         return None
     return dense_order(value.shape, value.stride())
 
 
 def base_of(node: Node, fake: Callable[[Node], Any]) -> Node:
-    """What a node is a view of, in the end: results that share memory go on sharing it."""
+    """The base of a node's chain of views: results that share memory must keep sharing it."""
     while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
         source = node.args[0]
         if node.target is operator.getitem and source.args and isinstance(source.args[0], Node):
@@ -248,14 +248,14 @@ def base_of(node: Node, fake: Callable[[Node], Any]) -> Node:
 
 
 def _memory(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[[Node], Any]) -> Memory:
-    """The storage of a node's tensor, of which the elements of its base are known."""
+    """The storage of a node's tensor, of which the base's elements are known."""
     base = base_of(node, fake)
     value, whole, made = fake(node), fake(base), read(base)
     if not isinstance(value, torch.Tensor) or not isinstance(made, Value) or EMPTY in (made.name, read(node).name):
         raise Unsupported("the storage of a tensor without elements")
     strides = [size_of(stride) for stride in whole.stride()]
     for axis, stride in enumerate(strides):
-        if stride == 0:  # Of an expanded tensor one element lies in memory.
+        if stride == 0:  # An expanded dimension has one element in memory.
             made = b.slice_axis(made, axis, 0, 1)
     order = dense_order(made.shape, strides)
     if order is None:
@@ -272,7 +272,7 @@ def _in_memory(tensor: torch.Tensor, order: list[int] | None) -> torch.Tensor:
 
 
 def write(module: GraphModule, values: dict[Node, Any], device: torch.device = HOST) -> Text:
-    """The text of a graph on `device` whose nodes give `values`; raises Unsupported where it has none."""
+    """The text of a graph on `device` whose nodes have `values`; raises Unsupported if there is none."""
     b, env, constants, signature = Builder(device), {}, [], []
     arguments: list[tuple[int, list[int] | None]] = []
     places: dict[Node, int] = {}
@@ -352,11 +352,11 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
             return view
     order = _memory_order(whole)
     if order is None and not whole.is_contiguous():
-        # Elements with gaps between them: new ones without.
+        # Elements with gaps are compacted.
         base, view.stride, view.offset = part, None, 0
     made = env[base]
     if order is not None:
-        # Once: views of one tensor are views of one result.
+        # Once per tensor, so that its views share one result.
         made = env[base, "in memory"] = env.get((base, "in memory")) or b.transpose(made, order)
         view.stride = view.stride or tuple(value.stride())
     if made not in returned:
@@ -371,10 +371,10 @@ def _result(b: Builder, part: Any, values: dict[Node, Any], env: dict[Any, Any],
 
 
 class Graph:
-    """A graph as a function of lists of arguments, compiled at the first call for each set of sizes.
+    """A graph as a function of lists of arguments, compiled on demand for each set of sizes.
 
-    `compiler` makes a function of text; where the sizes of a call have no lowering, the graph runs
-    in eager mode and `tell` hears why.
+    `compiler` converts text to a function; sizes without a lowering run in eager mode, with the reason
+    passed to `tell`.
     """
 
     def __init__(self, module: GraphModule, compiler: Callable[[str], Callable[..., Any]], tell: Callable[[str], None],
@@ -386,7 +386,7 @@ class Graph:
         release_at_exit(self)
 
     def _release(self) -> None:
-        """Frees what was compiled; a later call would compile anew."""
+        """Frees compiled code; a later call would compile again."""
         self._only = None
         self._made.clear()
 

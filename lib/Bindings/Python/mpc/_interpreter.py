@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Refuses subinterpreters: the extension's types are one set for a process, which ends with any of them."""
+"""Refuses subinterpreters: the extension's types are global to a process and destroyed with any interpreter.
+"""
 
 import importlib
 import sys

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A torch module in training: AOTAutograd's joint graph of its forward and backward pass, as text.
+"""Training of a torch module: AOTAutograd's joint graph of its forward and backward pass, as text.
 
-The gradients are PyTorch's own: what it detaches, rounds straight through or differentiates by a
-function of the user's is in the graph. The cotangent of the judged output is an argument, which the
-compiler replaces by the derivative of the loss.
+The gradients are PyTorch's own, including detached values, straight-through estimators and custom
+autograd functions. The cotangent of the output is an argument, which the compiler replaces by the
+derivative of the loss.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ COTANGENT = "output.cotangent"
 
 @dataclass
 class Joint:
-    """A module traced on an example: text, and what its arguments and results are."""
+    """A module traced on an example: text, and the meaning of its arguments and results."""
     text: str
-    # Name of the output that the loss judges.
+    # Name of the output that the loss compares.
     output: str
-    # Trained parameter -> result that is its gradient.
+    # Maps a trained parameter to the result that is its gradient.
     gradients: dict[str, str] = field(default_factory=dict)
-    # Buffers that the forward pass writes.
+    # Buffers that the forward pass updates.
     statistics: list[str] = field(default_factory=list)
 
 
@@ -58,7 +58,7 @@ def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def is_representable(tensor: torch.Tensor) -> bool:
-    """Whether a step takes such a tensor."""
+    """Returns true if a step can take such a tensor."""
     try:
         type_of(tensor, tensor.device)
     except Unsupported:
@@ -67,7 +67,7 @@ def is_representable(tensor: torch.Tensor) -> bool:
 
 
 def resized(example: Sequence[Any], size: int) -> tuple[Any, ...]:
-    """The example with so many rows, the same ones over again."""
+    """The example with `size` rows, repeated cyclically."""
     first = example[0]
     rows = len(first) if getattr(first, "ndim", 0) else 0
     if rows in (0, size):
@@ -83,11 +83,11 @@ def resized(example: Sequence[Any], size: int) -> tuple[Any, ...]:
 
 def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout: Mapping[str, float], training: bool,
           statistics: Sequence[str] = ()) -> Joint:
-    """The module in the modes in which its parts are, or in inference.
+    """Traces the module in its parts' modes, or in inference mode.
 
-    `output` names the output that is judged, empty the only one; `dropout` has probabilities for
-    dropouts, and for other submodules behind which one goes. In inference `statistics` are the
-    buffers that training writes. Raises InvalidArgument where PyTorch or mpc cannot.
+    `output` names the output to compare, empty: the only one; `dropout` has probabilities for dropouts,
+    and for other submodules after which one is inserted. In inference `statistics` are the buffers that
+    training updates. Raises InvalidArgument if PyTorch or mpc cannot.
     """
     try:
         from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
@@ -95,7 +95,7 @@ def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout:
         raise Unavailable("training of a torch.nn.Module", "needs PyTorch 2.9 or newer, which this is not: "
                           f"{torch.__version__}") from None
     flat = _Flat(module, output)
-    # Row-major: how tensors lie in memory is mpc's matter, and ops on strides have no lowering.
+    # Row-major: mpc determines storage, and ops on strides have no lowering.
     arguments = [_row_major(torch.as_tensor(array)) for array in (*flat.tensors.values(), *example)]
     rules = {op: rule for op, rule in decompositions().items() if op is not _aten.native_dropout_backward.default}
     with contextlib.ExitStack() as stack:
@@ -114,7 +114,7 @@ def trace(module: torch.nn.Module, example: Sequence[Any], output: str, dropout:
 
 
 def _row_major(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or a leaf with its elements in order."""
+    """The tensor, or a contiguous leaf with its elements."""
     if tensor.is_contiguous():
         return tensor
     return tensor.detach().contiguous().requires_grad_(tensor.requires_grad)
@@ -129,7 +129,7 @@ def _why(error: Exception) -> str:
 
 
 def _names(module: torch.nn.Module, count: int) -> list[str]:
-    """Names of the inputs: those of forward's parameters, which may be a tensor's of the module too."""
+    """Names of the inputs: forward's parameter names, unless a tensor of the module uses them."""
     try:
         kinds = inspect.signature(module.forward).parameters.values()
     except (TypeError, ValueError):
@@ -140,11 +140,11 @@ def _names(module: torch.nn.Module, count: int) -> list[str]:
 
 
 class _Flat(torch.nn.Module):
-    """A module as a function of its tensors, then its inputs, that returns the judged output."""
+    """A module as a function of its tensors and inputs that returns the compared output."""
 
     def __init__(self, module: torch.nn.Module, output: str):
         super().__init__()
-        # Behind a tuple: its tensors are arguments here.
+        # In a tuple, so that its tensors are arguments instead of submodule state.
         self._of, self._wanted = (module,), output
         self.tensors = tensors_of(module)
         self.output = output
@@ -155,7 +155,7 @@ class _Flat(torch.nn.Module):
         used = {name: _hooked(self.tensors[name], array) for name, array in given.items()}
         with stateless._reparametrize_module(module, used, tie_weights=True):
             result = module(*arrays[count:])
-            # A buffer may have been assigned anew, which is a write.
+            # A reassigned buffer counts as updated.
             for name, buffer in module.named_buffers():
                 if name in used and buffer is not used[name]:
                     given[name].copy_(buffer)
@@ -172,12 +172,12 @@ class _Flat(torch.nn.Module):
         self.output, value = found[names.index(self._wanted) if self._wanted in names else 0]
         if not value.is_floating_point():
             raise InvalidArgument("loss", f"judges output '{self.output}', which has elements of {value.dtype}")
-        # Never a view, of an input or a buffer.
+        # Never a view of an input or a buffer.
         return value.clone()
 
 
 def _hooked(parameter: torch.Tensor, array: torch.Tensor) -> torch.Tensor:
-    """What stands for a parameter, with the hooks on its gradient."""
+    """Replaces a parameter by a view with the hooks on its gradient."""
     hooks = list((parameter._backward_hooks or {}).values())
     if not hooks or not array.requires_grad:
         return array
@@ -206,7 +206,7 @@ def _mode(module: torch.nn.Module, training: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _layers(module: torch.nn.Module) -> Iterator[None]:
-    """Gives each node the path of the submodule that is called, by which policies name layers."""
+    """Records the path of the called submodule on each node, by which policies name layers."""
     paths: list[tuple[str, type]] = []
 
     def note() -> None:
@@ -234,7 +234,7 @@ def _layers(module: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _dropouts(module: torch.nn.Module, wanted: Mapping[str, float]) -> Iterator[None]:
-    """Other probabilities of dropouts, and dropouts behind other submodules."""
+    """Overrides probabilities of dropouts, and inserts dropouts after other submodules."""
     parts = {path.replace(".", "/"): part for path, part in module.named_modules() if path}
     kept, handles = [], []
 
@@ -264,8 +264,8 @@ def _dropouts(module: torch.nn.Module, wanted: Mapping[str, float]) -> Iterator[
 
 @contextlib.contextmanager
 def _averages(module: torch.nn.Module) -> Iterator[None]:
-    """Batch norms of momentum None, whose weight of a batch is a number that PyTorch reads back from
-    its counter, with a tensor in its place."""
+    """Makes batch norms with momentum None traceable: replaces the Python number that PyTorch reads from its
+    counter by a tensor."""
     def forward(norm: Any, x: torch.Tensor) -> torch.Tensor:
         norm._check_input_dim(x)
         norm.num_batches_tracked.add_(1)
@@ -290,7 +290,7 @@ def _averages(module: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _recurrent_steps() -> Iterator[None]:
-    """Recurrent layers step by step: oneDNN's op for them keeps what its gradient reads to itself."""
+    """Decomposes recurrent layers into steps: oneDNN's op has a private workspace for its gradient."""
     enabled = torch._C._get_mkldnn_enabled()
     try:
         torch._C._set_mkldnn_enabled(False)
@@ -300,7 +300,7 @@ def _recurrent_steps() -> Iterator[None]:
 
 
 def modes_that_differ(module: torch.nn.Module) -> list[str]:
-    """Parts that work otherwise in training, of a module that is in inference mode itself."""
+    """Parts that behave differently in training, of a module in inference mode."""
     if module.training:
         return []
     kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
@@ -314,14 +314,14 @@ def modes_that_differ(module: torch.nn.Module) -> list[str]:
 
 
 class _Draws:
-    """Draws of a graph as ops of mpc's generator: a stream for each, its state an argument."""
+    """Lowers random ops to mpc's generator: one stream each, with its state as an argument."""
 
     state = Value("%rng", Type((2,), "i64"))
 
     def __init__(self, b: Builder):
         self._b = b
         self.count = 0
-        # Of each dropout its probability and stream, which the gradient draws again.
+        # Probability and stream of each dropout, for regeneration in the gradient.
         self._dropouts: dict[Node, tuple[float, int]] = {}
         self._rules: dict[Any, Callable[..., Any]] = {
             _aten.native_dropout.default: self._dropout, _aten.native_dropout_backward.default: self._dropout_backward,
@@ -360,11 +360,11 @@ class _Draws:
             return x, b.full(True, x.shape, "i1")
         stream = self._stream()
         self._dropouts[node] = probability, stream
-        # Where the gradient alone reads it, it is drawn again.
+        # If only the gradient reads the mask, it is regenerated there.
         mask = Value("%none", Type(x.shape, "i1"))
         if any(reader.target is not _aten.native_dropout_backward.default
                for user in node.users if user.args[1] == 1 for reader in user.users):
-            # The op's own comparison, of unsigned numbers.
+            # The same comparison as the op's, of unsigned numbers.
             limit = min(round(probability * 2 ** 32), 2 ** 32 - 1) - 2 ** 31
             turned = b.binary("xor", self._bits(x.shape, stream), b.scalar(-2 ** 31, "i32"))
             mask = b.compare("ge", turned, b.scalar(limit, "i32"))
@@ -389,7 +389,7 @@ class _Draws:
         return b.cast(self._moved(self._unit(kind.shape), low, high - low), kind.element)
 
     def _around(self, node: Node, x: Value, mean: float = 0.0, deviation: float = 1.0, **_: Any) -> Value:
-        """Box and Muller, 1958."""
+        """Box-Muller transform (1958)."""
         b, kind = self._b, self._b.results[0]
         radius = b.unary("sqrt", b.mul(self._logs(kind.shape), b.scalar(-2.0, "f64")))
         turn = b.unary("cos", b.mul(self._unit(kind.shape), b.scalar(2 * math.pi, "f64")))
@@ -406,7 +406,7 @@ class _Draws:
         return self._around(node, self.state)
 
     def _logs(self, shape: Sequence[int]) -> Value:
-        """Of numbers between 0 and 1, neither of which is drawn."""
+        """Logarithms of uniform numbers in the open interval (0, 1)."""
         return self._b.unary("log", self._b.add(self._unit(shape), self._b.scalar(2.0 ** -25, "f64")))
 
     def _moved(self, x: Value, offset: float, factor: float) -> Value:
@@ -421,13 +421,13 @@ class _Draws:
 
 
 def _attributes(role: str, name: str, alias: int | None = None) -> str:
-    """Of an argument, or of a result that may replace one."""
+    """Attributes of an argument, or of a result that may alias one."""
     replaced = "" if alias is None else f", mpc.alias = {alias} : i64"
     return f"{{mpc.role = #mpc.role<{role}>, mpc.name = {json.dumps(name)}{replaced}}}"
 
 
 class _Writer:
-    """Writes a joint graph as a function with roles."""
+    """Emits a joint graph as a function with roles."""
 
     def __init__(self, flat: _Flat, graph: GraphModule, inputs: Sequence[str], statistics: Sequence[str]):
         self._flat, self._graph, self._inputs = flat, graph, inputs
@@ -502,7 +502,7 @@ class _Writer:
         self._signature.append(f"{value.name}: {value.type} {_attributes(role, name)}")
 
     def _arguments(self, names: Sequence[str]) -> dict[str, int]:
-        """All tensors and inputs, whether they are read or not."""
+        """All tensors and inputs, whether or not they are used."""
         places = {}
         for node in self._graph.graph.nodes:
             if node.op != "placeholder":
@@ -525,7 +525,7 @@ class _Writer:
         return places
 
     def _constant(self, tensor: torch.Tensor) -> Value:
-        """Numbers that the forward pass writes down."""
+        """Constants of the forward pass."""
         kind = type_of(tensor, tensor.device)
 
         def text(part: Any) -> str:

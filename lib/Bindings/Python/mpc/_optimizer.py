@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Optimizers by name, and their state in the layout of `torch.optim`."""
+"""Optimizers by name, and their state in the format of `torch.optim`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from . import _mpc
 from ._errors import InvalidArgument
 
-# Of torch's constructors: mpc's number, torch's key in a parameter group, and the default. The
-# decay and Adam's betas have forms of their own.
+# Hyperparameters: mpc's name, the key in torch's parameter group, and the default. Decay and Adam's betas are
+# handled separately.
 _NUMBERS: dict[str, list[tuple[str, str, Any]]] = {
     "sgd": [("momentum", "momentum", 0), ("dampening", "dampening", 0), ("nesterov", "nesterov", False)],
     "adam": [("epsilon", "eps", 1e-8), ("amsgrad", "amsgrad", False)],
@@ -19,13 +19,13 @@ _NUMBERS: dict[str, list[tuple[str, str, Any]]] = {
     "adagrad": [("learning_rate_decay", "lr_decay", 0), ("epsilon", "eps", 1e-10)],
 }
 _NUMBERS["adamw"] = _NUMBERS["adam"]
-# What a parameter has beside it: torch's key and the end of mpc's name.
+# Optimizer state of a parameter: torch's key and the suffix of mpc's name.
 _STATES = {"sgd": {"momentum_buffer": "momentum"},
            "adam": {"exp_avg": "exp_avg", "exp_avg_sq": "exp_avg_sq", "max_exp_avg_sq": "max_exp_avg_sq"},
            "rmsprop": {"square_avg": "square_avg", "momentum_buffer": "momentum_buffer", "grad_avg": "grad_avg"},
            "adagrad": {"sum": "sum"}}
 _STATES["adamw"] = _STATES["adam"]
-# What torch's groups hold of how torch computes, with its defaults.
+# Implementation options in torch's groups, with torch's defaults.
 _MANNER: dict[str, dict[str, Any]] = {
     "sgd": {"foreach": None, "differentiable": False, "fused": None},
     "adam": {"foreach": None, "capturable": False, "differentiable": False, "fused": None},
@@ -36,7 +36,7 @@ _MANNER["adamw"] = _MANNER["adam"]
 
 
 def split_kind(text: str, what: str) -> tuple[str, dict[str, str]]:
-    """"KIND,field=value,..." as `mpc train` takes it."""
+    """Parses "KIND,field=value,..." as in `mpc train`."""
     if not isinstance(text, str):
         raise InvalidArgument(what, f"is {text!r}, no text such as 'KIND,FIELD=VALUE'")
     kind, *parts = text.split(",")
@@ -57,7 +57,7 @@ def number(what: str, key: str, value: Any) -> float:
 
 
 def choose_optimizer(options: _mpc.OptimizerOptions, text: str, numbers: Mapping[str, Any]) -> None:
-    """Sets the kind and its numbers; the numbers' own checks are the compiler's."""
+    """Sets the kind and its hyperparameters, whose values the compiler checks."""
     kind, fields = split_kind(text, "optimizer")
     if kind not in _STATES:
         raise InvalidArgument("optimizer", f"is '{kind}', none of {', '.join(sorted(_STATES))}")
@@ -68,7 +68,7 @@ def choose_optimizer(options: _mpc.OptimizerOptions, text: str, numbers: Mapping
 
 
 def param_group(options: _mpc.OptimizerOptions, rate: float, parameters: Sequence[str]) -> dict[str, Any]:
-    """What `torch.optim.Optimizer.state_dict()` has as a group."""
+    """A parameter group as in `torch.optim.Optimizer.state_dict()`."""
     kind, numbers = options.kind, options.numbers
     group: dict[str, Any] = {"lr": rate, "weight_decay": _decay(options)}
     for key, name, default in _NUMBERS[kind]:
@@ -88,14 +88,14 @@ def _decay(options: _mpc.OptimizerOptions) -> float:
 
 
 def state_names(options: _mpc.OptimizerOptions, parameters: Sequence[str]) -> set[str]:
-    """What the optimizer may keep, by mpc's names."""
+    """Names of possible optimizer state, in mpc's form."""
     return {f"{name}.{end}" for name in parameters for end in _STATES[options.kind].values()}
 
 
 def to_torch(options: _mpc.OptimizerOptions, rate: float, parameters: Sequence[str], state: Mapping[str, Any],
              step: Any) -> dict[str, Any]:
-    """The state of an optimizer of torch that has come as far: `state` is mpc's, by name; `step`
-    makes the counter that a parameter has."""
+    """The equivalent state of a torch optimizer: `state` is mpc's, by name; `step` creates a parameter's
+    step counter."""
     if options.form != "torch":
         raise InvalidArgument("optimizer", f"has the form '{options.form}', whose state torch has no names for")
     entries: dict[int, dict[str, Any]] = {}
@@ -108,11 +108,11 @@ def to_torch(options: _mpc.OptimizerOptions, rate: float, parameters: Sequence[s
 
 def from_torch(options: _mpc.OptimizerOptions, parameters: Sequence[str], state: Mapping[str, Any],
                given: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """(arrays by mpc's names, updates that were done) of a state that torch or `to_torch` wrote. What
-    it does not count is at least one where the state holds anything: a first step fills buffers anew.
+    """Returns (arrays by mpc's names, number of updates) of a state that torch or `to_torch` wrote. Without
+    a counter, the number is at least one if there is any state, since a first step reinitializes buffers.
 
-    Hyperparameters are part of the compiled step: they must be the same, but the learning rate,
-    which follows the schedule.
+    Hyperparameters are compiled into the step and must be equal, except the learning rate, which follows
+    the schedule.
     """
     if not {"param_groups", "state"} <= set(given):
         raise InvalidArgument("optimizer", "is no state of torch's, which has param_groups and state")
@@ -122,7 +122,7 @@ def from_torch(options: _mpc.OptimizerOptions, parameters: Sequence[str], state:
         raise InvalidArgument("optimizer", f"has the state of {len(indices)} parameters, but {len(parameters)} are "
                               "trained")
     wanted = param_group(options, 0, parameters)
-    # What a scheduler of torch's writes into a group is not asked for.
+    # Keys that torch's schedulers add to a group are ignored.
     others = {key for kind in _NUMBERS for _, key, _ in _NUMBERS[kind]} | {"betas"}
     for group in groups:
         if foreign := sorted((others - set(wanted)).intersection(group)):

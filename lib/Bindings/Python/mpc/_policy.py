@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Precision policies as objects, and the one that stands where none is given."""
+"""Precision policies as objects, and the default policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 @dataclass(frozen=True)
 class _Summary:
-    """The types of a policy. Nothing of the extension, since others keep policies beyond its end."""
+    """The types of a policy. A plain Python object, since it may outlive the extension."""
     compute: str
     variable: str
     store: str
@@ -40,16 +40,16 @@ class _Summary:
 
 
 class Policy:
-    """In which type each op computes. A value that never changes; any thread may use it.
+    """Precision policy: the compute type of each op. Immutable and thread-safe.
 
-    `policy` is a built-in policy's name ("mixed_float16", ...; `Policy.names()` lists them), "auto"
-    for what suits the device, a path that ends in .json, or the fields of such a file
-    (docs/Policies.md) as a mapping. `overrides` give types to ops, layers or names
-    (`{"layer:encoder/.*": "float32", "op:softmax": "bfloat16"}`), `layers` policies to layers
-    (`{"head": "float32"}`); both are added to what the policy has.
+    `policy` is a built-in policy's name ("mixed_float16", ...; `Policy.names()` lists them), "auto" for
+    the best of the device, a path that ends in .json, or the fields of such a file (docs/Policies.md) as
+    a mapping. `overrides` assign types to ops, layers or names (`{"layer:encoder/.*": "float32",
+    "op:softmax": "bfloat16"}`), `layers` policies to layers (`{"head": "float32"}`); both are added to
+    the policy's own.
 
-    It stands wherever a policy's name does. Raises `mpc.InvalidArgument` where the policy does not
-    exist or a field is wrong, `mpc.NotFound` where the file is not there.
+    Accepted wherever a policy's name is. Raises `mpc.InvalidArgument` if the policy does not exist or a
+    field is invalid, `mpc.NotFound` if the file is missing.
     """
 
     __slots__ = ("_builtin", "_fields", "_summary")
@@ -101,7 +101,7 @@ class Policy:
 
     @classmethod
     def from_json(cls, text: str) -> Policy:
-        """The policy of a policy file's text. `from_json(p.to_json()) == p`."""
+        """Parses the text of a policy file. `from_json(p.to_json()) == p`."""
         try:
             fields = json.loads(text)
         except json.JSONDecodeError as error:
@@ -111,7 +111,7 @@ class Policy:
         return cls(fields)
 
     def to_json(self, indent: int | None = None) -> str:
-        """A policy file's text, which `mpc --policy FILE.json` reads as well."""
+        """The text of a policy file, also for `mpc --policy FILE.json`."""
         fields = self._fields if self._builtin is None else {"extends": self._builtin}
         return json.dumps(fields, indent=indent)
 
@@ -124,12 +124,12 @@ class Policy:
 
     @property
     def compute_dtype(self) -> str:
-        """Type in which products are computed: "float16", ...; of "auto" that of this machine's CPU."""
+        """Compute type of contractions: "float16", ...; for "auto" that of this machine's CPU."""
         return self._known().compute
 
     @property
     def variable_dtype(self) -> str:
-        """Type in which parameters are kept."""
+        """Storage type of parameters."""
         return self._known().variable
 
     @property
@@ -139,7 +139,7 @@ class Policy:
 
     @property
     def accumulate_dtype(self) -> str:
-        """Type in which products are summed."""
+        """Accumulator type of contractions."""
         return self._known().accumulate
 
     @property
@@ -149,12 +149,12 @@ class Policy:
 
     @property
     def overrides(self) -> dict[str, str]:
-        """Types of ops, layers and names, as the constructor takes them."""
+        """Types of ops, layers and names, as in the constructor."""
         return dict(self._fields.get("overrides", {}))
 
     @property
     def layers(self) -> dict[str, Any]:
-        """Policies of layers, as the constructor takes them."""
+        """Policies of layers, as in the constructor."""
         return dict(self._fields.get("layers", {}))
 
     def __eq__(self, other: object) -> bool:
@@ -172,7 +172,7 @@ class Policy:
         return f"<mpc.Policy {self.name!r}: computes in {self.compute_dtype}, variables in {self.variable_dtype}>"
 
     def for_compiler(self) -> str:
-        """A name or the path of a file, which lives as long as the process."""
+        """A name or a file path, which is valid for the life of the process."""
         return self._builtin if self._builtin is not None else _write(self.name, self.to_json())
 
 
@@ -188,7 +188,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _write(name: str, text: str) -> str:
-    """The file of that content, written once. Compiles read it whenever a shape is new."""
+    """Path of a file with that text, written once, since every compile reads it."""
     global _folder
     with _lock:
         if _folder is None:
@@ -202,7 +202,7 @@ def _write(name: str, text: str) -> str:
 
 
 # ===----------------------------------------------------------------------=== #
-# The policy that stands where none is given
+# Default policy
 # ===----------------------------------------------------------------------=== #
 
 _global = Policy("auto")
@@ -210,32 +210,31 @@ _scoped: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("mpc_pol
 
 
 def as_policy(policy: PolicyLike | None) -> Policy:
-    """`policy`, or where it is None that of the innermost `with mpc.policy(...)`, else the global one."""
+    """Returns `policy`, or if None that of the innermost `with mpc.policy(...)`, else the global one."""
     if policy is None:
         return _scoped.get() or _global
     return policy if isinstance(policy, Policy) else Policy(policy)
 
 
 def for_target(policy: Policy, target: str) -> Policy:
-    """What "auto" stands for on `target`; any other policy as it is."""
+    """Resolves "auto" for `target`; returns other policies unchanged."""
     return Policy(_mpc.best_policy(target)) if policy == "auto" else policy
 
 
 def set_global_policy(policy: PolicyLike) -> None:
-    """Sets the policy of functions that are compiled from now on without one of their own, in all
-    threads. At first it is "auto"."""
+    """Sets the default policy of functions compiled from now on, in all threads. Initially "auto"."""
     global _global
     _global = Policy(policy)
 
 
 def global_policy() -> Policy:
-    """The policy that a function without one of its own would get here."""
+    """The default policy at this point."""
     return as_policy(None)
 
 
 @contextlib.contextmanager
 def policy(policy: PolicyLike) -> Iterator[Policy]:
-    """The policy of functions that are compiled inside, in this thread or task:
+    """Context manager that sets the default policy in this thread or task:
 
         with mpc.policy("mixed_bfloat16"):
             f = mpc.compile("model.onnx")

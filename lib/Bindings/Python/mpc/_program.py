@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program `mpc` beside the package, whose reports (explain, check) come from it as JSON."""
+"""The package's program `mpc`, which generates reports (explain, check) as JSON."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from . import _errors, _mpc
 from ._source import to_numpy
 
 _PATH = pathlib.Path(__file__).parent / "bin" / "mpc"
-# A check that does not hold is an answer.
+# Exit codes of success and of a failed check, which also is a report.
 _DONE, _NOT_HELD = 0, 4
 
 
 def run(command: str, source: _mpc.ModelSource, flags: Sequence[str]) -> dict[str, Any]:
-    """The document of `mpc COMMAND MODEL FLAGS --json`. Raises what the program reports."""
+    """Returns the document of `mpc COMMAND MODEL FLAGS --json`. Raises what the program reports."""
     with _model_file(source) as path:
         return _run(command, path, source.name, flags)
 
 
 def write_page(command: str, source: _mpc.ModelSource, flags: Sequence[str], file: str) -> None:
-    """Writes what `mpc COMMAND MODEL FLAGS --html FILE` does. Raises what the program reports."""
+    """Writes the page of `mpc COMMAND MODEL FLAGS --html FILE`. Raises what the program reports."""
     with _model_file(source) as path:
         if path == source.name:
             _run(command, path, source.name, [*flags, f"--html={file}"])
@@ -34,7 +34,7 @@ def write_page(command: str, source: _mpc.ModelSource, flags: Sequence[str], fil
         with tempfile.TemporaryDirectory(prefix=".mpc-", dir=pathlib.Path(file).absolute().parent) as folder:
             page = pathlib.Path(folder, "page.html")
             _run(command, path, source.name, [*flags, f"--html={page}"])
-            # In the page a text is JSON without '<'.
+            # The page contains strings as JSON without '<'.
             texts = [json.dumps(text)[1:-1].replace("<", "\\u003c") for text in (path, source.name)]
             page.write_text(page.read_text(encoding="utf-8").replace(*texts), encoding="utf-8")
             page.replace(file)
@@ -45,7 +45,7 @@ def _run(command: str, path: str, name: str, flags: Sequence[str]) -> dict[str, 
         raise _errors.Unavailable(str(_PATH), "is not there: this package was made without the program mpc")
     done = subprocess.run([str(_PATH), command, path, *flags, "--json", "--quiet"], capture_output=True, text=True,
                           check=False)
-    # A model in memory lies in a file whose place says nothing.
+    # Replace the temporary path of an in-memory model by its name.
     said = done.stdout.replace(json.dumps(path)[1:-1], json.dumps(name)[1:-1])
     documents = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     if done.returncode in (_DONE, _NOT_HELD) and documents and "errors" not in documents[-1]:
@@ -59,7 +59,7 @@ def _run(command: str, path: str, name: str, flags: Sequence[str]) -> dict[str, 
 
 @contextlib.contextmanager
 def _model_file(source: _mpc.ModelSource) -> Iterator[str]:
-    """A path of the model; its own, or that of a copy that lives as long as the context."""
+    """Path of the model, or of a copy that lives as long as the context."""
     if source.is_file:
         yield source.name
         return
@@ -71,7 +71,7 @@ def _model_file(source: _mpc.ModelSource) -> Iterator[str]:
 
 @contextlib.contextmanager
 def arrays_file(arrays: Mapping[str, Any]) -> Iterator[str]:
-    """A path of an .npz file with `arrays`, which lives as long as the context."""
+    """Path of an .npz file with `arrays` that lives as long as the context."""
     import numpy as np
 
     with tempfile.TemporaryDirectory(prefix="mpc-") as folder:

@@ -27,7 +27,7 @@ def _html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[st
 
 
 class Report(Mapping[str, Any]):
-    """A JSON document of mpc, whose fields are `report["field"]`."""
+    """A JSON document of mpc, with fields `report["field"]`."""
 
     def __init__(self, document: Mapping[str, Any]):
         self._document = dict(document)
@@ -65,7 +65,7 @@ class Report(Mapping[str, Any]):
 
 
 class Explanation(Report):
-    """In which type each op computes, and why: what `mpc explain --json` prints."""
+    """The compute type of each op, and the reason: the document of `mpc explain --json`."""
 
     def __init__(self, document: Mapping[str, Any], write_page: Callable[[str], None] | None = None):
         super().__init__(document)
@@ -78,13 +78,13 @@ class Explanation(Report):
         return self
 
     def __reduce__(self) -> Any:
-        # The model stays behind.
+        # Pickled without the model.
         return Explanation, (self._document,)
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report as one page for a browser: the graph by type, error or time, with every
-        decision. Explains the model again. Raises `mpc.Unavailable` where Graphviz' program `dot`
-        is not on the PATH, or the explanation was pickled, which takes no model along."""
+        """Writes the report as one HTML page: the graph by type, error or time, with all decisions. Explains
+        the model again. Raises `mpc.Unavailable` if Graphviz' program `dot` is not on the PATH, or if the
+        explanation was pickled, which drops the model."""
         if self._write_page is None:
             raise Unavailable(str(self["model"]), "is not with an explanation that was pickled; save the page where it "
                               "was explained")
@@ -92,7 +92,7 @@ class Explanation(Report):
 
     @property
     def ops(self) -> list[dict[str, Any]]:
-        """Of each op: `name`, `kind`, `layer`, `compute`, `results`, `rule`, `reason`, `kernel`, ..."""
+        """For each op: `name`, `kind`, `layer`, `compute`, `results`, `rule`, `reason`, `kernel`, ..."""
         return list(self["ops"])
 
     @property
@@ -106,18 +106,18 @@ class Explanation(Report):
 
     @property
     def edges(self) -> list[dict[str, Any]]:
-        """What ops read of each other: `from`, `to` (numbers of `ops`, or names of inputs and
-        results), `type` as it is read, `shape`. Weights have none."""
+        """Data-flow edges: `from`, `to` (indices of `ops`, or names of inputs and results), `type` as read,
+        `shape`. Weights have none."""
         return list(self["edges"])
 
     def dot(self, layer: str | None = None) -> str:
-        """The graph in the language of Graphviz: ops coloured by the type in which they compute, a
-        box around those of a kernel. With `layer`, a regular expression, those of layers alone."""
+        """The graph in Graphviz' language: ops coloured by compute type, with a box around each kernel. With
+        `layer`, a regular expression, only matching layers."""
         return _drawing.dot(self, layer)
 
     def svg(self, layer: str | None = None) -> str:
-        """The graph as Graphviz draws it. Raises `mpc.Unavailable` where its program `dot` is not on
-        the PATH."""
+        """The graph rendered by Graphviz. Raises `mpc.Unavailable` if its program `dot` is not on the PATH.
+        """
         return _drawing.svg(self.dot(layer))
 
     def _drawn(self) -> str:
@@ -145,9 +145,9 @@ class Explanation(Report):
 
 
 class CheckReport(Report):
-    """How far a compiled model is from the float64 oracle: what `mpc check --json` prints.
+    """Comparison of a compiled model with the float64 oracle: the document of `mpc check --json`.
 
-    True where every output is within its tolerance.
+    True if every output is within its tolerance.
     """
 
     @property
@@ -159,12 +159,13 @@ class CheckReport(Report):
 
     @property
     def outputs(self) -> list[dict[str, Any]]:
-        """Of each output: `name`, `shape`, `type`, `max_abs_error`, `rms_relative_error`, `tolerance`, `ok`."""
+        """For each output: `name`, `shape`, `type`, `max_abs_error`, `rms_relative_error`, `tolerance`,
+        `ok`."""
         return list(self["outputs"])
 
     @property
     def ops(self) -> list[dict[str, Any]]:
-        """With `per_op`, the same of each op, worst first."""
+        """With `per_op`, the same for each op, worst first."""
         return list(self.get("ops", []))
 
     def _title(self) -> str:

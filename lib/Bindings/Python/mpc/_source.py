@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What users have, as what mpc reads: ONNX bytes or text of the mpc or StableHLO dialect."""
+"""Conversion of users' models to ONNX bytes or text of the mpc or StableHLO dialect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ._errors import InvalidArgument
 
 
 def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
-    """A source for a path, ONNX bytes, `.mlir` text, a torch module or exported program, or a JAX function."""
+    """Returns a source for a path, ONNX bytes, `.mlir` text, a torch module or exported program, or a JAX
+    function."""
     if isinstance(model, _mpc.ModelSource):
         return model
     if isinstance(model, (bytes, bytearray, memoryview)):
@@ -35,20 +36,20 @@ def source(model: Any, example: Sequence[Any]) -> _mpc.ModelSource:
 
 
 def _from_bytes(data: bytes) -> _mpc.ModelSource:
-    # A protobuf of ONNX begins with a field's tag, which is no letter.
+    # An ONNX protobuf starts with a field tag, which is never one of these.
     if data[:1] in (b"m", b"f", b"/", b"#"):
         return _mpc.source_bytes("text.mlir", data)
     return _mpc.source_bytes("model.onnx", data)
 
 
 def need(example: Sequence[Any], what: str) -> None:
-    """Raises where there is nothing to trace `what` on."""
+    """Raises if there is no example to trace `what` on."""
     if not example:
         raise InvalidArgument("model", f"is {what}, which is traced: give an array for each of its inputs")
 
 
 def export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
-    """The module as ONNX, as it is called in inference."""
+    """Exports the module to ONNX in inference mode."""
     need(example, "a torch.nn.Module")
     modes = {part: part.training for part in module.modules()}
     try:
@@ -59,20 +60,20 @@ def export_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
 
 
 def export_program(torch: Any, program: Any, example: Sequence[Any]) -> bytes:
-    """A program of torch.export as ONNX, on the example that it was exported with where there is none."""
+    """Exports a torch.export program to ONNX, by default on the example that it was exported with."""
     arguments, named = program.example_inputs or ((), {})
     if not example and named:
         raise InvalidArgument("model", "was exported with named arguments; give an array for each of its inputs")
     module = program.module()
-    # It has the mode that it was exported in, and refuses to be asked.
+    # It has a fixed mode and refuses to change it.
     module.train = module.eval = lambda *_: module
     return trace_torch(torch, module, example or arguments)
 
 
 def trace_torch(torch: Any, module: Any, example: Sequence[Any]) -> bytes:
-    """The module as ONNX, in the mode in which it is."""
+    """Exports the module to ONNX in its current mode."""
     buffer = io.BytesIO()
-    # The exporter by tracing needs no package but torch.
+    # The tracing exporter needs no package but torch.
     with torch.no_grad():
         torch.onnx.export(module, tuple(example), buffer, dynamo=False, opset_version=18)
     return buffer.getvalue()
@@ -89,18 +90,18 @@ def _trace_jax(function: Any, example: Sequence[Any]) -> bytes:
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether it is a tensor of PyTorch, which need not be there."""
+    """Returns true for a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, getattr(torch, "Tensor", ()))
 
 
 def to_host(array: Any) -> Any:
-    """An array on a GPU as one in host memory, a tensor as a tensor."""
+    """Copies a GPU array to host memory; a tensor stays a tensor."""
     return array.detach().cpu() if is_tensor(array) else to_numpy(array)
 
 
 def to_numpy(array: Any) -> Any:
-    """An array of any framework as NumPy's; bfloat16 as its bits where NumPy has no such type."""
+    """Converts an array of any framework to NumPy; bfloat16 as its bits if NumPy has no such type."""
     import numpy as np
 
     if is_tensor(array):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Untrusted text, such as names from model files, in other languages: one function for each."""
+"""Escaping of untrusted text, such as names from model files: one function per target language."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import unicodedata
 
 
 def printable(text: str) -> str:
-    """`text` on one line for terminals and exceptions: control characters, line separators, invisible
-    format characters and surrogates become escapes."""
+    """Escapes `text` on one line for terminals and exceptions: control characters, line separators,
+    invisible format characters and surrogates."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs"
@@ -17,11 +17,11 @@ def printable(text: str) -> str:
 
 
 def html(text: str) -> str:
-    """`text` as text of an HTML element or of a quoted attribute."""
+    """Escapes `text` for an HTML element or a quoted attribute."""
     return _html.escape(printable(text))
 
 
 def dot(*lines: str) -> str:
-    """A string of DOT, which reads backslashes and entities in labels, with `lines`."""
+    """Quotes `lines` as a DOT string, whose labels interpret backslashes and entities."""
     marks = {"\\": "\\\\", '"': '\\"', "&": "&amp;", "<": "&lt;", ">": "&gt;"}
     return '"' + "\\n".join("".join(marks.get(c, c) for c in printable(line)) for line in lines) + '"'

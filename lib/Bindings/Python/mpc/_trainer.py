@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training in mixed precision: `mpc.Trainer`."""
+"""Mixed-precision training: `mpc.Trainer`."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _INTEGERS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
 
 
 class Trainer:
-    """A model in training, compiled into one step of mixed precision.
+    """A model in training, compiled to one mixed-precision step.
 
     `model` is one of
 
     - a path (.onnx, .mlir), ONNX bytes or text;
-    - a `torch.nn.Module`, traced on `example` in the mode of each of its parts, which gets its
-      parameters and written buffers back by `sync()`. Its gradient is PyTorch's own (PyTorch 2.9 or
-      newer); random numbers are drawn by mpc's generator;
-    - a JAX loss, `loss(parameters, *batch)`, traced on `example`: the tree of parameters, then a
-      batch, the labels last. Its gradient is JAX's own. `loss` is not read then.
+    - a `torch.nn.Module`, traced on `example` in the mode of each of its parts; `sync()` writes
+      parameters and updated buffers back. Its gradient is PyTorch's own (PyTorch 2.9 or newer); random
+      numbers come from mpc's generator;
+    - a JAX loss, `loss(parameters, *batch)`, traced on `example`: the tree of parameters, then a batch,
+      labels last. Its gradient is JAX's own. `loss` is ignored then.
 
-    Options are those of `mpc train` (docs/Training.md): `loss`, `optimizer` and `schedule` are a
-    kind with fields behind commas ("adamw,beta2=0.95", "cosine,warmup=100,steps=2000");
-    `optimizer_numbers` are fields of the optimizer as well. `lr`, `weight_decay`, `clip_norm`,
-    `clip_value`, `accumulate` (batches per update), `loss_scale` ("dynamic", "static=1024", ...),
-    `dropout` (name of an op, value or layer of a file, or of a submodule, to a probability), `freeze`
-    and `trainable` (names or regular expressions), `init` (a seed from which parameters are drawn). `seed` is dropout's.
-    `policy`, `overrides`, `device`, `dims`, `batch`, `rounding`, `threads` and `cache` are those of
-    `mpc.compile`.
+    Options are those of `mpc train` (docs/Training.md): `loss`, `optimizer` and `schedule` are a kind
+    with comma-separated fields ("adamw,beta2=0.95", "cosine,warmup=100,steps=2000"); `optimizer_numbers`
+    are additional fields of the optimizer. `lr`, `weight_decay`, `clip_norm`, `clip_value`, `accumulate`
+    (batches per update), `loss_scale` ("dynamic", "static=1024", ...), `dropout` (probability by name of
+    an op, value or layer of a file, or of a submodule), `freeze` and `trainable` (names or regular
+    expressions), `init` (seed of random initial parameters). `seed` is for dropout. `policy`,
+    `overrides`, `device`, `dims`, `batch`, `rounding`, `threads` and `cache` are those of `mpc.compile`.
 
-    `communicator` (an `mpc.Communicator`, or a process group of torch.distributed) has the ranks that train
-    together: each makes the same calls on its part of every batch. `batch` is of all together; it must be
-    given, but of a torch module is that of the example on every rank. `sync_batch_norm` normalises over all.
+    `communicator` (an `mpc.Communicator`, or a torch.distributed process group) is the data-parallel
+    group: each rank makes the same calls on its part of every batch. `batch` is the global batch size; it
+    is required, except for a torch module, where it is the number of ranks times the example's.
+    `sync_batch_norm` normalizes over all ranks.
 
-    Calls are the caller's to order: one thread at a time. They release the interpreter's lock.
-    Compiles (here, and where a part is needed first) end on Ctrl-C. Raises what `mpc.compile` does.
+    Not thread-safe. Calls release the GIL. Compiles (here, and of other parts on demand) are cancelled by
+    Ctrl-C. Raises what `mpc.compile` does.
     """
 
     def __init__(self, model: Any, *example: Any, loss: str = "softmax_cross_entropy", optimizer: str = "adam",
@@ -71,7 +71,7 @@ class Trainer:
             self._model.adjust(training)
             self._options = training
             if batch is None and group is not None and self._model.framework == _mpc.Framework.PyTorch:
-                # The example is a rank's part.
+                # The example is one rank's part.
                 batch = len(example[0]) * ranks if example and getattr(example[0], "ndim", 0) else None
             made, options, self._policy = _function.choose(policy, device, overrides, dims, batch, rounding, threads,
                                                            cache)
@@ -92,31 +92,31 @@ class Trainer:
     # ===------------------------------------------------------------------=== #
 
     def step(self, *batch: Any) -> None:
-        """Forward, backward and update on a batch: the inputs in order, then the labels, as arguments
-        or as one tuple or list. Under `accumulate` only the last batch of a window updates.
+        """Forward, backward and update on a batch: the inputs in order, then the labels, as arguments or as
+        one tuple or list. With `accumulate` only the last batch of a window updates.
 
-        Arrays are of the types of `batch_types`, in host memory or on the trainer's GPU; integer labels
-        of another width are converted. On a GPU this enqueues the step and waits for nothing; of arrays
-        there it is in the order of the stream on which PyTorch or CuPy works now.
+        Arrays have the types of `batch_types`, in host memory or on the trainer's GPU; integer labels of
+        other widths are converted. Asynchronous on a GPU; GPU arrays are read in order of the current
+        stream of PyTorch or CuPy.
         """
         self._made.step(*self._arrays(batch))
 
     def forward_backward(self, *batch: Any) -> None:
-        """The first half of a step: loss and gradients, which stay on the device."""
+        """First half of a step: computes loss and gradients, which stay on the device."""
         self._made.forward_backward(*self._arrays(batch))
 
     def apply(self) -> None:
-        """The second half of a step: check, clip, update and the new loss scale."""
+        """Second half of a step: check, clipping, update and the new loss scale."""
         self._made.apply()
 
     def gradients(self, unscaled: bool = True) -> dict[str, Any]:
-        """What `forward_backward` gave and `apply` has not read, by parameter; without the loss
-        scale in float32, else as the update reads them."""
+        """Returns the gradients of `forward_backward` before `apply`, by parameter; unscaled in float32,
+        else as the update reads them."""
         found = self._made.gradients(unscaled, self._model.framework)
         return {self._model.name(name): value for name, value in found.items()}
 
     def set_gradients(self, gradients: Mapping[str, Any], unscaled: bool = True) -> None:
-        """Replaces those that are named, between `forward_backward` and `apply`."""
+        """Replaces the named gradients, between `forward_backward` and `apply`."""
         names = {self._model.name(name): name for name in self._names}
         self._made.set_gradients({names.get(name, name): value for name, value in gradients.items()}, unscaled)
 
@@ -128,12 +128,13 @@ class Trainer:
         return arrays
 
     def metrics(self) -> dict[str, Any]:
-        """`loss` (mean of the batches), `accuracy` (None where labels are no classes) and the number
-        of `batches` since the last call. Waits for the device."""
+        """Returns `loss` (mean of the batches), `accuracy` (None unless labels are classes) and the number
+        of `batches` since the last call. Synchronizes with the device."""
         return _metrics(self._made.metrics())
 
     def evaluate(self, *arrays: Any) -> dict[str, Any]:
-        """The same over examples, inputs then labels, with dropout off and running statistics."""
+        """Returns the same metrics over examples, inputs then labels, without dropout and with running
+        statistics."""
         given = self._arrays(arrays)
         types = self._made.batch_types
         if len(given) != len(types):
@@ -147,11 +148,11 @@ class Trainer:
 
     def fit(self, batches: Iterable[Any], epochs: int = 1, steps: int | None = None, progress: bool | None = None,
             tensorboard: str | os.PathLike[str] | None = None, log_every: int = 50) -> list[dict[str, Any]]:
-        """Steps over `batches` (a list, a DataLoader, ...) for so many epochs, or `steps` batches.
+        """Trains on `batches` (a list, a DataLoader, ...) for `epochs` epochs, or `steps` batches.
 
-        `progress`: a bar by tqdm; None shows one where tqdm is installed. `tensorboard`: a folder that
-        receives loss, accuracy, loss scale and skipped steps as event files, by tensorboardX. Gives
-        the metrics of each interval of `log_every` batches, with its last `step`.
+        `progress`: a tqdm bar; None: if tqdm is installed. `tensorboard`: folder for event files of loss,
+        accuracy, loss scale and skipped steps, by tensorboardX. Returns the metrics of each interval of
+        `log_every` batches, with its last `step`.
         """
         writer = _event_writer(tensorboard)
         history: list[dict[str, Any]] = []
@@ -196,7 +197,8 @@ class Trainer:
 
     @property
     def loss_scale(self) -> dict[str, Any]:
-        """`scale` (1 without one), `skipped_steps` so far, and what `overflowed` last ("" before that)."""
+        """`scale` (1 without one), `skipped_steps` so far, and the last `overflowed` gradient ("" before
+        that)."""
         scale, skipped, overflowed = self._made.loss_scale()
         return {"scale": scale, "skipped_steps": skipped, "overflowed": overflowed}
 
@@ -211,7 +213,7 @@ class Trainer:
 
     @property
     def parameters(self) -> list[str]:
-        """What is trained, in the order in which the optimizer's state counts it."""
+        """Trained parameters, in the order of the optimizer's state."""
         return [self._model.name(name) for name in self._order]
 
     @property
@@ -221,17 +223,17 @@ class Trainer:
 
     @property
     def frozen(self) -> dict[str, str]:
-        """Why each other tensor of the model stays as it is, by name; running statistics are none of them."""
+        """Why each other tensor of the model is frozen, by name; excludes running statistics."""
         return {self._model.name(name): why for name, why in self._made.weight_choices(trained=False)}
 
     @property
     def layers(self) -> dict[str, str]:
-        """For each layer the type in which most of its work is computed."""
+        """For each layer the type of most of its computation."""
         return dict(self._made.layers)
 
     @property
     def updates(self) -> int:
-        """Updates that were done; those that a loss scale skipped do not count."""
+        """Number of updates, without those that loss scaling skipped."""
         return int(self._made.state(_mpc.Framework.NumPy)["step"])
 
     # ===------------------------------------------------------------------=== #
@@ -239,12 +241,12 @@ class Trainer:
     # ===------------------------------------------------------------------=== #
 
     def state_dict(self) -> dict[str, Any]:
-        """All that a training is, as copies: what follows is bit for bit what would have followed.
+        """Copies of the complete training state, for a bit-identical continuation.
 
-        `model` holds parameters and running statistics by name, `optimizer` is what
-        `torch.optim.Optimizer.state_dict()` and `scaler` what `torch.amp.GradScaler.state_dict()`
-        would hold, `trainer` the rest by mpc's names. Arrays are tensors where a torch module is
-        trained, else NumPy's. Between updates only: batches of a window that is not full are lost.
+        `model` has parameters and running statistics by name, `optimizer` is like
+        `torch.optim.Optimizer.state_dict()` and `scaler` like `torch.amp.GradScaler.state_dict()`;
+        `trainer` is the rest by mpc's names. Arrays are tensors for a torch module, else NumPy's. Between
+        updates only: batches of an incomplete window are lost.
         """
         state = self._made.state(self._model.framework)
         kept = _optimizer.state_names(self._options.optimizer, self._names)
@@ -262,14 +264,13 @@ class Trainer:
         return result
 
     def _counter(self, step: Any) -> Any:
-        # What torch's optimizers count in.
+        # The type of torch's step counters.
         return step.clone().float() if self._model.framework == _mpc.Framework.PyTorch else step.astype("float32")
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes what `state_dict` gave, or `model`, `optimizer` and `scaler` as torch has them; parts
-        that are missing stay as they are. Hyperparameters but the learning rate must be the same.
-        Fails, and changes nothing, where a name, a shape or a hyperparameter is another; what else a torch
-        module has in its state is not read."""
+        """Loads a `state_dict()`, or `model`, `optimizer` and `scaler` in torch's format; missing parts stay
+        unchanged. Hyperparameters must be equal, except the learning rate. Fails, without changes, if a
+        name, a shape or a hyperparameter differs; other entries of a torch module's state are ignored."""
         _need_parts("state", state, ("model", "optimizer", "scaler", "trainer"))
         for part in state.values():
             _need_parts("state", part)
@@ -311,15 +312,15 @@ class Trainer:
                               "is, and load_state_dict() of a trainer of the same model takes it")
 
     def sync(self) -> Any:
-        """Gives the weights back: a torch module gets its parameters and running statistics and is
-        returned; of a JAX loss comes the tree of parameters, of others a dictionary by name."""
+        """Writes the weights back: updates a torch module's parameters and running statistics and returns
+        it; returns the tree of parameters of a JAX loss, else a dictionary by name."""
         state = self._made.state(self._model.framework)
         weights = {self._model.name(name): state[name] for name in [*self._names, *self._statistics]}
         return self._model.sync(weights)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Writes the trained model as ONNX: the file that was given with other weights in it, or the
-        torch module, which is synchronised. Raises `mpc.InvalidArgument` where it came as another form."""
+        """Writes the trained model as ONNX: the given file with new weights, or the torch module, which is
+        synchronized. Raises `mpc.InvalidArgument` for other kinds of models."""
         self.sync()
         self._model.export(self._made, os.fspath(path))
 
@@ -363,7 +364,7 @@ def _choose_schedule(options: _mpc.ScheduleOptions, text: str, rate: float) -> N
 
 
 def _need_parts(what: str, given: Any, parts: Sequence[str] | None = None) -> None:
-    """Refuses what is no mapping, or has other keys than `parts`."""
+    """Raises unless `given` is a mapping with keys from `parts`."""
     if not isinstance(given, Mapping):
         raise InvalidArgument(what, f"holds a {type(given).__name__} where a mapping is wanted")
     for name in given:
@@ -381,7 +382,7 @@ def _metrics(found: tuple[float, float | None, int]) -> dict[str, Any]:
 
 
 def _labels(array: Any, wanted: str) -> Any:
-    """Class labels in the width that the step counts in."""
+    """Converts class labels to the step's integer type."""
     name = _INTEGERS.get(wanted)
     held = str(getattr(array, "dtype", "")).removeprefix("torch.")
     if name is None or held == name or held not in (*_INTEGERS.values(), "uint8", "uint16", "uint32"):
@@ -405,7 +406,7 @@ def _like(array: Any, value: Any) -> Any:
 
 
 class _Quiet:
-    """Batches without a bar."""
+    """Iterates over batches without a bar."""
 
     def __init__(self, batches: Iterable[Any]):
         self._batches = batches
@@ -429,7 +430,7 @@ def _bar(batches: Iterable[Any], progress: bool | None, title: str, most: int | 
                 raise
         else:
             total = len(batches) if isinstance(batches, Sized) else most
-            # Without a wish of the user's there is a bar on a terminal alone.
+            # By default show the bar on a terminal only.
             return tqdm(batches, desc=title, total=min(total, most) if total and most else total,
                         disable=None if progress is None else False)
     return _Quiet(batches)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is trained: a model file, a torch module or a JAX loss, each with its names and its arrays."""
+"""Models in training: a model file, a torch module or a JAX loss, each with its names and arrays."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ._errors import InvalidArgument, ModelWarning
 
 
 class TrainedModel:
-    """A model in a file, in bytes or in text: names are its own, arrays NumPy's."""
+    """A model from a file, bytes or text: with its own names and NumPy arrays."""
 
     framework = _mpc.Framework.NumPy
 
     def __init__(self, source: _mpc.ModelSource):
         self.source = source
-        # What parameters begin with, by the model's names.
+        # Initial values of parameters, by the model's names.
         self.values: dict[str, Any] = {}
 
     def adjust(self, options: _mpc.TrainingOptions) -> None:
-        """Adds to `options` what the model knows itself."""
+        """Adds options that follow from the model."""
 
     def name(self, parameter: str) -> str:
-        """What users call a parameter or statistic."""
+        """The user-visible name of a parameter or statistic."""
         return parameter
 
     def order(self, parameters: Sequence[str]) -> list[str]:
-        """Trained parameters in the order in which an optimizer counts them."""
+        """Trained parameters in the order of an optimizer's state."""
         return list(parameters)
 
     def others(self) -> set[str]:
-        """Names that a state of the model may have beside what is trained."""
+        """Additional names that a state of the model may have."""
         return set()
 
     def flatten(self, batch: Sequence[Any]) -> list[Any]:
@@ -46,10 +46,10 @@ class TrainedModel:
         return list(batch)
 
     def evaluation(self, size: int) -> _mpc.ModelSource | None:
-        """The forward model for so many examples, of a model that has gradients."""
+        """The forward model for a batch size, for a model that computes its own gradients."""
 
     def sync(self, weights: Mapping[str, Any]) -> Any:
-        """Gives the weights back to whoever brought the model."""
+        """Writes the weights back to the user's model."""
         return dict(weights)
 
     def export(self, made: _mpc.Training, path: str) -> None:
@@ -57,7 +57,7 @@ class TrainedModel:
 
 
 def read(model: Any, example: Sequence[Any], part: int | None, training: _mpc.TrainingOptions) -> TrainedModel:
-    """What `mpc.Trainer` got, with `part` examples in a batch of this rank where they were asked for."""
+    """Reads the model of `mpc.Trainer`, with `part` examples per batch of this rank if given."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
         return TorchModule(model, example, part, training)
@@ -74,8 +74,7 @@ def read(model: Any, example: Sequence[Any], part: int | None, training: _mpc.Tr
 
 
 class TorchModule(TrainedModel):
-    """A module by the joint graph of its forward and backward pass (_joint.py), in the modes in which
-    its parts are."""
+    """A module as the joint graph of its forward and backward pass (_joint.py), in its parts' modes."""
 
     framework = _mpc.Framework.PyTorch
 
@@ -137,7 +136,7 @@ class TorchModule(TrainedModel):
     def export(self, made: _mpc.Training, path: str) -> None:
         import torch
 
-        # The module as it is called in inference.
+        # The module in inference mode.
         with open(path, "wb") as file:
             file.write(_source.export_torch(torch, self._module, self._example))
 
@@ -148,9 +147,9 @@ class TorchModule(TrainedModel):
 
 
 class JaxLoss(TrainedModel):
-    """A function of (parameters, *batch) that returns a scalar loss, or a tuple that begins with it.
+    """A function of (parameters, *batch) that returns a scalar loss, or a tuple that starts with it.
 
-    Leaves of the parameters have the names of their paths: "layers.0.w".
+    Leaves of the parameters are named by their paths: "layers.0.w".
     """
 
     def __init__(self, function: Any, example: Sequence[Any]):
@@ -209,7 +208,7 @@ class JaxLoss(TrainedModel):
         options.loss.labels = f"arg{len(self._arrays) - 1}"
 
     def evaluation(self, size: int) -> _mpc.ModelSource | None:
-        # The batch is the one that was traced.
+        # The batch size is the traced one.
         return _source.source(self._forward, self._arrays)
 
     def name(self, parameter: str) -> str:
@@ -219,7 +218,7 @@ class JaxLoss(TrainedModel):
         return list(self._jax.tree.leaves(super().flatten(batch)))
 
     def sync(self, weights: Mapping[str, Any]) -> Any:
-        # What is frozen stays as it came.
+        # Frozen leaves stay unchanged.
         leaves = [self._jax.numpy.array(weights.get(public, self.values[name]))
                   for name, public in self._public.items()]
         return self._jax.tree.unflatten(self._tree, leaves)

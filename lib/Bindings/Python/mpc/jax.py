@@ -22,9 +22,9 @@ from ._policy import PolicyLike, as_policy
 
 
 class _Results:
-    """Which arrays of JAX lie in memory of mpc, where a donated one may be written in place.
+    """Tracks JAX arrays in mpc's memory, in which donated ones may be overwritten in place.
 
-    An array of another origin may share its memory with NumPy; writing there would be seen.
+    Arrays of other origin may share memory with NumPy, where an overwrite would be visible.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class _Results:
         return array
 
     def take(self, array: Any) -> _mpc.SharedResult | None:
-        """What an array that came from here lies in."""
+        """The result that an array was created from."""
         reference, result = self._kept.pop(id(array), (None, None))
         return result if reference is not None and reference() is array else None
 
@@ -50,7 +50,7 @@ class _Program:
 
     def __init__(self, function: Callable[..., Any], types: Sequence[Any], donated: Sequence[int],
                  options: dict[str, Any]):
-        # Which leaves come out is known behind the trace.
+        # The results' leaves are known only after tracing.
         traced = jax.jit(function, keep_unused=True, donate_argnums=tuple(donated)).trace(*types)
         self.results = list(jax.tree.leaves(traced.out_info))
         self._types, self._options = types, options
@@ -62,7 +62,7 @@ class _Program:
         _function.release_at_exit(self)
 
     def _release(self) -> None:
-        """Frees what was compiled; a later call would compile anew."""
+        """Frees compiled code; a later call would compile again."""
         self._made = None
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
@@ -82,7 +82,7 @@ class _Program:
                 continue
             leaves[i].delete()
             given[i] = result
-            # Else a view of NumPy, an export or a computation that JAX has begun still reads it.
+            # Otherwise a NumPy view, an export or a pending JAX computation still reads it.
             if result.is_unique:
                 unique.add(f"arg{i}")
         results = self._made.call_in_place(unique, *given)
@@ -97,12 +97,12 @@ def _is_float(kind: Any) -> bool:
 
 
 def _like(kind: Any) -> Any:
-    # What comes from a number of Python takes the type of what it meets.
+    # Weak types of Python numbers adopt the type of the other operand.
     return jax.ShapeDtypeStruct(kind.shape, kind.dtype, weak_type=getattr(kind, "weak_type", False))
 
 
 def _run(program: _Program, leaves: Sequence[Any]) -> list[Any]:
-    """Runs it now, or inside a trace of JAX as a call of the host."""
+    """Runs the program, inside a JAX trace as a host callback."""
     if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         return program(leaves)
     shapes = [_like(kind) for kind in program.results]
@@ -116,11 +116,10 @@ def _run(program: _Program, leaves: Sequence[Any]) -> list[Any]:
 
 
 class _Differentiable:
-    """A function of leaves and the two programs of its gradient, each traced and compiled when first
-    asked for.
+    """A function of leaves and the two programs of its gradient, each traced and compiled on demand.
 
-    What the backward pass reads of the forward pass is what `jax.vjp` keeps: a forward program gives
-    it behind its results, and the backward program takes it.
+    The residuals of the backward pass are those of `jax.vjp`: a forward program returns them after its
+    results, and the backward program takes them.
     """
 
     def __init__(self, function: Callable[..., list[Any]], types: Sequence[Any], donated: Sequence[int],
@@ -133,7 +132,7 @@ class _Differentiable:
         self.call.defvjp(self._forward, self._backward)
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
-        # Without a gradient in sight nothing of JAX is asked.
+        # Fast path without JAX if no gradient is traced.
         if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             return self._plain(leaves)
         return list(self.call(*leaves))
@@ -191,7 +190,7 @@ class _Differentiable:
 
 
 class _Chosen:
-    """Arguments by number, counted from the end where negative, or by name; either stands for the other."""
+    """Arguments by number, counted from the end if negative, or by name; one implies the other."""
 
     def __init__(self, function: Callable[..., Any], numbers: int | Sequence[int], names: str | Iterable[str]):
         self._numbers = {numbers} if isinstance(numbers, int) else set(numbers)
@@ -215,7 +214,7 @@ class _Chosen:
 
 
 def _is_key(kind: Any) -> bool:
-    # Of a type that is no type of NumPy's, which are asked first: each call asks for each leaf.
+    # PRNG keys are not a NumPy type; check that first, since each call checks every leaf.
     return not isinstance(kind.dtype, np.dtype) and bool(jax.dtypes.issubdtype(kind.dtype, jax.dtypes.prng_key))
 
 
@@ -224,8 +223,8 @@ def _leaf(value: Any) -> Any:
 
 
 class _Flat:
-    """A function of trees as one of a list of leaves. Keys of random numbers are the integers that they
-    are made of, in both directions; what comes out is known behind the trace."""
+    """Flattens a function of trees to a list of leaves. PRNG keys are passed as their integer data, in both
+    directions; the results' structure is known after tracing."""
 
     def __init__(self, function: Callable[..., Any], tree: Any, leaves: Sequence[Any], places: Sequence[int],
                  fixed: Sequence[tuple[int, Any]], fixed_names: dict[str, Any]):
@@ -260,22 +259,21 @@ class _Flat:
 def jit(function: Callable[..., Any], *, policy: PolicyLike | None = None, static_argnums: int | Sequence[int] = (),
         static_argnames: str | Iterable[str] = (), donate_argnums: int | Sequence[int] = (),
         donate_argnames: str | Iterable[str] = (), **options: Any) -> Callable[..., Any]:
-    """`function`, traced by JAX for each new set of shapes and static values, compiled by mpc.
+    """Compiles `function` with mpc, tracing it by JAX for each new set of shapes and static values.
 
     Takes and returns trees of arrays as `jax.jit` does. Arguments of `static_argnums` and
-    `static_argnames` are Python values that the trace sees; they are hashable. `policy` and further
-    `options` are those of `mpc.compile`; without a policy that which is in force here, where `jit` is
-    called.
+    `static_argnames` are hashable Python values that the trace sees. `policy` and further `options` are
+    those of `mpc.compile`; the default policy is that at the call of `jit`.
 
-    Under `jax.grad`, `jax.vjp` and `jax.value_and_grad` the forward and the backward pass are
-    programs of mpc too; inside of `jax.jit` and `jax.vmap` it is a call of the host. Forward mode
-    (`jax.jvp`) and gradients of gradients are of the function inside.
+    Under `jax.grad`, `jax.vjp` and `jax.value_and_grad` the forward and backward pass are mpc programs
+    too; inside of `jax.jit` and `jax.vmap` it is a host callback. Forward mode (`jax.jvp`) and
+    higher-order gradients use the original function.
 
-    Arrays of `donate_argnums` and `donate_argnames` are deleted by the call. Those that a function with
-    donated arguments returned are written in place where a result has their type and nobody else reads
-    their memory; others are copied, since JAX may have it from NumPy.
+    Arrays of `donate_argnums` and `donate_argnames` are deleted by the call. If they are results of a
+    function with donated arguments, they are overwritten in place when a result has their type and nobody
+    else reads their memory; others are copied, since JAX may share their memory with NumPy.
 
-    Compiles and runs release the interpreter's lock; any thread may call.
+    Compiles and runs release the GIL; thread-safe.
     """
     static = _Chosen(function, static_argnums, static_argnames)
     donated = _Chosen(function, donate_argnums, donate_argnames)

@@ -36,13 +36,13 @@ _aten = torch.ops.aten
 # Decompositions
 # ===----------------------------------------------------------------------=== #
 
-# Draws stay PyTorch's, so that its generator gives what it gives in eager mode.
+# Random ops stay PyTorch's, so that its generator gives the same numbers as in eager mode.
 _DRAWS = (_aten.bernoulli.p, _aten.bernoulli.default, _aten.native_dropout.default)
 
 
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's decompositions to core ATen, without those of ops that mpc has as such."""
+    """PyTorch's decompositions to core ATen, without those of ops that mpc supports."""
     from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
     more = get_decompositions([_aten.grid_sampler_2d, _aten.native_batch_norm, _aten.std_mean,
@@ -53,13 +53,13 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _is_elementwise(op: Any) -> bool:
-    # What PyTorch's decomposition of index_add makes of alpha is elementwise.
+    # PyTorch's decomposition of index_add's alpha is elementwise.
     return isinstance(op, torch._ops.OpOverload) and (torch.Tag.pointwise in op.tags or op is _aten.index_add.default)
 
 
 def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A decomposition that computes in float32 what it is given in 16 bits and rounds the result, as eager
-    mode's kernels of elementwise ops do; PyTorch's own rounds, in some ops, every number and step."""
+    """A decomposition that computes 16-bit arguments in float32 and rounds the result, like eager mode's
+    elementwise kernels; PyTorch's own round, in some ops, every scalar and step."""
     from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
     def cast(value: Any, wanted: Callable[[torch.Tensor], bool], dtype: torch.dtype) -> Any:
@@ -78,11 +78,11 @@ def _in_float32(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _foreach_rules() -> dict[Any, Callable[..., Any]]:
-    """Ops on lists of tensors as the elementwise op on each."""
+    """Decomposes ops on lists of tensors to elementwise ops."""
     rules = {}
     for name in torch._C._dispatch_get_all_op_names():
         packet, _, overload = name.removeprefix("aten::_foreach_").partition(".")
-        # The number that these two scale by is named.
+        # The scale of these two is a keyword argument.
         scaled = packet in ("addcmul", "addcdiv")
         one = packet if "Scalar" not in overload else {"maximum": "clamp_min", "minimum": "clamp_max"}.get(packet, packet)
         if not name.startswith("aten::_foreach_") or (scaled and overload == "Tensor") or not hasattr(_aten, one):
@@ -110,8 +110,8 @@ def _for_each(op: Any, scaled: bool, *arguments: Any, **named: Any) -> list[torc
 # Forward and backward
 # ===----------------------------------------------------------------------=== #
 
-# Backward ops that need nothing of these arguments, which they compute anew: results of the forward
-# op would be kept, or computed, for nothing.
+# Arguments of backward ops that their lowerings recompute: otherwise forward results would be saved, or
+# computed, unnecessarily.
 _FORGET = {_aten.native_layer_norm_backward.default: (3, 4), _aten.native_batch_norm_backward.default: (5, 6),
            _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: (4, 5),
            _aten._scaled_dot_product_flash_attention_backward.default: (4, 5, 6, 7, 8, 9, 12, 13),
@@ -121,7 +121,7 @@ _FORGET = {_aten.native_layer_norm_backward.default: (3, 4), _aten.native_batch_
 
 
 def _place(graph: torch.fx.Graph) -> torch.device:
-    """Where the tensors of a graph lie: on the GPU of the first that lies on one, else in host memory."""
+    """Device of a graph: the GPU of the first tensor on one, else the CPU."""
     for node in graph.nodes:
         value = node.meta.get("val")
         for part in value if isinstance(value, (tuple, list)) else (value,):
@@ -131,9 +131,9 @@ def _place(graph: torch.fx.Graph) -> torch.device:
 
 
 def _forget_results(joint: GraphModule) -> None:
-    """Drops what backward ops do not need of their forward ops, of those that mpc lowers."""
+    """Drops arguments that the lowerings of backward ops do not need."""
     if is_symbolic(joint.graph):
-        return  # Sizes are propagated through the ops themselves, which want all arguments.
+        return  # Sizes are propagated through the ops themselves, which need all arguments.
     device = _place(joint.graph)
     for node in joint.graph.nodes:
         if node.target not in _FORGET:
@@ -157,7 +157,7 @@ _VIEWS = {_aten.alias, _aten.detach, _aten.expand, _aten.permute, _aten.select, 
 
 
 def _is_view(node: Node) -> bool:
-    # Without sizes that are nodes, which are kept as numbers.
+    # Excludes views with sizes that are nodes, which are saved as numbers.
     if node.op != "call_function" or len(node.all_input_nodes) != 1 or node.args[0] is not node.all_input_nodes[0]:
         return False
     if node.target is operator.getitem:
@@ -166,10 +166,10 @@ def _is_view(node: Node) -> bool:
 
 
 def _view_again(joint: GraphModule) -> None:
-    """Lets the backward pass take views itself of what it reads through them.
+    """Makes the backward pass recompute views instead of saving them.
 
-    Kept between the passes, a view (the transposed weight of each linear layer) would reach the
-    backward function as an array with gaps or in another order, which is copied at each call.
+    A saved view (the transposed weight of each linear layer) would be passed to the backward function as
+    a non-contiguous array, which is copied at each call.
     """
     nodes = list(joint.graph.nodes)
     ends = [i for i, node in enumerate(nodes) if node.meta.get("partitioner_tag") == "is_forward"]
@@ -212,7 +212,8 @@ _Draw = Callable[[], torch.Tensor]
 
 
 def _draw_of(node: Node) -> tuple[_Draw, Any] | None:
-    """What draws a node's numbers and their fake tensor, where they depend on no data."""
+    """A function that generates a node's random numbers, and their fake tensor, if they are independent of
+    data."""
     if not node.all_input_nodes:
         return functools.partial(node.target, *node.args, **node.kwargs), node.meta["val"]
     if node.target is _aten.native_dropout.default and node.args[2]:
@@ -229,7 +230,7 @@ def _draw_of(node: Node) -> tuple[_Draw, Any] | None:
 
 
 def _drop(graph: torch.fx.Graph, node: Node, mask: Node) -> None:
-    """Puts PyTorch's arithmetic of a dropout that is given its mask in the place of the op."""
+    """Replaces a dropout by PyTorch's arithmetic with a given mask."""
     wanted, keep = node.meta["val"][0], 1 - node.args[1]
 
     def emit(target: Any, *arguments: Any, **named: Any) -> Node:
@@ -247,9 +248,9 @@ def _drop(graph: torch.fx.Graph, node: Node, mask: Node) -> None:
 
 
 def _draw_first(module: GraphModule) -> list[_Draw]:
-    """Makes draws that depend on no data last arguments of the graph, which they would cut into
-    several functions; gives what draws these, in the order in which the generator is asked. None
-    where some draw depends on data, since the order would be another."""
+    """Moves data-independent random ops out of the graph to additional last arguments, since they would
+    split it into several functions; returns their generators in call order. None if some random op
+    depends on data, since the order would change."""
     graph = module.graph
     nodes = [node for node in graph.nodes if node.op == "call_function" and _is_draw(node)]
     draws = [_draw_of(node) for node in nodes]
@@ -273,12 +274,12 @@ def _draw_first(module: GraphModule) -> list[_Draw]:
     return [draw for draw, _ in draws]
 
 
-# Ops whose result depends on how their operand lies in memory.
+# Ops whose result depends on their operand's storage.
 _OF_STORAGE = (_aten.as_strided.default, _aten.as_strided_scatter.default, _aten.as_strided_copy.default)
 
 
 class _Support(OperatorSupportBase):
-    """Which nodes mpc lowers, and why it does not the others."""
+    """Determines which nodes mpc lowers, with reasons for the others."""
 
     def __init__(self, graph: torch.fx.Graph, device: torch.device = HOST):
         self.reasons: dict[Node, str] = {}
@@ -286,13 +287,13 @@ class _Support(OperatorSupportBase):
             if node.op == "call_function" and (reason := why_not(node, device)) is not None:
                 self.reasons[node] = reason
         for node in list(self.reasons):
-            # Eager mode reads a storage as eager mode lays it out.
+            # Eager mode needs its own storage layout.
             if node.target in _OF_STORAGE:
                 base = base_of(node.args[0], lambda other: other.meta.get("val"))
                 if base.op == "call_function":
                     self.reasons.setdefault(base, "")
         for node in reversed(graph.nodes):
-            # What only feeds eager ops and reads nothing would cut the graph in two.
+            # A node that only feeds eager ops and reads nothing would split the graph.
             if node.op == "call_function" and node not in self.reasons and not node.all_input_nodes and node.users \
                     and all(user in self.reasons for user in node.users):
                 self.reasons[node] = ""
@@ -301,7 +302,7 @@ class _Support(OperatorSupportBase):
         return node.op == "call_function" and node not in self.reasons
 
     def told(self) -> str:
-        """The ops that stay behind as words, each with its reason; draws are meant to."""
+        """The ops that stay in eager mode, with reasons, except random ops."""
         lines = {}
         for node, reason in self.reasons.items():
             value = node.meta.get("val")
@@ -312,7 +313,7 @@ class _Support(OperatorSupportBase):
 
 
 def _worth(partition: Any) -> bool:
-    """Views and constants alone are no work for a kernel."""
+    """Returns true unless there are only views and constants, which need no kernel."""
     free = {"view", "reshape", "permute", "expand", "squeeze", "unsqueeze", "alias", "slice", "select", "full",
             "empty", "scalar_tensor", "getitem", "t", "transpose", "detach", "as_strided", "split_with_sizes",
             "_unsafe_view"}
@@ -360,7 +361,7 @@ def _compile(module: GraphModule, compiler: Callable[[str, torch.device], Callab
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether it gives a number, which the text holds as a constant."""
+    """Returns true if the result is a number, which becomes a constant of the text."""
     return isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
@@ -369,7 +370,7 @@ def _is_single(part: GraphModule) -> bool:
 
 
 class _Part(torch.nn.Module):
-    """A partition that mpc runs, in a module of those that eager mode runs."""
+    """A partition compiled by mpc, as a module among eager ones."""
 
     def __init__(self, graph: Graph, single: bool):
         super().__init__()
@@ -386,12 +387,12 @@ class _Part(torch.nn.Module):
 
 
 def _unmatched(graph: torch.fx.Graph, overrides: Iterable[str]) -> list[str]:
-    """Which overrides speak of no op of a graph, by a layer or a name that it does not have."""
+    """Overrides that match no op of a graph, because a layer or name does not exist."""
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     layers, names = {layer_of(node) for node in nodes}, {node.name for node in nodes}
 
     def speaks(key: str) -> bool:
-        # Gradients have functions of their own, which know no loss: `backward:` is of no op of theirs.
+        # Gradients are separate functions without a loss: `backward:` matches no op of theirs.
         kind, _, pattern = key.removeprefix("inputs:").rpartition(":")
         if kind == "layer":
             return pattern in layers or any(re.fullmatch(pattern, layer) for layer in layers)
@@ -405,14 +406,14 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
     """The backend "mpc" of `torch.compile`.
 
     `options` are those of `mpc.compile`: `policy`, `device`, `overrides`, `rounding`, `threads`, ...
-    Compiles at the first call for each set of sizes, for the device on which the module's tensors lie.
-    Ops that mpc lacks run in eager mode, which an `mpc.ModelWarning` says, as one does of overrides that
-    no op of a graph has.
+    Compiles at the first call for each set of sizes, for the device of the module's tensors. Unsupported
+    ops run in eager mode with an `mpc.ModelWarning`; overrides that match no op of a graph also cause a
+    warning.
     """
     chosen = dict(options or {})
-    # A backward graph may be compiled where another policy is in force.
+    # A backward graph may be compiled while another policy is the default.
     policy = as_policy(chosen.pop("policy", None))
-    # Each is for some of a module's graphs, as those of a policy are for some models.
+    # Each override may match only some of a module's graphs.
     overrides = _function.as_overrides(chosen.pop("overrides", ()))
 
     def compiler(text: str, device: torch.device) -> Callable[..., Any]:
@@ -433,6 +434,6 @@ def backend(module: GraphModule, inputs: Sequence[Any], *, options: dict[str, An
                         decompositions=decompositions())(module, inputs)
 
 
-# Of an installed package PyTorch enters the name itself, once, where it is looked up.
+# For an installed package PyTorch registers the backend itself, by its entry point.
 if "mpc" not in list_backends(exclude_tags=()):
     register_backend(backend, name="mpc")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`mpc train` as a module, for launchers of Python: torchrun --nproc-per-node 4 -m mpc.train MODEL ...
+"""`mpc train` as a module, for Python launchers: torchrun --nproc-per-node 4 -m mpc.train MODEL ...
 
-Arguments are those of `mpc train`. Where RANK and WORLD_SIZE say that this process is one of several ranks,
-the program trains as that rank, and its messages are done here, by torch.distributed's gloo at MASTER_ADDR
-and MASTER_PORT; else it runs as it is, so that mpirun and srun start it too.
+Arguments are those of `mpc train`. If RANK and WORLD_SIZE define this process as one of several ranks,
+the program trains as that rank, and this process performs its communication by torch.distributed's gloo
+at MASTER_ADDR and MASTER_PORT; otherwise the program runs alone, so that mpirun and srun can start it
+too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _BAD_USAGE, _FAILED = 2, 1
 
 
 class _Problem(Exception):
-    """What is wrong with what a launcher said."""
+    """An invalid environment of a launcher."""
 
 
 def _number(variables: Mapping[str, str], name: str, least: int) -> int:
@@ -41,7 +42,7 @@ def _number(variables: Mapping[str, str], name: str, least: int) -> int:
 
 
 def ranks(variables: Mapping[str, str]) -> tuple[int, int] | None:
-    """Rank and number of ranks as a launcher says them; None where this process is alone."""
+    """Rank and number of ranks from the launcher; None without one."""
     if not {"RANK", "WORLD_SIZE"} & variables.keys():
         return None
     size = _number(variables, "WORLD_SIZE", 1)
@@ -60,7 +61,8 @@ def ranks(variables: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def _patience(arguments: Sequence[str]) -> float:
-    """Seconds of --rank-timeout, which this process needs before the program reads its flags."""
+    """The timeout of --rank-timeout in seconds, which this process needs before the program parses its
+    flags."""
     text = "120"
     for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
         name, separator, value = word.partition("=")
@@ -72,12 +74,12 @@ def _patience(arguments: Sequence[str]) -> float:
         seconds = math.nan
     if not 0 < seconds < math.inf:
         raise _Problem(f"--rank-timeout: '{text}' is no positive number of seconds")
-    # Longer ones are no time of the transport's.
+    # Longer timeouts overflow the transport's.
     return min(max(seconds, 1e-3), 1e8)
 
 
 def _threads(arguments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    """Ranks of one machine share its cores."""
+    """Divides the cores among the ranks of one machine."""
     if any(word == "--threads" or word.startswith("--threads=") for word in arguments):
         return []
     here = _number(variables, "LOCAL_WORLD_SIZE", 1) if "LOCAL_WORLD_SIZE" in variables else 1
@@ -96,7 +98,7 @@ def _read(end: socket.socket, size: int) -> bytearray | None:
 
 
 def serve(end: socket.socket, group: Any) -> bool:
-    """Does the messages that the program asks for until it ends; gives whether it asked for any."""
+    """Performs the program's communication until it ends; returns whether there was any."""
     asked = threading.Event()
     with contextlib.suppress(ConnectionError):
         _serve(end, group, asked)
@@ -104,7 +106,7 @@ def serve(end: socket.socket, group: Any) -> bool:
 
 
 def tell(group: Any, text: str) -> None:
-    """Tells the other ranks, whose programs begin with this message, that this one has failed: all end."""
+    """Reports this rank's failure to the other ranks, whose programs start with this collective: all end."""
     own = text.encode()
     lengths = bytearray(8 * group.size)
     group.all_gather(memoryview(struct.pack("=Q", len(own))), memoryview(lengths))
@@ -155,13 +157,13 @@ def _train(arguments: Sequence[str], rank: int, size: int, group: Any, variables
         there.close()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda got, _: program.send_signal(got))
-        # A signal comes to the main thread, which therefore waits for nothing but the program.
+        # Signals are delivered to the main thread, which therefore only waits for the program.
         done = threading.Thread(target=lambda: asked.append(serve(here, group)), daemon=True)
         done.start()
         code = program.wait()
     done.join(1)
     if code and asked == [False]:
-        # It cannot have told the others.
+        # It cannot have reported the failure itself.
         return _fail(group, rank, f"{_PROGRAM}: ended with status {code} before it met the other ranks")
     return code if code >= 0 else 128 - code
 
@@ -174,7 +176,7 @@ def _fail(group: Any, rank: int, text: str) -> int:
 
 
 def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
-    """Trains as the rank that `variables` say; gives the exit code."""
+    """Trains as the rank in `variables`; returns the exit code."""
     missing = "" if _PROGRAM.exists() else f"{_PROGRAM}: is not there: this package was made without the program mpc"
     try:
         found = ranks(variables)
@@ -196,7 +198,7 @@ def main(arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     except _Problem as problem:
         print(f"error: usage: {problem}", file=sys.stderr)
         return _BAD_USAGE
-    # What fails is said below, in one sentence.
+    # Failures are reported below, in one sentence.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
     try:
         import torch.distributed as dist

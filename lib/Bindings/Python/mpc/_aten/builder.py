@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Text of the mpc dialect, op by op, and the table of what lowers to it."""
+"""Builder of mpc dialect text, and the table of lowerings."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SIGN_AND_EXPONENT = {"f16": ("0x{:04X}", 0x7C00, 0x7E00, 0x8000), "bf16": ("0x{
                       "f64": ("0x{:016X}", 0x7FF << 52, 0xFFF << 51, 1 << 63)}
 
 
-# Stands for a tensor without elements, which mpc has none of.
+# Represents a tensor without elements, which mpc does not have.
 EMPTY = "%empty"
 
 
 class Unsupported(Exception):
-    """An op, or a form of it, that mpc has no lowering for; it runs in eager mode."""
+    """An op or variant without a lowering; it runs in eager mode."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the function that is written."""
+    """A value of the function being emitted."""
     name: str
     type: Type
 
@@ -61,15 +61,15 @@ class Value:
 
 @dataclass(frozen=True)
 class Memory:
-    """The storage of a tensor: elements `start`, `start` + 1, ... of it as a value of rank 1, and the
-    tensor's strides and offset in it, in elements."""
+    """The storage of a tensor: its elements from `start` on as a rank-1 value, and the tensor's strides and
+    offset in it, in elements."""
     value: Value
     start: int
     strides: tuple[int, ...]
     offset: int
 
     def first(self, shape: Sequence[int], strides: Sequence[int], offset: int | None) -> int:
-        """Index into `value` of the first element of a view, which must lie inside of it."""
+        """Index into `value` of the first element of a view, which must be inside of it."""
         first = (self.offset if offset is None else offset) - self.start
         last = first + sum((extent - 1) * stride for extent, stride in zip(shape, strides))
         if first < 0 or last >= self.value.shape[0]:
@@ -78,15 +78,15 @@ class Memory:
         return first
 
 
-Operand = Any  # A Value or a number of Python.
+Operand = Any  # A Value or a Python number.
 Lowering = Callable[..., Any]
 TABLE: dict[Any, Lowering] = {}
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
-    """Enters a function into the table under names of ops, `add.Tensor`. It is called with the
-    builder, then as the op is, with values for tensors; `builder.results` are the types that the
-    op has. Names that this version of PyTorch lacks are left out."""
+    """Registers a lowering under op names such as `add.Tensor`. It is called with the builder, then with the
+    op's arguments, with values for tensors; `builder.results` are the op's result types. Names that this
+    version of PyTorch does not have are ignored."""
 
     def enter(function: Lowering) -> Lowering:
         for name in names:
@@ -109,12 +109,12 @@ def is_narrow(element: str) -> bool:
 
 
 def wide(element: str) -> str:
-    """The type in which PyTorch computes inside an op whose operands are of 16 bits."""
+    """The type in which PyTorch computes inside an op with 16-bit operands."""
     return "f32" if is_narrow(element) else element
 
 
 def holds(element: str, value: float | int | bool) -> bool:
-    """Whether the element type, where it is one of 16 bits, has this number."""
+    """Returns true if a 16-bit element type can represent the number, and for other types."""
     dtype = {"f16": torch.float16, "bf16": torch.bfloat16}.get(element)
     return dtype is None or math.isnan(value) or float(torch.tensor(value, dtype=torch.float64).to(dtype)) == value
 
@@ -139,7 +139,7 @@ def f64(value: float) -> str:
 
 
 def dense_order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
-    """Dimensions as they lie in memory, outermost first; None where elements share memory or leave gaps."""
+    """Dimensions in storage order, outermost first; None if elements overlap or have gaps."""
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], shape[i] == 1, i))
     wanted = 1
     for i in reversed(order):
@@ -154,7 +154,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 class Builder:
-    """Writes one function, op after op, of tensors on `device`."""
+    """Emits one function of tensors on `device`, op by op."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -164,7 +164,7 @@ class Builder:
         self.place = ""
         self.layer = ""
         self.memory: Callable[[], Memory]  # Storage of the first operand.
-        self.starts: dict[Any, int] = {}  # Offsets that arguments have in their storage, where text depends on them.
+        self.starts: dict[Any, int] = {}  # Storage offsets of arguments on which the text depends.
         self._count = 0
         self._constants: dict[tuple[Any, ...], Value] = {}
 
@@ -172,9 +172,9 @@ class Builder:
 
     def emit(self, text: str, operands: Sequence[Value], types: Sequence[Type], form: str = "call",
              after: str = "", checked: bool = False) -> list[Value]:
-        """`%r = mpc.text %operands after : types`, the types written as `form` says: of the result
-        ("same"), as a function's ("call"), or as "from to" or "from arrow". With `checked` an index
-        out of range is an error of the run, as in eager mode."""
+        """Emits `%r = mpc.text %operands after : types`, with the types in the form of the result ("same"),
+        of a function ("call"), or "from to" or "from arrow". With `checked` an index out of range is a
+        run-time error, as in eager mode."""
         if any(value.name == EMPTY for value in operands):
             raise Unsupported("an empty tensor")
         self._count += 1
@@ -255,8 +255,7 @@ class Builder:
         return self.emit("cast", [x], [Type(x.shape, element)], "to", "pinned" if pinned else "")[0]
 
     def rounded(self, x: Value) -> Value:
-        """A result that was computed in a wider type, rounded to the op's: eager mode rounds there too,
-        and other ops see it, equal numbers as equal."""
+        """Rounds a result that was computed in a wider type to the op's type, as eager mode does."""
         return self.cast(x, self.results[0].element, pinned=True)
 
     def to_bool(self, x: Value) -> Value:
@@ -318,10 +317,10 @@ class Builder:
         return self.emit("pad", [x, self.scalar(value, x.element)], [Type(shape, x.element)],
                          after=f"low({list(low)}) high({list(high)}){tail}")[0]
 
-    # Sums and picks
+    # Reductions and gathers
 
     def reduce(self, text: str, x: Value, axes: Sequence[int], keep: bool = False) -> Value:
-        """A reduction of `axes`; sums of 16-bit elements run in f32."""
+        """A reduction of `axes`; sums of 16-bit elements accumulate in f32."""
         axes = sorted(axes)
         if x.rank == 0:
             return x
@@ -336,7 +335,7 @@ class Builder:
         return self.emit("gather", [x, indices], [Type(shape, x.element)], after=f"axis({axis})", checked=checked)[0]
 
     def places(self, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Value:
-        """Index of each element of a view with these strides."""
+        """Storage index of each element of a view with these strides."""
         place = self.scalar(offset, "i64")
         for axis, (extent, stride) in enumerate(zip(shape, strides)):
             line = self.reshape(self.iota((extent,), 0), [extent if i == axis else 1 for i in range(len(shape))])
@@ -357,7 +356,7 @@ def axis_of(dim: int, rank: int) -> int:
 
 
 def axes_of(dims: int | Sequence[int] | None, rank: int) -> list[int]:
-    """Axes as mpc has them; none given are all."""
+    """Normalized axes; no axes means all."""
     if dims is None or (not isinstance(dims, int) and not dims):
         return list(range(rank))
     return sorted({axis_of(d, rank) for d in ([dims] if isinstance(dims, int) else dims)})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Matrix products and attention."""
+"""Matmul and attention."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .builder import Builder, Operand, Type, Unsupported, Value, f64, is_narrow,
 
 
 def accumulate(element: str) -> str:
-    """Sums of 16-bit products run in f32 and are rounded once."""
+    """16-bit matmuls accumulate in f32 and round once."""
     return "accumulate(f32)" if is_narrow(element) else ""
 
 
 def product(b: Builder, x: Value, y: Value, element: str | None = None) -> Value:
-    """The product of matrices, of the operands' element type or of the wider one that its sums have."""
+    """Matmul with the operands' element type, or the wider accumulator type."""
     if not x.is_float:
         return _integer_product(b, x, y)
     kind = Type(x.shape[:-1] + y.shape[-1:], element or x.element)
@@ -26,7 +26,7 @@ def product(b: Builder, x: Value, y: Value, element: str | None = None) -> Value
 
 
 def _integer_product(b: Builder, x: Value, y: Value) -> Value:
-    """Whole numbers have no kernel of products: as a sum of them."""
+    """Integer matmul, which has no kernel, as a sum of products."""
     if x.element == "i1":
         raise Unsupported("a product of matrices of booleans")
     left = b.reshape(x, x.shape + (1,))
@@ -56,7 +56,7 @@ def addmm(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha
 
 @lowers("addbmm")
 def addbmm(b: Builder, bias: Value, x: Value, y: Value, *, beta: float = 1, alpha: float = 1) -> Value:
-    # The sum over the batch belongs to the sum of each product.
+    # The batch dimension is reduced with k.
     rows = b.reshape(b.transpose(x, [1, 0, 2]), (x.shape[1], x.shape[0] * x.shape[2]))
     columns = b.reshape(y, (y.shape[0] * y.shape[1], y.shape[2]))
     return addmm(b, bias, rows, columns, beta=beta, alpha=alpha)
@@ -120,14 +120,14 @@ def _form(query: Value, mask: Value | None, causal: bool, scale: float | None) -
 
 def _masks(b: Builder, query: Value, key: Value, mask: Value | None, dropout: float,
            causal: bool) -> tuple[Value | None, bool]:
-    """The mask, and whether the op itself is causal beside it."""
+    """The mask, and whether the op is also causal."""
     if dropout:
         raise Unsupported("dropout inside attention")
     if mask is not None and is_narrow(mask.element):
         mask = b.cast(mask, "f32")
     if not causal or query.shape[-2] == key.shape[-2]:
         return mask, causal
-    # PyTorch lets the first query see the first key, mpc the last the last.
+    # PyTorch's causal mask is aligned at the first query and key, mpc's at the last.
     seen = _lower_triangle(b, (query.shape[-2], key.shape[-2]))
     if mask is None:
         return seen, False
@@ -150,7 +150,7 @@ def attention(b: Builder, query: Value, key: Value, value: Value, dropout: float
 
 
 def _log_sum(b: Builder, query: Value, key: Value, causal: bool, masks: list[Value], scale: float | None) -> Value:
-    """What a backward pass in eager mode wants of each row of scores."""
+    """Log-sum-exp of each row of scores, for an eager-mode backward pass."""
     work = wide(query.element)
     query, key = b.cast(query, work), b.cast(key, work)
     factor = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
@@ -177,7 +177,7 @@ def attention_backward(b: Builder, gradient: Value, query: Value, key: Value, va
                         [query, key, value, gradient, *masks], [query.type, key.type, value.type]))
 
 
-# On a GPU PyTorch names the kernel that eager mode would take.
+# On a GPU PyTorch calls the op of the kernel that eager mode would select.
 
 
 def _on_gpu(b: Builder, query: Value, key: Value, value: Value, mask: Value | None, dropout: float, causal: bool,

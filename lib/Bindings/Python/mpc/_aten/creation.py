@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tensors from nothing."""
+"""Tensor creation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ones(b: Builder, *_: Any, **__: Any) -> Value:
 @lowers("arange.start_step")
 def arange(b: Builder, start: float, end: float, step: float = 1, **_: Any) -> Value:
     kind = b.results[0]
-    # As PyTorch does, in the widest type, rounded once.
+    # As in PyTorch: computed in the widest type, rounded once.
     line = b.iota(kind.shape, 0)
     if is_float(kind.element):
         line = b.cast(line, "f64")

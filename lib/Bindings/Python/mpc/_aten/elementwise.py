@@ -29,7 +29,7 @@ for _name in _UNARY:
 
 
 def _enter_kept(name: str) -> None:
-    """Those that leave integers as they are or work on them too."""
+    """Registers ops that are the identity on integers or also support them."""
 
     @lowers(name)
     def lower(b: Builder, x: Value) -> Value:
@@ -89,7 +89,7 @@ def convert(b: Builder, x: Value, dtype: torch.dtype | None = None, **_: Any) ->
     element = b.results[0].element
     if element == "i1":
         return b.to_bool(x)
-    # The model itself asks for this type: no policy undoes it.
+    # Explicit cast of the model: pinned against policies.
     return b.cast(x, element, pinned=x.is_float and is_float(element))
 
 
@@ -164,8 +164,8 @@ def _both(b: Builder, x: Operand, y: Operand, element: str | None = None) -> tup
     return b.operand(x, element), b.operand(y, element)
 
 
-# Of 16-bit tensors eager mode computes in float32 and rounds the result. It rounds numbers too, but not
-# those that `mul` and `div` have as second operands, nor the factors inside of an op.
+# For 16-bit tensors eager mode computes in float32 and rounds the result. It also rounds scalars, except
+# second operands of `mul` and `div` and factors inside of an op.
 
 
 def _scaled(b: Builder, text: str, x: Operand, y: Operand) -> Value:
@@ -190,7 +190,7 @@ def rsub(b: Builder, x: Operand, y: Operand, alpha: float = 1) -> Value:
 
 
 def _sum(b: Builder, text: str, x: Operand, y: Operand, alpha: float) -> Value:
-    """x and alpha times y."""
+    """x plus or minus alpha times y."""
     element = b.results[0].element
     x, y = _both(b, x, y, element if alpha == 1 else wide(element))
     if alpha != 1:
@@ -207,13 +207,13 @@ def mul(b: Builder, x: Operand, y: Operand) -> Value:
 def div(b: Builder, x: Operand, y: Operand, *, rounding_mode: str | None = None) -> Value:
     if rounding_mode is None:
         return _scaled(b, "div", x, y)
-    # Rounded to 16 bits first, a quotient may reach the next whole number.
+    # A quotient rounded to 16 bits first could reach the next integer.
     x, y = _both(b, x, y, wide(b.results[0].element))
     return b.rounded(trunc(b, b.div(x, y)) if rounding_mode == "trunc" else _floor_divide(b, x, y))
 
 
 def _floor_divide(b: Builder, x: Value, y: Value) -> Value:
-    """The quotient without the remainder is exact, so that rounding it down cannot go wrong by one."""
+    """The quotient without the remainder is exact, so that rounding down cannot be off by one."""
     zero = b.scalar(0, x.element)
     rest = b.binary("rem", x, y)
     differs = b.binary("xor", b.compare("lt", rest, zero), b.compare("lt", y, zero))
@@ -224,7 +224,7 @@ def _floor_divide(b: Builder, x: Value, y: Value) -> Value:
     low = b.sub(whole, b.scalar(1, x.element))
     result = b.select(lower, low, whole)
     if x.is_float:
-        # By zero it is the quotient itself, an infinity or NaN.
+        # Division by zero gives the quotient itself, an infinity or NaN.
         result = b.select(b.compare("eq", y, zero), b.div(x, y), result)
     return result
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gathers and scatters."""
+"""Gather and scatter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def gather(b: Builder, x: Value, dim: int, index: Value, *, sparse_grad: bool = 
 
 
 def _tuples(b: Builder, indices: Sequence[Value]) -> Value:
-    """Tensors of indices as one of tuples, in its last dimension."""
+    """Concatenates index tensors to one of tuples, in its last dimension."""
     shape = broadcast_shapes(*[index.shape for index in indices])
     columns = [b.reshape(b.broadcast(b.cast(index, "i64"), shape), shape + (1,)) for index in indices]
     return b.concat(columns, len(shape))
@@ -50,7 +50,7 @@ def _places(indices: Sequence[Value | None]) -> list[int]:
 
 
 def _front(x: Value, places: Sequence[int]) -> list[int]:
-    """The order of dimensions in which those that are indexed come first."""
+    """Permutation that moves indexed dimensions to the front."""
     return list(places) + [axis for axis in range(x.rank) if axis not in places]
 
 
@@ -65,7 +65,7 @@ def index(b: Builder, x: Value, indices: Sequence[Value | None]) -> Value:
     result = b.emit("gather_nd", [moved, tuples], [Type(outer + rest, x.element)], checked=True)[0]
     if places != list(range(places[0], places[-1] + 1)):
         return result
-    # Neighbours are replaced where they stood.
+    # Adjacent indexed dimensions are replaced in place.
     order = list(range(len(outer), len(outer) + places[0])) + list(range(len(outer)))
     return b.transpose(result, order + list(range(len(order), result.rank)))
 
@@ -90,7 +90,7 @@ def index_put(b: Builder, x: Value, indices: Sequence[Value | None], values: Val
     moved = b.transpose(x, order)
     rest = moved.shape[len(places):]
     if places == list(range(places[0], places[-1] + 1)) and places[0]:
-        # Values have the dimensions of the indices where the first of them stood.
+        # In `values` the index dimensions are at the first indexed one.
         before = places[0]
         values = b.broadcast(values, rest[:before] + outer + rest[before:])
         turn = list(range(before, before + len(outer))) + list(range(before))
@@ -149,7 +149,7 @@ def embedding_backward(b: Builder, gradient: Value, indices: Value, count: int, 
     if padding >= 0:
         kept = b.compare("ne", indices, b.scalar(padding, indices.element))
         gradient = b.select(b.reshape(kept, indices.shape + (1,)), gradient, b.scalar(0, element))
-    # Rows that occur often are sums of many: not in 16 bits.
+    # Frequent rows sum many terms: accumulate in f32.
     sums = b.cast(gradient, "f32" if element in ("f16", "bf16") else element)
     zeros = b.full(0, (count, gradient.shape[-1]), sums.element)
     tuples = b.reshape(indices, indices.shape + (1,))
@@ -161,7 +161,7 @@ def masked_scatter(b: Builder, x: Value, mask: Value, source: Value) -> Value:
     shape = broadcast_shapes(x.shape, mask.shape)
     x, mask = b.broadcast(x, shape), b.broadcast(mask, shape)
     flat = b.cast(b.reshape(mask, (math.prod(shape),)), "i64")
-    # The n-th place that holds takes the n-th element.
+    # The n-th true element takes the n-th source element.
     spot = b.sub(b.unary("cumsum", flat, "axis(0)"), b.scalar(1, "i64"))
     spot = b.binary("max", spot, b.scalar(0, "i64"))
     taken = b.gather(b.reshape(source, (math.prod(source.shape),)), spot, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Shapes, parts and joins."""
+"""Reshapes, slices and concatenation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def as_strided(b: Builder, x: Value, size: Sequence[int], stride: Sequence[int],
 @lowers("as_strided_scatter")
 def as_strided_scatter(b: Builder, x: Value, source: Value, size: Sequence[int], stride: Sequence[int],
                        offset: int | None = None) -> Value:
-    # The result's storage is a copy of the operand's: it must be the operand itself, in some order.
+    # The result's storage is a copy of the operand's, which must be the whole operand, possibly permuted.
     memory = b.memory()
     if memory.value.shape != (math.prod(x.shape),) or dense_order(x.shape, memory.strides) is None:
         raise Unsupported("a storage that its tensor is only a part of")
@@ -140,7 +140,7 @@ def split_with_sizes(b: Builder, x: Value, sizes: Sequence[int], dim: int = 0) -
 @lowers("cat")
 def cat(b: Builder, tensors: Sequence[Value], dim: int = 0) -> Value:
     kind = b.results[0]
-    # A tensor without elements joins whatever its rank.
+    # An empty tensor may be concatenated regardless of its rank.
     joined = [b.cast(x, kind.element) for x in tensors if 0 not in x.shape]
     if not joined:
         raise Unsupported("an empty tensor")
@@ -197,7 +197,7 @@ def select_scatter(b: Builder, x: Value, source: Value, dim: int, index: int) ->
 
 
 def borders(x: Value, pad: Sequence[int]) -> tuple[list[int], list[int]]:
-    """PyTorch's list, last dimension first, as low and high per dimension."""
+    """Converts PyTorch's padding list, last dimension first, to low and high per dimension."""
     low, high = [0] * x.rank, [0] * x.rank
     for i in range(len(pad) // 2):
         low[x.rank - 1 - i], high[x.rank - 1 - i] = pad[2 * i], pad[2 * i + 1]

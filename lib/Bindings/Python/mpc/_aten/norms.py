@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Softmax and norms, and their gradients."""
+"""Softmax and normalization, and their gradients."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def layer_norm(b: Builder, x: Value, shape: Sequence[int], scale: Value | None, 
 
 
 def _statistics(b: Builder, x: Value, axes: Sequence[int], eps: float) -> tuple[Value | None, Value | None]:
-    """Mean and inverse deviation, where somebody reads them."""
+    """Mean and inverse standard deviation, if they are used."""
     if not any(b.used[1:3]):
         return None, None
     spread, middle = variance(b, x, list(axes), 0, True)
@@ -141,7 +141,7 @@ def _channels(v: Value, b: Builder, rank: int) -> Value:
 
 def _batch_norm(b: Builder, x: Value, scale: Value | None, bias: Value | None, mean: Value | None, var: Value | None,
                 training: bool, momentum: float, eps: float) -> tuple[Value | None, ...]:
-    """Result, saved mean and inverse deviation, new statistics."""
+    """Result, saved mean and inverse standard deviation, new statistics."""
     element, channels = x.element, (x.shape[1],)
     x = b.cast(x, wide(element))
     work = x.element

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent layers that PyTorch keeps whole: an LSTM in inference."""
+"""Recurrent layers that PyTorch does not decompose: an LSTM in inference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def lstm(b: Builder, x: Value, weight: Value, recurrence: Value, bias: Value, re
         raise Unsupported("this form of a recurrent layer")
 
     def reordered(value: Value) -> Value:
-        """Rows of the gates i, f, c, o, as they stand here, in the dialect's order, in one direction."""
+        """Reorders the rows of gates i, f, c, o to the dialect's order, for one direction."""
         rows = b.concat([b.slice_axis(value, 0, gate * hidden, hidden) for gate in (0, 3, 1, 2)], 0)
         return b.reshape(rows, (1,) + rows.shape)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Reductions, scans and orders."""
+"""Reductions, scans and sorting."""
 
 from __future__ import annotations
 

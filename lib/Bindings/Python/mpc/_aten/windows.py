@@ -17,7 +17,7 @@ from .contractions import accumulate
 
 
 def spread(values: int | Sequence[int], rank: int) -> list[int]:
-    """One number per spatial dimension; one alone is for all."""
+    """One number per spatial dimension; a single one applies to all."""
     values = [values] if isinstance(values, int) else list(values)
     return values * rank if len(values) == 1 else values
 
@@ -65,7 +65,7 @@ def convolution_backward(b: Builder, gradient: Value, x: Value, weight: Value, b
     if mask[0] and transposed:
         of_x = _convolve(b, gradient, weight, x.shape, plain, False)
     elif mask[0]:
-        # What the last windows did not reach.
+        # Rows that the last windows did not reach.
         rest = [x.shape[2 + i] - ((gradient.shape[2 + i] - 1) * strides[i] - 2 * pads[i]
                                   + steps[i] * (weight.shape[2 + i] - 1) + 1) for i in range(rank)]
         of_x = _convolve(b, gradient, weight, x.shape, _window(strides, pads, steps, groups, rest), True)
@@ -109,7 +109,7 @@ def _max_pool(b: Builder, rank: int, x: Value, kernel: Any, stride: Any, padding
 
 def _positions(b: Builder, x: Value, out: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
                padding: Sequence[int], dilation: Sequence[int]) -> Value:
-    """Where in its image each maximum lies: one place of the window after the other, the first wins."""
+    """Flat index of each maximum in its image: compares window elements one by one, the first wins."""
     if not x.is_float:
         raise Unsupported("positions of a pool of integers")
     rank, spatial = len(kernel), x.shape[2:]
@@ -129,7 +129,7 @@ def _positions(b: Builder, x: Value, out: Sequence[int], kernel: Sequence[int], 
             most, place = value, b.broadcast(number, value.shape)
             continue
         larger = b.compare("gt", value, most)
-        # Of a window that holds nothing but the lowest value, the first that is no border.
+        # In a window with only lowest values, the first element that is not padding.
         unset = b.binary("and", b.compare("lt", place, b.scalar(0, "i64")), b.compare("ge", number, b.scalar(0, "i64")))
         larger = b.binary("or", larger, unset)
         most, place = b.select(larger, value, most), b.select(larger, number, place)
