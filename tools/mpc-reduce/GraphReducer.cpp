@@ -1,4 +1,4 @@
-//===- GraphReducer.cpp - shrinks the graph of a model --------------------===//
+//===- GraphReducer.cpp - test-case reduction of graphs -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Changes
+// Transformations
 //===----------------------------------------------------------------------===//
 
 static func::FuncOp entryOf(ModuleOp module) {
@@ -28,7 +28,7 @@ static func::FuncOp entryOf(ModuleOp module) {
   return functions.empty() ? func::FuncOp() : *functions.begin();
 }
 
-/// The ops of the function but its terminator.
+/// Returns the ops of the function except the terminator.
 static SmallVector<Operation *> opsOf(func::FuncOp function) {
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front().without_terminator())
@@ -36,7 +36,7 @@ static SmallVector<Operation *> opsOf(func::FuncOp function) {
   return ops;
 }
 
-/// Drops what nobody reads: ops, then arguments.
+/// Erases unused ops, then unused arguments.
 static void dropUnused(func::FuncOp function) {
   SmallVector<Operation *> ops = opsOf(function);
   for (Operation *op : llvm::reverse(ops))
@@ -64,7 +64,7 @@ static void keepResults(func::FuncOp function, ArrayRef<unsigned> kept) {
   dropUnused(function);
 }
 
-/// A new input in the place of `value`.
+/// Replaces `value` by a new argument.
 static bool makeArgument(func::FuncOp function, Value value) {
   MLIRContext *context = function.getContext();
   Builder builder(context);
@@ -109,7 +109,7 @@ bool GraphReducer::attempt(const Change &change) {
   func::FuncOp function = entryOf(*copy);
   if (!function || !change(function))
     return false;
-  // What does not verify is not asked about.
+  // Skip graphs that do not verify.
   ScopedDiagnosticHandler silence(copy->getContext(),
                                   [](Diagnostic &) { return success(); });
   if (failed(verify(*copy)))
@@ -146,8 +146,8 @@ bool GraphReducer::reduceResults() {
   return changed;
 }
 
-/// Makes inputs of everything that the ops before number `end` give to the
-/// others.
+/// Replaces all results of the ops before index `end` that later ops use by
+/// arguments.
 bool GraphReducer::cutOff() {
   bool changed = false;
   for (int64_t part = 8; part-- > 1;) {
@@ -181,14 +181,14 @@ bool GraphReducer::cutOff() {
 bool GraphReducer::reduceOps() {
   bool changed = false;
   for (int64_t i = int64_t(opsOf(entryOf(*best)).size()); i-- > 0;) {
-    // What is smaller now has fewer ops.
+    // The graph has fewer ops now.
     if (i >= int64_t(opsOf(entryOf(*best)).size()))
       continue;
     Operation *op = opsOf(entryOf(*best))[i];
     if (isa<ConstantOp>(op))
       continue;
     bool gone = false;
-    // Where an attempt has held, the op is gone with the graph before.
+    // After a successful attempt the op is gone with the previous graph.
     for (unsigned k = 0; !gone && k < op->getNumOperands(); ++k) {
       if (op->getOperand(k).getType() != op->getResult(0).getType())
         continue;
@@ -226,7 +226,7 @@ bool GraphReducer::reduceConstants() {
                           : DenseElementsAttr();
       if (!elements || elements.isSplat() || elements.getNumElements() == 0)
         return false;
-      // The first value, so that its kind stays.
+      // The first value, which keeps the element's kind.
       constant.setValueAttr(DenseElementsAttr::get(
           elements.getType(), *elements.value_begin<Attribute>()));
       return true;
@@ -262,7 +262,7 @@ void GraphReducer::run(const std::function<bool()> &mayGoOn) {
   func::FuncOp function = entryOf(*best);
   if (!function || !function.getBody().hasOneBlock())
     return;
-  // Places in a file that is about to change say nothing; names do.
+  // Drop file positions, which are about to change, but keep names.
   best->walk([](Operation *op) {
     Location unknown = UnknownLoc::get(op->getContext());
     auto name = dyn_cast<NameLoc>(op->getLoc());

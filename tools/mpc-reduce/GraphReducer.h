@@ -1,9 +1,9 @@
-//===- GraphReducer.h - shrinks the graph of a model ------------*- C++ -*-===//
+//===- GraphReducer.h - test-case reduction of graphs -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// mlir-reduce removes ops that nobody reads. A graph has few of those: here its
-// results, its arguments and the ops in the middle go as well.
+// mlir-reduce removes unused ops, of which a graph has few: this also removes
+// results, arguments and ops in the middle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,24 +21,24 @@ namespace mpc {
 
 class GraphReducer {
 public:
-  /// `interesting` is asked about the text of a smaller graph, which verifies.
+  /// Interestingness test of the text of a smaller graph, which verifies.
   using Test = std::function<bool(const std::string &text)>;
 
   GraphReducer(mlir::ModuleOp module, Test interesting)
       : best(module.clone()), interesting(std::move(interesting)) {}
 
-  /// Shrinks until nothing smaller is interesting, or `goesOn` says no. Tries,
-  /// from large steps to small: fewer results; all that comes before some op,
-  /// or the op alone, replaced by an operand of its type or by new arguments;
-  /// constants of one value; no layers and no names.
+  /// Reduces until no smaller graph is interesting, or `goesOn` returns false.
+  /// Tries, from large steps to small: fewer results; replacing all ops before
+  /// some op, or a single op, by an operand of its type or by new arguments;
+  /// splat constants; dropping layers and names.
   void run(const std::function<bool()> &goesOn = [] { return true; });
 
-  /// The smallest interesting graph so far. Names of ops stay.
+  /// Returns the smallest interesting graph so far, with op names.
   std::string text() const;
 
 private:
   using Change = std::function<bool(mlir::func::FuncOp)>;
-  /// Makes a copy smaller by `change`; keeps it where it is interesting.
+  /// Applies `change` to a copy and adopts it if it is interesting.
   bool attempt(const Change &change);
   bool reduceResults();
   bool cutOff();

@@ -1,4 +1,4 @@
-//===- mpc-reduce.cpp - shrink a failing .mlir file -----------------------===//
+//===- mpc-reduce.cpp - test-case reduction of .mlir files ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,8 +23,8 @@ using namespace mlir;
 
 namespace {
 
-/// The graph reducer with a script for a test: exit code 1 means interesting,
-/// as it does for reduction-tree.
+/// Runs the graph reducer with a script as the test: exit code 1 means
+/// interesting, as for reduction-tree.
 struct ReduceGraphPass
     : public PassWrapper<ReduceGraphPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReduceGraphPass)

@@ -1,4 +1,4 @@
-//===- mpc-translate.cpp - foreign formats to mpc, kernels to CUDA --------===//
+//===- mpc-translate.cpp - translations from ONNX and to CUDA -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,7 +33,7 @@ using namespace mlir;
 
 namespace {
 
-/// Options of `--import-onnx`, as the mpc tool names them, and of
+/// Options of `--import-onnx`, named as in the mpc tool, and of
 /// `--mpc-to-cuda`.
 struct Flags {
   llvm::cl::list<std::string> dims{
@@ -59,7 +59,7 @@ struct Flags {
 
 } // namespace
 
-/// Splits "name=rest" at the first '='; a diagnostic where there is none.
+/// Splits "name=rest" at the first '='; emits a diagnostic if there is none.
 static FailureOr<std::pair<StringRef, StringRef>>
 splitFlag(StringRef flag, StringRef text, Location location) {
   auto [name, rest] = text.split('=');
@@ -69,7 +69,7 @@ splitFlag(StringRef flag, StringRef text, Location location) {
   return std::make_pair(name, rest);
 }
 
-/// Reads numbers separated by `separator`.
+/// Parses numbers separated by `separator`.
 static LogicalResult readNumbers(StringRef flag, StringRef text, char separator,
                                  Location location,
                                  SmallVectorImpl<int64_t> &numbers) {
@@ -130,8 +130,8 @@ static LogicalResult readFlags(const Flags &flags, MLIRContext *context,
   return success();
 }
 
-/// Prints the kernels of a planned module, or of one whose kernels are written
-/// in the gpu dialect.
+/// Prints the kernels of a planned module, or of one with kernels in the gpu
+/// dialect.
 static LogicalResult printCuda(Operation *op, StringRef target,
                                raw_ostream &os) {
   auto module = dyn_cast<ModuleOp>(op);
@@ -180,7 +180,7 @@ int main(int argc, char **argv) {
           return nullptr;
         StringRef name = buffer->getBufferIdentifier();
         StringRef folder = llvm::sys::path::parent_path(name);
-        // Standard input has no folder: external data is refused there.
+        // Standard input has no folder: external data is refused.
         if (folder.empty() && name != "<stdin>")
           folder = ".";
         StringRef bytes = buffer->getBuffer();

@@ -1,4 +1,4 @@
-//===- Arrays.cpp - data from files ---------------------------------------===//
+//===- Arrays.cpp - input arrays from files -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -96,7 +96,7 @@ tool::wantedArray(const std::vector<NamedArray> &arrays,
   return array;
 }
 
-/// `data` as brain floats, or nullopt where a value would change.
+/// Converts `data` to bf16, or returns nullopt if a value would change.
 static std::optional<Buffer> asBrainFloat(const Buffer &data,
                                           const TensorType &type) {
   Result<Buffer> narrow = Buffer::allocate(type);
@@ -155,7 +155,7 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
   bound.assign(values.size(), Buffer());
   for (size_t i = 0; i < values.size(); ++i) {
     const NamedArray *array = findArray(arrays, values[i].name, prefix, i);
-    // What stands in its place may be there under another one's name.
+    // The array at this position may belong to another value by name.
     if (array && array->name != values[i].name &&
         std::any_of(values.begin(), values.end(),
                     [&](const ProgramValue &value) {

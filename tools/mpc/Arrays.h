@@ -1,4 +1,4 @@
-//===- Arrays.h - data from files -------------------------------*- C++ -*-===//
+//===- Arrays.h - input arrays from files -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,28 +15,28 @@
 
 namespace mpc::tool {
 
-/// Reads what `--input` names: files `x.npz`, and single arrays `name=x.npy`.
-/// `maxMemory` is the most bytes of them all (`--max-memory`); 0 is no limit.
+/// Reads the files of `--input`: `x.npz`, and single arrays `name=x.npy`.
+/// `maxMemory` limits their total size in bytes (`--max-memory`); 0: no limit.
 Result<std::vector<NamedArray>>
 loadArrays(const std::vector<std::string> &arguments, int64_t maxMemory);
 
-/// The arrays that `values` want, in their order: by name, else by position
+/// Returns the arrays for `values`, in order: by name, else by position
 /// (`arg0`, `arg1`, ... or, with prefix "out", `out0`). Checks types and
-/// shapes; one problem per value. A 16-bit brain float may come as its bits
-/// (uint16) or as float32 that it holds exactly.
-/// What a training step keeps may be left out: it then is as at the start.
+/// shapes, with one error per value. bf16 arrays may be given as bits (uint16)
+/// or as exactly representable float32. State of a training step may be omitted
+/// and then has its initial value.
 std::vector<Status> bindArrays(const std::vector<NamedArray> &arrays,
                                const std::vector<ProgramValue> &values,
                                const std::string &prefix,
                                std::vector<Buffer> &bound);
 
-/// The array of the value numbered `index`, or null.
+/// Returns the array of the value with index `index`, or null.
 const NamedArray *findArray(const std::vector<NamedArray> &arrays,
                             const std::string &name, const std::string &prefix,
                             size_t index);
 
-/// The array of `arrays` (of `file`) that says what the output numbered `index`
-/// should be; fails where there is none or its shape or kind differ.
+/// Returns the array in `arrays` (of `file`) with the expected output of index
+/// `index`; fails if it is missing or its shape or kind differs.
 Result<const NamedArray *> wantedArray(const std::vector<NamedArray> &arrays,
                                        const ProgramValue &output, size_t index,
                                        const std::string &file);

@@ -22,8 +22,8 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Whether a policy, by its name, multiplies bf16: its kernels are held against
-/// the unit for that.
+/// Returns true if the policy, by its name, multiplies bf16: its kernels are
+/// compared with the bf16 peak.
 static bool multipliesBf16(const std::string &policy) {
   return policy.find("bfloat16") != std::string::npos;
 }
@@ -42,7 +42,7 @@ namespace {
 struct KernelRow {
   std::string name, kind;
   int64_t count = 0, flops = 0, bytes = 0;
-  /// Milliseconds of all its launches, per run.
+  /// Total time of its launches in ms, per run.
   std::vector<double> milliseconds;
 };
 
@@ -50,25 +50,25 @@ struct KernelRow {
 struct Timing {
   std::vector<double> milliseconds;
   std::vector<KernelRow> kernels;
-  /// Milliseconds of each launch, per run.
+  /// Time of each launch in ms, per run.
   std::vector<std::vector<double>> launches;
-  /// Runs that are left out of `milliseconds`: something else had the processor
-  /// for a while.
+  /// Number of runs excluded from `milliseconds` because the thread was
+  /// preempted.
   int64_t disturbed = 0;
-  /// With those.
+  /// Number of all runs.
   int64_t runs = 0;
-  /// Sets of buffers that took turns.
+  /// Number of rotating buffer sets.
   size_t sets = 1;
 };
 
 } // namespace
 
-/// Sets of buffers take turns so that together they exceed a GPU's L2 by far,
-/// as in tools/gpu/bench_worker.py: no run finds its inputs in the cache.
+/// Rotating buffer sets whose total size far exceeds a GPU's L2, as in
+/// tools/gpu/bench_worker.py: no run finds its inputs in the cache.
 static constexpr size_t kRotatedBytes = size_t(256) << 20, kMostSets = 32;
 
-/// How many sets: one where a run renews its arguments, which are then never
-/// the same twice.
+/// Returns the number of sets: one if a run updates its arguments, which then
+/// differ each time.
 static size_t countSets(const Program &program,
                         const std::vector<Buffer> &inputs) {
   size_t bytes = 0;
@@ -82,7 +82,7 @@ static size_t countSets(const Program &program,
   return std::min(kMostSets, 1 + kRotatedBytes / std::max<size_t>(bytes, 1));
 }
 
-/// `inputs` and room for the results on the stream's device.
+/// Allocates buffers for `inputs` and results on the stream's device.
 static Status placeOnDevice(const Executable &executable,
                             const std::vector<Buffer> &inputs,
                             const Stream &stream, RunBuffers &set) {
@@ -95,7 +95,7 @@ static Status placeOnDevice(const Executable &executable,
     set.arguments.push_back(std::move(*buffer));
   }
   for (const ProgramValue &value : executable.program().results) {
-    if (value.alias >= 0) { // takes the argument's place
+    if (value.alias >= 0) { // aliases the argument
       set.results.push_back(set.arguments[size_t(value.alias)]);
       continue;
     }
@@ -107,8 +107,8 @@ static Status placeOnDevice(const Executable &executable,
   return {};
 }
 
-/// Times runs on a device with memory of its own, by its clock: inputs are
-/// there, results stay there.
+/// Times runs on a device with its own memory, by its clock: inputs and results
+/// stay on the device.
 static Status measureOnDevice(const Executable &executable,
                               const std::vector<Buffer> &inputs, int runs,
                               Timing &timing) {
@@ -121,7 +121,7 @@ static Status measureOnDevice(const Executable &executable,
     if (Status status = placeOnDevice(executable, inputs, *stream, set);
         !status.ok())
       return status;
-  // Some runs say how many fit into a second.
+  // Estimate how many runs fit into a second.
   std::vector<double> times(runs > 0 ? runs : 20);
   auto start = Clock::now();
   if (Status status = executable.timeRuns(sets, *stream, times); !status.ok())
@@ -137,16 +137,16 @@ static Status measureOnDevice(const Executable &executable,
   return {};
 }
 
-/// Milliseconds of processor time of the calling thread.
+/// Returns the CPU time of the calling thread in ms.
 static double processorMilliseconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return double(time.tv_sec) * 1e3 + double(time.tv_nsec) * 1e-6;
 }
 
-/// Times runs on the processor until `enough(done)`. One thread that had less
-/// of the processor than the clock went on was disturbed: its run counts only
-/// where no run was calm. Of many threads one may wait for another.
+/// Times runs on the CPU until `enough(done)`. A run of a single thread whose
+/// CPU time is less than its wall time was preempted: it counts only if all
+/// runs were. With several threads one may wait for another.
 template <typename Enough>
 static Status
 measureHere(const Executable &executable, const std::vector<Buffer> &inputs,
@@ -155,7 +155,7 @@ measureHere(const Executable &executable, const std::vector<Buffer> &inputs,
   std::vector<double> disturbed;
   auto start = Clock::now();
   std::vector<double> &calm = timing.milliseconds;
-  // A busy machine may leave few runs alone.
+  // On a busy machine few runs are undisturbed.
   while (!enough(calm.size() + disturbed.size(), calm.empty() ? 4000 : 1000,
                  start)) {
     double used = processorMilliseconds();
@@ -174,7 +174,7 @@ measureHere(const Executable &executable, const std::vector<Buffer> &inputs,
   return {};
 }
 
-/// Runs until `runs` runs are done, or for about a second where `runs` is 0.
+/// Runs `runs` times, or for about a second if `runs` is 0.
 static Status measure(const Executable &executable,
                       const std::vector<Buffer> &inputs, int runs,
                       Timing &timing) {
@@ -183,7 +183,7 @@ static Status measure(const Executable &executable,
   if (!first.ok())
     return first.status();
   outputs = std::move(*first);
-  // Whole runs first: reading the clock around each launch costs a little.
+  // Time whole runs first: timing each launch has a small cost.
   auto enough = [&](size_t done, double budget, Clock::time_point start) {
     if (runs > 0)
       return done >= size_t(runs);
@@ -259,7 +259,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
       !status.ok())
     return reporter.fail(status);
   const Program &plan = executable.program();
-  // Ceilings are measured where the kernels run, which is the processor alone.
+  // Peak rates are measured where the kernels run, on the CPU only.
   std::optional<Ceilings> ceilings;
   if (device->architecture().empty())
     ceilings = measureCeilings(subject.isa, multipliesBf16(subject.policy),
@@ -288,7 +288,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
       {"kernel", "kind", "count", "ms", "GFLOP/s", "GB/s", "of ceiling"}};
   for (const KernelRow &row : timing.kernels) {
     double ms = medianOf(row.milliseconds);
-    // Per launch: what one launch reads decides which cache could hold it.
+    // Per launch: its working set determines the relevant cache level.
     double atLeast = ceilings
                          ? ceilings->leastSeconds(double(row.flops) / row.count,
                                                   double(row.bytes) / row.count)

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How large values become, and what weights are multiplied with: the oracle
-// runs the simplified graph, whose names policies know, in float64 over
-// samples.
+// Records ranges of values, and second moments of contraction operands: the
+// oracle runs the simplified graph, with the names of policies, in float64 over
+// the calibration set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,8 +167,8 @@ Json tool::rangesForPolicy(const RangeRecorder &recorder,
   return ranges;
 }
 
-/// The policy of --policy with what the samples showed: one that extends a
-/// built-in policy, or a file's own fields.
+/// Returns the policy of --policy with the recorded data: a policy that extends
+/// a built-in one, or the file's own fields.
 static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
                                      const SampledModel &model,
                                      const RangeRecorder &recorder) {
@@ -182,12 +182,12 @@ static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
     Result<std::string> text = readWholeFile(name);
     if (!text.ok())
       return text.status();
-    // The compiler that `model` stands in has read it.
+    // The compiler of `model` has parsed it.
     policy = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
     policy.erase("moments");
   }
   policy["ranges"] = rangesForPolicy(recorder, model.samples());
-  // A training step is another graph than what its part here is.
+  // A complete training step is a different graph than this part.
   if (arguments.training.empty())
     policy["model"] = graphDigest(model.entry());
   else
@@ -196,14 +196,13 @@ static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
   if (!read)
     return Status(StatusCode::InvalidArgument, name,
                   llvm::toString(read.takeError()));
-  // What a graph is known by are its weights, too, which are others once they
-  // are rounded.
+  // The graph's digest includes the weights, which quantization changes.
   if (read->narrowsWeights())
     policy.erase("model");
   return policy;
 }
 
-/// The text of `policy` with `moments`, an op a line.
+/// Formats `policy` with `moments`, one op per line.
 static std::string policyText(const Json &policy,
                               const MomentRecorder &moments) {
   std::string text = jsonText(policy, 1), separator;
@@ -214,7 +213,7 @@ static std::string policyText(const Json &policy,
   text += ",\n \"moments\": {";
   for (const auto &[name, squares] : means) {
     Json numbers = Json::array();
-    // More digits would say nothing about which error counts how much.
+    // More digits are insignificant for weighting errors.
     for (double square : squares)
       numbers.push_back(std::strtod(shortNumber(square).c_str(), nullptr));
     text +=
@@ -224,7 +223,7 @@ static std::string policyText(const Json &policy,
   return text + "\n }\n}\n";
 }
 
-/// "0.1%"; empty for none.
+/// Formats a percentage: "0.1%"; empty for none.
 static std::string share(int64_t part, int64_t whole) {
   if (part == 0)
     return "";

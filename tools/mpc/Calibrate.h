@@ -15,32 +15,31 @@
 
 namespace mpc::tool {
 
-/// Sets the part of a training step that gives gradients, without a loss scale;
-/// empty text sets none. Fails where `text` asks for another part.
+/// Selects the part of a training step that computes gradients, without a loss
+/// scale; empty text selects none. Fails if `text` names another part.
 Status setGradients(const std::string &text, CompileOptions &options);
 
-/// Runs the model over its samples and notes every float value, by the name of
-/// the op that makes it or of the input; what flows back from a loss among
-/// `gradients`, and in `moments`, where given, what weights are multiplied
-/// with.
+/// Runs the model over its samples and records every float value, by the name
+/// of its op or input; gradients separately in `gradients`, and second moments
+/// of contraction operands in `moments`, if given.
 Status recordRanges(const SampledModel &model, RangeRecorder &recorder,
                     RangeRecorder &gradients,
                     MomentRecorder *moments = nullptr);
 
-/// What chooseLossScale() found, and in a sentence.
+/// Formats the result of chooseLossScale(), as JSON and as a sentence.
 Json describe(const LossScaleChoice &choice);
 std::string sentence(const LossScaleChoice &choice);
 
-/// Notes the float values of one sample, number `number`: its inputs at once,
-/// what ops make of them as the observer that is returned sees it.
+/// Records the float values of sample `number`: inputs immediately, op results
+/// through the returned observer.
 OpObserver observeRanges(const SampledModel &model, size_t number,
                          RangeRecorder &recorder);
 
-/// Everything that was recorded, by name.
+/// Formats all records by name.
 Json rangesToJson(const RangeRecorder &recorder,
                   const std::vector<Sample> &samples);
 
-/// The field "ranges" of a policy.
+/// Formats the field "ranges" of a policy.
 Json rangesForPolicy(const RangeRecorder &recorder,
                      const std::vector<Sample> &samples);
 

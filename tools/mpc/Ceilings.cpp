@@ -1,4 +1,4 @@
-//===- Ceilings.cpp - what the machine can do at most ---------------------===//
+//===- Ceilings.cpp - measured peak rates of the machine ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,10 +33,11 @@ __attribute__((target("avx2"))) static uint64_t readLoop(const uint64_t *data,
   return uint64_t(_mm256_extract_epi64(sums[0], 0));
 }
 
-/// Keeps results of measured loops alive.
+/// Prevents dead-code elimination of measured loops.
 static std::atomic<uint64_t> sink;
 
-/// Best seconds of `work(thread)` on all threads at once.
+/// Returns the minimum time of `work(thread)` on all threads at once, in
+/// seconds.
 template <typename Work>
 static double bestSeconds(int threads, int repetitions, Work work) {
   double best = 1e30;
@@ -85,7 +86,7 @@ Ceilings mpc::tool::measureCeilings(const std::string &isa, bool ofBf16,
   Ceilings ceilings;
   ceilings.flopsPerSecond = measureFlopsPerSecond(isa, ofBf16, threads);
 
-  // Sizes of all threads together; each reads its own part.
+  // Total working-set sizes over all threads; each thread reads its own part.
   for (size_t size : {size_t(1) << 15, size_t(1) << 18, size_t(1) << 20,
                       size_t(1) << 23, size_t(3) << 23, size_t(1) << 26}) {
     size_t own = std::max<size_t>(size / threads, 4096);

@@ -1,4 +1,4 @@
-//===- Ceilings.h - what the machine can do at most -------------*- C++ -*-===//
+//===- Ceilings.h - roofline: measured peak rates ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,24 +14,24 @@
 
 namespace mpc::tool {
 
-/// Measured upper bounds of this machine.
+/// Measured roofline of this machine: peak compute and bandwidths.
 struct Ceilings {
-  /// Multiply-adds count as two.
+  /// Peak compute rate; a multiply-add counts as two.
   double flopsPerSecond = 0;
-  /// Bytes per second of reading a working set over and over, by its size in
-  /// bytes, smallest first: the caches and then the memory.
+  /// Bandwidth in bytes per second by working-set size in bytes, ascending: the
+  /// caches, then DRAM.
   std::vector<std::pair<size_t, double>> bytesPerSecond;
 
-  /// Seconds that work of this size takes at least, if its data lay in the
+  /// Returns the roofline bound in seconds for this much work, with data in the
   /// smallest cache that holds it.
   double leastSeconds(double flops, double bytes) const;
 };
 
-/// Measures with `threads` threads for some tens of milliseconds: registers
-/// full of what multiplies f32, or bf16, fastest at the level `isa`
-/// ("avx512", "avx2"), and reading.
+/// Measures with `threads` threads for some tens of milliseconds: the fastest
+/// f32, or bf16, instruction of level `isa` ("avx512", "avx2") on registers,
+/// and read bandwidths.
 Ceilings measureCeilings(const std::string &isa, bool ofBf16, int threads);
-/// The first of both alone.
+/// Measures only the compute rate.
 double measureFlopsPerSecond(const std::string &isa, bool ofBf16, int threads);
 
 } // namespace mpc::tool

@@ -2,13 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The compiled model against the float64 oracle. The reference is the imported
-// graph before any rewrite; the tolerance comes from the storage-rounding mode
-// on the same graph, to which the types of the precision stage are carried
-// back, so that no rewrite can widen its own. Finer than 16-bit types could
-// tell, the simplified graph in float64 is held against the imported one. Where
-// the policy stores weights narrow, the reference is the graph with those
-// weights, and what they cost is reported apart.
+// Compares the compiled model with the float64 oracle. The reference is the
+// imported graph before any rewrite; the tolerance is the error of the
+// storage-rounding mode on the same graph with the types of the precision stage
+// transferred back, so that no rewrite can widen its own tolerance.
+// Additionally the simplified graph in float64 is compared with the imported
+// one, more precisely than 16-bit types permit. If the policy quantizes
+// weights, the reference is the graph with quantized weights, and their error
+// is reported separately.
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,7 +137,7 @@ Status Checker::interpretModel() {
   if (Status status = beginState(); !status.ok())
     return status;
   llvm::Expected<Policy> policy = Policy::load(options.policy);
-  if (!policy) // the stages have read it
+  if (!policy) // already read by the stages
     return Status(StatusCode::InvalidArgument, options.policy,
                   llvm::toString(policy.takeError()));
   narrowsWeights = policy->narrowsWeights();
@@ -157,7 +158,7 @@ Status Checker::predict(const ObservedGraph &imported) {
   rewriteErrors.resize(outputs.size());
   mlir::func::FuncOp typed = Compiler::entry(*module),
                      graph = imported.function;
-  // Else the model's own types are all that there are.
+  // Otherwise the model's own types are the only ones.
   if (isNarrowed()) {
     ObservedGraph rewritten{Compiler::entry(*simplified), {}};
     rewritten.values.addArguments(rewritten.function, inputTensors);
@@ -187,8 +188,8 @@ Status Checker::checkRewrites(OpObserver observer) {
   if (llvm::none_of(llvm::seq(outputs.size()),
                     [&](size_t i) { return differs(i, reference); }))
     return {};
-  // Folded constants are rounded to the types of the model, as its own values
-  // would be.
+  // Folded constants are rounded to the model's types, as run-time values would
+  // be.
   if (Status status = oracle(*predictor, reference::Rounding::Declared, own);
       !status.ok())
     return status;
@@ -209,7 +210,7 @@ Status Checker::narrowReference() {
   if (Status status = oracle(*stored, reference::Rounding::Float64, reference);
       !status.ok())
     return status;
-  // The errors of rounding are those of the model with its own weights.
+  // Rounding errors are those of the model with its original weights.
   for (size_t i = 0; i < outputs.size(); ++i)
     for (auto [predicted, narrow, own] :
          llvm::zip_equal(declared[i].floats(), reference[i].floats(),
@@ -238,7 +239,7 @@ Status Checker::beginState() {
 }
 
 Status Checker::compileAndRun() {
-  // The instrumented compile starts here again.
+  // The instrumented compile restarts from here.
   Compiler::Module compiled = module->clone();
   if (arguments.afterPrecision)
     arguments.afterPrecision(*compiled);
@@ -285,7 +286,7 @@ Status Checker::explainErrors() {
                   (reference[i].size() <= kFewElements ||
                    error.rmsRelativeError <= error.tolerance);
   }
-  // Else they have been checked already.
+  // Otherwise they have been checked already.
   if (isOver && !isNarrowed())
     if (Status status = checkRewrites(); !status.ok())
       return status;
@@ -324,7 +325,7 @@ void Checker::reportOutputs(Json &document, bool &ok) {
       list.back()["rewrite_error"] = jsonNumber(*rewriteErrors[i]);
     if (!ownWeights.empty() && reference[i].isFloat()) {
       list.back()["weights_error"] = jsonNumber(weightsError(i));
-      // What the weights and all other types do together.
+      // Combined error of weights and all other types.
       list.back()["own_error"] =
           jsonNumber(reference::rmsRelativeError(actual[i], ownWeights[i]));
     }
@@ -370,10 +371,9 @@ Status Checker::compareExpected(Json &document, bool &ok) {
     OutputError error =
         reference::compareOutput(actual[i], wanted, wanted, longestReduction,
                                  exactIntegers(i), &magnitudes[i]);
-    // The file stands for the same truth as the oracle, so the oracle's
-    // tolerance holds; one from the file itself would widen with what is wrong
-    // in it.
-    // It does not know of weights that the policy rounds.
+    // The file has the same truth as the oracle, so the oracle's tolerance
+    // applies; one derived from the file would widen with its errors. The file
+    // does not include the policy's weight rounding.
     if (actual[i].isFloat()) {
       error.tolerance = error.componentwiseTolerance = 0;
       error.widen(errors[i].tolerance + weightsError(i),

@@ -1,11 +1,11 @@
-//===- CheckOps.cpp - mpc check, op by op ---------------------------------===//
+//===- CheckOps.cpp - op-by-op mpc check ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which op errs, and which was the first to make what is not finite: both modes
-// of the oracle and an instrumented program, joined by the numbers of ops. Each
-// op is compared with the same op in float64, so both modes run on the graph
-// that is compiled; `mpc check` holds that against the imported one.
+// Finds the op with the largest error, and the first with a non-finite result:
+// both modes of the oracle and an instrumented program, matched by op number.
+// Each op is compared with the same op in float64, so both modes run on the
+// compiled graph, which `mpc check` compares with the imported one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ using mpc::reference::Tensor;
 Status Checker::traceOps() {
   if (trace)
     return {};
-  // Precision rewrites in place, so the ops of the graph before it are found
-  // again by the numbers that they carry.
+  // The precision stage rewrites in place, so ops of the graph before it are
+  // found by the numbers that they carry.
   Result<Compiler::Module> imported = compiler->import(arguments.common.model);
   if (!imported.ok())
     return imported.status();
@@ -33,7 +33,7 @@ Status Checker::traceOps() {
   if (Status status = compiler->runStages(*module, "import", "simplify");
       !status.ok())
     return status;
-  // Ops are judged with the weights that they multiply.
+  // Ops are compared with the weights they actually use.
   if (Status status = compiler->runStages(*module, "simplify", "weights");
       !status.ok())
     return status;
@@ -86,7 +86,8 @@ Status Checker::reportFiniteness(Json &document) {
       return status;
     first = trace->overflow;
   }
-  // What the declared types do not explain, the compiled code has done.
+  // If the declared types do not explain the overflow, the compiled code caused
+  // it.
   if (faults.overflowed() && !first) {
     if (Status status = runInstrumented(); !status.ok())
       return status;

@@ -1,4 +1,4 @@
-//===- CheckRanks.cpp - a step of several ranks in one process ------------===//
+//===- CheckRanks.cpp - in-process step of several ranks ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -34,8 +34,8 @@ bool tool::isOfOneRank(const std::string &role) {
          role == "rng_state";
 }
 
-/// The parameter of which `name` is every rank's whole copy; empty where it is
-/// none.
+/// Returns the parameter of which `name` is the unsharded copy; empty if it is
+/// not one.
 static std::string masterOf(const std::string &name) {
   return name.ends_with(kWholeSuffix)
              ? name.substr(0, name.size() - std::strlen(kWholeSuffix))
@@ -49,7 +49,7 @@ tool::drawRanks(const Executable &executable,
   const std::vector<ProgramValue> &arguments = executable.program().arguments;
   std::vector<StoredValue> wanted;
   for (size_t i = 0; i < values.size(); ++i) {
-    // Follows from its parameter.
+    // Derived from its parameter.
     if (!masterOf(values[i].name).empty())
       continue;
     wanted.push_back(values[i]);
@@ -74,7 +74,7 @@ tool::drawRanks(const Executable &executable,
   return all;
 }
 
-/// The argument as rank `rank` has it: a copy, since a step replaces it.
+/// Returns the argument of rank `rank`: a copy, since a step overwrites it.
 static Result<Buffer> bindArgument(const ProgramValue &value,
                                    const RankValues &own, size_t rank) {
   std::string master = masterOf(value.name);
@@ -87,7 +87,7 @@ static Result<Buffer> bindArgument(const ProgramValue &value,
   Result<Buffer> piece = Buffer::allocate(value.type);
   if (!piece.ok())
     return piece;
-  // Behind the last element are zeros.
+  // Zero padding after the last element.
   size_t all = found->second.size(),
          begin = std::min(rank * piece->size(), all),
          length = std::min(piece->size(), all - begin);
@@ -97,7 +97,7 @@ static Result<Buffer> bindArgument(const ProgramValue &value,
   return piece;
 }
 
-/// The tensor of which each rank has left a piece.
+/// Concatenates the shards of all ranks.
 static Result<Buffer>
 joinPieces(const ProgramValue &argument,
            const std::vector<std::vector<Buffer>> &results, size_t number) {
@@ -113,7 +113,7 @@ joinPieces(const ProgramValue &argument,
   return whole;
 }
 
-/// Fills in what each rank is left with.
+/// Collects the results of each rank.
 static Status collect(const Program &program,
                       const std::vector<std::vector<Buffer>> &results,
                       std::vector<RankValues> &ranks,
@@ -137,7 +137,7 @@ static Status collect(const Program &program,
         differences.push_back({value.name, int64_t(rank)});
     }
   }
-  // What was gathered of a parameter is the parameter.
+  // The all-gathered copy of a parameter must equal the parameter.
   for (const auto &[name, buffer] : ranks.front().left) {
     auto master = ranks.front().left.find(masterOf(name));
     if (master != ranks.front().left.end() &&
@@ -172,7 +172,7 @@ Status tool::runRanks(const Executable &executable,
       ended[rank] = ran.status();
       if (ran.ok())
         results[rank] = std::move(*ran);
-      // Others must not wait for one that failed.
+      // Destroy the endpoint, so that others do not wait for a failed rank.
       ends[rank] = nullptr;
     });
   for (std::thread &thread : threads)

@@ -1,4 +1,4 @@
-//===- CheckRanks.h - a step of several ranks in one process ----*- C++ -*-===//
+//===- CheckRanks.h - in-process step of several ranks ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,36 +16,35 @@
 
 namespace mpc::tool {
 
-/// What a rank is given and what it is left with, by name. Where an optimizer
-/// is sharded the pieces of all ranks are put together.
+/// Arguments and results of a rank, by name. Shards of a sharded optimizer are
+/// concatenated.
 struct RankValues {
   std::map<std::string, Buffer> given, left;
 };
 
-/// A result that all ranks should have alike, and one that has it otherwise.
+/// A result that should be equal on all ranks, and a rank where it differs.
 struct RankDifference {
   std::string name;
   int64_t rank = 0;
 };
 
-/// Copies of buffers in host memory.
+/// Copies a host buffer.
 Result<Buffer> copyBuffer(const Buffer &buffer);
 
-/// Whether a result of that role is every rank's own: what follows from a
-/// rank's examples and is not exchanged.
+/// Returns true if results of that role may differ between ranks: those that
+/// depend on a rank's examples and are not communicated.
 bool isOfOneRank(const std::string &role);
 
-/// What `ranks` ranks begin a step with: `values` describes the arguments of
-/// `executable`. Batches and gradients are drawn by seed, others for each;
-/// states are as at the start of a training.
+/// Returns the arguments of `ranks` ranks for a step: `values` describes the
+/// arguments of `executable`. Batches and gradients are random by seed,
+/// different for each rank; states have their initial values.
 Result<std::vector<RankValues>> drawRanks(const Executable &executable,
                                           std::span<const StoredValue> values,
                                           int64_t ranks, uint64_t seed);
 
-/// Runs a step of several ranks on what each is given, on a thread for each,
-/// and fills in what each is left with. `differences` receives what ranks
-/// should have alike and have not. Fails where the run of one does, with the
-/// first failure.
+/// Runs a step of several ranks, one thread per rank, and collects the results.
+/// `differences` receives results that should be equal and are not. Fails with
+/// the first failure of a rank.
 Status runRanks(const Executable &executable, std::vector<RankValues> &ranks,
                 std::vector<RankDifference> &differences);
 

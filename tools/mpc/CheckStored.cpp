@@ -1,8 +1,8 @@
-//===- CheckStored.cpp - mpc check on a compiled model --------------------===//
+//===- CheckStored.cpp - mpc check of .mpcx files -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A file has no graph to interpret, so the caller says what is right.
+// A file has no graph to interpret, so the caller provides expected results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace mpc::tool;
 using mpc::reference::OutputError;
 using mpc::reference::Tensor;
 
-/// Largest relative error of one rounding to `type`.
+/// Returns the unit roundoff of `type`.
 static double unitRoundoff(ElementType type) {
   switch (type) {
   case ElementType::BF16:
@@ -39,9 +39,9 @@ static double unitRoundoff(ElementType type) {
   }
 }
 
-/// What takes the place of the oracle's storage-rounding mode: every op in a
-/// row rounds once to the narrowest type, and such errors add up as a random
-/// walk does.
+/// Estimate that replaces the oracle's storage-rounding mode: every op of the
+/// longest chain rounds once to the narrowest type, and errors accumulate like
+/// a random walk.
 static double predictedError(const ExecutableFile &file) {
   return unitRoundoff(file.narrowestType()) *
          std::sqrt(double(std::max<int64_t>(file.longestChain(), 1)));
@@ -49,7 +49,7 @@ static double predictedError(const ExecutableFile &file) {
 
 namespace {
 
-/// One comparison with the caller's arrays.
+/// Comparison with the caller's arrays.
 class StoredCheck {
 public:
   StoredCheck(const CheckArguments &arguments, Reporter &reporter)
@@ -119,7 +119,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
   document["outputs"] = outputList;
   document["expected"] = expectedList;
   reporter.lines(formatTable(table, {false, true, true, true, false}));
-  // A file has no graph in which the op could be looked for.
+  // A file has no graph in which to find the op.
   faults.report(reporter, document, std::nullopt);
   return {};
 }

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One compiled training step, from the start, against the float64 oracle: loss,
-// outputs, new parameters and all other state. Of a step of several ranks all
-// are executed, here and by the oracle, so that what they exchange is judged
-// with it.
+// Compares one compiled training step, from the initial state, with the float64
+// oracle: loss, outputs, new parameters and all other state. All ranks of a
+// data-parallel step are executed, here and by the oracle, so that
+// communication is checked too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using mpc::reference::Tensor;
 
 namespace {
 
-/// One `mpc check --training`.
+/// State of one `mpc check --training`.
 class StepCheck {
 public:
   StepCheck(const CheckArguments &arguments, Reporter &reporter)
@@ -41,17 +41,17 @@ public:
 
 private:
   Status prepare();
-  /// Whether the device and the arguments suit a step of several ranks.
+  /// Fails unless device and arguments support a step of several ranks.
   Status checkRanks() const;
   std::vector<Status> bind();
   /// Runs the step and the oracle on the same state.
   Status compute();
   Status runAlone();
   Status report(Json &document, bool &ok);
-  /// What the messages of several ranks cost, and what they left unlike.
+  /// Reports communication errors, and results that differ between ranks.
   void reportRanks(Json &document, bool &ok);
-  /// A result of all ranks, as `tensorOf` has it of each: one behind the other
-  /// where each has its own, else the first rank's.
+  /// Returns a result of all ranks, from `tensorOf` each: concatenated if it
+  /// differs by design, else the first rank's.
   Tensor together(const ProgramValue &value,
                   llvm::function_ref<Tensor(size_t rank)> tensorOf) const;
   Status save() const;
@@ -66,12 +66,12 @@ private:
   std::optional<Executable> executable;
   std::optional<TrainingOracle> oracle;
   std::vector<Buffer> inputs;
-  /// Copies of what each rank's step replaces, and what it makes of it.
+  /// Initial state and results of each rank's step.
   std::vector<RankValues> ranks;
   std::vector<RankDifference> differences;
-  /// Of each rank.
+  /// Answers by rank.
   std::vector<std::vector<TrainingOracle::Answer>> answers;
-  /// `answers` as the oracle gave them, before they followed the results.
+  /// `answers` of the oracle before TrainingOracle::follow().
   std::vector<std::vector<TrainingOracle::Answer>> ownAnswers;
 };
 
@@ -107,7 +107,7 @@ Status StepCheck::prepare() {
   if (!compiled.ok())
     return compiled.status();
   executable = *compiled;
-  // What the compile had to say has been heard.
+  // The first compile has reported all diagnostics.
   CompileOptions quiet = options;
   quiet.onDiagnostic = nullptr;
   Result<TrainingOracle> judged = TrainingOracle::create(model, quiet);
@@ -118,7 +118,7 @@ Status StepCheck::prepare() {
 }
 
 Status StepCheck::checkRanks() const {
-  // Each has all values in float64.
+  // Limit: each rank needs all values in float64.
   constexpr int64_t kMostRanks = 64;
   const std::string where = "--training " + arguments.training;
   if (rankCount() == 1)
@@ -281,7 +281,7 @@ Status StepCheck::report(Json &document, bool &ok) {
   if (rankCount() > 1)
     reportRanks(document, ok);
   std::optional<Overflow> first;
-  // Of several ranks the results say what overflowed, not the ops.
+  // With several ranks only results, not ops, are checked for overflow.
   if (faults.overflowed() && rankCount() == 1) {
     Result<std::optional<Overflow>> found =
         oracle->firstOverflow(ranks[0].given);
@@ -296,7 +296,7 @@ Status StepCheck::report(Json &document, bool &ok) {
 void StepCheck::reportRanks(Json &document, bool &ok) {
   document["ranks"] = rankCount();
   Json wire = Json::array(), unlike = Json::array();
-  // The largest error of each type on the wire.
+  // Largest error of each communication type.
   std::map<std::string, const TrainingOracle::WireError *> worst;
   for (const TrainingOracle::WireError &error : oracle->wireErrors()) {
     std::string type(elementTypeName(

@@ -1,4 +1,4 @@
-//===- Checker.h - one mpc check --------------------------------*- C++ -*-===//
+//===- Checker.h - implementation of mpc check ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@
 
 namespace mpc::tool {
 
-/// One `mpc check`.
+/// State of one `mpc check`.
 class Checker {
 public:
   explicit Checker(const CheckArguments &arguments)
@@ -32,52 +32,51 @@ private:
   Status prepare();
   std::vector<Status> bind();
   Status interpretModel();
-  /// Runs the storage-rounding mode on the predictor, which holds `imported`
-  /// and gets the types of the module.
+  /// Runs the storage-rounding mode on the predictor, a copy of `imported` with
+  /// the types of the module.
   Status predict(const ObservedGraph &imported);
-  /// Whether the simplified graph in float64, which `observer` sees, computes
-  /// what the imported one does, as far as the model's own types can tell;
-  /// notes where it does not.
+  /// Compares the simplified graph in float64, observed by `observer`, with the
+  /// imported one, within the precision of the model's own types; records
+  /// deviations.
   Status checkRewrites(OpObserver observer = {});
-  /// Makes the graph with narrow weights the reference, where there are some.
+  /// Makes the graph with quantized weights, if any, the reference.
   Status narrowReference();
   Status compileAndRun();
   reference::OutputError judge(size_t output) const;
-  /// What narrow weights cost an output, relative as rms errors are.
+  /// Error of quantized weights in an output, relative rms.
   double weightsError(size_t output) const {
     return ownWeights.empty() || !reference[output].isFloat()
                ? 0
                : reference::rmsRelativeError(reference[output],
                                              ownWeights[output]);
   }
-  /// Looks for the cause of errors over their tolerance: a rewrite; or chance,
-  /// for which errors are predicted again from more samples, where an output
-  /// has few elements or is over its componentwise tolerance alone.
+  /// Diagnoses errors over tolerance: a rewrite; or chance, for outputs that
+  /// have few elements or exceed only the componentwise tolerance, whose errors
+  /// are estimated again from more samples.
   Status explainErrors();
   Status compareExpected(Json &document, bool &ok);
   /// Runs both modes of the oracle on numbered ops.
   Status traceOps();
-  /// The same relative to the terms of each element.
+  /// The same, relative to the terms of each element.
   double weightsComponentError(size_t output) const {
     return ownWeights.empty() || !reference[output].isFloat()
                ? 0
                : reference::componentwiseError(
                      reference[output], ownWeights[output], magnitudes[output]);
   }
-  /// Appends what a loss scale that joined the model begins with to the inputs.
+  /// Appends the initial loss-scale state of a training step to the inputs.
   Status beginState();
   /// Compiles and runs with the result of every op as an output.
   Status runInstrumented();
   Status checkOps(Json &document, bool &ok);
-  /// Says which values are not finite where they should be, and which op was
-  /// the first to make one.
+  /// Reports unexpected non-finite values, and the first op that computed one.
   Status reportFiniteness(Json &document);
   void reportOutputs(Json &document, bool &ok);
-  /// Without narrow types there is no reason for an integer to differ.
+  /// With f32 only, integers must be exact.
   bool exactIntegers() const {
     return options.policy == "float32" && options.sets.empty();
   }
-  /// Whether types or weights of the policy may excuse an error.
+  /// True if the policy's types or weights may explain an error.
   bool isNarrowed() const {
     return narrowsWeights || llvm::is_contained(rounded, true);
   }
@@ -96,40 +95,40 @@ private:
   std::optional<Device> device;
   std::unique_ptr<Compiler> compiler;
   Compiler::Module module;
-  /// What the storage-rounding mode runs: the imported graph with the types of
-  /// the module's ops. Of a training step to which a loss scale was added, the
-  /// module itself: gradients are rounded at that scale.
+  /// Graph of the storage-rounding mode: the imported graph with the types of
+  /// the module's ops. For a training step with an added loss scale the module
+  /// itself, since gradients are rounded at that scale.
   Compiler::Module predictor;
-  /// Behind stage simplify.
+  /// After stage simplify.
   Compiler::Module simplified;
   std::vector<ProgramValue> outputs;
   std::vector<Buffer> inputs;
   std::vector<reference::Tensor> inputTensors;
   std::vector<reference::Tensor> reference, declared, actual;
-  /// Of each output the magnitudes of the terms of its elements.
+  /// Magnitudes of the terms of each output's elements.
   llvm::SmallVector<reference::Tensor> magnitudes;
-  /// The model with its own weights in float64; empty where the policy does not
-  /// narrow them.
+  /// Results with the original weights in float64; empty unless the policy
+  /// quantizes weights.
   std::vector<reference::Tensor> ownWeights;
-  /// Whether Precision left something narrow on the way to each output.
+  /// True for each output that depends on a value in a narrow type.
   llvm::SmallVector<bool> rounded;
-  /// Whether the policy stores weights narrow.
+  /// True if the policy quantizes weights.
   bool narrowsWeights = false;
-  /// Of each output, as reportOutputs() judged it.
+  /// Error of each output, from reportOutputs().
   std::vector<reference::OutputError> errors;
   int64_t longestReduction = 1;
-  /// Of each output, the error that the storage-rounding mode makes as a rule;
-  /// none where `declared` is a good enough estimate of all.
+  /// Typical error of the storage-rounding mode for each output; empty if
+  /// `declared` is a sufficient estimate for all.
   std::vector<reference::ErrorDeviation> sampled;
-  /// Of each output, the error of a rewrite that no rounding explains.
+  /// Error of a rewrite for each output, if rounding does not explain it.
   llvm::SmallVector<std::optional<double>> rewriteErrors;
-  /// The graph op by op, made where a report asks for it.
+  /// Op-by-op comparison, computed on demand.
   struct Trace {
     OpValues wanted, predicted, magnitudes;
     std::vector<InstrumentedOp> ops;
-    /// The first overflow under the declared types.
+    /// First overflow under the declared types.
     std::optional<Overflow> overflow;
-    /// Whether `actual` holds the values of `ops`.
+    /// True if `actual` contains the values of `ops`.
     bool instrumented = false;
   };
   std::optional<Trace> trace;

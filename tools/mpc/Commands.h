@@ -1,9 +1,9 @@
-//===- Commands.h - the sub-commands of mpc ---------------------*- C++ -*-===//
+//===- Commands.h - sub-commands of mpc -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One struct of arguments and one function per sub-command. The functions
-// return the exit code and are called by main and by tests.
+// return the exit code; main and tests call them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,52 +24,52 @@ struct CheckArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
   std::string expected;
-  /// A part of a training step and its flags; empty for the model itself.
+  /// Part of a training step and its flags; empty: the model itself.
   std::string training;
-  /// Folder that receives what a training step was given and the answers.
+  /// Folder for the inputs and results of a training step.
   std::string save;
   bool perOp = false;
-  /// Change the module before Precision, and between the oracle's second run
-  /// and the rest of the compile. Tests put faults in here to see them caught;
-  /// no flag sets them.
+  /// Test hooks that modify the module before stage precision, and between the
+  /// oracle's second run and the rest of the compile, to inject faults. No flag
+  /// sets them.
   std::function<void(mlir::ModuleOp)> afterSimplify, afterPrecision;
 };
 
 struct CompileArguments {
   CommonOptions common;
   std::string output;
-  /// A part of a training step and its flags; empty for the model itself.
+  /// Part of a training step and its flags; empty: the model itself.
   std::string training;
 };
 
-/// Where samples are.
+/// Location of samples.
 struct SampleFiles {
   /// .npz files and folders of them.
   std::vector<std::string> inputs;
-  /// Whether a file holds many: one for each index of its arrays' first
-  /// dimension, which the model's inputs do not have.
+  /// True if a file contains many samples, stacked along an additional first
+  /// dimension of its arrays.
   bool areStacked = false;
 };
 
 struct ExplainArguments {
   CommonOptions common;
   std::string why;
-  /// Read the machine code of a GPU's kernels.
+  /// True to analyze the machine code of GPU kernels.
   bool sass = false;
-  /// May be none.
+  /// Optional.
   SampleFiles samples;
-  /// The page to write; empty writes none.
+  /// HTML file to write; empty: none.
   std::string html;
-  /// A part of a training step and its flags; empty for the model itself.
+  /// Part of a training step and its flags; empty: the model itself.
   std::string training;
 };
 
 struct TuneKernelsArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
-  /// A part of a training step and its flags; empty for the model itself.
+  /// Part of a training step and its flags; empty: the model itself.
   std::string training;
-  /// The table to write; empty for the one that is kept for this machine.
+  /// Schedule table to write; empty: this machine's default one.
   std::string output;
   double seconds = 60;
 };
@@ -77,33 +77,32 @@ struct TuneKernelsArguments {
 struct CalibrateArguments {
   CommonOptions common;
   SampleFiles samples;
-  /// "forward-backward" and its flags; empty for the model itself.
+  /// "forward-backward" and its flags; empty: the model itself.
   std::string training;
-  /// The file to write; empty writes none.
+  /// File to write; empty: none.
   std::string output;
 };
 
 struct TuneArguments {
   CommonOptions common;
   SampleFiles samples;
-  /// "forward-backward" and its flags; empty for the model itself.
+  /// "forward-backward" and its flags; empty: the model itself.
   std::string training;
   std::string budget;
-  /// Empty: bytes, of what takes no longer than built-in policies, or what the
-  /// budget speaks of.
+  /// Empty: bytes, without being slower than built-in policies, or the other
+  /// quantity than the budget's.
   std::string objective;
-  /// Types that products may have, and forms of weights; empty: those of the
-  /// target.
+  /// Allowed types of contractions, and weight formats; empty: the target's.
   std::vector<std::string> types;
-  /// The policy to write.
+  /// Policy file to write.
   std::string output;
-  /// The page to write; empty writes none.
+  /// HTML file to write; empty: none.
   std::string html;
-  /// Time after which the best so far is taken; 0 for no limit.
+  /// Time limit in seconds; 0: none.
   double seconds = 0;
-  /// Go on from the state that a search with this output left.
+  /// True to resume the interrupted search of this output.
   bool resume = false;
-  /// Drawn choices that are measured beside their predictions.
+  /// Number of random configurations to measure, to validate predictions.
   int trials = 0;
 };
 
@@ -113,24 +112,24 @@ struct LintArguments {
 
 struct DevicesArguments {
   CommonOptions common;
-  /// Leaves out what has to be measured.
+  /// True to skip measurements.
   bool withoutCeilings = false;
 };
 
 struct DumpArguments {
   CommonOptions common;
   std::string after = "plan";
-  /// Print the fuser's decisions instead of IR.
+  /// True to print fusion decisions instead of IR.
   bool fusion = false;
-  /// A part of a training step and its flags ("step optimizer=sgd"); empty for
-  /// the model itself.
+  /// Part of a training step and its flags ("step optimizer=sgd"); empty: the
+  /// model itself.
   std::string training;
 };
 
 int checkCommand(const CheckArguments &options);
-/// checkCommand() where MODEL is an .mpcx file.
+/// checkCommand() for an .mpcx file.
 int checkStoredModel(const CheckArguments &options);
-/// checkCommand() where a training step is judged.
+/// checkCommand() for a training step.
 int checkTraining(const CheckArguments &options);
 int compileCommand(const CompileArguments &options);
 int explainCommand(const ExplainArguments &options);

@@ -18,17 +18,17 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// The entries of "A,B,C".
+/// Splits "A,B,C".
 static std::vector<std::string> splitList(const std::string &text) {
   std::vector<std::string> entries;
   std::istringstream stream(text);
-  // Further architectures may go without "cuda:".
+  // "cuda:" is optional for further architectures.
   for (std::string entry; std::getline(stream, entry, ',');)
     entries.push_back(entry.rfind("sm_", 0) == 0 ? "cuda:" + entry : entry);
   return entries;
 }
 
-/// Adds which unit of the target multiplies the policy's type, where one does.
+/// Adds the target's matrix unit for the policy's type, if there is one.
 static void addFastUnit(Json &target, const CompileOptions &options) {
   std::optional<TargetInfo> info =
       TargetInfo::parse(target["name"].get<std::string>());
@@ -45,7 +45,7 @@ static void addFastUnit(Json &target, const CompileOptions &options) {
   }
 }
 
-/// The targets of one specialisation; adds their lines to `table`.
+/// Formats the targets of one specialization; adds rows to `table`.
 static Json describe(const CompiledSpecialisation &part,
                      const CompileOptions &options,
                      std::vector<std::vector<std::string>> &table) {
@@ -119,8 +119,8 @@ int tool::compileCommand(const CompileArguments &arguments) {
                "is for running; compile takes --target cpu:" + common.isa));
   if (Status status = checkWritable(arguments.output); !status.ok())
     return reporter.fail(status);
-  // An automatic policy and warnings look at one target: the first. The library
-  // is a matter of those that are GPUs.
+  // An automatic policy and warnings are for the first target. The GEMM library
+  // applies to GPU targets only.
   common.target = targets.front();
   bool forGpu = std::any_of(
       targets.begin(), targets.end(),

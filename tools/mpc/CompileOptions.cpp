@@ -1,4 +1,4 @@
-//===- CompileOptions.cpp - flags of a compile ----------------------------===//
+//===- CompileOptions.cpp - compile options from flags --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,8 +26,9 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// What commands that run nothing plan for: the device's architecture where a
-/// GPU is named and no target; empty where there is nothing to add.
+/// Returns the target for commands that do not execute: the device's
+/// architecture if a GPU but no target is given; empty if there is nothing to
+/// add.
 static Result<std::string> targetOfDevice(const CommonOptions &options) {
   if (!options.target.empty() || options.device.rfind("cuda", 0) != 0)
     return options.target;
@@ -44,8 +45,8 @@ static Result<std::string> targetOfDevice(const CommonOptions &options) {
   return "cuda:" + gpus->at(number).architecture();
 }
 
-/// What flags say together: a level by `--isa` is for running, so that this
-/// machine must have it.
+/// Resolves the target from all flags: `--isa` is for execution, so this
+/// machine must support it.
 static Result<std::string> chooseTarget(const CommonOptions &options) {
   Result<std::string> target = targetOfDevice(options);
   if (!target.ok())
@@ -90,8 +91,7 @@ std::string tool::keptScheduleTable(const std::string &target) {
   return folder + "/schedules/" + name + ".json";
 }
 
-/// The table that the flags name, or the one that is kept for code of this
-/// machine.
+/// Returns the schedule table of the flags, or this machine's default one.
 static std::string chooseSchedules(const CommonOptions &options,
                                    const std::string &target,
                                    Reporter &reporter) {
@@ -112,11 +112,10 @@ static std::string chooseSchedules(const CommonOptions &options,
   return {};
 }
 
-/// Most sets of shapes that a file is compiled for: a slip of the hand should
-/// not compile for a day.
+/// Sanity limit of specializations per file.
 static constexpr size_t kMostSpecialisations = 256;
 
-/// Every set of `sets` with each of `extents` for dimension `name`.
+/// Cartesian product of `sets` and the `extents` of dimension `name`.
 static std::vector<std::map<std::string, int64_t>>
 multiplied(const std::vector<std::map<std::string, int64_t>> &sets,
            const std::string &name, const std::vector<int64_t> &extents) {
@@ -127,7 +126,7 @@ multiplied(const std::vector<std::map<std::string, int64_t>> &sets,
   return all;
 }
 
-/// "1,8".
+/// Formats extents: "1,8".
 static std::string joinExtents(const std::vector<int64_t> &extents) {
   return llvm::join(
       llvm::map_range(extents, [](int64_t e) { return std::to_string(e); }),
@@ -212,7 +211,7 @@ Status tool::setTraining(const std::string &text, CompileOptions &compile) {
   llvm::Expected<TrainingOptions> training = parseTraining(text);
   if (!training) {
     std::string reason = llvm::toString(training.takeError());
-    // The parser of options names itself.
+    // Drop the prefix of the option parser.
     llvm::StringRef said = llvm::StringRef(reason).trim();
     said.consume_front("<Pass-Options-Parser>: ");
     return Status(StatusCode::InvalidArgument, "--training " + text,
@@ -223,7 +222,7 @@ Status tool::setTraining(const std::string &text, CompileOptions &compile) {
   return {};
 }
 
-/// Sets the target where the device decides it.
+/// Sets the target if the device determines it.
 static Status aimAt(const Device &device, CommonOptions &options) {
   if (device.architecture().empty()) {
     if (options.target.rfind("cuda:", 0) != 0 || !device.needsCode())
@@ -235,7 +234,7 @@ static Status aimAt(const Device &device, CommonOptions &options) {
   std::string native = "cuda:" + device.architecture();
   if (options.target.empty())
     options.target = native;
-  // An "a" asks for more instructions of the same architecture.
+  // The suffix "a" adds instructions of the same architecture.
   if (options.target == native || options.target == native + "a")
     return {};
   return Status(StatusCode::InvalidArgument, "--target " + options.target,

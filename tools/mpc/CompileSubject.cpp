@@ -1,4 +1,4 @@
-//===- CompileSubject.cpp - a model that is compiled to run ---------------===//
+//===- CompileSubject.cpp - compiling a model to run ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -47,8 +47,8 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   if (std::optional<LocalCompile::Found> found = compile.findFixed())
     return take(std::move(*found));
   subject.compileMs = millisecondsSince(start);
-  // Arrays are judged before time is spent, but labels are not in the model:
-  // what a step takes is known in the end.
+  // Check arrays before spending time on a compile; but labels are not inputs
+  // of the model: the arguments of a step are known only afterwards.
   bool bindsNow = !options->training && !(draw && arrays.empty());
   if (bindsNow)
     if (std::vector<Status> problems = bindArrays(
@@ -61,7 +61,7 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
     return {executable.status()};
   subject.compileMs += millisecondsSince(start);
   subject.executable = std::move(*executable);
-  // A loss scale that joined the model begins by itself.
+  // The loss-scale state of a training step has an initial value.
   if (bindsNow &&
       subject.inputs.size() == subject.executable->program().arguments.size())
     return {};

@@ -1,9 +1,9 @@
-//===- CrashHandler.cpp - what a bug leaves behind ------------------------===//
+//===- CrashHandler.cpp - crash handler with reproducer -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The handler runs in a broken process: it only writes text that was prepared
-// before, on a stack of its own.
+// Async-signal-safe: in a crashed process it only writes prepared text, on an
+// alternate stack.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mpc;
 
 namespace {
 
-/// Everything the handler needs, in fixed memory.
+/// Preallocated state of the handler.
 struct CrashState {
   char commandLine[16384] = "";
   char stage[64] = "start";
@@ -48,8 +48,8 @@ void put(int file, const char *text) {
 }
 
 bool writeScript(const char *why) {
-  // A new file: the folder is everybody's, and another user's file would be
-  // run as this user.
+  // O_EXCL: the temporary folder is shared, and another user's file must not be
+  // executed as a reproducer.
   int file = ::open(state.path,
                     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   for (char digit = '1'; file < 0 && errno == EEXIST && digit <= '9'; ++digit) {
@@ -59,7 +59,7 @@ bool writeScript(const char *why) {
   }
   if (file < 0)
     return false;
-  // Words with control characters are quoted as dash does not know it.
+  // bash, not sh: dash does not support $'...' quoting.
   put(file, "#!/usr/bin/env bash\n# mpc stopped by ");
   put(file, why);
   put(file, " in stage '");
@@ -122,7 +122,7 @@ void tool::installCrashHandler(const std::vector<std::string> &commandLine) {
                 P_tmpdir, int(::getpid()));
 
 #if !defined(__SANITIZE_ADDRESS__) && !__has_feature(address_sanitizer)
-  // A sanitizer reports more than this handler could.
+  // A sanitizer's report is more useful than this handler's.
   static char stack[65536];
   stack_t alternative = {};
   alternative.ss_sp = stack;

@@ -1,4 +1,4 @@
-//===- CrashHandler.h - what a bug leaves behind ----------------*- C++ -*-===//
+//===- CrashHandler.h - crash handler with reproducer -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,11 +13,10 @@
 namespace mpc::tool {
 
 /// Makes fatal signals end the process with exit code 3 and a message that
-/// names a reproducer: a script with this command line and the stage that was
-/// running.
+/// names a reproducer: a script with this command line and the current stage.
 void installCrashHandler(const std::vector<std::string> &commandLine);
 
-/// Notes the stage in progress, for the reproducer.
+/// Records the current stage for the reproducer.
 void noteStage(const std::string &stage);
 
 /// Writes the reproducer and returns its path. Also called by the handler.

@@ -21,10 +21,10 @@ using namespace mpc;
 using namespace mpc::tool;
 
 //===----------------------------------------------------------------------===//
-// Facts
+// Queries
 //===----------------------------------------------------------------------===//
 
-/// The processor's own name, or LLVM's name of its kind.
+/// Returns the CPU's model name, or LLVM's name of its type.
 static std::string cpuName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -38,7 +38,7 @@ static std::string cpuName() {
 }
 
 CpuReport tool::describeCpu(bool measure) {
-  // The features that a level of ours, or one to come, is made of.
+  // CPU features relevant to present and planned levels.
   static constexpr const char *kFeatures[] = {
       "avx2",       "fma",      "f16c",     "avxvnni",    "avx512f",
       "avx512bw",   "avx512dq", "avx512vl", "avx512vnni", "avx512bf16",
@@ -180,7 +180,7 @@ static std::string typeList(const std::optional<TargetInfo> &target) {
   return text.empty() ? "not known" : text;
 }
 
-/// "262 kB".
+/// Formats a size: "262 kB".
 static std::string sizeText(size_t bytes) { return shortBytes(double(bytes)); }
 
 static std::string cpuText(const CpuReport &cpu) {

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What mpc devices reports: facts of the processor and of each GPU.
+// Report of `mpc devices`: properties of the CPU and of each GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,58 +22,58 @@
 
 namespace mpc::tool {
 
-/// An instruction set level of the processor.
+/// An instruction-set level of the CPU.
 struct IsaLevel {
   std::string name;
-  /// Whether this machine has its instructions.
+  /// True if this machine supports it.
   bool available = false;
-  /// Whether this version of mpc generates code for it.
+  /// True if this version of mpc generates code for it.
   bool generated = false;
-  /// Whether --emulate-units takes it.
+  /// True if --emulate-units supports it.
   bool emulated = false;
 };
 
-/// The processor.
+/// The CPU.
 struct CpuReport {
   std::string name;
   int cores = 0;
   std::vector<IsaLevel> levels;
-  /// Of the features that matter to kernels those that the machine has.
+  /// CPU features relevant to kernels.
   std::vector<std::string> features;
-  /// The best level that code is generated for; nullopt below all of them.
+  /// Best level with code generation; nullopt if there is none.
   std::optional<TargetInfo> target;
-  /// Measured with all cores; nullopt where that was not asked for.
+  /// Measured with all cores; nullopt if not requested.
   std::optional<Ceilings> ceilings;
-  /// Measured; 0 where the target has no unit for bf16.
+  /// Measured bf16 peak; 0 if the target has no bf16 unit.
   double bf16FlopsPerSecond = 0;
 };
 
-/// A GPU and what is known of its architecture.
+/// A GPU and its architecture.
 struct GpuReport {
   GpuInfo gpu;
-  /// Nullopt for an architecture that mpc knows nothing of.
+  /// Nullopt for an unknown architecture.
   std::optional<TargetInfo> target;
 };
 
-/// Everything that `mpc devices` shows.
+/// Complete report of `mpc devices`.
 struct DeviceReport {
   CpuReport cpu;
   std::vector<GpuReport> gpus;
-  /// Why there are no GPUs; empty where there are.
+  /// Reason why there are no GPUs; empty if there are.
   std::string whyNoGpu;
 };
 
-/// Describes the processor; `measure` takes some tenths of a second.
+/// Describes the CPU; `measure` takes some tenths of a second.
 CpuReport describeCpu(bool measure);
 
-/// Adds what is known to what the driver says.
+/// Adds architecture facts to the driver's properties.
 void describeGpus(const Result<std::vector<GpuInfo>> &found,
                   DeviceReport &report);
 
-/// The document of cli.md.
+/// Returns the JSON document of cli.md.
 Json devicesToJson(const DeviceReport &report);
 
-/// The report for people, at most 100 columns wide.
+/// Returns the text report, at most 100 columns wide.
 std::string devicesToText(const DeviceReport &report);
 
 } // namespace mpc::tool

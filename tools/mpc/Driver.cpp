@@ -1,4 +1,4 @@
-//===- Driver.cpp - flags of the sub-commands that run --------------------===//
+//===- Driver.cpp - flags of mpc run and mpc bench ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

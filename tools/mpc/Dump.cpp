@@ -28,7 +28,7 @@ static std::string stageNames() {
   return names + ", codegen";
 }
 
-/// Runs the fuser on a module after Layout and prints what it decided, in
+/// Runs fusion on a module after stage layout and prints its decisions, in
 /// order.
 static int dumpFusion(mlir::ModuleOp module, Reporter &reporter) {
   GroupOpsPassOptions group;

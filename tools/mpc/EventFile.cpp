@@ -1,10 +1,10 @@
-//===- EventFile.cpp - numbers for TensorBoard ----------------------------===//
+//===- EventFile.cpp - TensorBoard event files ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No package of the distribution writes event files from C++; records are
-// length, masked CRC-32C of the length, message, masked CRC-32C of the message,
-// little-endian (tensorflow/core/lib/io/record_writer.h).
+// No packaged C++ library writes event files. Records are length, masked
+// CRC-32C of the length, message, masked CRC-32C of the message, little-endian
+// (tensorflow/core/lib/io/record_writer.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ static double secondsNow() {
       .count();
 }
 
-/// A number of `Bytes` bytes as they lie in the file.
+/// Returns the little-endian bytes of a number.
 template <typename Number> static std::string bytesOf(Number number) {
   std::string bytes(sizeof(Number), '\0');
   llvm::support::endian::write<Number, llvm::endianness::little>(bytes.data(),
@@ -37,8 +37,8 @@ template <typename Number> static std::string bytesOf(Number number) {
   return bytes;
 }
 
-/// What a record holds of a CRC-32C (Castagnoli), so that a CRC of data with
-/// CRCs in them says something.
+/// Returns the masked CRC-32C (Castagnoli) of TFRecord; the mask protects data
+/// that contains CRCs.
 static std::string maskedCrc(const std::string &data) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(data.data(), data.size());
@@ -55,8 +55,7 @@ Result<EventFile> EventFile::create(const std::string &folder) {
   if (error)
     return Status(StatusCode::InvalidArgument, folder,
                   "cannot be made a folder of event files: " + error.message());
-  // TensorBoard reads files in the order of their names, and two trainings may
-  // begin in one second.
+  // TensorBoard orders files by name, and two runs may start in one second.
   double now = secondsNow();
   EventFile made((std::filesystem::path(folder) /
                   ("events.out.tfevents." + std::to_string(int64_t(now)) + "." +

@@ -1,4 +1,4 @@
-//===- EventFile.h - numbers for TensorBoard --------------------*- C++ -*-===//
+//===- EventFile.h - TensorBoard event files --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,14 +18,14 @@
 
 namespace mpc::tool {
 
-/// An event file that TensorBoard shows as curves over steps. Each call of
-/// `add` leaves a whole record in the file, so that a run can be watched.
+/// An event file with curves over steps. Each call of `add` writes a complete
+/// record, so that a run can be watched.
 class EventFile {
 public:
-  /// Begins a new file in `folder`, which is made where it is missing.
+  /// Creates a file in `folder`, which is created if missing.
   static Result<EventFile> create(const std::string &folder);
 
-  /// Numbers by tag, such as "train/loss"; those without a value are left out.
+  /// Values by tag, such as "train/loss"; absent values are skipped.
   using Numbers = std::vector<std::pair<std::string, std::optional<double>>>;
   Status add(int64_t step, const Numbers &numbers);
 

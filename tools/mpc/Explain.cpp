@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs the stages and asks after each what the report needs of it.
+// Runs the stages and collects the report's data after each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// A word that scripts can match for what a warning is about.
+/// Returns a warning code for scripts.
 static std::string warningCode(const Diagnostic &warning) {
   auto says = [&](const char *word) {
     return warning.text.find(word) != std::string::npos;
@@ -36,7 +36,7 @@ CastPlacement tool::castPlacementOf(const CompileOptions &options) {
                                               : CastPlacement::MinimumCut;
 }
 
-/// The account of the value that --why names; `module` is after Simplify.
+/// Explains the type of the value in --why; `module` is after stage simplify.
 static Result<ExplainedWhy> explainWhy(Compiler &compiler,
                                        const CompileOptions &options,
                                        mlir::func::FuncOp function,
@@ -64,8 +64,8 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
   return explainAccount(name, *account);
 }
 
-/// The lint's findings, then what the compile said beyond them: the lint tells
-/// of a lost value with its place and a fix.
+/// Adds lint findings, then other compile warnings: for lost values the lint
+/// has the location and a fix.
 static void addWarnings(const Json &lint, const Reporter &reporter,
                         Explanation &explanation) {
   auto field = [](const Json &warning, const char *name) {
@@ -87,8 +87,7 @@ static void addWarnings(const Json &lint, const Reporter &reporter,
   }
 }
 
-/// What a decoder keeps between the runs of `mpc generate`; nothing of other
-/// models.
+/// Returns the KV caches of a decoder; empty for other models.
 static std::vector<ExplainedCache> cachesOf(const std::string &model,
                                             Compiler &compiler) {
   Result<std::vector<ModelInput>> inputs = readInputs(model);
@@ -112,7 +111,7 @@ static std::vector<ExplainedCache> cachesOf(const std::string &model,
         elements *= std::max<int64_t>(cache.input.shape[i], 1);
     int64_t bytes = elements * elementBytes(kept);
     std::string type(elementTypeName(kept));
-    // A scale for each row of a head.
+    // One scale per row of a head.
     if (elementBytes(kept) == 1) {
       bytes += elements / std::max<int64_t>(cache.input.shape.back(), 1) *
                elementBytes(ElementType::F32);
@@ -123,7 +122,7 @@ static std::vector<ExplainedCache> cachesOf(const std::string &model,
   return caches;
 }
 
-/// Drops everything that is not about the op or value that was asked for.
+/// Drops everything except the requested op or value.
 static void keepOnly(const std::string &name, Explanation &explanation) {
   std::erase_if(explanation.ops,
                 [&](const ExplainedOp &op) { return op.name != name; });
@@ -173,7 +172,7 @@ Result<Explanation> tool::explainModel(const ExplainRequest &request,
     return status;
   entry = Compiler::entry(**module);
   explainPadding(entry, explanation);
-  // Planning turns the entry into launches; the fusions are read after it.
+  // Planning converts fusions to launches, so keep a copy to read them.
   Compiler::Module fused = (*module)->clone();
   if (Status status = compiler.runStages(**module, "fuse", "plan");
       !status.ok())
@@ -213,7 +212,7 @@ int tool::explainCommand(const ExplainArguments &arguments) {
                          arguments.sass};
   SampledModel samples;
   if (!arguments.samples.inputs.empty()) {
-    // What there is to say about the compile the other one says.
+    // The other compile reports the diagnostics.
     CompileOptions quiet = *options;
     quiet.onDiagnostic = nullptr;
     quiet.dumpDir.clear();

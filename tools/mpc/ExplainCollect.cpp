@@ -1,8 +1,8 @@
-//===- ExplainCollect.cpp - read a report off the IR ----------------------===//
+//===- ExplainCollect.cpp - collecting a report from the IR ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads attributes and types only: what decides is in the passes.
+// Only reads attributes and types; decisions are made by the passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,15 +35,14 @@ static bool isNarrow(mlir::Type type) {
 // Decisions
 //===----------------------------------------------------------------------===//
 
-/// Of the first result.
+/// Returns the shape of the first result.
 static std::vector<int64_t> shapeOf(mlir::Operation *op) {
   return mlir::cast<mlir::ShapedType>(op->getResult(0).getType())
       .getShape()
       .vec();
 }
 
-/// One sentence about a decision: what the rule says of `kind`, then what the
-/// compiler adds.
+/// Formats a decision: the rule applied to `kind`, then the compiler's remarks.
 static std::string sentence(DecisionAttr decision, const std::string &kind) {
   std::string rule = decision.getRule().str();
   std::string policy = "policy '" + decision.getList().str() + "'";
@@ -94,7 +93,7 @@ static void explainConstant(ConstantOp op, Explanation &explanation) {
        narrowing.getRmsError().getValueAsDouble()});
 }
 
-/// Appends what ops of `numbers` and results read of each other and of inputs.
+/// Appends the edges among the ops in `numbers`, inputs and results.
 static void
 explainEdges(mlir::func::FuncOp function,
              const llvm::DenseMap<mlir::Operation *, size_t> &numbers,
@@ -130,7 +129,7 @@ explainEdges(mlir::func::FuncOp function,
       for (mlir::Value operand : op.getOperands())
         connect(operand, found->second);
   for (mlir::OpOperand &result : step.terminator()->getOpOperands()) {
-    // New weights and states are no more values than those that they replace.
+    // Skip new weights and states.
     RoleAttr role = step.resultRole(result.getOperandNumber());
     if (role && role.getKind() != RoleKind::output &&
         role.getKind() != RoleKind::loss)
@@ -160,7 +159,7 @@ void tool::explainPrecision(mlir::func::FuncOp function,
     if (mlir::isa<CastOp>(op)) {
       ++explanation.casts;
       explanation.castBytes += operandAndResultBytes(&op);
-      // The model's own casts carry a decision; inserted ones are counted only.
+      // The model's own casts have a decision; inserted ones are only counted.
       if (!decision)
         continue;
     }
@@ -207,8 +206,8 @@ void tool::explainPadding(mlir::func::FuncOp function,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// What a user calls `value`: the input or the op that made it, across the
-/// borders of fusions and through casts.
+/// Returns the user-visible name of `value`: of its input or op, across fusion
+/// boundaries and casts.
 static std::string valueName(mlir::func::FuncOp function, mlir::Value value) {
   while (true) {
     if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(value)) {
@@ -236,7 +235,7 @@ static std::string valueName(mlir::func::FuncOp function, mlir::Value value) {
   }
 }
 
-/// Whether a kernel with this body does nothing but convert and rearrange.
+/// Returns true if a kernel only converts and rearranges.
 static bool onlyConverts(FusionOp fusion) {
   bool only = true;
   fusion.getBody().walk([&](mlir::Operation *op) {
@@ -247,14 +246,14 @@ static bool onlyConverts(FusionOp fusion) {
   return only;
 }
 
-/// Gives each op of the report the number of the launch that computes it;
-/// `function` holds a fusion for each of the first launches. Ops of one node
-/// share its name, those of a training step with what its derivative brings.
+/// Finds the launch that computes each op of the report; `function` has one
+/// fusion per launch, first launches first. Ops of one node share its name, in
+/// a training step with those of its derivative.
 static void findLaunches(mlir::func::FuncOp function,
                          Explanation &explanation) {
   using Shape = std::optional<std::vector<int64_t>>;
   using Key = std::tuple<std::string, std::string, Shape>;
-  // Padding changes shapes: what is not found by its shape is found without.
+  // Padding changes shapes: match by shape first, then without.
   for (bool isExact : {true, false}) {
     auto keyOf = [&](std::string name, std::string kind, Shape shape) {
       return Key(std::move(name), std::move(kind),
@@ -281,8 +280,8 @@ static void findLaunches(mlir::func::FuncOp function,
       ++index;
     }
   }
-  // What was taken apart, and launches that are no fusions: the first of those
-  // that bear its name and stand behind what it reads.
+  // Decomposed ops and launches without a fusion: the first launch with the
+  // op's name after its producers.
   llvm::StringMap<llvm::SmallVector<size_t>> launchesOf;
   for (auto [index, kernel] : llvm::enumerate(explanation.kernels))
     for (const std::string &op : kernel.ops)
@@ -290,7 +289,7 @@ static void findLaunches(mlir::func::FuncOp function,
   std::vector<size_t> earliest(explanation.ops.size(), 0);
   auto edge = explanation.edges.begin();
   for (auto [number, op] : llvm::enumerate(explanation.ops)) {
-    // Edges stand in the order of the ops that read.
+    // Edges are sorted by consumer.
     for (; edge != explanation.edges.end(); ++edge) {
       const size_t *to = std::get_if<size_t>(&edge->to),
                    *from = std::get_if<size_t>(&edge->from);
@@ -321,7 +320,7 @@ void tool::explainKernels(mlir::func::FuncOp function, const Program &program,
     kernel.ops = launch.ops;
     kernel.bytes = launch.bytes;
     kernel.flops = launch.flops;
-    // What ranks wait for no target knows.
+    // Collectives have no modeled time.
     if (target.hasCeilings() && !launch.collective)
       kernel.seconds = modelledSeconds(launch, target, multiplied);
     explanation.kernels.push_back(std::move(kernel));

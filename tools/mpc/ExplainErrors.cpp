@@ -1,9 +1,9 @@
-//===- ExplainErrors.cpp - what samples say of a report's types -----------===//
+//===- ExplainErrors.cpp - error contributions from samples ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Roundings are found in the graph after Simplify, ops of a report in the one
-// after Precision. Ops keep their order, name and kind in between.
+// Roundings are found in the graph after stage simplify, ops of the report in
+// the one after precision. Order, name and kind of ops are equal in both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +21,13 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Runs backwards, over all samples.
+/// Number of backward passes over all samples.
 static constexpr int kDraws = 8;
 
-/// Of each op of `function` the op of the report that it became.
+/// Returns the report's op for each op of `function`.
 static llvm::DenseMap<mlir::Operation *, size_t>
 findOps(mlir::func::FuncOp function, const Explanation &explanation) {
-  // By name and kind: the numbers of ops, in order.
+  // Indices of ops by name and kind, in order.
   std::map<std::pair<std::string, std::string>, std::vector<size_t>> known;
   for (auto [number, op] : llvm::enumerate(explanation.ops))
     known[{op.name, op.kind}].push_back(number);
@@ -60,7 +60,8 @@ void tool::explainErrors(
   double sum = 0;
   bool isInfinite = false;
   auto errorBy = [&](const PlannedRounding &rounding) {
-    // What weights have lost before is nothing that the product rounds.
+    // Errors of quantized weights are not attributed to the contraction's
+    // rounding.
     bool isStored = rounding.use && rounding.use->getOperandNumber() == 1 &&
                     llvm::any_of(weights, [&](const auto &stored) {
                       return stored.first == rounding.use->getOwner();
@@ -80,7 +81,7 @@ void tool::explainErrors(
     if (auto found = numbers.find(op); found != numbers.end())
       parts[found->second].operands += shareOf(error);
   }
-  // Beside what is infinite nothing else has a share.
+  // Next to an infinite contribution others are negligible.
   forEachRounding(function, plan, [&](const PlannedRounding &rounding) {
     double error = shareOf(errorBy(rounding));
     sum += error;
@@ -123,7 +124,7 @@ Json tool::rangesOf(const Policy &policy) {
 
 Status tool::explainSamples(const SampledModel &model, const Policy &policy,
                             uint64_t seed, Explanation &explanation) {
-  // Of a model alone nothing flows back.
+  // A model without training has no gradients.
   RangeRecorder ranges, gradients;
   if (Status status = recordRanges(model, ranges, gradients); !status.ok())
     return status;

@@ -1,4 +1,4 @@
-//===- ExplainJson.cpp - a report as a document ---------------------------===//
+//===- ExplainJson.cpp - report as JSON -----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

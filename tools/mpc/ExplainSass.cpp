@@ -1,8 +1,8 @@
-//===- ExplainSass.cpp - what the machine code of kernels says ------------===//
+//===- ExplainSass.cpp - analysis of GPU machine code ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// NVRTC makes the code, NVIDIA's disassembler prints it; neither needs a GPU.
+// NVRTC compiles, NVIDIA's disassembler lists the code; neither needs a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ static Result<std::string> findDisassembler() {
   return *found;
 }
 
-/// The listing of one cubin.
+/// Disassembles a cubin.
 static Result<std::string> disassemble(const std::string &program,
                                        llvm::ArrayRef<std::byte> cubin) {
   ScratchFolder folder("mpc-sass");
@@ -83,7 +83,7 @@ static Result<std::string> disassemble(const std::string &program,
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Elements of the largest result of kernel `name`.
+/// Returns the number of elements of the largest result of kernel `name`.
 static int64_t elementsOf(mlir::ModuleOp planned, const std::string &name) {
   int64_t elements = 0;
   if (auto kernel = planned.lookupSymbol<mlir::func::FuncOp>(name))
@@ -149,7 +149,7 @@ Status tool::explainSass(mlir::ModuleOp planned, const Program &program,
     return disassembler.status();
   mpc::detail::KernelCompileOptions options;
   options.threads = int(threads);
-  // The assembler speaks of kernels that it makes, not of those kept.
+  // ptxas reports only kernels that it compiles, not cached ones.
   options.cached = false;
   options.verbose = true;
   mpc::detail::KernelCompileReport report;
@@ -192,7 +192,7 @@ static std::string percent(double share) {
   return fixed(100 * share, 0) + " %";
 }
 
-/// A name of at most 22 columns.
+/// Shortens a name to 22 columns.
 static std::string shortName(const std::string &name) {
   constexpr size_t kMost = 22;
   return name.size() <= kMost

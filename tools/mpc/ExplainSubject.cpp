@@ -1,4 +1,4 @@
-//===- ExplainSubject.cpp - what is known of a model that runs ------------===//
+//===- ExplainSubject.cpp - explanation of a model that runs --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ Result<Json> tool::explainSubject(const CommonOptions &common,
                                   const std::string &training) {
   if (isStoredModel(common.model))
     return Json();
-  // The compile that runs has said what there is to say.
+  // The compile for execution has reported all diagnostics.
   Reporter silent(/*json=*/false, /*quiet=*/true);
   Result<CompileOptions> options = makeCompileOptions(common, device, silent);
   if (!options.ok())

@@ -1,8 +1,8 @@
-//===- ExplainText.cpp - a report for people ------------------------------===//
+//===- ExplainText.cpp - report as text -----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The summary first, then what asks for attention, then the tables.
+// The summary first, then warnings, then tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Columns of the widest line.
+/// Maximum line width, in columns.
 static constexpr size_t kWidth = 100;
 
-/// `text` in at most `width` columns; what goes is its middle, since names
+/// Shortens `text` to `width` columns by dropping its middle, since names
 /// differ at their ends.
 static std::string clipped(const std::string &text, size_t width) {
   if (text.size() <= width)
@@ -29,8 +29,8 @@ static std::string clipped(const std::string &text, size_t width) {
   return text.substr(0, head) + ".." + text.substr(text.size() - tail);
 }
 
-/// `sentence`, made printable, broken between words; every line but the first
-/// begins with `indent`.
+/// Word-wraps `sentence`, made printable; continuation lines are indented by
+/// `indent`.
 static std::string wrapped(const std::string &sentence,
                            const std::string &indent) {
   std::string text = printable(sentence);
@@ -69,7 +69,7 @@ static std::string joined(const std::vector<std::string> &words) {
 // Summary
 //===----------------------------------------------------------------------===//
 
-/// "17 in bf16, 40 in f32".
+/// Formats counts: "17 in bf16, 40 in f32".
 static std::string typeCounts(const std::map<std::string, int64_t> &counts) {
   std::vector<std::string> parts;
   for (const auto &[type, count] : counts)
@@ -124,7 +124,7 @@ static std::string summary(const Explanation &explanation) {
 }
 
 //===----------------------------------------------------------------------===//
-// What asks for attention
+// Warnings
 //===----------------------------------------------------------------------===//
 
 static std::string warningLines(const Explanation &explanation) {
@@ -152,7 +152,7 @@ static std::string overrideLines(const Explanation &explanation) {
   return text.empty() ? text : "\noverrides\n" + text;
 }
 
-/// Stand-alone casts, which cost a pass through memory each.
+/// Lists casts that are separate kernels, each with a pass over memory.
 static std::string castLines(const Explanation &explanation) {
   std::string text;
   for (const ExplainedCast &cast : explanation.castList)
@@ -165,7 +165,7 @@ static std::string castLines(const Explanation &explanation) {
   return text.empty() ? text : "\ncasts that stand alone\n" + text;
 }
 
-/// Constants that lost more than digits; the others are in the JSON.
+/// Lists constants with overflow or underflow; the JSON has the others.
 static std::string constantLines(const Explanation &explanation) {
   std::string text;
   for (const ExplainedConstant &constant : explanation.constants)
@@ -180,8 +180,7 @@ static std::string constantLines(const Explanation &explanation) {
   return text.empty() ? text : "\nconstants that lost values\n" + text;
 }
 
-/// Constants that the policy stores narrow, with the root mean square of what
-/// that costs of theirs.
+/// Lists quantized weights with their relative rms error.
 static std::string weightsTable(const Explanation &explanation) {
   std::vector<std::vector<std::string>> table = {
       {"weights", "stored as", "values", "rms error"}};
@@ -195,7 +194,7 @@ static std::string weightsTable(const Explanation &explanation) {
              : "\n" + formatTable(table, {false, false, true, true}) + "\n";
 }
 
-/// What a decoder keeps of each token.
+/// Lists a decoder's KV caches.
 static std::string cacheTable(const Explanation &explanation) {
   if (explanation.caches.empty())
     return "";
@@ -253,7 +252,7 @@ static std::string kernelTable(const Explanation &explanation) {
                      shortNumber(double(kernel.flops)),
                      std::to_string(kernel.casts), joined(kernel.ops)});
   std::vector<bool> right = {false, false, true, true, true, false};
-  // The names take what the other columns leave.
+  // Names get the remaining width.
   size_t widths = 0;
   for (size_t column = 0; column + 1 < right.size(); ++column) {
     size_t width = 0;

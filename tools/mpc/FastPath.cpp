@@ -1,4 +1,4 @@
-//===- FastPath.cpp - policies and what a device does fast ----------------===//
+//===- FastPath.cpp - matrix units for a policy's types -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,16 +12,16 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// What is said once of a compile's fast path.
+/// Topic of the note that is printed once per compile.
 static constexpr const char *kFastPath = "fast path";
 
-/// "7.0".
+/// Formats a compute capability: "7.0".
 static std::string capabilityText(int tenfold) {
   return std::to_string(tenfold / 10) + "." + std::to_string(tenfold % 10);
 }
 
-/// The least compute capability, times ten, that has units for `type`; 0 where
-/// none of those that are known has.
+/// Returns the minimum compute capability, times ten, with units for `type`; 0
+/// if none is known.
 static int leastCapability(PolicyType type) {
   for (llvm::StringRef name : TargetInfo::names()) {
     std::optional<TargetInfo> target = TargetInfo::parse(name);
@@ -55,7 +55,7 @@ std::optional<std::string> tool::describeSlowType(PolicyType type,
          "the time";
 }
 
-/// ", 16 times as fast as float32", where that is known.
+/// Formats ", 16 times as fast as float32", if known.
 static std::string speedUpText(PolicyType type, const TargetInfo &target) {
   if (!target.hasCeilings())
     return "";
@@ -101,7 +101,7 @@ void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
     llvm::consumeError(policy.takeError());
     return;
   }
-  // The compile tells it.
+  // The compile reports the error.
   if (!target.ok())
     return;
   PolicyType type = policy->getCompute();

@@ -1,9 +1,9 @@
-//===- FastPath.h - policies and what a device does fast --------*- C++ -*-===//
+//===- FastPath.h - matrix units for a policy's types -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tells when a policy's type has no unit on the target, and which policy suits
-// a target best.
+// Warns if a policy's type has no matrix unit on the target, and selects the
+// best policy of a target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,17 @@
 
 namespace mpc::tool {
 
-/// The code of the warning about a type without a fast path.
+/// Code of the warning about a type without a fast path.
 inline constexpr const char *kNoFastPath = "no_fast_path";
 
-/// Why `type` is no faster than float32 on `target` and what to do about it;
-/// nullopt where it is.
+/// Returns why `type` is no faster than float32 on `target`, with a remedy;
+/// nullopt if it is faster.
 std::optional<std::string> describeSlowType(PolicyType type,
                                             const TargetInfo &target);
 
-/// The unit of `target` that multiplies `type` faster than float32 is
-/// multiplied, as "tensor cores"; nullopt where there is none, and for float32
-/// and float64.
+/// Returns the unit of `target` that multiplies `type` faster than float32,
+/// such as "tensor cores"; nullopt if there is none, and for float32 and
+/// float64.
 std::optional<std::string> fastUnit(PolicyType type, const TargetInfo &target);
 
 /// A policy and the reason for it.
@@ -39,19 +39,19 @@ struct PolicyChoice {
   std::string reason;
 };
 
-/// The built-in policy that makes the most of `target` without loss scaling: a
-/// 16-bit one where its type has units, bfloat16 before float16 for its range.
+/// Returns the fastest built-in policy of `target` without loss scaling: a
+/// 16-bit one if its type has units, preferring bfloat16 for its range.
 PolicyChoice bestPolicy(const TargetInfo &target);
 
-/// Puts the best policy in place of "auto" and says which.
+/// Replaces the policy "auto" by the best one and reports it.
 void resolveAutoPolicy(CompileOptions &options, Reporter &reporter);
 
-/// Says, once per compile, whether the policy's compute type has a fast path on
-/// the target: a note that names target, type and unit, or a warning. Nothing
-/// of float32. A policy that cannot be read is left to the compile.
+/// Reports, once per compile, whether the policy's compute type has a matrix
+/// unit on the target: a note with target, type and unit, or a warning. Nothing
+/// for float32. The compile reports an unreadable policy.
 void reportFastPath(const CompileOptions &options, Reporter &reporter);
 
-/// "f32", "bf16", "tf32": a policy's type as documents and IR spell it.
+/// Returns a policy's type as in documents and IR: "f32", "bf16", "tf32".
 std::string shortTypeName(PolicyType type);
 
 } // namespace mpc::tool

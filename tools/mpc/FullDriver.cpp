@@ -1,4 +1,4 @@
-//===- FullDriver.cpp - the sub-commands of a full build ------------------===//
+//===- FullDriver.cpp - sub-commands of a full build ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@ using namespace mpc::tool;
 
 namespace {
 
-/// All sub-commands' arguments.
+/// Arguments of all sub-commands.
 class FullDriver : public Driver {
 public:
   void declare(CLI::App &app) override;
@@ -44,7 +44,7 @@ private:
 
 } // namespace
 
-/// An empty text is no request to compile the model itself.
+/// An empty text does not select the model itself.
 static CLI::Validator aPart() {
   return CLI::Validator(
       [](const std::string &text) -> std::string {
@@ -55,7 +55,7 @@ static CLI::Validator aPart() {
       "");
 }
 
-/// Adds --training, by which the command does to a step what `verb` says.
+/// Adds --training; `verb` describes what the command does to the step.
 static CLI::Option *addTraining(CLI::App &command, std::string &training,
                                 const std::string &verb) {
   return command
@@ -66,7 +66,7 @@ static CLI::Option *addTraining(CLI::App &command, std::string &training,
       ->check(aPart());
 }
 
-/// Adds --inputs of a command that looks at samples, `to` some end.
+/// Adds --inputs of a command that reads samples; `to` describes their purpose.
 static CLI::Option *addSamples(CLI::App &command, SampleFiles &samples,
                                const std::string &to = "") {
   CLI::Option *inputs =
@@ -83,7 +83,7 @@ static CLI::Option *addSamples(CLI::App &command, SampleFiles &samples,
   return inputs;
 }
 
-/// Why `text` asks for no training step; empty where it does.
+/// Returns why `text` is not a valid training part; empty if it is.
 static std::string whyNoTraining(const std::string &text) {
   CompileOptions probe;
   return setTraining(text, probe).text();

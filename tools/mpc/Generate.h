@@ -19,15 +19,15 @@ namespace mpc::tool {
 
 struct GenerateArguments {
   CommonOptions common;
-  /// Of each sequence numbers between commas, or a file of them.
+  /// Comma-separated tokens of each sequence, or a file of them.
   std::vector<std::string> prompts;
   int64_t tokens = 64;
   SamplingOptions sampling;
-  /// Rows of the cache; 0 for as many as this run needs.
+  /// Rows of the KV cache; 0: as many as this run needs.
   int64_t cache = 0;
-  /// 0: 64, or as many as the cache has rows.
+  /// Tokens per prefill chunk; 0: 64, or the cache's capacity.
   int64_t chunk = 0;
-  /// Sequences that are stepped together.
+  /// Maximum batch of sequences per step.
   int64_t slots = 1;
   std::optional<int64_t> end;
 };

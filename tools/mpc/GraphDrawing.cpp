@@ -1,8 +1,9 @@
-//===- GraphDrawing.cpp - where a report's ops are drawn ------------------===//
+//===- GraphDrawing.cpp - graph layout of a report ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// dot sees numbers and sizes only: no name of a model reaches its language.
+// dot's input contains numbers and sizes only, no names from the model
+// (injection).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,29 +25,29 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Graphs of more ops are drawn by launches.
+/// Graphs with more ops show one node per launch.
 static constexpr size_t kMostNodes = 5000;
 static constexpr size_t kManyNodes = 1000;
-/// dot's answer to 2,000 ops takes half a second of an idle machine.
+/// dot lays out 2,000 ops in half a second on an idle machine.
 static constexpr unsigned kSeconds = 60;
-/// Pixels, which are points to dot.
+/// Sizes in pixels, which are points for dot.
 static constexpr int kCharacter = 7, kMargin = 22, kNodeHeight = 38,
                      kValueHeight = 24;
-/// Longer names are shown by their ends; Report/graph.js shortens them.
+/// Longer names are shortened by Report/graph.js.
 static constexpr size_t kMostCharacters = 26;
 
 //===----------------------------------------------------------------------===//
-// What is drawn
+// Graph
 //===----------------------------------------------------------------------===//
 
 namespace {
 
 struct Node {
-  /// "op", "kernel", "input" or "result", and the number or the name.
+  /// "op", "kernel", "input" or "result", and the index or name.
   std::string what;
   Json of;
   int width = 0, height = 0;
-  /// Of an op, where it has one.
+  /// For an op: its launch, if any.
   std::optional<size_t> launch;
 };
 
@@ -63,7 +64,7 @@ struct Graph {
 
 } // namespace
 
-/// Code points of UTF-8, about.
+/// Approximates the number of UTF-8 code points.
 static size_t countCharacters(const std::string &text) {
   return size_t(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -85,7 +86,7 @@ static Graph makeGraph(const Json &explanation, bool isOfKernels) {
     return launch.is_null() ? std::nullopt
                             : std::optional<size_t>(launch.get<size_t>());
   };
-  // Of each op its node; what no launch computes has none among kernels.
+  // Node of each op; in a graph of kernels ops without a launch have none.
   std::vector<std::optional<size_t>> nodeOf(ops.size());
   if (graph.isOfKernels)
     for (size_t i = 0; i < kernels.size(); ++i) {
@@ -129,14 +130,14 @@ static Graph makeGraph(const Json &explanation, bool isOfKernels) {
   return graph;
 }
 
-/// The graph in dot's language.
+/// Formats the graph in dot's language.
 static std::string dotText(const Graph &graph, const Json &kernels) {
   std::string text = "digraph g {\n"
                      "graph [ranksep=0.35, nodesep=0.2, fontname=monospace, "
                      "fontsize=11, margin=9];\n"
                      "node [shape=box, fixedsize=true, label=\"\"];\n"
                      "edge [dir=none];\n";
-  // Fewer rounds of its simplex: 5,000 ops take 2 s for 8.
+  // Fewer iterations of network simplex: 5,000 ops take 2 s instead of 8.
   if (graph.nodes.size() > kManyNodes)
     text += "graph [nslimit=0.5, nslimit1=0.5, mclimit=0.3];\n";
   std::map<size_t, std::string> clusters;
@@ -148,7 +149,7 @@ static std::string dotText(const Graph &graph, const Json &kernels) {
     (node.launch ? clusters[*node.launch] : text) += line;
   }
   for (const auto &[launch, members] : clusters) {
-    // Room for the kernel's name.
+    // Reserve space for the kernel's name.
     size_t length =
         std::min(kMostCharacters,
                  countCharacters(kernels[launch]["name"].get<std::string>()));
@@ -175,7 +176,7 @@ static Result<std::string> findDot() {
   return *found;
 }
 
-/// dot's answer to `text`; none where it takes too long.
+/// Runs dot; nullopt on timeout.
 static Result<std::optional<std::string>> runDot(const std::string &program,
                                                  const std::string &text) {
   ScratchFolder folder("mpc-graph");
@@ -205,7 +206,7 @@ static Result<std::optional<std::string>> runDot(const std::string &program,
 }
 
 //===----------------------------------------------------------------------===//
-// Places
+// Coordinates
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -214,7 +215,7 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// What holds all points that were added.
+/// Bounding box of the added points.
 struct Bounds {
   double left = INFINITY, right = -INFINITY, low = INFINITY, high = -INFINITY;
 
@@ -230,8 +231,8 @@ struct Bounds {
   }
 };
 
-/// Reads dot's answer, whose y goes up. Its drawing operations are exact; of
-/// its attributes only five digits are printed.
+/// Parses dot's output, whose y axis points up. Its drawing operations are
+/// exact; its attributes have only five digits.
 class PlaceReader {
 public:
   PlaceReader(const Graph &graph, const Json &places)
@@ -258,14 +259,14 @@ private:
 
 } // namespace
 
-/// A field's text; empty where there is none.
+/// Returns a text field; empty if missing.
 static std::string textOf(const Json &object, const char *field) {
   auto found = object.find(field);
   return found != object.end() && found->is_string() ? found->get<std::string>()
                                                      : std::string();
 }
 
-/// The number at the end of "cluster12"; one that nothing has where there is
+/// Returns the number at the end of "cluster12"; an invalid index if there is
 /// none.
 static size_t numberOf(const std::string &name) {
   size_t begin = name.find_first_of("0123456789");
@@ -275,7 +276,8 @@ static size_t numberOf(const std::string &name) {
   return number;
 }
 
-/// The points of the drawing operation `kind`: "p", a polygon, "b", a curve.
+/// Returns the points of drawing operation `kind`: "p", a polygon, "b", a
+/// B-spline.
 static std::vector<Point> pointsOf(const Json &object, const char *kind) {
   std::vector<Point> points;
   auto drawn = object.find("_draw_");
@@ -297,7 +299,7 @@ static std::vector<Point> pointsOf(const Json &object, const char *kind) {
 bool PlaceReader::readObjects() {
   nodes.resize(graph.nodes.size());
   auto objects = places.find("objects");
-  // Clusters stand in the same list.
+  // The list also contains clusters.
   for (const Json &object :
        objects != places.end() ? *objects : Json::array()) {
     if (!object.is_object())
@@ -345,7 +347,8 @@ Json PlaceReader::box(const Bounds &place) const {
           {"height", y(place.low) - y(place.high)}};
 }
 
-/// START and, for every three points more, a curve.
+/// An SVG path: a start point, and a cubic curve for every three further
+/// points.
 std::string PlaceReader::pathOf(const std::vector<Point> &points) const {
   std::string path;
   for (size_t i = 0; i < points.size(); ++i) {

@@ -1,9 +1,8 @@
-//===- GraphDrawing.h - where a report's ops are drawn ----------*- C++ -*-===//
+//===- GraphDrawing.h - graph layout of a report ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Graphviz lays out the graph of an explanation: its program `dot` is started
-// and answers with places.
+// Lays out the graph of an explanation with Graphviz' program `dot`.
 //
 //===----------------------------------------------------------------------===//
 

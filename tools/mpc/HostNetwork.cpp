@@ -1,9 +1,9 @@
-//===- HostNetwork.cpp - what messages take on this machine ---------------===//
+//===- HostNetwork.cpp - network model of this machine --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times messages as a step sends them, packing and sums included, at three
-// sizes: a line through them is Hockney's model.
+// Times collectives as a step performs them, including packing and reductions,
+// at three sizes, and fits Hockney's model (latency and bandwidth).
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ static Program messageProgram(int64_t ranks, int64_t elements) {
   return program;
 }
 
-/// Seconds of a message of so many bytes, the median of this rank's.
+/// Returns the median time of a collective of `bytes` on this rank, in seconds.
 static Result<double> secondsOf(Communicator &group, int64_t bytes) {
   constexpr int kWarm = 3, kTimed = 21;
   Result<Device> device = Device::cpu({.threads = 1});
@@ -92,11 +92,11 @@ static Result<NetworkModel> measure(Communicator &group) {
     return many.status();
   const double rate =
       double(kMany - kFew) / std::max(*many - *few, 1e-3 * *many);
-  // What fits the cores' caches is faster than the line.
+  // Messages that fit the cores' caches are faster than the fitted line.
   return NetworkModel{std::max(*few - double(kFew) / rate, *least), rate};
 }
 
-/// Among threads of this process; of the first rank.
+/// Measures among threads of this process; returns the first rank's model.
 static Result<NetworkModel> measureThreads(int64_t ranks) {
   std::vector<std::shared_ptr<Communicator>> ends = connectThreads(int(ranks));
   std::vector<std::thread> threads;
@@ -110,14 +110,14 @@ static Result<NetworkModel> measureThreads(int64_t ranks) {
   return model;
 }
 
-/// All cores of this machine: a launcher binds a rank to some.
+/// Returns all cores of this machine: a launcher binds a rank to some.
 static int64_t onlineCores() {
   return std::max<int64_t>(sysconf(_SC_NPROCESSORS_ONLN), 1);
 }
 
 namespace {
 
-/// Where measured networks are kept.
+/// On-disk cache of measured networks.
 class Kept {
 public:
   Kept() : cache(folder()) {}

@@ -1,4 +1,4 @@
-//===- HtmlReport.cpp - a command's document as a page --------------------===//
+//===- HtmlReport.cpp - report as an HTML page ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,8 +20,8 @@ using namespace mpc::tool;
 
 #include "ReportParts.inc"
 
-/// `json` as text that an HTML parser takes for nothing but text: '<' stands in
-/// strings alone, where it has another spelling.
+/// Escapes JSON for an HTML script element: '<' occurs in strings only, where
+/// it can be escaped.
 static std::string scriptText(const Json &json) {
   std::string text = jsonText(json);
   std::string safe;
@@ -38,7 +38,7 @@ static std::string scriptText(const Json &json) {
 Status tool::writeHtmlReport(const std::string &path,
                              const std::string &command, const Json &document,
                              const Json &drawing) {
-  // The page runs this script and no other, whatever names hold.
+  // Content security policy: only this script may run, whatever names contain.
   detail::Sha256Digest digest = detail::sha256(
       std::as_bytes(std::span(kReportScript.data(), kReportScript.size())));
   std::string hash(BASE64_ENCODE_RAW_LENGTH(digest.size()), '\0');
@@ -54,7 +54,7 @@ Status tool::writeHtmlReport(const std::string &path,
       return data;
     return kReportScript;
   };
-  // "{{name}}" stands for a part; parts are not searched.
+  // "{{name}}" is replaced by a part; parts are not searched again.
   std::string page;
   std::string_view rest = kReportPage;
   for (size_t begin; (begin = rest.find("{{")) != rest.npos;) {

@@ -1,9 +1,9 @@
-//===- HtmlReport.h - a command's document as a page ------------*- C++ -*-===//
+//===- HtmlReport.h - report as an HTML page --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The page holds the document of --json, the drawing of its graph and the
-// program that shows both (Report/), and asks for nothing from outside.
+// A self-contained page with the document of --json, the graph layout and the
+// script that displays both (Report/).
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,19 +14,17 @@
 
 namespace mpc::tool {
 
-/// Writes the page of `command` ("explain", "tune", ...), which is there whole
-/// or not at all. `drawing` is null where there is no graph. Names in both may
-/// hold anything.
+/// Writes the page of `command` ("explain", "tune", ...) atomically. `drawing`
+/// is null if there is no graph. Names in both are untrusted.
 Status writeHtmlReport(const std::string &path, const std::string &command,
                        const Json &document, const Json &drawing);
 
-/// Fails where --html is given and its page could not be made: the path is not
-/// writable, or it has a graph and what lays out graphs is missing. Asked
-/// before the work begins.
+/// Checks before the work starts that the page of --html can be written: the
+/// path is writable, and if it has a graph, dot is installed.
 Status checkHtml(const std::string &path, bool hasGraph = true);
 
-/// Writes the page of `command` with the drawing of its explanation, which is
-/// `document` itself or its field "explanation"; nothing where `path` is empty.
+/// Writes the page of `command` with the graph of its explanation, which is
+/// `document` itself or its field "explanation"; nothing if `path` is empty.
 Status writeHtml(const std::string &path, const std::string &command,
                  const Json &document);
 

@@ -1,4 +1,4 @@
-//===- Inputs.cpp - data for a model --------------------------------------===//
+//===- Inputs.cpp - input data of a model ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,7 +25,7 @@ void tool::offerInputs(const std::vector<NamedArray> &arrays,
   }
 }
 
-/// The name that an argument or result carries, else its position's.
+/// Returns the name of an argument or result, else one by position.
 static std::string valueName(mlir::Attribute attribute, const char *prefix,
                              unsigned index) {
   if (auto name = mlir::dyn_cast_if_present<mlir::StringAttr>(attribute);
@@ -57,7 +57,7 @@ std::vector<ProgramValue> tool::resultsOf(mlir::func::FuncOp function) {
 }
 
 //===----------------------------------------------------------------------===//
-// Drawing
+// Random inputs
 //===----------------------------------------------------------------------===//
 
 Result<std::vector<Buffer>> tool::drawInputs(mlir::func::FuncOp function,
@@ -69,7 +69,7 @@ Result<std::vector<Buffer>> tool::drawInputs(mlir::func::FuncOp function,
   Result<std::vector<Buffer>> drawn = drawValues(values, seed);
   if (!drawn.ok())
     return drawn;
-  // Parameters begin with the values that the model came with.
+  // Parameters have the model's initial values.
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (auto initial = function.getArgAttrOfType<mlir::ElementsAttr>(
             i, MpcDialect::kInitialAttr)) {

@@ -1,4 +1,4 @@
-//===- Inputs.h - data for a model ------------------------------*- C++ -*-===//
+//===- Inputs.h - input data of a model -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,19 +19,19 @@
 
 namespace mpc::tool {
 
-/// Tells the importer the shapes of `arrays`, so that symbolic dimensions need
-/// no --dim, and their values, for inputs that shapes depend on.
+/// Passes the shapes of `arrays` to the importer, so that symbolic dimensions
+/// need no --dim, and their values, for inputs that determine shapes.
 void offerInputs(const std::vector<NamedArray> &arrays,
                  CompileOptions &options);
 
-/// Names and types of a function's arguments or results.
+/// Return names and types of a function's arguments or results.
 std::vector<ProgramValue> argumentsOf(mlir::func::FuncOp function);
 std::vector<ProgramValue> resultsOf(mlir::func::FuncOp function);
 
-/// Inputs for `function` by seed: floats standard normal, integers inside the
-/// range that their consumers allow (the extent that a gather indexes, the
-/// classes of a one-hot; else 0 or 1), booleans fair. Arguments with an
-/// mpc.initial take that.
+/// Returns random inputs of `function` by seed: floats standard normal,
+/// integers in the range that consumers allow (the extent that a gather
+/// indexes, the classes of a one-hot; else 0 or 1), fair booleans. Arguments
+/// with an mpc.initial have that value.
 Result<std::vector<Buffer>> drawInputs(mlir::func::FuncOp function,
                                        uint64_t seed);
 

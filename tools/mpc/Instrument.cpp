@@ -1,4 +1,4 @@
-//===- Instrument.cpp - every op's result as an output --------------------===//
+//===- Instrument.cpp - all op results as outputs -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,7 +40,7 @@ std::vector<InstrumentedOp> tool::exposeOps(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     attributes.push_back(function.getResultAttrDict(i));
   for (const InstrumentedOp &op : ops) {
-    // Op names repeat and need not be fit for outputs; numbers are unique.
+    // Op names may repeat or be invalid as output names; numbers are unique.
     NamedAttribute role(
         MpcDialect::kRoleAttr,
         RoleAttr::get(function.getContext(), RoleKind::output, StringAttr()));

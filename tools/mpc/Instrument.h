@@ -1,8 +1,8 @@
-//===- Instrument.h - every op's result as an output ------------*- C++ -*-===//
+//===- Instrument.h - all op results as outputs -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A second compile, in which every op that OpTrace numbered is an output.
+// A second compile, in which every op numbered by OpTrace is an output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +21,19 @@ namespace mpc::tool {
 /// A numbered op whose first result became an output.
 struct InstrumentedOp {
   int64_t number;
-  /// Position among the function's results.
+  /// Index among the function's results.
   size_t output;
   std::string name, kind, layer;
 };
 
 /// Makes the first result of every numbered op an output of `function`, after
-/// the outputs that it has.
+/// its existing outputs.
 std::vector<InstrumentedOp> exposeOps(mlir::func::FuncOp function);
 
-/// Root mean square of the elements.
+/// Returns the root mean square of the elements.
 double rms(const reference::Tensor &tensor);
 
-/// Name, precision kind and layer path of an op, as reports show them.
+/// Return name, precision kind and layer path of an op for reports.
 std::string opName(mlir::Operation *op);
 std::string opKind(mlir::Operation *op);
 std::string opLayer(mlir::Operation *op);

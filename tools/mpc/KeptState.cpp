@@ -1,4 +1,4 @@
-//===- KeptState.cpp - what a training step begins with -------------------===//
+//===- KeptState.cpp - initial state of a training step -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-// The step to f32 keeps in its last bit whether anything was lost.
+// Round to odd in f32, so that the second rounding is correct.
 uint16_t tool::brainFloat(double value) {
   auto single = static_cast<float>(value);
   uint32_t bits = std::bit_cast<uint32_t>(single);
@@ -31,7 +31,7 @@ uint16_t tool::brainFloat(double value) {
 bool tool::beginsByItself(const ProgramValue &value) {
   if (value.role == "parameter" || value.role == "statistics")
     return value.initial != nullptr;
-  // What another part has computed.
+  // Computed by another part.
   if (value.name.ends_with(kGradientSuffix))
     return false;
   return value.role == "parameter_copy" || value.role == "optimizer_state" ||
@@ -43,7 +43,7 @@ bool tool::beginsByItself(const ProgramValue &value) {
 static Status copyParameter(std::span<const ProgramValue> values,
                             const std::vector<Buffer> &bound,
                             const ProgramValue &copy, Buffer &buffer) {
-  // A copy's name is the parameter's with ".copy" behind it.
+  // The copy's name is the parameter's plus ".copy".
   std::string master(copy.name, 0, copy.name.rfind(kCopySuffix));
   auto found = std::find_if(
       values.begin(), values.end(),
@@ -67,7 +67,7 @@ static Status copyParameter(std::span<const ProgramValue> values,
 
 Status tool::beginState(std::span<const ProgramValue> values,
                         std::vector<Buffer> &bound) {
-  // Parameters come before their copies.
+  // Parameters before their copies.
   for (bool copies : {false, true})
     for (size_t i = 0; i < values.size(); ++i) {
       if (bound[i] || !beginsByItself(values[i]) ||

@@ -1,8 +1,8 @@
-//===- KeptState.h - what a training step begins with -----------*- C++ -*-===//
+//===- KeptState.h - initial state of a training step -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sees neither LLVM nor MLIR.
+// Uses neither LLVM nor MLIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +18,16 @@
 
 namespace mpc::tool {
 
-/// `value` as a brain float, rounded once to nearest, ties to even.
+/// Rounds `value` to bf16, once, to nearest even.
 uint16_t brainFloat(double value);
 
-/// Whether `value` is an argument that a training step keeps from step to step
-/// and that has a value to begin with: one that the file holds, a 16-bit copy
-/// of a parameter, or zeros. A gradient has none.
+/// Returns true for an argument that is training state with an initial value:
+/// one stored in the file, a 16-bit copy of a parameter, or zeros. Gradients
+/// have none.
 bool beginsByItself(const ProgramValue &value);
 
-/// Gives every such argument that has no buffer in `bound` the value that a
-/// training begins with. Copies are made from the parameters in `bound`.
+/// Sets every such argument without a buffer in `bound` to its initial value.
+/// Copies are computed from the parameters in `bound`.
 Status beginState(std::span<const ProgramValue> values,
                   std::vector<Buffer> &bound);
 

@@ -1,4 +1,4 @@
-//===- LaunchCost.cpp - what a launch takes by the ceilings ---------------===//
+//===- LaunchCost.cpp - roofline model of a launch ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- LaunchCost.h - what a launch takes by the ceilings -------*- C++ -*-===//
+//===- LaunchCost.h - roofline model of a launch ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,13 +16,13 @@
 
 namespace mpc::tool {
 
-/// In which type the contractions multiply, by their names; `function` is after
-/// the precision stage.
+/// Returns the compute types of contractions, by name; `function` is after the
+/// precision stage.
 llvm::StringMap<MathType> multipliedTypes(mlir::func::FuncOp function);
 
-/// Seconds of a launch at the rates of `target`, of a CPU on one core: the
-/// longer of its operations and its bytes, and what a launch costs by itself.
-/// `target` has ceilings.
+/// Returns the modeled time of a launch on `target` in seconds, on a CPU for
+/// one core: the maximum of compute and memory time, plus launch overhead.
+/// `target` must have peak rates.
 double modelledSeconds(const Launch &launch, const TargetInfo &target,
                        const llvm::StringMap<MathType> &multiplied);
 

@@ -31,7 +31,7 @@ Result<Policy> tool::loadPolicy(const CompileOptions &options) {
 Result<Json> tool::assignAndLint(Compiler &compiler, mlir::ModuleOp module,
                                  const CompileOptions &options) {
   NumericLint lint(Compiler::entry(module));
-  // The stage judges the policy first, with a message of its own.
+  // The stage validates the policy first, with its own message.
   if (Status status = compiler.runStages(module, "simplify", "precision");
       !status.ok())
     return status;
@@ -51,7 +51,7 @@ Result<Json> tool::assignAndLint(Compiler &compiler, mlir::ModuleOp module,
 }
 
 int tool::lintCommand(const LintArguments &arguments) {
-  // What a compile warns of, the lint tells better.
+  // The lint reports compile warnings in more detail.
   Reporter reporter(arguments.common.json, /*quiet=*/true);
   Result<CompileOptions> options =
       makeCompileOptions(arguments.common, reporter);

@@ -1,4 +1,4 @@
-//===- Lint.h - the numeric lint in the driver ------------------*- C++ -*-===//
+//===- Lint.h - numeric lint of the driver ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,12 +14,12 @@
 
 namespace mpc::tool {
 
-/// The policy that a compile applies, with the flags' overrides; the same
-/// reader as the pass's.
+/// Returns the policy of a compile, with the flags' overrides, parsed as by the
+/// pass.
 Result<Policy> loadPolicy(const CompileOptions &options);
 
-/// Runs the stage precision on a module that stands after simplify, and the
-/// lint on what it did: `[{"code","op","location","value","text","fix"}]`.
+/// Runs stage precision on a module after stage simplify, and the lint on the
+/// result: `[{"code","op","location","value","text","fix"}]`.
 Result<Json> assignAndLint(Compiler &compiler, mlir::ModuleOp module,
                            const CompileOptions &options);
 

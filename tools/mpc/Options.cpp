@@ -1,4 +1,4 @@
-//===- Options.cpp - what every sub-command takes -------------------------===//
+//===- Options.cpp - common options of sub-commands -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -52,7 +52,7 @@ std::vector<int64_t> tool::parseExtents(const std::string &text) {
   }
 }
 
-/// Says what is wrong with a flag's value, as CLI11 validators do.
+/// Validates a flag's value like a CLI11 validator: returns an error message.
 static std::string checkSet(const std::string &text) {
   std::string key, type;
   if (!splitPair(text, key, type) ||
@@ -80,7 +80,7 @@ static std::string checkTarget(const std::string &text) {
   return "'" + text + "' is not cpu:native, cpu:ISA or cuda:sm_XX";
 }
 
-/// Says what is wrong with a device's name.
+/// Validates a device name.
 static std::string checkDevice(const std::string &text) {
   for (const char *known : {"cpu", "cuda", "cuda-host", "null", "auto"})
     if (text == known)

@@ -1,4 +1,4 @@
-//===- Options.h - what every sub-command takes -----------------*- C++ -*-===//
+//===- Options.h - common options of sub-commands ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@
 
 namespace mpc::tool {
 
-/// The options that all sub-commands share.
+/// Options that all sub-commands share.
 struct CommonOptions {
   std::string model;
   bool json = false;
@@ -30,11 +30,11 @@ struct CommonOptions {
   int threads = 0;
   std::string device = "auto";
   std::string isa;
-  /// With `isa`: arithmetic stands for the level's matrix unit.
+  /// With `isa`: emulate the level's matrix unit by arithmetic.
   bool emulateUnits = false;
   std::string policy = "float32";
   std::vector<std::string> sets;
-  /// "NAME=N", or "NAME=N,N,..." where `manyShapes` is set.
+  /// "NAME=N", or "NAME=N,N,..." if `manyShapes`.
   std::vector<std::string> dims;
   bool manyShapes = false;
   std::optional<int64_t> batch;
@@ -42,53 +42,52 @@ struct CommonOptions {
   std::string rounding = "strict";
   std::string castPlacement = "mincut";
   std::string gemm = "own";
-  /// A table of kernels' schedules, or "none"; empty: the one that is kept for
-  /// this machine, where it has one.
+  /// Schedule table, or "none"; empty: this machine's default one, if it
+  /// exists.
   std::string schedules;
-  /// Of a model that is a whole training step; empty: by the policy.
+  /// For a model that is a complete training step; empty: by the policy.
   std::string stepLossScale;
   uint64_t seed = 0;
-  /// Bytes; 0 for no limit.
+  /// Memory limit in bytes; 0: none.
   int64_t maxMemory = 0;
   std::string dumpDir;
 };
 
 /// Adds --json and --quiet.
 void addOutputOptions(CLI::App &command, CommonOptions &options);
-/// Adds MODEL and everything that says how to compile it, but not --json and
-/// --quiet.
+/// Adds MODEL and all compile flags, but not --json and --quiet.
 void addModelOptions(CLI::App &command, CommonOptions &options);
 
-/// Splits "KEY=VALUE" at its last '='; false where a side is empty.
+/// Splits "KEY=VALUE" at its last '='; returns false if a side is empty.
 bool splitPair(const std::string &text, std::string &key, std::string &value);
-/// Reads positive numbers between commas; none where `text` is something else.
+/// Parses comma-separated positive numbers; empty if `text` is invalid.
 std::vector<int64_t> parseExtents(const std::string &text);
 
-/// Refuses "nan" and "inf", which lie in the range of every other check.
+/// Refuses "nan" and "inf", which pass all other range checks.
 CLI::Validator finiteNumber();
 
-/// The compile that the flags ask for; messages go to `reporter`.
+/// Returns the compile options of the flags; diagnostics go to `reporter`.
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
                                           Reporter &reporter);
 
-/// The file that `mpc tune-kernels` keeps for `target`, in which this machine's
-/// kernels are looked up; empty where nothing is kept.
+/// Returns the default schedule table of `mpc tune-kernels` for `target` on
+/// this machine; empty if caching is disabled.
 std::string keptScheduleTable(const std::string &target);
 
-/// Makes `compile` that of a part of a training step, from the text of
-/// --training: "step optimizer=sgd".
+/// Selects a part of a training step in `compile`, from the text of --training:
+/// "step optimizer=sgd".
 Status setTraining(const std::string &text, CompileOptions &compile);
 
-/// N of --device cuda:N, which was checked when it was parsed; 0 without it.
+/// Returns N of --device cuda:N, which is already validated; 0 by default.
 int gpuNumber(const CommonOptions &options);
 
-/// The device that the flags ask for.
+/// Creates the device of the flags.
 Result<Device> makeDevice(const CommonOptions &options);
-/// The device that runs kernels for GPUs on the host, where this build has it.
+/// Creates the device that runs GPU kernels on the host, if this build has it.
 Result<Device> makeHostDevice(const CommonOptions &options);
 
-/// The same for code that runs on `device`, which decides the target where the
-/// flags do not. Fails where code for their target does not run there.
+/// The same for code that runs on `device`, which determines the target unless
+/// the flags do. Fails if code for their target does not run there.
 Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
                                           const Device &device,
                                           Reporter &reporter);

@@ -21,7 +21,8 @@ using namespace mpc;
 using namespace mpc::tool;
 
 static constexpr int64_t kMostRanks = 65536;
-/// Ranks of this machine, each of which is started to measure.
+/// Maximum number of ranks on this machine, all of which are started for
+/// measuring.
 static constexpr int64_t kMostHostRanks = 256;
 
 static Status bad(const std::string &where, const std::string &text) {
@@ -146,7 +147,7 @@ static void report(const std::vector<PlannedRanks> &all,
 // The command
 //===----------------------------------------------------------------------===//
 
-/// Numbers of ranks in their order, and what is wrong with them.
+/// Parses and checks numbers of ranks, in order.
 static Result<std::vector<int64_t>> parseRanks(const std::string &text) {
   std::vector<int64_t> ranks = parseExtents(text);
   for (int64_t count : ranks)
@@ -159,7 +160,7 @@ static Result<std::vector<int64_t>> parseRanks(const std::string &text) {
   return ranks;
 }
 
-/// The batch of each of `ranks`.
+/// Returns the batch size per rank for `ranks` ranks.
 static Result<int64_t> batchOf(const PlanArguments &arguments, int64_t ranks) {
   if (arguments.batchPerRank)
     return *arguments.batchPerRank;
@@ -218,12 +219,12 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
                                           " mpc plan' measures MPI"
                                     : ""));
   }
-  if (models.empty()) // of one rank alone
+  if (models.empty()) // a single rank
     models[2] = {0, 1e12};
   return Network::measured("host", std::move(models));
 }
 
-/// Under a launcher, whose ranks have measured what their messages take.
+/// Under a launcher: reports the measured network.
 static int reportNetwork(const Network &network, int64_t ranks,
                          Reporter &reporter) {
   NetworkModel model = network.model(ranks);
@@ -250,7 +251,7 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
   Result<TrainingOptions> training = makeTrainingOptions(arguments.step);
   if (!training.ok())
     return training.status();
-  // Which end a schedule has changes no time.
+  // The schedule's end does not affect the time.
   if (training->schedule.steps == 0)
     training->schedule.steps = 1000;
   options->training = std::move(*training);
@@ -259,7 +260,7 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
 
 static int plan(const PlanArguments &arguments, Reporter &reporter,
                 Communicator *group) {
-  // Ranks of a launcher were given the same: one tells.
+  // All ranks of a launcher have the same arguments: one reports.
   const bool isHelper = group && group->rank() != 0;
   auto fail = [&](const Status &status) {
     return isHelper ? int(kBadInput) : reporter.fail(status);
@@ -289,8 +290,8 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
       makeNetwork(arguments, *target, *ranks, group, reporter);
   if (!network.ok())
     return fail(network.status());
-  // A launcher binds ranks to cores, and the others wait on theirs: what
-  // launches take is measured without one.
+  // A launcher binds ranks to cores, where the others busy-wait: measure
+  // launches without one.
   if (group)
     return isHelper ? int(kDone)
                     : reportNetwork(*network, group->size(), reporter);
@@ -300,7 +301,7 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
   std::vector<PlannedRanks> all;
   std::optional<PlannedRanks> one;
   std::vector<int64_t> wanted = *ranks;
-  wanted.push_back(1); // to compare with
+  wanted.push_back(1); // for comparison
   for (int64_t count : wanted) {
     const bool isLast = all.size() == ranks->size();
     if (isLast && one)

@@ -24,51 +24,52 @@ namespace mpc::tool {
 struct PlanArguments {
   CommonOptions common;
   TrainingFlags step;
-  /// "8,64,1024".
+  /// Numbers of ranks: "8,64,1024".
   std::string ranks;
   std::string network;
   std::optional<int64_t> batchPerRank;
-  /// "auto", "measured" or "model": where the time of launches is from.
+  /// Source of launch times: "auto", "measured" or "model".
   std::string compute = "auto";
-  /// What the launches of a rank take together, where the user knows.
+  /// Total time of a rank's launches in ms, if the user provides it.
   std::optional<double> stepMs;
-  /// Cores that all ranks of network "host" share.
+  /// Number of cores shared by all ranks of network "host".
   std::optional<int64_t> cores;
 };
 
-/// Adds every flag of `mpc plan`.
+/// Adds all flags of `mpc plan`.
 void addPlanFlags(CLI::App &command, PlanArguments &arguments);
 
 int planCommand(const PlanArguments &arguments);
 
-/// How launches are timed where they are measured.
+/// Options for measuring launches.
 struct Timing {
   int threads = 1;
-  /// Ranks that run at once, as many as the cores hold.
+  /// Number of concurrent ranks, as many as the cores support.
   int64_t beside = 1;
 };
 
-/// A step as one rank of several runs it.
+/// A step of one rank of several.
 struct PlannedStep {
   std::shared_ptr<const Program> program;
-  /// Of each launch by itself; 0 of messages.
+  /// Time of each launch in seconds; 0 for collectives.
   std::vector<double> seconds;
 };
 
-/// Compiles a step for ranks and takes its launches' time from the ceilings of
-/// the target: the most of arithmetic and memory, and the launch.
+/// Compiles a step for ranks and models its launches by the target's roofline
+/// plus launch overhead.
 Result<PlannedStep> modelStep(const std::string &model,
                               const CompileOptions &options);
 
-/// The same, measured on this machine's processor by as many ranks at once as
-/// `timing` says, whose messages are copies.
+/// The same, measured on this machine's CPU by concurrent ranks (`timing`),
+/// with collectives replaced by copies.
 Result<PlannedStep> measureStep(const std::string &model,
                                 const CompileOptions &options,
                                 const Timing &timing, uint64_t seed);
 
-/// What an all-reduce among so many ranks of this machine takes: of MPI where a
-/// launcher started this process with them, kept for later calls; else what was
-/// kept, or of threads. `how` receives "MPI" or "threads".
+/// Returns the model of an all-reduce among `ranks` ranks of this machine:
+/// measured with MPI if a launcher started this process with them, and cached;
+/// else the cached one, or measured among threads. `how` receives "MPI" or
+/// "threads".
 Result<NetworkModel> hostNetwork(int64_t ranks, Communicator *group,
                                  std::string &how);
 

@@ -1,4 +1,4 @@
-//===- PlanStep.cpp - a step's launches and their time --------------------===//
+//===- PlanStep.cpp - launches of a step and their times ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,7 +21,7 @@ using namespace mpc;
 using namespace mpc::tool;
 
 //===----------------------------------------------------------------------===//
-// By the target's ceilings
+// Roofline model
 //===----------------------------------------------------------------------===//
 
 Result<PlannedStep> tool::modelStep(const std::string &model,
@@ -57,11 +57,11 @@ Result<PlannedStep> tool::modelStep(const std::string &model,
 }
 
 //===----------------------------------------------------------------------===//
-// Measured
+// Measurement
 //===----------------------------------------------------------------------===//
 
-/// `program` with messages of one rank, so that it runs alone: each output is
-/// what the rank has itself of its input.
+/// Copies `program` with single-rank collectives, so that it runs alone: each
+/// output is computed from the rank's own input.
 static std::shared_ptr<Program> alone(const Program &program) {
   auto copy = std::make_shared<Program>(program);
   for (Launch &launch : copy->launches) {
@@ -74,7 +74,7 @@ static std::shared_ptr<Program> alone(const Program &program) {
     }
     Collective copied;
     copied.element = copied.accumulate = launch.collective->element;
-    // Is of every type.
+    // Broadcast supports every type.
     copied.kind = Collective::Kind::Broadcast;
     launch.collective = copied;
   }
@@ -83,7 +83,7 @@ static std::shared_ptr<Program> alone(const Program &program) {
 
 namespace {
 
-/// Medians of each launch, in seconds.
+/// Median time of each launch, in seconds.
 class LaunchTimes {
 public:
   void add(const std::vector<double> &milliseconds) {
@@ -130,8 +130,8 @@ static Result<Data> drawData(const Executable &executable,
   return data;
 }
 
-/// Runs until enough runs were timed; `times` is null for a rank beside, which
-/// goes on until `over`.
+/// Runs until enough runs are timed; `times` is null for a background rank,
+/// which runs until `over`.
 static Status runRank(const Executable &executable, Data &data,
                       std::atomic<bool> &over, LaunchTimes *times) {
   constexpr size_t kFewest = 5, kMost = 200;

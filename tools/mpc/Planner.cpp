@@ -1,4 +1,4 @@
-//===- Planner.cpp - steps on numbers of ranks ----------------------------===//
+//===- Planner.cpp - modeled steps by number of ranks ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,7 +33,7 @@ double Planner::crowding(int64_t ranks) const {
   return std::max(1.0, double(ranks) * threads(ranks) / double(cores()));
 }
 
-/// As a trainer does, so that the step is the one that it compiles.
+/// Rounded as a trainer does, so that the compiled step is the same.
 static double rounded(double value) {
   return std::exp2(std::floor(std::log2(value)));
 }
@@ -90,7 +90,7 @@ static MessageKind kindOf(const Collective &how) {
   return MessageKind::Broadcast;
 }
 
-/// Of the whole tensors: what is gathered is a rank's part.
+/// Size of the whole tensors: the input of an all-gather is one shard.
 static int64_t bytesOf(const Launch &launch) {
   int64_t input = 0, output = 0;
   for (size_t i = 0; i < launch.buffers.size(); ++i)
@@ -98,7 +98,7 @@ static int64_t bytesOf(const Launch &launch) {
   return std::max(input, output);
 }
 
-/// Examples that a step takes: of the labels.
+/// Returns the batch size of a step, from its labels.
 static int64_t batchIn(const Program &program) {
   for (const char *role : {"label", "input"})
     for (const ProgramValue &value : program.arguments)
@@ -107,8 +107,8 @@ static int64_t batchIn(const Program &program) {
   return 0;
 }
 
-/// What the programs of a step need together: arguments and results of one name
-/// are the same memory.
+/// Returns the memory of all programs of a step: arguments and results with
+/// equal names share memory.
 static int64_t
 bytesTogether(const std::vector<std::shared_ptr<const Program>> &programs) {
   int64_t bytes = 0;
@@ -154,7 +154,7 @@ Result<PlannedRanks> Planner::plan(int64_t ranks, int64_t batch) const {
   for (const Part &part : *parts) {
     const detail::MessagePlan messages(*part.step.program);
     for (int64_t run = 0; run < part.runs; ++run) {
-      // A run ends when all of its messages have.
+      // A run ends when all its collectives are done.
       const auto before = size_t(planned.messages);
       for (size_t i = 0; i < part.step.seconds.size(); ++i) {
         const Launch &launch = part.step.program->launches[i];
@@ -173,7 +173,7 @@ Result<PlannedRanks> Planner::plan(int64_t ranks, int64_t batch) const {
       }
     }
   }
-  // A message of the host's is work of a core, which no rank has to spare.
+  // A host collective needs a core, which no rank has to spare.
   const bool takesCores = isHost() && ranks * (threads(ranks) + 1) > cores();
   planned.timeline = passStep(items, takesCores ? 1 : 0);
   return planned;

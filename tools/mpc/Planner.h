@@ -1,4 +1,4 @@
-//===- Planner.h - steps on numbers of ranks --------------------*- C++ -*-===//
+//===- Planner.h - modeled steps by number of ranks -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,9 +13,9 @@
 
 namespace mpc::tool {
 
-/// What a step takes on one number of ranks.
+/// Modeled step for one number of ranks.
 struct PlannedRanks {
-  /// Examples of a rank in a batch, and batches of a step: --accumulate.
+  /// Number of ranks, batch size per rank, and batches per step (--accumulate).
   int64_t ranks = 1, batch = 0, batches = 1;
   StepTimeline timeline;
   int64_t messages = 0;
@@ -28,7 +28,7 @@ struct PlannedRanks {
   }
 };
 
-/// Plans the steps that `options` say; `arguments` must outlive it.
+/// Models the steps of `options`; `arguments` must outlive it.
 class Planner {
 public:
   Planner(const PlanArguments &arguments, CompileOptions options,
@@ -47,10 +47,10 @@ private:
 
   bool isHost() const { return arguments.network == "host"; }
   int64_t cores() const;
-  /// Threads of a rank, and ranks that share a core, of network host.
+  /// Threads per rank, and ranks per core, of network host.
   int threads(int64_t ranks) const;
   double crowding(int64_t ranks) const;
-  /// The programs of a step in the order in which they run.
+  /// Returns the programs of a step in execution order.
   Result<std::vector<Part>> partsOf(int64_t ranks, int64_t batch) const;
   Result<PlannedStep> stepOf(const CompileOptions &own, int64_t ranks) const;
 

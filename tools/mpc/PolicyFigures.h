@@ -1,4 +1,4 @@
-//===- PolicyFigures.h - what a model does under a policy -------*- C++ -*-===//
+//===- PolicyFigures.h - measurements of a model under a policy -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,13 +12,13 @@
 namespace mpc::tool {
 
 struct PolicyFigures {
-  /// Against float64, in the unit of the budget.
+  /// Error against float64, in the unit of the budget.
   double error = 0;
-  /// That kernels read and write.
+  /// Bytes that kernels read and write.
   double bytes = 0;
-  /// Of constants, and of the arena where it holds most.
+  /// Bytes of constants and of the arena's maximum live size.
   double memory = 0;
-  /// Of one run; nothing where it was not timed.
+  /// Time of one run; absent if not measured.
   std::optional<double> seconds;
 };
 

@@ -1,4 +1,4 @@
-//===- PolicyMeter.cpp - how far a policy is from float64 -----------------===//
+//===- PolicyMeter.cpp - measuring a model under a policy -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,8 +16,8 @@ using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
 
-/// Turns of which the fastest run counts. Each is long enough for the caches to
-/// hold what the program reads, and no longer another's.
+/// Rounds of timing, of which the fastest run counts. Each is long enough to
+/// warm the caches with the program's own data.
 static constexpr int kTurns = 3;
 static constexpr int kFewestRuns = 3;
 static constexpr double kTurnSeconds = 0.03;
@@ -90,7 +90,7 @@ Result<PolicyMeter::Typed>
 PolicyMeter::assignTypes(const std::string &path) const {
   CompileOptions options = model.options();
   options.policy = path;
-  // What a compile has to say of types is said of the policy that is written.
+  // Diagnostics about types are reported only for the policy that is written.
   options.onDiagnostic = nullptr;
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
   if (!compiler.ok())
@@ -98,7 +98,7 @@ PolicyMeter::assignTypes(const std::string &path) const {
   Result<Compiler::Module> module = (*compiler)->import(common.model);
   if (!module.ok())
     return module.status();
-  // Where all types of a training step stand in the graph.
+  // The stage after which all types of the graph are assigned.
   const char *stage = options.training ? "loss-scale" : "precision";
   if (Status status = (*compiler)->runStages(**module, "import", stage);
       !status.ok())
@@ -173,7 +173,7 @@ Result<Executable> PolicyMeter::load(const std::string &path) const {
   return Executable::create(*device, std::move(*program));
 }
 
-/// Runs once, and lowers `times` to what that took.
+/// Runs once, and lowers `times` to the measured time if that is smaller.
 static Status timeRun(const Executable &executable,
                       const std::vector<Buffer> &inputs,
                       std::vector<Buffer> &outputs, PolicyTimes &times) {

@@ -18,8 +18,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Scripts read one line per message. What a compiler of kernels says has
-/// several.
+/// Scripts expect one line per message; kernel compilers emit several.
 static std::string onOneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return printable(text);
@@ -72,8 +71,8 @@ int Reporter::fail(const std::vector<Status> &problems) {
     errors.push_back(
         {{"code", code}, {"where", where}, {"text", onOneLine(text)}});
   };
-  // The compiler's own messages name the place best; a status that repeats the
-  // first of them adds nothing.
+  // The compiler's diagnostics have the best location; a status that repeats
+  // the first of them adds nothing.
   for (const Diagnostic &error : heardErrors) {
     report(statusCodeName(StatusCode::InvalidArgument), error.where,
            error.text);

@@ -20,7 +20,7 @@ namespace mpc::tool {
 
 using Json = nlohmann::ordered_json;
 
-/// Exit codes that scripts rely on.
+/// Exit codes for scripts.
 enum ExitCode : int {
   kDone = 0,
   kBadInput = 1,
@@ -29,39 +29,39 @@ enum ExitCode : int {
   kCheckFailed = 4,
 };
 
-/// Where a command's words go: results to stdout (one JSON document under
-/// --json), messages to stderr. Ends each command with its exit code.
+/// Output of a command: results to stdout (one JSON document with --json),
+/// messages to stderr; determines the exit code.
 class Reporter {
 public:
   Reporter(bool json, bool quiet) : json(json), quiet(quiet) {}
-  /// Of a process that runs as one of several ranks: rank 0 speaks for all,
-  /// another one says only what it fails with, and who it is.
+  /// For one of several ranks: rank 0 prints everything, the others only their
+  /// failures, with their rank.
   Reporter(bool json, bool quiet, int rank)
       : json(json), quiet(quiet || rank != 0), rank(rank) {}
 
-  /// Takes a message of the compiler: warnings appear at once (unless quiet),
-  /// errors are kept until fail().
+  /// Receives a diagnostic: warnings are printed at once (unless quiet), errors
+  /// are held until fail().
   void hear(const Diagnostic &message);
-  /// Warnings heard so far, each once.
+  /// Warnings so far, without duplicates.
   const std::vector<Diagnostic> &warnings() const { return heardWarnings; }
 
   /// Prints every error, one line each, and returns the exit code.
   int fail(const Status &status);
   int fail(const std::vector<Status> &problems);
 
-  /// Says on stderr what was chosen for the user, unless quiet.
+  /// Prints a note about an automatic choice to stderr, unless quiet.
   void note(const std::string &text);
   /// The same, but only the first time for `topic`.
   void noteOnce(const std::string &topic, const std::string &text);
-  /// Writes a line of text for people; nothing under --json. Line feeds are
-  /// escaped: names may hold some.
+  /// Prints a line of text; nothing with --json. Line feeds are escaped, since
+  /// names may contain them.
   void line(const std::string &text);
-  /// Writes lines of text for people, in which names were escaped; nothing
-  /// under --json.
+  /// Prints lines of text with already escaped names; nothing with --json.
   void lines(const std::string &text);
-  /// Writes the document under --json.
+  /// Writes the document with --json.
   void document(const Json &document);
-  /// Ends a command: `code`, or kBadInput where stdout could not be written.
+  /// Ends a command: returns `code`, or kBadInput if stdout could not be
+  /// written.
   int finish(int code);
 
 private:
@@ -72,20 +72,21 @@ private:
   std::set<std::string> notedTopics;
 };
 
-/// Prints a warning to stderr where no Reporter is at hand.
+/// Prints a warning to stderr without a Reporter.
 void printWarning(const std::string &where, const std::string &text);
 
-/// `value`, or NaN, which is written as null, where it is not finite.
+/// Returns `value`, or NaN, which is written as null, if it is not finite.
 double jsonNumber(double value);
 
-/// Columns padded to their widest cell; cells of `rightAligned` columns to the
-/// right. The first row is the heading. Cells are made printable.
+/// Formats a table, padding columns to their widest cell; `rightAligned`
+/// columns are right-aligned. The first row is the heading. Cells are made
+/// printable.
 std::string formatTable(const std::vector<std::vector<std::string>> &cells,
                         const std::vector<bool> &rightAligned);
 
-/// "1.23e-05", "12.3": a number for a table.
+/// Formats a number for a table: "1.23e-05", "12.3".
 std::string shortNumber(double value);
-/// "1.2 MB".
+/// Formats a size: "1.2 MB".
 std::string shortBytes(double bytes);
 
 } // namespace mpc::tool

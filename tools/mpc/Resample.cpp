@@ -1,4 +1,4 @@
-//===- Resample.cpp - how far rounding may lead ---------------------------===//
+//===- Resample.cpp - rounding error by random sampling -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,27 +20,28 @@ using namespace mpc::tool;
 using mpc::reference::Rounding;
 using mpc::reference::Tensor;
 
-/// Odd, so that the median is one of them.
+/// Odd, so that the median is a sample.
 static constexpr int kSamples = 9;
 
-/// Moves every float by more than its last bits: a sum with a larger number
-/// would round those away.
+/// Perturbs every float by more than its last bits, which a sum with a larger
+/// number would round away.
 static void nudge(std::vector<Tensor> &inputs, std::mt19937_64 &generator) {
   std::uniform_real_distribution<double> part(-0x1p-12, 0x1p-12);
   for (Tensor &input : inputs)
     if (input.getType().getElementType().isF32())
       for (double &value : input.floats())
-        // As float32 has it: both modes begin with the same numbers.
+        // Round to float32, so that both modes start with the same numbers.
         value = static_cast<float>(value * (1 + part(generator)));
 }
 
-/// The standard deviation of errors, relative root mean squares of `count`
-/// elements each.
+/// Returns the standard deviation of errors, given relative root mean squares
+/// of `count` elements each.
 static double deviationOf(std::vector<double> &samples, int64_t count) {
-  // No mean: in a draw a step of the model may fall to the other side.
+  // Median instead of mean: in a sample a step function of the model may fall
+  // on the other side.
   std::nth_element(samples.begin(), samples.begin() + kSamples / 2,
                    samples.end());
-  // The median of a root mean square of normal numbers, nearly.
+  // Approximate median of the root mean square of normal numbers.
   return samples[kSamples / 2] /
          (1 - 0.3255 / static_cast<double>(std::max<int64_t>(count, 1)));
 }
@@ -53,11 +54,11 @@ mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
   const std::vector<Tensor> original = inputs;
   llvm::scope_exit restore([&] { inputs = original; });
   std::mt19937_64 generator(seed);
-  /// The errors of one output in each draw.
+  /// Errors of one output in each sample.
   struct Samples {
     std::vector<double> normwise, componentwise;
   };
-  // By order of sums and output.
+  // By summation order and output.
   std::vector<Samples> errors[std::size(kOrders)];
   std::vector<int64_t> sizes;
   for (int sample = 0; sample < kSamples; ++sample) {

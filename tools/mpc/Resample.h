@@ -1,11 +1,10 @@
-//===- Resample.h - how far rounding may lead -------------------*- C++ -*-===//
+//===- Resample.h - rounding error by random sampling -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The oracle's storage-rounding mode predicts an error by making it. Where an
-// output has many elements their mean square is a good estimate of its size; of
-// a few elements, by chance, all may have been rounded the lucky way. Inputs
-// next to them are rounded in other ways.
+// The oracle's storage-rounding mode predicts an error from one run. With many
+// elements their mean square is a good estimate; with few elements all may be
+// rounded favorably by chance. Perturbed inputs are rounded differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,19 +22,19 @@
 
 namespace mpc::tool {
 
-/// Outputs of more elements than these are an estimate by themselves.
+/// Maximum number of elements that need resampling.
 inline constexpr int64_t kFewElements = 64;
 
-/// Runs a mode of the oracle on what `inputs` hold now.
+/// Runs a mode of the oracle on the current `inputs`.
 using RunMode = llvm::function_ref<Status(reference::Rounding,
                                           std::vector<reference::Tensor> &)>;
 
-/// Of each output the standard deviation of the storage-rounding mode's error
-/// relative to float64, as the median over draws of inputs next to these gives
-/// it, which `seed` draws; `magnitudes` has those of each output's terms. Sums
-/// are added up from both ends, and the larger deviation counts: where
-/// neighbours cancel, one order may be exact for all inputs that lie near.
-/// `inputs` are as they were afterwards, also after an error.
+/// Returns for each output the standard deviation of the storage-rounding
+/// mode's error against float64: the median over random perturbations of the
+/// inputs by `seed`; `magnitudes` are those of each output's terms. Sums are
+/// computed in both orders, and the larger deviation counts: if neighbors
+/// cancel, one order may be exact for all perturbed inputs. Restores `inputs`,
+/// also on failure.
 Result<std::vector<reference::ErrorDeviation>>
 sampleErrors(std::vector<reference::Tensor> &inputs, uint64_t seed,
              llvm::ArrayRef<reference::Tensor> magnitudes, RunMode runMode);

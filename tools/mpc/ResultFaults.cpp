@@ -1,4 +1,4 @@
-//===- ResultFaults.cpp - why results failed a check ----------------------===//
+//===- ResultFaults.cpp - reasons for failed checks -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,10 +1,10 @@
-//===- ResultFaults.h - why results failed a check --------------*- C++ -*-===//
+//===- ResultFaults.h - reasons for failed checks ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// compareOutput() judges; this reports, in the text and in the document of a
-// check, what a tolerance and an error of a whole output do not show: values
-// that are not finite, and elements that are wrong beside larger ones.
+// Reports, in text and JSON, faults found by compareOutput() that an output's
+// overall error and tolerance do not show: non-finite values, and wrong
+// elements next to larger ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,20 +22,20 @@
 
 namespace mpc::tool {
 
-/// The values of one check that disagree with the reference about finiteness or
-/// are over their componentwise tolerance.
+/// Values of one check that are unexpectedly non-finite or exceed their
+/// componentwise tolerance.
 class ResultFaults {
 public:
-  /// Adds the "reason" to `row`, the entry of a value, where `error` has one.
+  /// Adds the "reason" to `row`, the entry of a value, if `error` has one.
   void add(Json &row, const std::string &name,
            const reference::OutputError &error, llvm::ArrayRef<int64_t> shape);
 
-  /// Whether a value is not finite where the reference is, so that an op must
-  /// have overflowed.
+  /// True if a value is non-finite where the reference is finite, so that an op
+  /// must have overflowed.
   bool overflowed() const { return anyOverflow; }
 
-  /// Prints a line per value and `first`, the op that overflowed first, where
-  /// it is known; `document` gets it as "first_overflow".
+  /// Prints a line per value and `first`, the op that overflowed first, if
+  /// known; `document` gets it as "first_overflow".
   void report(Reporter &reporter, Json &document,
               const std::optional<Overflow> &first) const;
 

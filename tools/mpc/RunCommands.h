@@ -1,8 +1,8 @@
-//===- RunCommands.h - the sub-commands that run ----------------*- C++ -*-===//
+//===- RunCommands.h - sub-commands that execute models ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Those that a build without a compiler has too. Sees neither LLVM nor MLIR.
+// Available in a build without a compiler too. Uses neither LLVM nor MLIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,9 @@ struct RunArguments {
 struct BenchArguments {
   CommonOptions common;
   std::vector<std::string> inputs;
-  /// A part of a training step and its flags; empty for the model itself.
+  /// Part of a training step and its flags; empty: the model itself.
   std::string training;
-  /// The page to write; empty writes none.
+  /// HTML file to write; empty: none.
   std::string html;
   int runs = 0;
 };
@@ -38,16 +38,16 @@ struct BenchArguments {
 int runCommand(const RunArguments &options);
 int benchCommand(const BenchArguments &options);
 
-/// The sub-commands of a build and the one that was chosen.
+/// The sub-commands of a build and the selected one.
 class Driver {
 public:
   virtual ~Driver() = default;
-  /// Adds the sub-commands' flags to `app`. Parsing them sets `chosen`.
+  /// Adds the sub-commands' flags to `app`. Parsing sets `chosen`.
   virtual void declare(CLI::App &app) = 0;
 
-  /// Where `words`, a command line that cannot be parsed, is that of one of
-  /// several ranks, ends all of them at once with one sentence; returns the
-  /// exit code. Nothing where this process has no other ranks to tell.
+  /// If `words`, an invalid command line, is that of one of several ranks, ends
+  /// all of them with one sentence and returns the exit code; nullopt if this
+  /// process has no other ranks.
   virtual std::optional<int> refuse(const std::vector<std::string> &words,
                                     const Status &why) {
     (void)words, (void)why;
@@ -66,7 +66,7 @@ private:
   RunArguments run;
 };
 
-/// The driver of this build.
+/// Creates the driver of this build.
 std::unique_ptr<Driver> makeDriver();
 
 } // namespace mpc::tool

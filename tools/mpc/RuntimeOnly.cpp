@@ -1,8 +1,8 @@
-//===- RuntimeOnly.cpp - a build without a compiler -----------------------===//
+//===- RuntimeOnly.cpp - stubs for a build without a compiler -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What MPC_RUNTIME_ONLY puts in place of FullDriver.cpp, CompileSubject.cpp,
+// MPC_RUNTIME_ONLY builds this instead of FullDriver.cpp, CompileSubject.cpp,
 // ExplainSubject.cpp and GraphDrawing.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -60,7 +60,7 @@ Status tool::writeHtml(const std::string &path, const std::string &command,
 
 Result<Device> tool::makeHostDevice(const CommonOptions &options) {
   HostDeviceOptions host;
-  // "cuda:sm_90": a file has been planned for it, nothing is compiled anew.
+  // "cuda:sm_90": the file was planned for it; nothing is compiled.
   if (options.target.rfind("cuda:", 0) == 0)
     host.architecture = options.target.substr(5);
   host.threads = options.threads;

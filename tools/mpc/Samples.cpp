@@ -1,4 +1,4 @@
-//===- Samples.cpp - a model and data to look at it with ------------------===//
+//===- Samples.cpp - a model with sample inputs ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -26,7 +26,7 @@ using namespace mpc::tool;
 using mpc::reference::Tensor;
 namespace fs = std::filesystem;
 
-/// The files of samples that `inputs` name, a folder's by name.
+/// Lists the sample files of `inputs`, those of a folder by name.
 static Result<std::vector<std::string>>
 sampleFiles(const std::vector<std::string> &inputs) {
   std::vector<std::string> files;
@@ -75,8 +75,7 @@ Status tool::checkOutput(const std::string &output, const std::string &model,
   return {};
 }
 
-/// The arrays of each sample that a file holds for the indices of the first
-/// dimension.
+/// Splits stacked arrays along their first dimension into samples.
 static Result<std::vector<std::vector<NamedArray>>>
 unstack(const std::string &file, const std::vector<NamedArray> &arrays) {
   std::vector<std::vector<NamedArray>> samples;
@@ -109,7 +108,7 @@ unstack(const std::string &file, const std::vector<NamedArray> &arrays) {
   return samples;
 }
 
-/// The function's arguments with what they are and begin with.
+/// Returns the function's arguments with roles and initial values.
 static std::vector<ProgramValue> valuesOf(mlir::func::FuncOp function) {
   std::vector<ProgramValue> values = argumentsOf(function);
   StepFunction step(function);
@@ -194,10 +193,10 @@ std::vector<Status> SampledModel::load(const CommonOptions &common,
         name += "[" + std::to_string(number) + "]";
       std::vector<Status> found = add(name, sample, common);
       llvm::append_range(problems, found);
-      // Without a graph there is no more to say.
+      // Without a graph there are no further errors.
       if (!graph)
         return problems;
-      // What does not fit in one sample of a file does so in none.
+      // An error in one sample of a stacked file occurs in all.
       if (!found.empty())
         break;
     }

@@ -1,4 +1,4 @@
-//===- Samples.h - a model and data to look at it with ----------*- C++ -*-===//
+//===- Samples.h - a model with sample inputs -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,36 +21,35 @@
 
 namespace mpc::tool {
 
-/// What a model is given once.
+/// One set of inputs.
 struct Sample {
-  /// The file it came from, and its number there where it holds many:
-  /// "a.npz[3]".
+  /// File of origin, with an index if stacked: "a.npz[3]".
   std::string name;
   std::vector<Buffer> buffers;
   std::vector<reference::Tensor> tensors;
 };
 
-/// The tensors of a function's arguments.
+/// Returns the tensors of a function's arguments.
 std::vector<reference::Tensor> tensorsOf(mlir::func::FuncOp function,
                                          const std::vector<Buffer> &buffers);
 
-/// The entry function of a module of `compiler` on `inputs`.
+/// Interprets the entry function of a module of `compiler` on `inputs`.
 Result<std::vector<reference::Tensor>>
 interpretGraph(Compiler &compiler, mlir::ModuleOp module,
                const std::vector<Buffer> &inputs, reference::Rounding rounding,
                OpObserver observer = {});
 
-/// Fails where `output` cannot be written, or is the model or a sample of
-/// `files`, which it would replace.
+/// Fails if `output` cannot be written, or would overwrite the model or a
+/// sample of `files`.
 Status checkOutput(const std::string &output, const std::string &model,
                    const SampleFiles &files);
 
-/// A model behind stage simplify, or a training step's part behind stage
-/// differentiate, in a compiler of its own, and samples of its inputs.
+/// A model after stage simplify, or a training step's part after stage
+/// differentiate, with its compiler and samples.
 class SampledModel {
 public:
-  /// Imports the model for the shapes of the first sample. Fails where there is
-  /// no sample or one does not fit the model, a problem each.
+  /// Imports the model for the shapes of the first sample. Fails, with one
+  /// error per sample, if there is none or one does not fit.
   std::vector<Status> load(const CommonOptions &common,
                            const SampleFiles &files,
                            const CompileOptions &options);
@@ -61,11 +60,11 @@ public:
   const std::vector<Sample> &samples() const { return given; }
   const CompileOptions &options() const { return compile; }
 
-  /// Of a training step: gradients begin with `scale`, a power of two, instead
-  /// of 1, here and in what is compiled.
+  /// For a training step: sets the initial cotangent to `scale`, a power of
+  /// two, instead of 1, here and in compiles.
   void setLossScale(double scale);
 
-  /// The model's graph in float64 on one sample.
+  /// Interprets the model's graph in float64 on one sample.
   Result<std::vector<reference::Tensor>>
   interpret(const Sample &sample, OpObserver observer = {}) const;
 

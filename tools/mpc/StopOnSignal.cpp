@@ -1,4 +1,4 @@
-//===- StopOnSignal.cpp - interrupts that end long work well --------------===//
+//===- StopOnSignal.cpp - graceful shutdown on signals --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,17 +13,17 @@
 using namespace mpc::tool;
 
 static volatile std::sig_atomic_t stopAsked = 0;
-/// The path of the file that goes with the process.
+/// Path of the file to delete on exit.
 static std::atomic<const char *> doomed = nullptr;
 static_assert(std::atomic<const char *>::is_always_lock_free,
               "handlers of signals may read it");
 
-/// Ends the process as the signal does where nobody handles it.
+/// Ends the process by the signal's default action.
 static void end(int signal) {
   if (const char *path = doomed.exchange(nullptr))
     ::unlink(path);
   std::signal(signal, SIG_DFL);
-  // It is blocked until the handler returns.
+  // Blocked until the handler returns.
   std::raise(signal);
 }
 
@@ -55,7 +55,7 @@ TemporaryFile::TemporaryFile(std::string path) : file(std::move(path)) {
   for (auto [signal, old] :
        {std::pair{SIGINT, &oldInterrupt}, std::pair{SIGTERM, &oldTerminate}}) {
     ::sigaction(signal, nullptr, old);
-    // Who handles it ends by itself, or by end().
+    // A custom handler ends the process itself, or through end().
     if (old->sa_handler != SIG_DFL)
       continue;
     struct sigaction action{};

@@ -1,4 +1,4 @@
-//===- StopOnSignal.h - interrupts that end long work well ------*- C++ -*-===//
+//===- StopOnSignal.h - graceful shutdown on signals ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,9 @@
 
 namespace mpc::tool {
 
-/// While it lives, an interrupt or a termination asks the work to end with what
-/// it has; a second one ends the process at once. One at a time.
+/// During its lifetime, SIGINT or SIGTERM requests that the work ends with its
+/// result so far; a second one ends the process at once. One instance at a
+/// time.
 class StopOnSignal {
 public:
   StopOnSignal();
@@ -21,15 +22,15 @@ public:
   StopOnSignal(const StopOnSignal &) = delete;
   StopOnSignal &operator=(const StopOnSignal &) = delete;
 
-  /// Whether a signal came.
+  /// Returns true if a signal was received.
   static bool isAsked();
 
 private:
   struct sigaction oldInterrupt{}, oldTerminate{};
 };
 
-/// A file that goes with this, or with the process where a signal ends it. One
-/// at a time.
+/// RAII: a file deleted by the destructor, or when a signal ends the process.
+/// One instance at a time.
 class TemporaryFile {
 public:
   explicit TemporaryFile(std::string path);

@@ -1,4 +1,4 @@
-//===- StoredModel.cpp - models that are compiled already -----------------===//
+//===- StoredModel.cpp - .mpcx files as models ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,7 +29,7 @@ Status tool::comesTooLate(const CommonOptions &options,
                     " comes too late; give it to mpc compile");
 }
 
-/// "batch=8, seq=128".
+/// Formats dimensions: "batch=8, seq=128".
 static std::string describeDims(const std::map<std::string, int64_t> &dims) {
   std::string text;
   for (const auto &[name, extent] : dims)
@@ -37,7 +37,7 @@ static std::string describeDims(const std::map<std::string, int64_t> &dims) {
   return text;
 }
 
-/// The specialisation whose dimensions --dim names.
+/// Returns the specialization with the dimensions of --dim.
 static Result<ExecutableFile> chooseByDims(const ExecutableFile &file,
                                            const CommonOptions &options) {
   std::map<std::string, int64_t> wanted;
@@ -114,13 +114,14 @@ std::string tool::levelOf(const Executable &executable) {
 }
 
 //===----------------------------------------------------------------------===//
-// Drawing
+// Random values
 //===----------------------------------------------------------------------===//
 
 Result<std::vector<Buffer>>
 tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
   std::mt19937_64 bits(seed);
-  // The standard's distributions differ between libraries; these do not.
+  // Own distributions, since those of the standard library differ between
+  // implementations.
   auto uniform = [&] { return double(bits() >> 11) * 0x1p-53; };
   auto normal = [&] {
     double radius = std::sqrt(-2 * std::log(1 - uniform()));
@@ -133,7 +134,7 @@ tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
                     .type = value.type,
                     .role = value.role,
                     .initial = value.initial});
-    // States are no numbers that one may draw: second moments have a sign.
+    // States are not random: second moments must not be negative.
     if (beginsByItself(kept.back())) {
       drawn.emplace_back();
       continue;

@@ -1,8 +1,8 @@
-//===- StoredModel.h - models that are compiled already ---------*- C++ -*-===//
+//===- StoredModel.h - .mpcx files as models --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the sub-commands do with an .mpcx file. Sees neither LLVM nor MLIR.
+// Handling of .mpcx files in sub-commands. Uses neither LLVM nor MLIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,32 +19,30 @@
 
 namespace mpc::tool {
 
-/// Whether MODEL names an .mpcx file.
+/// Returns true if MODEL is an .mpcx file.
 bool isStoredModel(const std::string &path);
 
-/// The refusal of a flag that contradicts what was fixed when the file was
-/// compiled.
+/// Returns the error for a flag that only applies at compile time.
 Status comesTooLate(const CommonOptions &options, const std::string &flag);
 
-/// Opens the file that MODEL names, and of several sets of shapes in it takes
-/// the one that --dim and `arrays` ask for, which are bound by name or as arg0,
-/// arg1, .... Fails where a flag contradicts what was fixed when it was
-/// compiled.
+/// Opens the file of MODEL and selects the specialization for --dim and
+/// `arrays`, which are bound by name or as arg0, arg1, .... Fails if a flag
+/// contradicts the compiled file.
 Result<ExecutableFile> openStoredModel(const CommonOptions &options,
                                        const std::vector<NamedArray> &arrays);
 
-/// The executable of an opened file. Its code counts as trusted: who names a
-/// file on the command line wants it run.
+/// Loads the executable of an opened file. Its code is trusted: a file on the
+/// command line is meant to be run.
 Result<Executable> loadStoredModel(const ExecutableFile &file,
                                    const CommonOptions &options, Device device);
 
-/// Arrays for `values` by seed: floats standard normal, integers below their
-/// bound (0 or 1 where they have none), booleans fair. What a training
-/// step keeps is as at the start.
+/// Returns random arrays for `values` by seed: floats standard normal, integers
+/// below their bound (0 or 1 if they have none), fair booleans. State of a
+/// training step has its initial value.
 Result<std::vector<Buffer>> drawValues(std::span<const StoredValue> values,
                                        uint64_t seed);
 
-/// The level of an executable's code: "avx512".
+/// Returns the instruction-set level of an executable's code: "avx512".
 std::string levelOf(const Executable &executable);
 
 } // namespace mpc::tool

@@ -1,4 +1,4 @@
-//===- Subject.cpp - a model that is ready to run -------------------------===//
+//===- Subject.cpp - a model ready to run ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- Subject.h - a model that is ready to run -----------------*- C++ -*-===//
+//===- Subject.h - a model ready to run -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,48 +20,47 @@
 
 namespace mpc::tool {
 
-/// A model on a device with its data, and how it came to be.
+/// A model on a device with its input data.
 struct Subject {
   std::optional<Executable> executable;
   std::vector<Buffer> inputs;
   std::string policy;
-  /// The level of its code: "avx512".
+  /// Instruction-set level of its code: "avx512".
   std::string isa;
-  /// Whether an earlier compile of the same was found in the user's cache.
+  /// True if the executable was found in the compile cache.
   bool isCached = false;
-  /// Of the compile, or of the load where the model was compiled already.
+  /// Time of the compile, or of the load of a compiled model, in ms.
   double compileMs = 0;
 };
 
 using Clock = std::chrono::steady_clock;
-/// Time since `start`, in milliseconds.
+/// Returns the time since `start`, in ms.
 double millisecondsSince(Clock::time_point start);
 
-/// Compiles the model, or the part of a training step that `training` names, or
-/// loads it where it is an .mpcx file, and binds `arrays` to its inputs; with
-/// `draw` the inputs are drawn by seed where no array is given. Empty where all
-/// went well.
+/// Compiles the model, or the part `training` of a training step, or loads an
+/// .mpcx file, and binds `arrays` to its inputs; with `draw` unbound inputs are
+/// random by seed. Returns no errors on success.
 std::vector<Status> prepareSubject(const CommonOptions &options,
                                    const std::vector<NamedArray> &arrays,
                                    bool draw, Device device, Reporter &reporter,
                                    Subject &subject,
                                    const std::string &training = "");
 
-/// Binds `arrays` to what `subject` takes, which is `wanted`, or draws it, as
+/// Binds `arrays`, or random values, to the arguments `wanted` of `subject`, as
 /// prepareSubject() does.
 std::vector<Status> bindStored(std::span<const StoredValue> wanted,
                                const std::vector<NamedArray> &arrays, bool draw,
                                uint64_t seed, Subject &subject);
 
-/// prepareSubject() for a model that is not compiled yet.
+/// prepareSubject() for a model that is not yet compiled.
 std::vector<Status> compileSubject(const CommonOptions &options,
                                    const std::vector<NamedArray> &arrays,
                                    bool draw, const Device &device,
                                    Reporter &reporter, Subject &subject,
                                    const std::string &training);
 
-/// The document of mpc explain for what compileSubject() compiles; null where
-/// MODEL is an .mpcx file, of which nothing more is known.
+/// Returns the document of mpc explain for the model of compileSubject(); null
+/// for an .mpcx file.
 Result<Json> explainSubject(const CommonOptions &options,
                             const std::vector<NamedArray> &arrays,
                             const Device &device, const std::string &training);

@@ -1,4 +1,4 @@
-//===- TraceFile.cpp - a step as a timeline -------------------------------===//
+//===- TraceFile.cpp - timeline of a step ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ using namespace mpc;
 using namespace mpc::tool;
 using Json = nlohmann::json;
 
-/// The events of one rank, a list.
+/// Returns the events of one rank, a list.
 static Json eventsOf(int rank, const Program &program, const RunTrace &trace) {
   Json events = Json::array();
   auto name = [&](const char *what, int row, const std::string &text) {

@@ -1,4 +1,4 @@
-//===- TraceFile.h - a step as a timeline -----------------------*- C++ -*-===//
+//===- TraceFile.h - timeline of a step -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,9 +14,9 @@
 
 namespace mpc::tool {
 
-/// Writes the traces of all ranks' runs of `program` as one file of Chrome's
-/// trace events, which Perfetto shows: a process for each rank, with a row for
-/// launches and one for messages. All ranks call it, rank 0 writes.
+/// Writes the traces of all ranks' runs of `program` to one file of Chrome
+/// trace events, for Perfetto: one process per rank, with rows for launches and
+/// collectives. Collective; rank 0 writes.
 Status writeTrace(const std::string &path, const Program &program,
                   const RunTrace &trace,
                   const std::shared_ptr<Communicator> &group);

@@ -26,8 +26,8 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Share of steps that are skipped from which on the loss scale is not merely
-/// looking for its place.
+/// Fraction of skipped steps above which the loss scale is reported as too
+/// high.
 static constexpr double kManySkipped = 0.05;
 
 //===----------------------------------------------------------------------===//
@@ -63,7 +63,7 @@ static Result<Normalization> makeNormalization(const std::string &text,
 
 namespace {
 
-/// One batch of a model's first input that is no parameter.
+/// Type of a batch for a model's first input that is not a parameter.
 struct BatchShape {
   std::string input;
   std::vector<int64_t> extents;
@@ -72,7 +72,7 @@ struct BatchShape {
 
 } // namespace
 
-/// From the model alone, before anything is compiled.
+/// Determined from the model, without compiling it.
 static Result<BatchShape> batchShapeOf(const CompileOptions &options,
                                        const std::string &model) {
   CompileOptions plain = options;
@@ -84,7 +84,7 @@ static Result<BatchShape> batchShapeOf(const CompileOptions &options,
   Result<Compiler::Module> module = (*compiler)->import(model);
   if (!module.ok())
     return module.status();
-  // Inputs that are parameters have no batch.
+  // Inputs that are parameters have no batch dimension.
   if (Status status = (*compiler)->runStages(**module, "import", "lift");
       !status.ok())
     return status;
@@ -102,7 +102,7 @@ static Result<BatchShape> batchShapeOf(const CompileOptions &options,
                 "has no input with a batch dimension");
 }
 
-/// The tokens in an example of a text, which the model says.
+/// Returns the number of tokens per example, from the model.
 static Result<int64_t> textLength(const CompileOptions &options,
                                   const std::string &model) {
   Result<BatchShape> batch = batchShapeOf(options, model);
@@ -121,7 +121,7 @@ static Result<int64_t> textLength(const CompileOptions &options,
   return batch->extents[1];
 }
 
-/// Gives a schedule that ends with the training its end.
+/// Sets the end of a schedule that ends with training.
 static Status completeSchedule(const TrainArguments &arguments,
                                const Dataset &data, CompileOptions &options) {
   ScheduleOptions &schedule = options.training->schedule;
@@ -142,8 +142,8 @@ static Status completeSchedule(const TrainArguments &arguments,
   return {};
 }
 
-/// All that the flags say of the compile but where a schedule ends, which the
-/// data say.
+/// Returns the compile options of the flags, without the end of a schedule,
+/// which depends on the data.
 static Result<CompileOptions> makeStepOptions(const TrainArguments &arguments,
                                               const Device &device,
                                               Reporter &reporter) {
@@ -166,7 +166,7 @@ static Result<CompileOptions> makeStepOptions(const TrainArguments &arguments,
 }
 
 //===----------------------------------------------------------------------===//
-// News
+// Progress reports
 //===----------------------------------------------------------------------===//
 
 static Json orNull(const std::optional<double> &value) {
@@ -207,7 +207,7 @@ static std::string describeEpoch(const EpochReport &epoch) {
   return text;
 }
 
-/// Adds what is trained, what follows the batches and what stays, each with its
+/// Adds trained tensors, running statistics and frozen tensors, each with its
 /// reason.
 static void addWeightChoices(std::span<const WeightChoice> choices,
                              Json &document) {
@@ -225,7 +225,7 @@ static void addWeightChoices(std::span<const WeightChoice> choices,
   }
 }
 
-/// "a, b, c and 4 more".
+/// Formats a list: "a, b, c and 4 more".
 static std::string listNames(const std::vector<std::string> &names) {
   constexpr size_t kMost = 8;
   std::string text;
@@ -236,7 +236,7 @@ static std::string listNames(const std::vector<std::string> &names) {
   return text;
 }
 
-/// Says the same to people: what stays by its reasons.
+/// Prints the same, with frozen tensors grouped by reason.
 static void reportWeightChoices(std::span<const WeightChoice> choices,
                                 Reporter &reporter) {
   std::vector<std::string> trained, statistics;
@@ -263,8 +263,8 @@ static void reportWeightChoices(std::span<const WeightChoice> choices,
     reporter.note("not trained: " + listNames(names) + " (" + reason + ")");
 }
 
-/// What to do about a training that diverged or whose steps were skipped; empty
-/// where all went well.
+/// Returns advice about divergence or skipped steps; empty if there is no
+/// problem.
 static std::string adviceFor(const FitReport &report,
                              const TrainArguments &arguments) {
   const LossScaleReport &scale = report.lossScale;
@@ -342,11 +342,11 @@ static Json finalDocument(const FitReport &report,
   return document;
 }
 
-/// The final document with what mpc explain says of the step.
+/// Returns the final document with the explanation of the step.
 static Result<Json> explainedDocument(const TrainArguments &arguments,
                                       const CompileOptions &options,
                                       Json document) {
-  // The training has said what there is to say of the compile.
+  // Training has reported all diagnostics of the compile.
   Reporter silent(/*json=*/false, /*quiet=*/true);
   CompileOptions quiet = options;
   quiet.dumpDir.clear();
@@ -361,7 +361,7 @@ static Result<Json> explainedDocument(const TrainArguments &arguments,
   return document;
 }
 
-/// What an event file holds of an interval and of an epoch, under the tags of
+/// Values of an event file for an interval and for an epoch, under the tags of
 /// the Python package.
 static EventFile::Numbers trainingNumbers(const FitProgress &progress) {
   return {{"train/loss", progress.train.loss},
@@ -393,13 +393,12 @@ static void printCurves(const FitReport &report,
 // The command
 //===----------------------------------------------------------------------===//
 
-/// The step that a trace is of, from 0: the first find caches and messages
-/// cold.
+/// Index of the traced step: earlier ones have cold caches and connections.
 static constexpr int64_t kTracedStep = 5;
 
 namespace {
 
-/// What a training begins with.
+/// Prepared inputs of a training run.
 struct Prepared {
   Device device;
   CompileOptions compile;
@@ -410,8 +409,8 @@ struct Prepared {
 
 } // namespace
 
-/// Reads what the flags name; `ranks` train together, and this one writes files
-/// or not.
+/// Reads the files of the flags; `ranks` train together, and `writes` is true
+/// on the rank that writes files.
 static Result<Prepared> prepare(const TrainArguments &arguments,
                                 Reporter &reporter, const Device &device,
                                 int ranks, bool writes) {
@@ -459,7 +458,7 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
   if (Status status = completeSchedule(arguments, *data, *compile);
       !status.ok())
     return status;
-  // Ranks share the batch that the model has.
+  // Ranks share the model's batch.
   if (ranks > 1 && !compile->batch) {
     Result<BatchShape> shape = batchShapeOf(*compile, arguments.common.model);
     if (!shape.ok())
@@ -473,7 +472,7 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
   return prepared;
 }
 
-/// `known` says whether a failure is one that all ranks know of.
+/// `known` is set if all ranks know of the failure.
 static int train(const TrainArguments &arguments, Reporter &reporter,
                  const std::shared_ptr<Communicator> &group, bool &known) {
   bool writes = !group || group->rank() == 0;
@@ -499,7 +498,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     return fail(trainer.status());
   const Dataset &data = prepared->data;
 
-  // Said before the hours that a training may take.
+  // Check before the potentially long training.
   if (!arguments.exported.empty()) {
     Status status = trainer->checkExport(arguments.exported);
     if (ranks > 1)
@@ -517,7 +516,7 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
     events = std::move(*created);
   }
   int64_t step = 0;
-  // The first error ends the training.
+  // The first write error ends training.
   auto record = [&](const auto &numbers) {
     if (events && written.ok())
       written = events->add(step, numbers);

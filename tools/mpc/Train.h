@@ -18,7 +18,7 @@
 
 namespace mpc::tool {
 
-/// The flags that say what a training step is made of.
+/// Flags that define a training step.
 struct TrainingFlags {
   /// KIND[,field=value...].
   std::string loss = "softmax_cross_entropy";
@@ -49,54 +49,53 @@ struct TrainArguments {
   int64_t checkpointEvery = 0;
   bool resume = false;
   std::string exported;
-  /// Folder of event files; empty writes none.
+  /// Folder of event files; empty: none.
   std::string tensorboard;
-  /// The page to write; empty writes none.
+  /// HTML file to write; empty: none.
   std::string html;
-  /// Seconds that a rank waits for the others in a message.
+  /// Timeout of communication in seconds.
   double rankTimeout = 120;
-  /// "DESCRIPTOR,RANK,RANKS": who does this rank's messages; empty: MPI, where
-  /// a launcher started ranks.
+  /// "DESCRIPTOR,RANK,RANKS": relay process for communication; empty: MPI, if a
+  /// launcher started ranks.
   std::string relay;
-  /// File of the trace of a step; empty writes none.
+  /// File for the trace of a step; empty: none.
   std::string trace;
 };
 
-/// Adds the flags that say what a training step is made of.
+/// Adds the flags that define a training step.
 void addTrainingFlags(CLI::App &command, TrainingFlags &flags);
-/// Adds every flag of `mpc train`.
+/// Adds all flags of `mpc train`.
 void addTrainFlags(CLI::App &command, TrainArguments &arguments);
 
-/// The training that the flags ask for. A schedule that ends with the training
-/// has steps = 0 where the flags do not say how many.
+/// Returns the training options of the flags. A schedule that ends with
+/// training has steps = 0 unless the flags specify it.
 Result<TrainingOptions> makeTrainingOptions(const TrainingFlags &flags);
 
 int trainCommand(const TrainArguments &arguments);
 
-/// The ranks that train together; null where this one trains alone.
+/// Joins the data-parallel group; null for a single rank.
 Result<std::shared_ptr<Communicator>>
 joinRanks(const TrainArguments &arguments);
-/// The device of a rank: of GPUs, where none is named, one of its own.
+/// Creates the device of a rank: by default its own GPU, if GPUs are used.
 Result<Device> makeRankDevice(const CommonOptions &common,
                               const std::shared_ptr<Communicator> &group);
-/// Whether all ranks know of the failure, and end by themselves; whether
-/// another one tells it.
+/// Return true if all ranks know of the failure, and end by themselves; if
+/// another rank reports it.
 bool isKnown(const Status &failure);
 bool isTold(const Status &failure);
 /// Driver::refuse() of `mpc train`.
 std::optional<int> refuseTraining(const std::vector<std::string> &words,
                                   const Status &why);
 
-/// What a terminal shows while a training runs: one line that is written over,
-/// with a bar, numbers and the time left. Writes nothing where stderr is no
-/// terminal.
+/// Progress line on a terminal: a bar, metrics and the remaining time,
+/// overwritten in place. Prints nothing if stderr is not a terminal.
 class ProgressLine {
 public:
   explicit ProgressLine(bool enabled);
   ~ProgressLine() { clear(); }
   bool shown() const { return enabled; }
   void show(const FitProgress &progress);
-  /// Removes the line, so that other text can come.
+  /// Clears the line before other output.
   void clear();
 
 private:
@@ -104,11 +103,11 @@ private:
   bool visible = false;
 };
 
-/// "epoch 1/3, step 200/1404, loss 0.512, ...": a line of news.
+/// Formats a progress report: "epoch 1/3, step 200/1404, loss 0.512, ...".
 std::string describeProgress(const FitProgress &progress);
 
-/// A curve as text: `rows` lines of `columns` characters with an axis at the
-/// left, the points averaged where there are more than columns.
+/// Plots a curve as text: `rows` lines of `columns` characters with an axis at
+/// the left; points are averaged if there are more than columns.
 std::string plotCurve(const std::string &title,
                       const std::vector<double> &points, int columns = 60,
                       int rows = 10);

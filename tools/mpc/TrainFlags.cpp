@@ -1,4 +1,4 @@
-//===- TrainFlags.cpp - flags of a training -------------------------------===//
+//===- TrainFlags.cpp - flags of training ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ using namespace mpc::tool;
 
 namespace {
 
-/// A kind and its fields as the flag gave them.
+/// A kind and its fields from a flag.
 struct KindText {
   std::string kind;
   std::vector<std::pair<std::string, std::string>> fields;
@@ -66,7 +66,7 @@ static std::optional<double> parseDouble(const std::string &text) {
 using FieldSetters =
     std::map<std::string, std::function<bool(const std::string &)>>;
 
-/// Applies each field by its setter, which says whether the value is usable.
+/// Applies each field by its setter, which returns whether the value is valid.
 static Status setFields(const std::string &flag, const KindText &text,
                         const FieldSetters &setters) {
   for (const auto &[key, value] : text.fields) {
@@ -92,7 +92,7 @@ static std::function<bool(const std::string &)> number(double &field) {
   };
 }
 
-/// An integer from `least` on.
+/// Setter of an integer of at least `least`.
 static std::function<bool(const std::string &)> integer(int64_t &field,
                                                         int64_t least = 0) {
   return [&field, least](const std::string &text) {
@@ -119,7 +119,8 @@ static Status setLoss(const std::string &text, LossOptions &loss) {
   if (!split.ok())
     return split.status();
   loss.kind = split->kind;
-  // What labels are: classes or dense; or, of the model's own loss, an input.
+  // Labels are classes or dense; for the model's own loss, the name of an
+  // input.
   FieldSetters setters = {{"output", word(loss.output)},
                           {"labels", word(loss.labels)}};
   if (loss.kind.ends_with("cross_entropy"))
@@ -140,7 +141,7 @@ static Status setOptimizer(const std::string &text,
   if (!split.ok())
     return split.status();
   optimizer.kind = split->kind;
-  // The optimizers' own numbers are theirs to check.
+  // The optimizers validate their own hyperparameters.
   for (const auto &[key, value] : split->fields) {
     std::optional<double> parsed = parseDouble(value);
     if (key == "form")
@@ -214,7 +215,7 @@ Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
 // Flags
 //===----------------------------------------------------------------------===//
 
-/// A list that takes one value per use of the flag.
+/// Adds a list flag with one value per occurrence.
 static void addList(CLI::App &command, const char *flag,
                     std::vector<std::string> &list, const char *text) {
   command.add_option(flag, list, text)
@@ -223,7 +224,7 @@ static void addList(CLI::App &command, const char *flag,
       ->allow_extra_args(false);
 }
 
-/// KIND, checked, and whatever follows the first comma.
+/// Validates KIND; the rest after the first comma is free.
 static CLI::Validator kindOf(const std::vector<std::string> &kinds) {
   return CLI::Validator(
       [kinds](std::string &text) {

@@ -1,9 +1,8 @@
-//===- TrainProgress.cpp - what is seen of a training ---------------------===//
+//===- TrainProgress.cpp - progress display of training -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// No package of the distribution has a bar for C++ that carries numbers beside
-// it.
+// No packaged C++ progress bar displays metrics next to the bar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +18,7 @@ using namespace mpc;
 using namespace mpc::tool;
 
 static std::string format(const char *form, double value) {
-  // The sign of a number that is none says nothing.
+  // Drop the sign of NaN.
   if (std::isnan(value))
     value = std::fabs(value);
   char text[64];
@@ -27,7 +26,7 @@ static std::string format(const char *form, double value) {
   return text;
 }
 
-/// "1:02:03" or "02:03".
+/// Formats a duration: "1:02:03" or "02:03".
 static std::string clockText(double seconds) {
   auto whole = int64_t(std::max(0.0, std::min(seconds, 1e9)));
   char text[64];
@@ -95,7 +94,7 @@ std::string tool::plotCurve(const std::string &title,
       finite.push_back(point);
   if (finite.size() < 2)
     return {};
-  // Means of equal shares, so that a column shows all of its points.
+  // Average equal shares, so that a column shows all of its points.
   size_t width = std::min(size_t(columns), finite.size());
   std::vector<double> curve(width);
   for (size_t i = 0; i < width; ++i) {

@@ -1,8 +1,8 @@
-//===- TrainRanks.cpp - the ranks of mpc train ----------------------------===//
+//===- TrainRanks.cpp - data-parallel ranks of mpc train ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a rank finds the others, and how one that cannot begin ends them all.
+// Set-up of a group, and ending all ranks if one cannot start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ tool::makeRankDevice(const CommonOptions &common,
       common.device == "cuda" || common.device.rfind("cuda:", 0) == 0;
   if (!isGpu || !group || group->size() == 1)
     return makeDevice(common);
-  // The first message of all ranks says whether one has failed already.
+  // The first collective of all ranks: has one failed already?
   if (Status status = shareFailure(*group, {}); !status.ok())
     return status;
   CudaDeviceOptions cuda;
@@ -79,7 +79,7 @@ std::optional<int> tool::refuseTraining(const std::vector<std::string> &words,
   if (!joined.ok() || !*joined)
     return std::nullopt;
   const std::shared_ptr<Communicator> &group = *joined;
-  // The first message of the others, too.
+  // Matches the first collective of the other ranks.
   Status shared = shareFailure(*group, why);
   if (!isTold(shared))
     Reporter(std::ranges::find(words, "--json") != words.end(),

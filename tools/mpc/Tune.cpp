@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Half of the samples say what roundings do to the outputs; the search spends
-// the budget by that, and each point that it proposes is compiled and measured
-// against float64. The other half judges what was found.
+// Half of the samples (the calibration set) measure the effect of roundings on
+// the outputs; the search spends the error budget accordingly, and each
+// proposed point is compiled and measured against float64. The other half is
+// the validation set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +25,11 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Prices of the front that is shown.
+/// Number of prices at which the Pareto front is sampled.
 static constexpr int kFrontPrices = 12;
-/// How often samples that were held back may send the search back.
+/// Maximum number of validation failures that tighten the search.
 static constexpr int kMostLooks = 5;
-/// How far below the limit the search goes after such a sample.
+/// Safety factor on the limit after a validation failure.
 static constexpr double kCaution = 0.9;
 
 double TuneCommand::seconds() const {
@@ -122,7 +123,7 @@ std::vector<Status> TuneCommand::loadModel() {
   return {};
 }
 
-/// What the search is a function of, as a hash.
+/// Returns a hash of everything that determines the search.
 static std::string keyOf(const SampledModel &model, const std::string &digest,
                          const std::string &command) {
   llvm::MD5 hash;
@@ -204,7 +205,7 @@ bool TuneCommand::stops() const {
          (arguments.seconds > 0 && seconds() > arguments.seconds);
 }
 
-/// `failed` is set where a measurement fails; it must outlive the questions.
+/// `failed` is set if a measurement fails; it must outlive the questions.
 TuningQuestions TuneCommand::questions(Status &failed) {
   TuningQuestions questions;
   questions.stop = [this] { return stops(); };
@@ -216,14 +217,14 @@ TuningQuestions TuneCommand::questions(Status &failed) {
       return std::nullopt;
     }
     Measurement measured{figures->error, std::nullopt};
-    // What is not timed is priced.
+    // Without a measured time use the modeled cost.
     if (objective != TuningObjective::Time || figures->seconds)
       measured.cost = costOf(*figures);
     return measured;
   };
   questions.onPoint = [this,
                        said = int64_t(0)](const TunedPoint &point) mutable {
-    // Of what was known already nothing is said.
+    // Report new measurements only.
     if (measurements == said)
       return;
     said = measurements;
@@ -251,7 +252,7 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
     result = tuneToBudget(*finder, aim, questions);
     if (!failed.ok())
       return failed;
-    // What is left where the aim is below float32's own error.
+    // The fallback if the target is below float32's own error.
     bool isWidest = !result.best;
     if (isWidest && result.widest && result.widest->measured <= budget.limit)
       result.best = result.widest;
@@ -268,7 +269,7 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
       result.best.reset();
       return {};
     }
-    // float32 is what is left then.
+    // Fall back to float32.
     if (looks >= kMostLooks) {
       aim.limit = 0;
       continue;

@@ -1,4 +1,4 @@
-//===- Tune.h - one mpc tune ------------------------------------*- C++ -*-===//
+//===- Tune.h - implementation of mpc tune ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -25,47 +25,46 @@
 
 namespace mpc::tool {
 
-/// How near an output is to float64's, over samples the worst of each.
+/// Agreement of an output with float64's, the worst over samples.
 struct OutputAgreement {
   std::string name;
   double cosine = 1;
-  /// Of its norm to the exact one, the farthest from 1.
+  /// Ratio of its norm to the exact one, the farthest from 1.
   double normRatio = 1;
 
   void add(const reference::Tensor &wanted, const reference::Tensor &actual);
 };
 
-/// What the fastest run took, and each kernel, in the order of launches, in its
-/// fastest.
+/// Minimum time of a run, and of each kernel in launch order.
 struct PolicyTimes {
   double seconds = 0;
   std::vector<TimedKernel> kernels;
 };
 
-/// Runs a model under policies and says what they do to it.
+/// Measures a model under policies.
 class PolicyMeter {
 public:
   PolicyMeter(const CommonOptions &common, const SampledModel &model,
               Budget::Measure measure)
       : common(common), model(model), meter(measure) {}
 
-  /// Finds out whether programs run here; where not, the oracle stands in for
-  /// them with the types of the graph.
+  /// Checks whether programs run here; otherwise the oracle replaces them, with
+  /// the graph's types.
   Status prepare();
-  /// The outputs of sample number `sample` in float64.
+  /// Sets the outputs of sample `sample` in float64.
   void expect(size_t sample, llvm::SmallVector<reference::Tensor> outputs);
   bool isCompiled() const { return compiles; }
 
-  /// What the policy in the file `path` does on `samples`; timed on the first
-  /// of them where programs run here and `isTimed`. `agreements`, where not
-  /// null, get an entry for each float output.
+  /// Measures the policy file `path` on `samples`; if programs run here and
+  /// `isTimed`, also times the first. `agreements`, if not null, gets an entry
+  /// for each float output.
   Result<PolicyFigures>
   measure(const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
           std::vector<OutputAgreement> *agreements = nullptr) const;
 
-  /// The program under the policy in the file `path`, where programs run here.
+  /// Compiles the program under the policy file `path`, if programs run here.
   Result<Executable> load(const std::string &path) const;
-  /// Runs all of them in turn, so that what disturbs one disturbs the others.
+  /// Times all of them in alternation, so that disturbances affect all alike.
   Result<std::vector<PolicyTimes>>
   timeInTurn(const std::vector<Executable> &executables, size_t sample) const;
 
@@ -74,12 +73,12 @@ private:
   struct Typed {
     std::unique_ptr<Compiler> compiler;
     Compiler::Module module;
-    /// The stage that it has passed.
+    /// The last stage that it passed.
     const char *stage;
   };
   Result<Typed> assignTypes(const std::string &path) const;
   Result<std::shared_ptr<Program>> generate(Typed &typed) const;
-  /// Receives the outputs on a sample.
+  /// Receives the outputs of a sample.
   using Receiver =
       std::function<void(size_t sample, llvm::ArrayRef<reference::Tensor>)>;
   Status interpret(Compiler &compiler, mlir::ModuleOp module,
@@ -96,15 +95,15 @@ private:
   std::vector<llvm::SmallVector<reference::Tensor>> wanted;
 };
 
-/// A drawn choice: what was foretold of it and what it errs.
+/// Predicted and measured error of a random configuration.
 struct TuningTrial {
   double predicted = 0, measured = 0;
 };
 
-/// The command again, without what changes nothing of what is found.
+/// Returns the command line, without flags that do not affect the result.
 std::string commandOf(const TuneArguments &arguments);
 
-/// A policy in a file of its own, which goes with this.
+/// A temporary policy file, deleted by the destructor.
 class TemporaryPolicy {
 public:
   static Result<TemporaryPolicy> write(const Json &policy);
@@ -114,7 +113,7 @@ private:
   std::unique_ptr<TemporaryFile> file;
 };
 
-/// One `mpc tune`.
+/// State of one `mpc tune`.
 class TuneCommand {
 public:
   explicit TuneCommand(const TuneArguments &arguments)
@@ -125,80 +124,81 @@ public:
 private:
   Status readFlags();
   std::vector<Status> loadModel();
-  /// Reads what an earlier search has left.
+  /// Loads the state of an earlier search.
   Status resume();
-  /// Of a training step: the loss scale that loses least.
+  /// For a training step: selects the loss scale with the least loss of
+  /// precision.
   Status chooseScale();
-  /// Ranges and float64's outputs.
+  /// Records ranges and float64 outputs.
   Status lookAtSamples();
   Status makeSpace();
-  /// What types and forms of weights may be chosen where nobody says.
+  /// Sets the default types and weight formats.
   void chooseTypes(const FusionTarget &target);
-  /// Whether what costs least keeps the budget: there is nothing to search.
+  /// Tries the cheapest configuration: if it satisfies the budget, there is
+  /// nothing to search.
   Status tryCheapest();
-  /// Whether no built-in policy costs less once it is compiled, or is faster
-  /// where that counts.
+  /// Returns true if no built-in policy is cheaper once compiled, or faster if
+  /// that matters.
   Result<bool> costsLeast(const TunedPoint &point, BudgetSearch &cheap);
-  /// The sensitivities, unless what costs least will do.
+  /// Computes sensitivities, unless the cheapest configuration is sufficient.
   Status differentiate();
-  /// What is known of a choice, or what a compile says.
+  /// Returns the cached or measured figures of a configuration.
   Result<PolicyFigures> measure(const Choice &choice, TuneState::Part part);
   Result<PolicyFigures>
   compileAndMeasure(const Choice &choice, TuneState::Part part,
                     std::vector<OutputAgreement> *agreements = nullptr);
-  /// Of figures that of the objective.
+  /// Returns the figure of the objective.
   double costOf(const PolicyFigures &figures) const;
   Result<double> compiledCost(const Choice &choice) const;
   TuningQuestions questions(Status &failed);
-  /// How near outputs of a training step are.
+  /// Measures the agreement of a training step's outputs.
   Status lookAtAgreement();
-  /// Searches by the budget of error or of cost.
+  /// Searches by an error or cost budget.
   Status search();
-  /// Tunes to the limit, and more tightly where samples that were held back
-  /// break it.
+  /// Tunes to the limit, tightening it after validation failures.
   Status searchError(const TuningQuestions &questions, const Status &failed);
-  /// What the best errs on the samples that were held back is what is promised.
+  /// Measures the best point's error on the validation set.
   Status lookAtHeldBack();
   Status searchCost(const TuningQuestions &questions, const Status &failed);
-  /// Whether what is chosen may need no more of the other of bytes and time
-  /// than the best built-in policy.
+  /// True if the result must not exceed the best built-in policy in the other
+  /// one of bytes and time.
   bool isGuarded() const;
-  /// Chooses among the points that keep the budget what costs least and needs
-  /// no more of bytes and time than the best built-in policy; where bytes are
-  /// the objective, looks for more of these.
+  /// Selects, among points that satisfy the budget, the cheapest that exceeds
+  /// the best built-in policy neither in bytes nor in time; searches for more
+  /// of them if bytes are the objective.
   Status chooseBeside(const TuningQuestions &questions, const Status &failed);
-  /// Times choices in turn: what else runs on the machine disturbs single
-  /// measurements.
+  /// Times configurations in alternation, to cancel disturbances.
   Status timeInTurn(llvm::ArrayRef<Choice> choices);
   Result<bool> isAsFast(const Choice &choice, std::vector<Choice> others);
-  /// Times each option of all products at once, values wide and narrow.
+  /// Times each option applied to all contractions, with values in f32 and
+  /// narrow.
   Status timeOptions();
-  /// Whether a point keeps the budget on all samples.
+  /// Returns true if a point satisfies the budget on all samples.
   Result<bool> holds(const TunedPoint &point);
-  /// Of points those that are worth a time.
+  /// Returns the points that are worth timing.
   Result<std::vector<TunedPoint>> contenders(std::vector<TunedPoint> pool);
   Rival rivalOf(const TunedPoint &point) const;
-  /// Times points, built-in ones among them, and takes the best.
+  /// Times points, including built-in ones, and selects the best.
   Status chooseTimed(llvm::ArrayRef<TunedPoint> points);
   Result<std::vector<TunedPoint>> searchTimed(const TuningQuestions &questions,
                                               double target);
   bool stops() const;
-  /// Measures drawn choices.
+  /// Measures random configurations.
   Status measureTrials();
-  /// What the budget says, in words.
+  /// Formats the budget.
   std::string budgetText() const {
     return costBudget ? costBudget->text() : budget.text();
   }
   Json policyFile(const TunedPoint &point) const;
-  /// Gives a policy that rounds weights the hash of the model with these.
+  /// Adds the hash of the model with quantized weights to a policy with these.
   Status describeModel(Json &file);
   Json shares(const Choice &choice) const;
-  /// What is wide because 16 bits would ruin it, each with a sentence.
+  /// Lists what stays in f32 because 16 bits would ruin it, with reasons.
   Json ruined(const Choice &choice) const;
   Json describe(const TunedPoint &point) const;
   Json describeTrials() const;
   Json document() const;
-  /// What mpc explain says of a point's policy, with shares of the error.
+  /// Returns the explanation of a point's policy, with error contributions.
   Result<Json> explain(const TunedPoint &point);
   int report();
   std::string whyNothing() const;
@@ -214,20 +214,20 @@ private:
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
   Budget budget;
-  /// In place of a budget of error.
+  /// Replaces an error budget.
   std::optional<CostBudget> costBudget;
   TuningObjective objective = TuningObjective::Bytes;
   std::vector<PolicyType> types;
-  /// Forms that weights may have; empty where --types names none.
+  /// Allowed weight formats; empty if --types names none.
   std::vector<WeightType> weights;
   SampledModel model;
   std::vector<size_t> searched, heldBack;
   RangeRecorder ranges;
   std::string digest;
   TuneState state;
-  /// Of each searched sample, until it has been differentiated.
+  /// Float64 values of each calibration sample, until differentiated.
   std::map<size_t, ForwardValues> forwards;
-  /// Once there is something to keep.
+  /// Set once there is a result to save.
   std::optional<StopOnSignal> stopper;
   std::optional<Sensitivity> sensitivity;
   std::optional<PolicyMeter> meter;
@@ -235,27 +235,27 @@ private:
   std::optional<BudgetSearch> finder;
   std::vector<PricedChoice> front;
   TuningResult result;
-  /// The budget, tightened by samples that were held back.
+  /// The budget, tightened after validation failures.
   Budget aim;
-  /// What the built-in policies choose, float32 among them, and the best of
-  /// them.
+  /// Configurations of the built-in policies, including float32, and the best
+  /// of them.
   std::vector<Choice> builtIn;
   std::optional<TunedPoint> bar;
-  /// Of choices that were timed in turn.
+  /// Times measured in alternation.
   std::map<Choice, double> secondsOf;
   std::map<Choice, Executable> loaded;
   std::optional<KernelTimes> kernelTimes;
-  /// Whether what costs least kept the budget, so that nothing was
-  /// differentiated.
+  /// True if the cheapest configuration satisfies the budget, so that
+  /// sensitivities were not computed.
   bool isCheapest = false;
-  /// What the best point errs on samples that the search did not see.
+  /// Error of the best point on the validation set.
   std::optional<double> promised;
   int looks = 0;
   int64_t measurements = 0;
-  /// Of the model on a sample: forwards, backwards, and of compiled choices.
+  /// Model evaluations: forward, backward, and of compiled configurations.
   int64_t runs = 0;
   std::vector<TuningTrial> trials;
-  /// Of a training step.
+  /// For a training step.
   std::optional<LossScaleChoice> lossScale;
   std::vector<OutputAgreement> agreements;
 };

@@ -1,10 +1,10 @@
-//===- TuneCheapest.cpp - where nothing has to stay wide ------------------===//
+//===- TuneCheapest.cpp - cheapest configuration without search -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What costs least is known without any derivative. Where it keeps the budget,
-// or a built-in policy does that costs as much, there is nothing to search: one
-// run on each sample, or two, beside those in float64.
+// The cheapest configuration is known without derivatives. If it satisfies the
+// budget, or an equally cheap built-in policy does, there is nothing to search:
+// one or two runs per sample, besides those in float64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,11 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// What is not foretold.
+/// Marks a value without a prediction.
 static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Significant bits, about, of what a product multiplies, or a value is.
+/// Approximate number of significant bits of a contraction's operands, or of a
+/// value.
 static int bitsOf(const TypeSpace::Option &option) {
   int bits = option.type == PolicyType::TensorFloat32
                  ? kFloat16Bits
@@ -45,7 +46,7 @@ static int bitsOf(const TypeSpace::Option &option) {
   llvm_unreachable("every type has bits");
 }
 
-/// `found` with more bits where these cost nothing.
+/// Returns `found` with more bits where they are free.
 static PricedChoice withMoreBits(const TypeSpace &space, BudgetSearch &search,
                                  PricedChoice found) {
   for (auto [index, variable] : llvm::enumerate(space.getVariables()))
@@ -62,7 +63,7 @@ static PricedChoice withMoreBits(const TypeSpace &space, BudgetSearch &search,
   return found;
 }
 
-/// What a choice costs once it is compiled.
+/// Returns the cost of a configuration once compiled.
 Result<double> TuneCommand::compiledCost(const Choice &choice) const {
   TunedPoint point;
   point.priced.choice = choice;
@@ -77,11 +78,11 @@ Result<double> TuneCommand::compiledCost(const Choice &choice) const {
 }
 
 Status TuneCommand::tryCheapest() {
-  // Reports and trials tell of derivatives; times are measured, not foretold.
+  // Reports and trials need derivatives; times are measured, not predicted.
   bool isTimed = objective == TuningObjective::Time && meter->isCompiled();
   if (costBudget || isTimed || !arguments.html.empty() || arguments.trials)
     return {};
-  // Nothing errs yet.
+  // Without error contributions.
   Sensitivity none(model.entry(), budget.measure);
   BudgetSearch cheap(space->searchSpace(none));
   std::optional<PricedChoice> found = cheap.within(0);
@@ -98,7 +99,7 @@ Status TuneCommand::tryCheapest() {
                       measured->cost.value_or(priced.cost)};
   };
   std::optional<TunedPoint> best = point(*found);
-  // Shares of the cost that no model tells apart.
+  // Relative cost difference below the model's resolution.
   constexpr double kSame = 1e-3;
   for (const PricedChoice &start : cheap.starts()) {
     if (!best || best->measured <= budget.limit)
@@ -108,7 +109,7 @@ Status TuneCommand::tryCheapest() {
   }
   if (!best || !(best->measured <= budget.limit))
     return failed;
-  // From here on there is something that an interrupt keeps.
+  // From here on an interrupt saves a result.
   stopper.emplace();
   result.best = best;
   if (!heldBack.empty()) {
@@ -122,7 +123,7 @@ Status TuneCommand::tryCheapest() {
       return {};
     }
   }
-  // What float32 errs nobody asks then.
+  // Then float32's own error is not needed.
   PricedChoice widest = cheap.widest();
   result.widest = TunedPoint{widest, kUnknown, kUnknown, widest.cost};
   if (meter->isCompiled()) {
@@ -154,7 +155,7 @@ Result<bool> TuneCommand::costsLeast(const TunedPoint &point,
     if (*cost < point.cost)
       return false;
   }
-  // Nor need it be as fast.
+  // Then it need not be as fast either.
   if (!isGuarded())
     return true;
   return isAsFast(point.priced.choice, std::move(others));

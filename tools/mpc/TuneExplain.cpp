@@ -1,4 +1,4 @@
-//===- TuneExplain.cpp - what mpc explain says of a tuned policy ----------===//
+//===- TuneExplain.cpp - explanation of a tuned policy --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ Result<TemporaryPolicy> TemporaryPolicy::write(const Json &policy) {
     return Status(StatusCode::Unavailable, "temporary folder", error.message());
   TemporaryPolicy made;
   made.file = std::make_unique<TemporaryFile>(path.str().str());
-  // In place, so that no other file can stay behind.
+  // In place, so that no other file remains.
   llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
   out << jsonText(policy);
   out.close();
@@ -38,7 +38,7 @@ Result<Json> TuneCommand::explain(const TunedPoint &point) {
   Result<TemporaryPolicy> file = TemporaryPolicy::write(policyFile(point));
   if (!file.ok())
     return file.status();
-  // The measurements have compiled the same.
+  // The measurements have compiled the same and reported its diagnostics.
   Reporter silent(/*json=*/false, /*quiet=*/true);
   CompileOptions options = model.options();
   options.policy = file->path();

@@ -32,19 +32,19 @@ static std::string textOf(mlir::Attribute attribute) {
 
 namespace {
 
-/// A planned model that is compiled and run again and again.
+/// A planned model that is compiled and run repeatedly.
 class TuningSubject {
 public:
   TuningSubject(Device device) : device(std::move(device)) {}
 
   std::vector<Status> prepare(const TuneKernelsArguments &arguments,
                               Reporter &reporter);
-  /// The kernels that can be cut otherwise.
+  /// Returns the kernels that have alternative schedules.
   std::vector<TunedKernel> kernels();
   std::vector<std::string> neighbours(const std::string &kernel,
                                       const std::string &around);
-  /// Milliseconds of all launches of each of `kernels` in the fastest run where
-  /// they have these schedules.
+  /// Returns the total time of the launches of each of `kernels` with these
+  /// schedules, in ms, in the fastest run.
   Result<std::vector<double>>
   measure(const std::vector<TunedKernel> &kernels,
           const std::vector<std::string> &schedules);
@@ -57,13 +57,13 @@ private:
   static mlir::func::FuncOp find(mlir::ModuleOp module, StringRef kernel) {
     return module.lookupSymbol<mlir::func::FuncOp>(kernel);
   }
-  /// The fastest of some runs.
+  /// Times several runs and returns the fastest.
   Result<std::map<std::string, double>> time(const Executable &executable);
 
   Device device;
   std::optional<FileCompiler> model;
   std::unique_ptr<Backend> backend;
-  /// With the model's choices of schedules.
+  /// With the cost model's schedules.
   Subject subject;
 };
 
@@ -191,8 +191,8 @@ TuningSubject::measure(const std::vector<TunedKernel> &kernels,
   return milliseconds;
 }
 
-/// The table that `path` holds already, or a new one for `target`; also in
-/// place of one that `isKept` and damaged.
+/// Reads the table at `path`, or creates one for `target`; also replaces a
+/// corrupt default table (`isKept`).
 static Result<ScheduleTable> openTable(const std::string &path,
                                        const std::string &target, bool isKept) {
   if (!llvm::sys::fs::exists(path))
@@ -288,7 +288,7 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
   if (Status status = tuneKernels(kernels, questions, arguments.seconds);
       !status.ok())
     return reporter.fail(status);
-  // Another process may have added to it meanwhile.
+  // Another process may have updated it meanwhile.
   table = openTable(path, subject.target(), isKept);
   if (!table.ok())
     return reporter.fail(table.status());

@@ -1,4 +1,4 @@
-//===- TuneReport.cpp - what mpc tune found -------------------------------===//
+//===- TuneReport.cpp - report of mpc tune --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,7 +16,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// How certain the statement about other inputs is.
+/// Confidence level of the statement about other inputs.
 static constexpr double kCertainty = 0.95;
 
 std::string tool::commandOf(const TuneArguments &arguments) {
@@ -77,15 +77,14 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
     file["weights"] = {{"names", weights}};
   file["values"] = values;
   file["ranges"] = rangesForPolicy(ranges, model.samples());
-  // A training step is another graph than its part that is looked at here.
+  // A complete training step is a different graph than this part.
   if (arguments.training.empty())
     file["model"] = digest;
   return file;
 }
 
 Status TuneCommand::describeModel(Json &file) {
-  // What a graph is known by are its weights, too, which are others once they
-  // are rounded.
+  // The graph's digest includes the weights, which quantization changes.
   if (!file.contains("weights") || !file.contains("model"))
     return {};
   Result<TemporaryPolicy> policy = TemporaryPolicy::write(file);
@@ -107,8 +106,8 @@ Status TuneCommand::describeModel(Json &file) {
   return {};
 }
 
-/// Of each narrow variable the share of the predicted square that it brings, of
-/// each product that stays wide what it would add.
+/// Returns for each narrow variable its contribution to the predicted squared
+/// error, and for each contraction in f32 the contribution it would add.
 Json TuneCommand::shares(const Choice &choice) const {
   const SearchSpace search = space->searchSpace(*sensitivity);
   double all = search.plan(choice, 0).error;
@@ -118,7 +117,7 @@ Json TuneCommand::shares(const Choice &choice) const {
     bool isNarrow = choice[index] != 0;
     if (!variable.isProduct && !isNarrow)
       continue;
-    // Of what stays wide, what its narrowest type would bring.
+    // For one in f32: the contribution of its narrowest type.
     Choice other = choice;
     other[index] = 0;
     for (size_t next = 0; !isNarrow && next < variable.options.size(); ++next)
@@ -151,7 +150,7 @@ Json TuneCommand::ruined(const Choice &choice) const {
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
     if (variable.options[choice[index]].type != PolicyType::Float32)
       continue;
-    // The least that any narrow type of it brings.
+    // The minimum contribution of a narrow type.
     double least = INFINITY;
     for (size_t option = 1; option < variable.options.size(); ++option) {
       if (variable.options[option].weights.isNarrow())
@@ -159,7 +158,7 @@ Json TuneCommand::ruined(const Choice &choice) const {
       Choice other = choice;
       other[index] = int(option);
       PricedChoice found = search.plan(other, 0);
-      // Where samples overflow the planner has kept it.
+      // Excluded by the planner because samples overflow.
       if (found.choice[index] == int(option))
         least = std::min(least, found.error - all);
     }
@@ -230,8 +229,8 @@ Json TuneCommand::document() const {
       }
     if (promised && !costBudget) {
       json["chosen"]["looks"] = looks;
-      // Were a larger share of inputs over the budget, all of these would be
-      // below it in fewer than one of twenty draws.
+      // If a larger share of inputs exceeded the budget, all these samples
+      // would satisfy it with a probability of less than 5 %.
       json["chosen"]["share_within"] =
           std::pow(1 - kCertainty, 1 / double(heldBack.size()));
       json["chosen"]["certainty"] = kCertainty;
@@ -259,7 +258,7 @@ Json TuneCommand::document() const {
   return json;
 }
 
-/// How many variables have each type.
+/// Formats the number of variables of each type.
 static std::string countTypes(const TypeSpace &space, const Choice &choice) {
   std::map<std::string, int> products, weights;
   int values = 0, narrow = 0;
@@ -332,7 +331,7 @@ int TuneCommand::report() {
   for (size_t index : result.culprits)
     reporter.line("'" + space->getVariables()[index].names.front() +
                   "' breaks the budget alone and stays in f32");
-  // More of them than fit a screen are in the document.
+  // The document has all of them.
   constexpr size_t kMostLines = 10;
   const Json &wide = found["ruined"];
   for (size_t i = 0; i < std::min(wide.size(), kMostLines); ++i)
@@ -391,7 +390,7 @@ int TuneCommand::report() {
     std::string text = jsonText(file, 1) + "\n";
     if (Status status = writeWholeFile(arguments.output, {text}); !status.ok())
       return reporter.fail(status);
-    // What stopped may go on.
+    // An interrupted search can be resumed.
     if (!result.isStopped)
       state.remove();
     reporter.line("written to " + arguments.output);

@@ -1,4 +1,4 @@
-//===- TuneSpace.cpp - what mpc tune may choose, and what it does ---------===//
+//===- TuneSpace.cpp - search space of mpc tune ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,13 +12,13 @@ using namespace mpc;
 using namespace mpc::tool;
 using mpc::reference::Tensor;
 
-/// Runs backwards, over all samples.
+/// Number of backward passes over all samples.
 static constexpr int kDraws = 6;
 
 Status TuneCommand::chooseScale() {
   if (!model.options().training)
     return {};
-  // Only f16 needs one.
+  // Only f16 needs a loss scale.
   lossScale = LossScaleChoice();
   bool isHalf = types.empty() || llvm::is_contained(types, PolicyType::Float16);
   if (isHalf) {
@@ -33,7 +33,7 @@ Status TuneCommand::chooseScale() {
 }
 
 Status TuneCommand::lookAtSamples() {
-  // What is kept of a sample is all of its values.
+  // Limit of cached forward values of samples.
   constexpr int64_t kMostKept = int64_t(1) << 29;
   int64_t keptBytes = 0;
   meter.emplace(arguments.common, model, budget.measure);
@@ -65,13 +65,13 @@ Status TuneCommand::differentiate() {
     return {};
   sensitivity.emplace(model.entry(), budget.measure, arguments.common.seed);
   space->considerWeights(*sensitivity);
-  // A few draws in all tell whether roundings depend on each other.
+  // A few random passes suffice to detect correlated roundings.
   int draws = std::max<int>(1, kDraws / int(searched.size()));
   bool isKnown = sensitivity->restore(state.shares);
   for (size_t number : searched) {
     if (isKnown)
       break;
-    // What cost least without derivatives is kept.
+    // Keep the result found without derivatives.
     if (result.best && stops()) {
       isCheapest = result.isStopped = true;
       return {};
@@ -95,21 +95,21 @@ void TuneCommand::chooseTypes(const FusionTarget &target) {
   bool isTime = objective == TuningObjective::Time;
   if (types.empty() && weights.empty()) {
     types = {PolicyType::Float16, PolicyType::BFloat16};
-    // A mode saves no bytes.
+    // Compute modes such as tf32 save no bytes.
     if (isTime && target.roundsToTensorFloat32)
       types.push_back(PolicyType::TensorFloat32);
-    // Where 16 bits have a unit, a product in float32 that unpacks bytes would
-    // save these and lose time.
+    // With a 16-bit unit, an f32 contraction with unpacked int8 weights saves
+    // bytes but loses time.
     if (isTime || multipliesWideAsFast(target))
       weights = {WeightType::Int16, WeightType::Int8};
   }
-  // So it is with weights of 16 bits that a product in float32 reads: floats
-  // are unpacked faster, integers err less.
+  // The same holds for 16-bit weights of an f32 contraction: floats unpack
+  // faster, integers have less error.
   PolicyType store = TypeSpace::basePolicy(types).getStore();
   if (store != PolicyType::Float32 && (isTime || multipliesWideAsFast(target)))
     weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
                                                    : WeightType::BFloat16);
-  // A step keeps its weights as arguments.
+  // The weights of a training step are arguments.
   if (model.options().training)
     weights.clear();
 }

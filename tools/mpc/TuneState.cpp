@@ -1,4 +1,4 @@
-//===- TuneState.cpp - what an unfinished search has found ----------------===//
+//===- TuneState.cpp - saved state of an unfinished search ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -22,7 +22,7 @@ static Json fromNumber(double value) {
   return std::isfinite(value) ? Json(value) : Json();
 }
 
-/// A number, or infinity for null; false for anything else.
+/// Parses a number, or infinity for null; returns false for anything else.
 static bool toNumber(const Json &json, double &value) {
   value = INFINITY;
   if (json.is_number())
@@ -35,7 +35,7 @@ const PolicyFigures *TuneState::find(const Choice &choice, Part part) const {
   return found == measured.end() ? nullptr : &found->second;
 }
 
-/// A hash of what is kept, so that what was changed by hand is not believed.
+/// Returns a checksum of the saved data, to reject manual changes.
 static std::string sumOf(const Json &json) {
   llvm::MD5 hash;
   for (const char *field : {"key", "shares", "measured"})
@@ -45,7 +45,7 @@ static std::string sumOf(const Json &json) {
   return result.digest().str().str();
 }
 
-/// The number that `json` has as `field`; false where it has none.
+/// Reads the number in field `field`; returns false if there is none.
 static bool readField(const Json &json, const char *field, double &value) {
   return json.is_object() && json.contains(field) &&
          toNumber(json[field], value);

@@ -1,9 +1,9 @@
-//===- TuneState.h - what an unfinished search has found --------*- C++ -*-===//
+//===- TuneState.h - saved state of an unfinished search --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A search is a function of what it measures: one that is begun again with the
-// same measurements comes to the same place at once.
+// A search is a deterministic function of its measurements: restarted with the
+// same ones, it reaches the same point at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,24 +23,24 @@
 
 namespace mpc::tool {
 
-/// The file beside a policy that is being looked for. Not thread-safe.
+/// The state file next to the policy being tuned. Not thread-safe.
 class TuneState {
 public:
-  /// No file: nothing is kept.
+  /// Without a file.
   TuneState() = default;
-  /// The state of the search that `key` stands for (the model, the samples, the
-  /// budget). Nothing is read or written yet.
+  /// State of the search identified by `key` (the model, the samples, the
+  /// budget). Reads and writes nothing yet.
   TuneState(std::string path, std::string key)
       : path(std::move(path)), key(std::move(key)) {}
 
-  /// Reads the file. Fails where there is none, or one of another search.
+  /// Reads the file. Fails if it is missing or belongs to another search.
   Status load();
   /// Writes the file; nothing without a path.
   Status save() const;
   /// Removes the file.
   void remove() const;
 
-  /// Samples of the search, or those that were held back.
+  /// Calibration set or validation set.
   enum class Part { Searched, HeldBack };
   const PolicyFigures *find(const Choice &choice, Part part) const;
   void add(const Choice &choice, Part part, const PolicyFigures &figures) {
@@ -48,7 +48,7 @@ public:
   }
   size_t countMeasured() const { return measured.size(); }
 
-  /// Sensitivity::save(); empty before it is known.
+  /// Sensitivity::save(); empty until known.
   std::vector<double> shares;
 
 private:

@@ -1,11 +1,11 @@
-//===- TuneTimes.cpp - no more bytes and time than built-in policies ------===//
+//===- TuneTimes.cpp - bytes and time against built-in policies -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What moves least may take longer: weights in bytes are unpacked, rows in 16
-// bits converted. Where bytes are the objective and programs run here, what is
-// chosen takes no longer than the best built-in policy that keeps the budget;
-// where time is, it moves no more.
+// The configuration with the least traffic may be slower: quantized weights are
+// unpacked, 16-bit rows converted. If bytes are the objective and programs run
+// here, the result is not slower than the best built-in policy that satisfies
+// the budget; if time is, it moves no more bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +18,18 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Searches that give time a price.
+/// Maximum number of searches with a time price.
 static constexpr int kMostAttempts = 3;
-/// Points of a search that are timed, beside the built-in ones.
+/// Maximum number of timed points per search, besides the built-in ones.
 static constexpr size_t kMostPoints = 4;
-/// Shares that clocks do not tell apart, and of bytes what is no difference.
+/// Relative differences in time below clock noise, and insignificant ones in
+/// bytes.
 static constexpr double kTimeNoise = 0.005, kByteNoise = 0.001;
 
 bool TuneCommand::isGuarded() const {
   if (costBudget || !meter->isCompiled())
     return false;
-  // Kernels of a step have ops of both directions under one name.
+  // Kernels of a step combine ops of both directions under one name.
   bool isPlain = arguments.objective.empty() && !model.options().training;
   return objective == TuningObjective::Time ||
          (objective == TuningObjective::Bytes && isPlain);
@@ -57,7 +58,7 @@ Status TuneCommand::timeInTurn(llvm::ArrayRef<Choice> choices) {
       meter->timeInTurn(executables, searched.front());
   if (!times.ok())
     return times.status();
-  // Those that are timed beside each other are, as a rule, once more.
+  // Configurations that are compared are usually timed again.
   if (choices.size() > 1) {
     loaded.clear();
     for (auto [choice, executable] : llvm::zip_equal(choices, executables))
@@ -87,7 +88,7 @@ Result<bool> TuneCommand::isAsFast(const Choice &choice,
 
 Status TuneCommand::timeOptions() {
   llvm::ArrayRef<TypeSpace::Variable> variables = space->getVariables();
-  // Without a unit of its own bf16 takes as long as f16 and errs more.
+  // Without a matrix unit bf16 is as slow as f16 and less precise.
   bool isShort = multipliesWideAsFast(space->getTarget()) &&
                  llvm::is_contained(types, PolicyType::Float16);
   std::vector<std::string> texts;
@@ -128,7 +129,7 @@ Result<bool> TuneCommand::holds(const TunedPoint &point) {
   return figures->error <= budget.limit;
 }
 
-/// The built-in ones first, then what costs least.
+/// Built-in points first, then by cost.
 Result<std::vector<TunedPoint>>
 TuneCommand::contenders(std::vector<TunedPoint> pool) {
   auto isBuiltIn = [&](const TunedPoint &point) {
@@ -147,7 +148,7 @@ TuneCommand::contenders(std::vector<TunedPoint> pool) {
       return known.priced.choice == point.priced.choice;
     });
     bool isOther = !isBuiltIn(point);
-    // A single time has more noise than bytes, which have none.
+    // A single time is noisier than bytes, which have no noise.
     bool isCheap =
         objective == TuningObjective::Time || !isOther || point.cost <= least;
     if (!isNew || !isCheap || others == kMostPoints)
@@ -165,7 +166,7 @@ TuneCommand::contenders(std::vector<TunedPoint> pool) {
   return found;
 }
 
-/// Of the cost, which is time or bytes, the other one.
+/// Returns the point's cost (time or bytes) and the other of the two.
 Rival TuneCommand::rivalOf(const TunedPoint &point) const {
   double seconds = secondsOf.at(point.priced.choice);
   double bytes =
@@ -192,11 +193,11 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
         shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
         (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
   }
-  // Where time is the objective the fastest is taken at its word.
+  // If time is the objective, the fastest wins without a margin.
   bool isTime = objective == TuningObjective::Time;
   RivalNoise noise{isTime ? 0 : kByteNoise, isTime ? kByteNoise : kTimeNoise};
   result.best = points[chooseRival(rivals, noise)];
-  // Among the built-in ones the choice is the bar.
+  // The best built-in point is the bar.
   std::vector<TunedPoint> known;
   std::vector<Rival> bars;
   for (auto [point, rival] : llvm::zip_equal(points, rivals))
@@ -205,7 +206,7 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
       bars.push_back(rival);
     }
   bar = known[chooseRival(bars, noise)];
-  // A single time says less than those that were taken in turn.
+  // Alternating measurements are more reliable than single ones.
   for (TunedPoint *point : {&*result.best, &*bar, &*result.widest})
     if (auto found = secondsOf.find(point->priced.choice);
         isTime && found != secondsOf.end())
@@ -213,11 +214,11 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
   return {};
 }
 
-/// What keeps the budget in the time of the bar.
+/// Points that satisfy the budget within the bar's time.
 Result<std::vector<TunedPoint>>
 TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
-  // The cut of the planner knows no time: values are variables as products are,
-  // and what a choice without free ones does is planned once.
+  // The planner's min-cut ignores time: treat values as variables like
+  // contractions, and plan configurations without free values only once.
   SearchSpace timed = space->searchSpace(*sensitivity);
   timed.planned.assign(timed.planned.size(), false);
   timed.plan = [this](const Choice &choice, double) {
@@ -228,7 +229,7 @@ TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
     return kernelTimes->secondsOf(choice);
   };
   std::vector<TunedPoint> points;
-  // Half of what clocks do not tell apart.
+  // Half of the clock noise.
   double most = (1 + kTimeNoise / 2) * foretold(bar->priced.choice);
   std::optional<PricedChoice> start =
       cheapestInTime(timed, foretold, target, most, questions.stop);
@@ -255,7 +256,7 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
                                  const Status &failed) {
   if (!isGuarded() || !result.best || stops())
     return {};
-  // What the best spends, measured, and the rest of the limit.
+  // The best point's measured error, and the remaining budget.
   const TunedPoint first = *result.best;
   double spent = squareOf(budget.measure, first.measured);
   double limit = squareOf(budget.measure, aim.limit);
@@ -288,14 +289,14 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
       if (Status status = timeOptions(); !status.ok())
         return status;
     }
-    // What was foretold to fit and did not is known by now.
+    // Wrong predictions have been corrected by now.
     Result<std::vector<TunedPoint>> more = searchTimed(questions, target);
     if (!failed.ok())
       return failed;
     if (!more.ok())
       return more.status();
     pool = std::move(*more);
-    // Those to beat.
+    // The points to beat.
     for (const TunedPoint &point : result.tried)
       if (llvm::is_contained(builtIn, point.priced.choice) ||
           point.priced.choice == result.best->priced.choice)

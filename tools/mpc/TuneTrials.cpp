@@ -1,4 +1,4 @@
-//===- TuneTrials.cpp - predictions against measurements ------------------===//
+//===- TuneTrials.cpp - validation of error predictions -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Each choice narrows a share of the variables that is drawn for it, so that
-/// errors spread over all there are.
+/// Narrows a random fraction of the variables, so that errors spread over the
+/// whole range.
 static Choice drawChoice(const TypeSpace &space, std::mt19937_64 &generator) {
   std::uniform_real_distribution<double> part(0, 1);
   double share = part(generator);
@@ -31,11 +31,11 @@ static Choice drawChoice(const TypeSpace &space, std::mt19937_64 &generator) {
 
 Status TuneCommand::measureTrials() {
   std::mt19937_64 generator(arguments.common.seed);
-  // Float32's own error stands below all others.
+  // Float32's own error is a lower bound.
   double own = result.widest && std::isfinite(result.widest->measured)
                    ? squareOf(budget.measure, result.widest->measured)
                    : 0;
-  // Some choices overflow, which is foretold and says nothing more.
+  // Some configurations overflow, as predicted, which is not informative.
   int64_t most = 20 * int64_t(arguments.trials);
   for (int64_t draw = 0;
        draw < most && int64_t(trials.size()) < arguments.trials && !stops();

@@ -1,4 +1,4 @@
-//===- Verdict.cpp - how reports show a judgement -------------------------===//
+//===- Verdict.cpp - check results in reports -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,9 +1,9 @@
-//===- Verdict.h - how reports show a judgement -----------------*- C++ -*-===//
+//===- Verdict.h - check results in reports ---------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Floats have errors and a tolerance. Integers name classes, positions or
-// truth: of them a report says how many differ.
+// Floats have errors and a tolerance. Integers are classes, indices or
+// booleans: a report counts how many differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,18 +16,18 @@
 
 namespace mpc::tool {
 
-/// `number` for a table of `tensor`'s errors; "-" for integers, whose distance
-/// says nothing.
+/// Formats `number` in a table of `tensor`'s errors; "-" for integers, whose
+/// distance is meaningless.
 std::string errorCell(double number, const reference::Tensor &tensor);
 
-/// The last cell of a row: "ok", "OVER TOLERANCE", or how many of the integers
-/// of `tensor` differ (in capitals where that is fatal) and how many did in the
-/// oracle's storage-rounding mode.
+/// Formats the last cell of a row: "ok", "OVER TOLERANCE", or how many integers
+/// of `tensor` differ (in capitals if fatal) and how many did in the oracle's
+/// storage-rounding mode.
 std::string verdict(const reference::OutputError &error,
                     const reference::Tensor &tensor, bool holds);
 
 /// Adds to an output's entry what only floats have (errors relative to the
-/// terms of each element) or only integers (how many differ).
+/// terms of each element) or only integers (the number that differ).
 void addErrorFields(Json &entry, const reference::OutputError &error,
                     const reference::Tensor &tensor);
 

@@ -1,4 +1,4 @@
-//===- main.cpp - the driver ----------------------------------------------===//
+//===- main.cpp - command-line driver -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,8 +20,8 @@
 
 using namespace mpc::tool;
 
-/// Ends with one line about `line` and, where the command line asks for JSON,
-/// the same as a document.
+/// Prints one line about `line` and, if the command line has --json, the same
+/// as a document.
 static int failUsage(const std::string &line, bool json) {
   std::fprintf(stderr, "error: usage: %s\n", mpc::printable(line).c_str());
   if (json) {
