@@ -1,4 +1,4 @@
-//===- Attention.cpp - attention and its masks ----------------------------===//
+//===- Attention.cpp - Random attention graphs ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ Value Drawer::boolMask(int64_t batch, int64_t heads, int64_t rows,
     // Of keys alone, and of less rank than the scores.
     return flags({columns});
   case 1: {
-    // Keys that padding has added, from a flag per position that says so.
+    // A key padding mask, from a validity flag per position.
     Value ignored =
         options.differentiable
             ? graph.integers({batch, columns}, 0, 1, "i1")
@@ -36,7 +36,7 @@ Value Drawer::boolMask(int64_t batch, int64_t heads, int64_t rows,
     return graph.reshape(kept, {batch, 1, 1, columns});
   }
   case 2: {
-    // Causal, by comparing positions.
+    // A causal mask, by comparing positions.
     std::string element = random.pick<const char *>({"i32", "i64", "f32"});
     Value row = graph.iota({rows, 1}, 0, element),
           column = graph.iota({1, columns}, 1, element);
@@ -47,7 +47,7 @@ Value Drawer::boolMask(int64_t batch, int64_t heads, int64_t rows,
                              : graph.compare("le", column, row);
   }
   case 3: {
-    // A window around the diagonal.
+    // A sliding-window (banded) mask.
     Value row = graph.iota({rows, columns}, 0, "i32"),
           column = graph.iota({rows, columns}, 1, "i32");
     Value distance = graph.unary("abs", graph.binary("sub", row, column));
@@ -76,7 +76,7 @@ Value Drawer::addedMask(const Value &flags) {
     return graph.select(flags, graph.splat(0), graph.splat(fill));
   case 1: {
     Value share = graph.binary("sub", graph.splat(1), graph.cast(flags, "f32"));
-    // 0 times infinity is not a number.
+    // 0 * infinity is NaN.
     return graph.binary("mul", share,
                         graph.splat(std::isinf(fill) ? -1e4 : fill));
   }
@@ -103,7 +103,7 @@ Value Drawer::mergeHeads(const Value &x) {
 }
 
 namespace {
-/// Extents of one attention.
+/// Dimension sizes of one attention.
 struct Extents {
   int64_t batch, heads, groups, rows, columns, depth, width;
 };
@@ -120,7 +120,7 @@ static Extents drawExtents(Random &random) {
                   : random.pick<int64_t>({1, 2, 3, 5, 8, 13, 17, 31});
   e.depth = random.pick<int64_t>({1, 2, 4, 5, 8, 9, 16, 20});
   e.width = random.chance(80) ? e.depth : random.pick<int64_t>({1, 3, 8, 12});
-  // Few queries of many keys, which are cut into parts.
+  // Few queries and many keys: the split-K (flash-decoding) path.
   if (e.rows <= 3 && random.chance(15)) {
     e.columns = random.pick<int64_t>({600, 1031, 2080, 4129});
     e.depth = 16 * random.range(1, 3);
@@ -129,7 +129,7 @@ static Extents drawExtents(Random &random) {
   return e;
 }
 
-/// The numbers before the products; the softmax reads about its logarithm.
+/// The scale of the logits; the softmax is sensitive to its exponent.
 static double drawScale(Random &random, int64_t depth) {
   double usual = 1 / std::sqrt(double(depth));
   return random.pick({usual, usual, 1.0 * usual, 0.5, 0.125});
@@ -171,8 +171,8 @@ void Drawer::attentionOp() {
     keep(mergeHeads(y));
 }
 
-/// Where a row keeps nothing, a mask of -infinity has no softmax. What is added
-/// to the first column keeps that.
+/// A fully masked row has no softmax with a mask of -infinity; unmasking the
+/// first column avoids one.
 static Value keepFirstColumn(Random &random, Graph &graph, const Value &mask) {
   int64_t columns = mask.shape.back();
   Value place = graph.iota({columns}, 0, "i32");
@@ -180,7 +180,7 @@ static Value keepFirstColumn(Random &random, Graph &graph, const Value &mask) {
   return graph.binary("or", mask, first);
 }
 
-/// Each head `times` times, as exporters of grouped heads write it.
+/// Repeats each head `times` times, as exporters write grouped-query attention.
 static Value repeatHeads(Random &random, Graph &graph, const Value &x,
                          int64_t times) {
   Shape shape = x.shape, one = shape, many;
@@ -239,7 +239,7 @@ void Drawer::attentionOfOps() {
   if (scores.scale > 6)
     scores = tame(scores);
   if (random.chance(20)) {
-    // A bias of positions beside or below the mask.
+    // A position bias in addition to the mask.
     Shape shape = scores.shape;
     for (int64_t &extent : shape)
       extent = random.chance(30) ? 1 : extent;

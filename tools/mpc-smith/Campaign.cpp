@@ -1,4 +1,4 @@
-//===- Campaign.cpp - many cases ------------------------------------------===//
+//===- Campaign.cpp - Fuzzing campaigns -----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

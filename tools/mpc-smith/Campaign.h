@@ -1,4 +1,4 @@
-//===- Campaign.h - many cases ----------------------------------*- C++ -*-===//
+//===- Campaign.h - Fuzzing campaigns ---------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,19 +15,19 @@ namespace mpc::smith {
 
 struct CampaignOptions {
   uint64_t first = 1, last = 100;
-  /// Ends the campaign; 0 for never.
+  /// Time limit of the campaign; 0 for none.
   double minutes = 0;
   int jobs = 2;
   Plan plan;
   Limits limits;
-  /// Receives failures; empty keeps none.
+  /// Receives failing cases; empty to discard them.
   std::string folder;
   int reduceSeconds = 120;
   int mostFailures = 0;
   bool json = false, quiet = false, print = false;
 };
 
-/// A folder that goes away with the object.
+/// A temporary directory, removed by the destructor.
 class Scratch {
 public:
   Scratch();
@@ -40,13 +40,13 @@ private:
   std::string folder;
 };
 
-/// Draws and judges every seed; the exit code.
+/// Generates and checks a case per seed; returns the exit code.
 int runCampaign(const CampaignOptions &options);
 
 Json toJson(const Case &drawn, const Outcome &outcome);
 
-/// Shrinks a failure with mpc-reduce while its first finding is of the same
-/// step, for at most `seconds`.
+/// Reduces a failure with mpc-reduce, for at most `seconds`, while its first
+/// finding is in the same step.
 Case reduceCase(const Case &drawn, const Finding &finding,
                 const std::string &scratch, const Limits &limits, int seconds);
 

@@ -1,4 +1,4 @@
-//===- Case.cpp - one graph and how it is compiled ------------------------===//
+//===- Case.cpp - Test cases: graph and compile options -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,9 +35,8 @@ const char *smith::kindName(Kind kind) {
 // Policies
 //===----------------------------------------------------------------------===//
 
-/// A policy that no list names. Ops may go to any class that a policy may put
-/// them in; those that overflow in 16 bits stay where built-in policies have
-/// them.
+/// A random policy. Ops may be put in any class that is valid for them; those
+/// that overflow in 16 bits keep their class of the built-in policies.
 static std::string drawPolicy(Random &random) {
   Json policy;
   policy["name"] = "drawn";
@@ -67,7 +66,7 @@ static std::string drawPolicy(Random &random) {
     std::string kind = random.pick(movable);
     std::string to =
         random.pick<const char *>({"low", "high", "follow", "clear"});
-    // Softmax and norms in 16 bits are for those who ask by an override.
+    // Softmax and norms in 16 bits are opt-in, by an override.
     if (kind == "softmax" || kind == "layer_norm" || kind == "reduce_mean")
       to = "high";
     bool named = false;
@@ -82,7 +81,7 @@ static std::string drawPolicy(Random &random) {
   return jsonText(policy);
 }
 
-/// Lets some policies store weights narrow.
+/// Makes some policies store weights in narrow types.
 static void drawWeights(Random &random, Setting &setting) {
   bool isOwn = !setting.policyText.empty();
   if (!random.chance(15) ||
@@ -183,8 +182,8 @@ static std::string drawTraining(Random &random, const std::string &policy) {
     text += " optimizer-form=keras";
   else if (optimizer == "sgd" && random.chance(50))
     text += " optimizer-numbers=momentum=0.9";
-  // A first step divides by the gradient's own size: where roundings decide the
-  // sign of what is next to 0, they decide the step.
+  // The first step divides by the gradient's own magnitude: for a gradient
+  // close to 0, whose sign depends on rounding, so does the step.
   if (optimizer == "rmsprop" || optimizer == "adagrad")
     text += " optimizer-numbers=epsilon=0.1";
   if (random.chance(25))
@@ -193,11 +192,11 @@ static std::string drawTraining(Random &random, const std::string &policy) {
     text += " clip-norm=1";
   else if (random.chance(15))
     text += " clip-value=0.5";
-  // A window of batches takes the two halves of a step.
+  // Gradient accumulation runs the two functions of a step.
   bool window = part == "forward-backward" && random.chance(40);
   if (window)
     text += " accumulate=" + std::to_string(random.range(2, 4));
-  // A policy that was drawn may name both.
+  // A random policy may name both types.
   bool half = false;
   for (size_t at = policy.find("float16"); at != std::string::npos;
        at = policy.find("float16", at + 1))
@@ -207,11 +206,11 @@ static std::string drawTraining(Random &random, const std::string &policy) {
     scale =
         random.pick<const char *>({"dynamic", "torch", "keras3", "tf_keras",
                                    "apex", "deepspeed", "static=128", "none"});
-  // It checks every batch of a window, for which it takes whole steps.
+  // keras3 checks every batch of a window, which needs whole steps.
   if (window && scale == "keras3")
     scale = "torch";
-  // What the presets begin with sends gradients of ordinary size beyond
-  // float16, as it is meant to: the step is skipped, and says nothing.
+  // The initial scales of the presets overflow float16 gradients of ordinary
+  // magnitude, by design: the step is skipped and tests nothing.
   bool moves = scale.empty() ? half : scale != "none" && scale[0] != 's';
   if (moves)
     scale = (scale.empty() ? "dynamic" : scale) +
@@ -242,13 +241,13 @@ Case smith::drawCase(uint64_t seed, const Plan &plan) {
   options.ops = int(random.range(2, random.chance(25) ? plan.ops : 16));
   options.ops = std::min(options.ops, plan.ops);
   options.differentiable = drawn.kind == Kind::Training;
-  // A step is three times its model, and judged by two interpreters.
+  // A step is three times its model, and two interpreters check it.
   if (drawn.kind == Kind::Training) {
     options.mostElements = 2000;
     options.mostProducts = 100000;
     options.ops = std::min(options.ops, 12);
   }
-  // The host walks every thread of a kernel, and its compiler every kernel.
+  // The host emulates every thread of a kernel and compiles every kernel.
   if (drawn.kind == Kind::CudaHost) {
     options.mostElements = 2000;
     options.mostProducts = 60000;

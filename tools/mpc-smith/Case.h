@@ -1,9 +1,9 @@
-//===- Case.h - one graph and how it is compiled ----------------*- C++ -*-===//
+//===- Case.h - Test cases: graph and compile options -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A case is decided by its seed and the plan alone. As a file it is the graph's
-// text under comment lines, the first of which holds the rest as JSON.
+// A case is a function of its seed and the plan. Its file is the graph's text
+// after comment lines, the first of which holds the rest as JSON.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,38 +23,38 @@ namespace mpc::smith {
 using Json = nlohmann::ordered_json;
 
 enum class Kind {
-  /// The model on the CPU, at every level.
+  /// The model on every ISA level of the CPU.
   Cpu,
   /// Kernels for a GPU, run on the host.
   CudaHost,
-  /// A part of a training step, on the CPU or (a few) as kernels for a GPU.
+  /// A part of a training step, on the CPU or (rarely) as GPU kernels.
   Training,
-  /// Arithmetic whose bits are promised.
+  /// Arithmetic with bit-exact results.
   Exact,
 };
 
 const char *kindName(Kind kind);
 
-/// What share of cases is what, in percent; the rest runs on the CPU.
+/// Percentages of the kinds of cases; the rest runs on the CPU.
 struct Plan {
   int cudaHost = 15, training = 20, exact = 10;
-  /// Most ops of a graph.
+  /// Maximum number of ops per graph.
   int ops = 60;
 };
 
 struct Setting {
   std::string policy = "float32";
-  /// The text of a policy that was drawn; `policy` then names no file yet.
+  /// The text of a generated policy; `policy` is then not yet a file name.
   std::string policyText;
   std::vector<std::string> sets;
-  /// Empty: the CPU. Else "cuda:sm_80": kernels for that, on the host.
+  /// Empty for the CPU, or "cuda:sm_80": its kernels, run on the host.
   std::string target;
   std::string training;
   std::string rounding = "strict";
   std::string castPlacement = "mincut";
   std::string gemm = "own";
   uint64_t inputSeed = 0;
-  /// Judge each op as well; compile twice and compare the bytes.
+  /// Check each op as well; compile twice and compare the bytes.
   bool perOp = false, twice = false;
 };
 
@@ -67,13 +67,13 @@ struct Case {
 
 Case drawCase(uint64_t seed, const Plan &plan);
 
-/// The case as a file, with more comment lines behind the first.
+/// The case as a file, with further comment lines after the first.
 std::string toFile(const Case &drawn, const std::vector<std::string> &comments);
-/// Reads what toFile() wrote, also where the graph has been reduced; nothing
-/// where the first line is no case.
+/// Parses the output of toFile(), also after reduction; nullopt if the first
+/// line is not a case.
 std::optional<Case> fromFile(const std::string &text);
 
-/// The command that judges the file `path` as the first step of a case does.
+/// The command that repeats the first check of a case on the file `path`.
 std::string checkCommandLine(const Case &drawn, const std::string &path,
                              const std::string &policyPath);
 

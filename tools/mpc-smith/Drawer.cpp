@@ -1,4 +1,4 @@
-//===- Drawer.cpp - what graphs are made of -------------------------------===//
+//===- Drawer.cpp - Random graph generation -------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -77,7 +77,7 @@ Drawer::find(const std::function<bool(const Value &)> &accept) {
       fitting.push_back(&value);
   if (fitting.empty())
     return std::nullopt;
-  // The later of two: chains grow long enough to be fused.
+  // The later of two choices: this makes chains long enough to be fused.
   auto size = int64_t(fitting.size());
   return *fitting[size_t(std::max(random.below(size), random.below(size)))];
 }
@@ -150,7 +150,7 @@ Value Drawer::partner(const Value &x) {
                            ? random.pick({0.5, -1.0, 2.0, 0.1, 1.0, -0.25})
                            : double(random.range(0, 3)),
                        x.element);
-  // A row, a column, or the whole.
+  // A row, a column, or the full shape.
   Shape shape = x.shape;
   int form = int(random.below(4));
   if (form == 0 && !shape.empty())
@@ -200,7 +200,7 @@ Value Drawer::flags(const Shape &shape) {
   case 0:
     return graph.integers(narrow, 0, 1, "i1");
   case 1: {
-    // Positions below a bound: the mask of padded ends.
+    // A padding mask: positions below a bound.
     if (narrow.empty())
       return graph.integers(narrow, 0, 1, "i1");
     int64_t axis = random.below(int64_t(narrow.size()));
@@ -291,7 +291,7 @@ void Drawer::draw() {
       {&Drawer::embedding, 4, false}};
   graph.namedPercent = random.pick({0, 40, 90});
   int layered = random.pick({0, 50, 100});
-  // A graph is about some things: a few of the pieces are drawn often.
+  // Boosts a few of the pieces, so that each graph has a focus.
   std::vector<int> weights;
   weights.reserve(pieces.size());
   for (const Weighted &piece : pieces)
@@ -303,7 +303,7 @@ void Drawer::draw() {
   int total = 0;
   for (int weight : weights)
     total += weight;
-  // Pieces may make nothing where nothing fits.
+  // A piece adds nothing if no value is suitable.
   for (int tries = 0; graph.opCount() < options.ops && tries < 200; ++tries) {
     if (random.chance(70))
       graph.enterLayer(layerPath(), random.chance(layered));
@@ -323,7 +323,7 @@ void Drawer::draw() {
 }
 
 std::vector<Value> Drawer::chooseResults() {
-  // The last values that nobody reads, so that little is dead.
+  // The last unused values, so that little of the graph is dead code.
   std::vector<Value> results;
   size_t wanted = size_t(random.range(1, 6));
   for (size_t i = pool.size(); i-- > 0 && results.size() < wanted;)
@@ -349,7 +349,7 @@ Value Drawer::judgedOutput() {
                    ? graph.argument({random.range(1, 5), extent() + 1}, "f32")
                    : open.back();
   last = tame(last);
-  // Other towers count by their means.
+  // Other branches contribute their means.
   for (size_t i = 0; i + 1 < open.size() && i < 4; ++i) {
     Shape axes;
     for (int64_t axis = 0; axis < open[i].rank(); ++axis)

@@ -1,11 +1,12 @@
-//===- Drawer.h - what graphs are made of -----------------------*- C++ -*-===//
+//===- Drawer.h - Random graph generation -----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Adds pieces of models to a graph: layers, masks, recurrences, arithmetic on
-// whole numbers. Every piece reads what earlier ones gave, and keeps to numbers
-// on which correct programs of every precision agree: a divisor is not next to
-// zero, what is compared is not next to equal, nothing overflows in float16.
+// Adds model building blocks to a graph: layers, masks, recurrences, integer
+// arithmetic. Each block reads results of earlier ones and stays well
+// conditioned, so that correct programs of every precision agree: no divisor is
+// close to zero, no compared values are nearly equal, nothing overflows in
+// float16.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +21,13 @@
 namespace mpc::smith {
 
 struct DrawOptions {
-  /// Ops that a graph has at least, up to one piece more.
+  /// Minimum number of ops of a graph; at most one block more.
   int ops = 20;
   /// Largest number of elements of a value, and of products in a contraction.
   int64_t mostElements = 6000, mostProducts = 400000;
-  /// Leaves out what has no derivative, and what integers decide.
+  /// Omits what is not differentiable or depends on integers.
   bool differentiable = false;
-  /// Arithmetic whose bits every target has to give.
+  /// Only arithmetic that is bit-exact on every target.
   bool exact = false;
 };
 
@@ -35,7 +36,7 @@ public:
   Drawer(Random &random, Graph &graph, const DrawOptions &options)
       : random(random), graph(graph), options(options) {}
 
-  /// Draws pieces until there are enough ops, and names the results.
+  /// Adds blocks until there are enough ops, and names the results.
   void draw();
 
 private:
@@ -86,8 +87,8 @@ private:
   //===--------------------------------------------------------------------===//
 
   std::vector<Value> chooseResults();
-  /// The one result of a graph that is trained: all that is drawn leads to it,
-  /// through parameters at its end at the least.
+  /// The only result of a training graph: depends on everything generated, and
+  /// ends in parameters if nothing else does.
   Value judgedOutput();
   int64_t extent();
   Shape drawShape(int64_t rank);
@@ -95,29 +96,29 @@ private:
   std::string layerPath();
   void keep(const Value &value) { pool.push_back(value); }
 
-  /// A value that `accept` takes, mostly a late one.
+  /// A value that `accept` accepts, with a bias towards late ones.
   std::optional<Value> find(const std::function<bool(const Value &)> &accept);
-  /// An f32 value of at least (or, with `exactly`, just) this rank, made where
+  /// An f32 value of at least (with `exactly`, exactly) this rank, created if
   /// there is none.
   Value floats(int64_t rank, bool exactly = false);
-  /// The same with extents to multiply: [..., rows, columns].
+  /// An f32 matrix operand: [..., rows, columns].
   Value rows() { return floats(2); }
   /// Images [N, C, spatial...].
   Value image(int64_t spatial);
-  /// The same numbers within about [-2, 2].
+  /// The same values scaled to about [-2, 2].
   Value tame(const Value &x);
-  /// Numbers of at least 0.1 of the shape of `x`.
+  /// Values of at least 0.1 with the shape of `x`.
   Value positive(const Value &x);
-  /// A value of `x`'s type for arithmetic with it; its shape broadcasts to x's.
+  /// A second operand of `x`'s type whose shape broadcasts to x's.
   Value partner(const Value &x);
-  /// A flag per element, of a shape that broadcasts to `shape`.
+  /// A boolean tensor of a shape that broadcasts to `shape`.
   Value flags(const Shape &shape);
-  /// Numbers to compare and sort: Distinct or Exact.
+  /// Values to compare and sort: Distinct or Exact.
   Value ordered(int64_t leastRank);
   /// Weights: mostly constants, sometimes arguments.
   Value parameter(const Shape &shape, double scale, double mean = 0,
                   const std::string &element = "f32");
-  /// A mask of attention for scores of this shape: i1, or added floats.
+  /// An attention mask for scores of this shape: i1, or additive floats.
   Value boolMask(int64_t batch, int64_t heads, int64_t rows, int64_t columns);
   Value addedMask(const Value &flags);
   Value activation(const Value &x);
@@ -134,7 +135,7 @@ private:
   std::vector<Value> pool;
 };
 
-/// A graph that `options` and the draws decide.
+/// A random graph under `options`.
 std::string drawGraph(Random &random, const DrawOptions &options, Graph &graph);
 
 } // namespace mpc::smith

@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - arithmetic on elements ---------------------------===//
+//===- Elementwise.cpp - Random elementwise arithmetic --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,15 +11,15 @@ using namespace mpc::smith;
 
 namespace {
 
-/// Which numbers a function takes so that its result is finite and not far more
-/// sensitive than its argument is exact.
-/// Tame ones that are Steep grow as an exponential does.
+/// The argument range of a function, in which its result is finite and not much
+/// less accurate than the argument. Tame functions that are Steep grow
+/// exponentially.
 enum class Domain { Any, Tame, Steep, Positive, Inside, AboveOne };
 
 struct Function {
   const char *name;
   Domain domain;
-  /// About the size of the result for arguments of size 1.
+  /// Approximate magnitude of the result for arguments of magnitude 1.
   double scale;
   bool isMonotone;
   const char *attributes = "";
@@ -69,8 +69,8 @@ void Drawer::unaryChain() {
     if (function.domain != Domain::Any)
       y = tame(y);
     if (function.domain == Domain::Steep) {
-      // What is tame on the whole may have tails that an exponential of an
-      // exponential carries out of every range.
+      // A value of moderate rms may still have outliers that overflow under a
+      // nested exponential.
       y = graph.clamp(y, graph.splat(-4, y.element), graph.splat(4, y.element));
     } else if (function.domain == Domain::Positive) {
       y = positive(y);
@@ -133,7 +133,7 @@ void Drawer::arithmetic() {
       break;
     }
     default: {
-      // The smaller first; low above high is a case of its own.
+      // Low bound first; low > high is tested too.
       double low = random.real(-1.5, 0.2);
       Value bound = graph.splat(low, x.element);
       Value high =
@@ -158,7 +158,7 @@ void Drawer::choices() {
     keep(graph.select(condition, x, graph.splat(0)));
     break;
   case 2: {
-    // A flag as a factor, and as one minus it.
+    // The condition as a factor, and 1 minus it.
     Value factor = graph.cast(condition, x.element);
     if (random.chance(50))
       factor = graph.binary("sub", graph.splat(1), factor);
@@ -232,7 +232,7 @@ void Drawer::integerArithmetic() {
                       x);
     else
       x = graph.binary(op, x, y);
-    // Wrapping is defined; which numbers come out is not known here.
+    // Overflow wraps, which is defined; the values are not known here.
     x.content = Content::Blurred;
   }
   keep(x);
@@ -257,7 +257,8 @@ void Drawer::wholeFloats() {
                    "f32");
     break;
   case 2: {
-    // Beyond what bfloat16 counts: a store in 16 bits is seen.
+    // Beyond the integers that bfloat16 holds exactly: a store in 16 bits
+    // shows.
     Shape shape = {random.range(257, 300)};
     x = graph.iota(shape, 0, "f32");
     x.scale = double(shape[0]);
@@ -271,7 +272,7 @@ void Drawer::wholeFloats() {
     break;
   }
   keep(x);
-  // Positions are told apart, counted and looked up.
+  // Positions are compared, counted and used as indices.
   Value bound = graph.splat(double(random.range(0, 260)));
   Value flag = graph.compare(
       random.pick<const char *>({"lt", "ge", "eq", "gt"}), x, bound);

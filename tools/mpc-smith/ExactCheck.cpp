@@ -1,4 +1,4 @@
-//===- ExactCheck.cpp - the rounding contract, one graph ------------------===//
+//===- ExactCheck.cpp - Bit-exactness check of one graph ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -30,7 +30,7 @@ static uint64_t bitsOf(const Tensor &tensor, int64_t index) {
   return std::isnan(value) ? ~uint64_t(0) : std::bit_cast<uint64_t>(value);
 }
 
-/// The first element that differs, or an empty string.
+/// Describes the first element that differs; empty if none does.
 static std::string difference(const Tensor &actual, const Tensor &expected) {
   if (actual.getType() != expected.getType())
     return "another type";
@@ -48,8 +48,8 @@ static std::string difference(const Tensor &actual, const Tensor &expected) {
   return text;
 }
 
-/// Makes every fusion's results outputs of the function as well, behind those
-/// that it has: what the kernels store becomes visible, the kernels stay.
+/// Appends every fusion's results to the function's results: the values that
+/// kernels store.
 static std::vector<mlir::Value> exposeBoundaries(func::FuncOp function) {
   Builder builder(function.getContext());
   Operation *terminator = function.getBody().front().getTerminator();
@@ -87,8 +87,7 @@ static SmallVector<Tensor> declared(func::FuncOp function,
   return succeeded(results) ? std::move(*results) : SmallVector<Tensor>();
 }
 
-/// Whether a contraction of `function` runs on a unit that takes subnormal
-/// numbers as zeros.
+/// Whether a contraction of `function` runs on a unit that flushes subnormals.
 static bool usesFlushingUnit(func::FuncOp function, const TargetInfo &target) {
   const MathUnit *unit = target.unit(MathType::BFloat16);
   if (!unit || !unit->flushesSubnormals)
@@ -122,7 +121,7 @@ std::string smith::exactCheck(const std::string &text,
   SmallVector<Tensor> expected = declared(Compiler::entry(*module), arguments);
   if (expected.empty())
     return "cannot be interpreted";
-  // float32 leaves all types as they are, so simplification alone is between.
+  // float32 changes no types, so only the simplifications lie between.
   if (options.policy == "float32" && options.sets.empty())
     for (auto [i, result] : llvm::enumerate(expected))
       if (std::string text = difference(result, imported[i]); !text.empty())
@@ -140,9 +139,8 @@ std::string smith::exactCheck(const std::string &text,
     if (std::string text = difference(fused[i], expected[i]); !text.empty())
       return "fused: result " + std::to_string(i) + ": " + text;
 
-  // The inputs are extremes: what a unit takes for zeros makes another number
-  // of them, up to a NaN for an infinity. Its bits are judged where its kernels
-  // are.
+  // The inputs have extreme values: flushing a subnormal may change a result
+  // completely, even an infinity to NaN.
   if (usesFlushingUnit(Compiler::entry(*module), compiler.target()))
     return "";
   if (Status status = compiler.runStages(*module, "fuse", "plan"); !status.ok())

@@ -1,4 +1,4 @@
-//===- ExactCheck.h - the rounding contract, one graph ----------*- C++ -*-===//
+//===- ExactCheck.h - Bit-exactness check of one graph ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,11 +14,11 @@
 
 namespace mpc::smith {
 
-/// Compiles the graph `text`, of ops that promise bits, and runs it on inputs
-/// drawn from `seed` that reach the ends of the formats. Its results, and every
-/// value that lies in memory between two kernels, must be the bits of the
-/// interpreter's storage-rounding mode; with strict rounding fusion must change
-/// none. An empty string, or what is wrong.
+/// Compiles the graph `text`, of bit-exact ops, and runs it on random inputs
+/// from `seed` at the limits of the formats. The results, and every value
+/// stored between two kernels, must equal those of the interpreter's
+/// storage-rounding mode bit for bit; under strict rounding, fusion must not
+/// change them. Returns an empty string or a description of the mismatch.
 std::string exactCheck(const std::string &text, const CompileOptions &options,
                        uint64_t seed);
 

@@ -1,4 +1,4 @@
-//===- ExactGraph.cpp - graphs whose results are exact --------------------===//
+//===- ExactGraph.cpp - Random graphs with bit-exact results --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -68,7 +68,7 @@ const ExactGraph::Node *ExactGraph::pick(Accept accept) {
       fitting.push_back(&node);
   if (fitting.empty())
     return nullptr;
-  // The larger of two draws: chains grow long enough to be fused.
+  // The larger of two choices: this makes chains long enough to be fused.
   return fitting[std::max(below(fitting.size()), below(fitting.size()))];
 }
 
@@ -81,7 +81,7 @@ ExactGraph::Node &ExactGraph::define(std::string element,
 
 void ExactGraph::addArgument(int index) {
   std::vector<int64_t> shape = families[0];
-  // The first keeps the whole shape; the next two are a column and a row.
+  // The first has the full shape; the next two are a column and a row.
   if (index == 1)
     shape.back() = 1;
   else if (index == 2 && shape.size() > 1)
@@ -222,7 +222,7 @@ void ExactGraph::addMovement(const Node &x) {
     body += "  " + result.name + " = mpc.transpose " + operand + " " +
             listOf(order) + " : " + from + " to " + typeOf(result) + "\n";
   } else if (element != "i1" && chance(50)) {
-    // The largest and the smallest of several are one of them.
+    // The maximum and minimum of several values are exact.
     size_t dimension = below(shape.size());
     shape[dimension] = 1;
     std::string op = chance(50) ? "reduce_max" : "reduce_min";
@@ -243,7 +243,7 @@ void ExactGraph::addMovement(const Node &x) {
 }
 
 void ExactGraph::addProduct(const Node &) {
-  // A sum of one term has no order that could matter.
+  // A sum of one term does not depend on the order.
   auto isColumn = [](const Node &node) {
     return node.shape.size() > 1 && isFloatName(node.element) &&
            node.element != "f64" && node.shape.back() == 1;
@@ -263,8 +263,8 @@ void ExactGraph::addProduct(const Node &) {
   Node y = *row;
   std::vector<int64_t> shape = x.shape;
   shape.back() = y.shape.back();
-  // A product that underflows keeps its sign where the sum is fused with it,
-  // and loses it where it is added to zero; both are allowed.
+  // An underflowing product keeps its sign if the addition is fused (FMA) and
+  // loses it if the product is added to zero separately.
   std::string zero = "%" + std::to_string(counter++),
               product = "%" + std::to_string(counter++);
   Node &result = define("f32", shape, x.family);
@@ -277,7 +277,7 @@ void ExactGraph::addProduct(const Node &) {
 }
 
 void ExactGraph::finish() {
-  // The last values of each type, so that little is dead.
+  // The last values of each type, so that little of the graph is dead code.
   std::string names, types, results;
   size_t count = 0;
   for (const Node &node : llvm::reverse(values)) {
@@ -315,16 +315,16 @@ static double drawExtreme(mlir::FloatType type, Random &random) {
                            : std::numeric_limits<double>::quiet_NaN();
   case 2: // subnormal numbers
     return power(least - 1 - int(random.below(precision - 1))) * significand();
-  case 3: // about the least normal number
+  case 3: // about the smallest normal number
     return power(least + int(random.below(3)) - 1) * significand();
   case 4: // about the largest
     return power(most - int(random.below(2))) *
            (2 - std::ldexp(double(random.below(4)), -precision));
   case 5: // any exponent
     return power(least + int(random.below(most - least))) * significand();
-  case 6: // small whole numbers: ties, equal values, exact quotients
+  case 6: // small integers: ties, equal values, exact quotients
     return sign * double(random.below(9));
-  case 7: // exponents of f16 in any type
+  case 7: // the exponent range of f16, in any type
     return power(-25 + int(random.below(42))) * significand();
   default:
     return random.normal();

@@ -1,9 +1,9 @@
-//===- ExactGraph.h - graphs whose results are exact ------------*- C++ -*-===//
+//===- ExactGraph.h - Random graphs with bit-exact results ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Draws functions of the ops that promise the interpreter's bits, and inputs
-// that reach the ends of the formats.
+// Random functions of ops with bit-exact results, and inputs at the limits of
+// the formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@
 
 namespace mpc::smith {
 
-/// A function `@main` in text: + - * / sqrt min max select compare cast, the
-/// integer and boolean ops around them, products of one term, extremes along a
-/// dimension, and movement between. Same seed, same text.
+/// A function `@main` in text: + - * / sqrt min max select compare cast,
+/// integer and boolean ops, one-term products, reductions to extremes, and data
+/// movement. Deterministic in the seed.
 class ExactGraph {
 public:
   ExactGraph(Random &random, int ops);
@@ -29,7 +29,7 @@ public:
   const std::string &text() const { return function; }
 
 private:
-  /// A value's extents are those of its family or 1.
+  /// Each dimension is that of the value's family, or 1.
   struct Node {
     std::string name, element;
     std::vector<int64_t> shape;
@@ -40,8 +40,8 @@ private:
   bool chance(int percent) { return random.chance(percent); }
   std::string drawFloat();
   std::string typeOf(const Node &node) const;
-  /// The last of `values`, or of those that `accept` takes, with a bias towards
-  /// new ones; null where there is none.
+  /// A random one of `values` that `accept` accepts, with a bias towards late
+  /// ones; null if there is none.
   template <typename Accept> const Node *pick(Accept accept);
   Node &define(std::string element, std::vector<int64_t> shape, int family);
   void addArgument(int index);
@@ -63,8 +63,8 @@ private:
   int counter = 0;
 };
 
-/// Values of `type` of every magnitude: ordinary numbers, any bit pattern,
-/// zeros of both signs, infinities, NaN and the ends of the format.
+/// Values of `type` of every magnitude: ordinary numbers, random bit patterns,
+/// signed zeros, infinities, NaN and the limits of the format.
 reference::Tensor drawExtremes(mlir::RankedTensorType type, Random &random);
 
 } // namespace mpc::smith

@@ -1,10 +1,10 @@
-//===- Gradient.cpp - derivatives against differences ---------------------===//
+//===- Gradient.cpp - Gradients against finite differences ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The oracle of a training step executes the derivatives that the compiler
-// made. Here they are held against the loss itself, in float64: along a random
-// direction in the space of all parameters, it must change as they say.
+// The oracle of a training step executes the gradients that the compiler
+// derived. Here they are compared in float64 with finite differences of the
+// loss along a random direction in parameter space.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,34 +26,34 @@ using namespace mpc;
 using namespace mpc::smith;
 using mpc::reference::Tensor;
 
-/// Directions that are tried. One may meet a kink of the loss.
+/// Number of directions tried; the loss may have a kink along one.
 static constexpr int kDirections = 4;
 
 namespace {
 
-/// A differentiated graph and what it is evaluated at.
+/// A differentiated graph and the point to evaluate it at.
 class Slopes {
 public:
   Slopes(mlir::func::FuncOp entry, std::vector<Tensor> inputs)
       : entry(entry), inputs(std::move(inputs)) {}
 
-  /// Finds the loss, the gradients and their parameters; false where a
-  /// parameter has no gradient.
+  /// Finds the loss, the gradients and their parameters; false if a parameter
+  /// has no gradient.
   bool prepare();
-  /// Whether the gradients are the slope along a direction, or nothing can be
-  /// said about that direction. `text` says what differs.
+  /// Whether the gradients match the slope along a random direction, or that
+  /// slope is inconclusive. `text` describes a mismatch.
   bool holds(Random &random, std::string &text);
 
 private:
   bool evaluate(const std::vector<Tensor> &at);
-  /// The slope that a central difference of width `width` sees.
+  /// The central difference of step `width` along `direction`.
   double difference(const std::vector<std::vector<double>> &direction,
                     double width);
 
   mlir::func::FuncOp entry;
   std::vector<Tensor> inputs, results;
   unsigned loss = 0;
-  /// Numbers of an argument and of the result that is its gradient.
+  /// Indices of a parameter and of the result that is its gradient.
   std::vector<std::pair<unsigned, unsigned>> parameters;
 };
 
@@ -118,9 +118,9 @@ bool Slopes::holds(Random &random, std::string &text) {
          narrow = difference(direction, 0x1p-17);
   if (!std::isfinite(slope) || !std::isfinite(wide) || !std::isfinite(narrow))
     return true;
-  // Two widths that disagree have met a kink or a step. What rounds here are
-  // the constants of the loss and of derivatives, which are f32: where terms
-  // cancel, as along a shift that a softmax ignores, that is all there is.
+  // Different slopes at two step sizes mean a kink or a discontinuity. The only
+  // rounding is of f32 constants in the loss and derivatives, which remains
+  // where terms cancel, as along a shift before a softmax.
   double unsure =
       4 * std::fabs(wide - narrow) + size * 0x1p-20 + at * 0x1p-24 + 1e-9;
   if (std::fabs(narrow - slope) <= unsure)

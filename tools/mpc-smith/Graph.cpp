@@ -1,4 +1,4 @@
-//===- Graph.cpp - the text of a graph that is being drawn ----------------===//
+//===- Graph.cpp - Builder of graph text ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -56,7 +56,7 @@ std::string smith::numberText(double value) {
   if (number.find_first_of("einf") == std::string::npos &&
       number.find('.') == std::string::npos)
     return number + ".0";
-  // MLIR wants a fraction before the exponent.
+  // MLIR's syntax requires a fraction before the exponent.
   size_t exponent = number.find('e');
   if (exponent != std::string::npos && number.find('.') == std::string::npos)
     number.insert(exponent, ".0");
@@ -85,7 +85,7 @@ bool smith::broadcastsTo(const Shape &from, const Shape &to) {
   return true;
 }
 
-/// In quotes, as MLIR's strings escape.
+/// A string literal with MLIR's escapes.
 static std::string stringText(const std::string &text) {
   std::string result = "\"";
   for (char c : text) {
@@ -168,7 +168,7 @@ std::string Graph::constantText(const std::vector<double> &values,
   return {};
 }
 
-/// Nested brackets as the shape has dimensions.
+/// A nested list with the dimensions of the shape.
 static std::string nestedText(const std::vector<double> &values,
                               const std::string &element, const Shape &shape,
                               size_t dimension, size_t &at) {
@@ -258,13 +258,13 @@ Graph::emit(const std::string &op, const std::string &operands,
     body += " {mpc.layer = " + stringText(layer) + "}";
   body += " : " + signature;
   if (random.chance(namedPercent)) {
-    // Some names stand for several ops, as those of fused exports do.
+    // Some ops share a name, as in exports of fused ops.
     std::string label =
         random.chance(15) && !usedNames.empty()
             ? random.pick(usedNames)
             : (hasLayer && random.chance(60) ? layer + "/" : "") + op +
                   std::to_string(counter);
-    // MLIR wants a name.
+    // MLIR requires a name.
     if (label.empty())
       label = "n";
     body += " loc(" + stringText(label) + ")";
@@ -284,7 +284,7 @@ Value Graph::emit(const std::string &op, const std::string &operands,
 }
 
 //===----------------------------------------------------------------------===//
-// The whole
+// Output
 //===----------------------------------------------------------------------===//
 
 bool Graph::isRead(const Value &value) const {
@@ -292,7 +292,7 @@ bool Graph::isRead(const Value &value) const {
   for (size_t at = body.find(value.name); at != std::string::npos;
        at = body.find(value.name, at + 1)) {
     char next = body[at + length];
-    // Not where it is defined, nor the beginning of a longer name.
+    // Skip its definition, and longer names with this prefix.
     bool defined = body.compare(at + length, 2, " =") == 0 || next == ':';
     if (!std::isdigit(static_cast<unsigned char>(next)) && !defined)
       return true;

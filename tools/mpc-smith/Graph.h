@@ -1,10 +1,9 @@
-//===- Graph.h - the text of a graph that is being drawn --------*- C++ -*-===//
+//===- Graph.h - Builder of graph text --------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function of mpc ops, written as text op by op. The builders compute the
-// types of results by themselves: what is drawn does not depend on the code
-// that it tests.
+// A function of mpc ops, built as text op by op. The builders infer result
+// types themselves, so that generation does not depend on the code under test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +19,16 @@ namespace mpc::smith {
 
 using Shape = std::vector<int64_t>;
 
-/// What is known about the elements of a value, so that what reads it can be
-/// chosen to be well conditioned.
+/// Known properties of a value's elements, used to keep its users well
+/// conditioned.
 enum class Content {
-  /// Random numbers no two of which are nearly equal but by chance: their order
-  /// is the same in every precision, nearly always.
+  /// Random values; nearly equal pairs are rare, so the order is almost always
+  /// the same in every precision.
   Distinct,
-  /// Whole numbers of at most `scale` that every float type holds, and that
-  /// every precision computes exactly.
+  /// Integers of at most `scale`, exact in every float type and every
+  /// precision.
   Exact,
-  /// Anything else: order and small differences mean nothing.
+  /// Anything else: its order and small differences depend on rounding.
   Blurred,
 };
 
@@ -38,7 +37,7 @@ struct Value {
   std::string element;
   Shape shape;
   Content content = Content::Blurred;
-  /// About the root mean square of the elements; of Exact values the largest.
+  /// Approximate root mean square of the elements; the maximum for Exact.
   double scale = 1;
   /// At least 0.1 everywhere.
   bool positive = false;
@@ -51,16 +50,16 @@ struct Value {
 /// "tensor<2x3xf32>".
 std::string typeText(const Shape &shape, const std::string &element);
 std::string typeText(const Value &value);
-/// "1, 2, 3", in brackets of the given kind where they are given.
+/// "1, 2, 3", in the given brackets if any.
 std::string listText(const Shape &numbers, const char *open = "",
                      const char *close = "");
 /// A number as the text of a float attribute.
 std::string numberText(double value);
 int64_t productOf(const Shape &shape);
-/// As NumPy broadcasts; the shapes must fit.
+/// Broadcasts as NumPy does; the shapes must be compatible.
 Shape broadcastShapes(const Shape &lhs, const Shape &rhs);
 
-/// Whether a value of shape `from` may stand for one of shape `to`.
+/// Whether a value of shape `from` broadcasts to `to`.
 bool broadcastsTo(const Shape &from, const Shape &to);
 
 class Graph {
@@ -72,10 +71,10 @@ public:
   //===--------------------------------------------------------------------===//
 
   Value argument(const Shape &shape, const std::string &element);
-  /// All elements the same.
+  /// A constant with all elements equal.
   Value splat(double value, const std::string &element = "f32",
               const Shape &shape = {});
-  /// Normal numbers of the given scale around `mean`.
+  /// Normally distributed, with the given scale around `mean`.
   Value weight(const Shape &shape, double scale,
                const std::string &element = "f32", double mean = 0);
   /// Integers in [low, high].
@@ -89,8 +88,8 @@ public:
   // Ops
   //===--------------------------------------------------------------------===//
 
-  /// `mpc.OP OPERANDS : SIGNATURE` with results of the given kinds. What is
-  /// known of the results is for the caller to say.
+  /// `mpc.OP OPERANDS : SIGNATURE` with results of the given types. The caller
+  /// sets their numerical properties.
   std::vector<Value> emit(const std::string &op, const std::string &operands,
                           const std::string &signature,
                           const std::vector<std::pair<Shape, std::string>> &to);
@@ -98,7 +97,7 @@ public:
              const std::string &signature, const Shape &shape,
              const std::string &element);
 
-  /// Result of the operand's type; attributes stand behind the operand.
+  /// Result of the operand's type; attributes follow the operand.
   Value unary(const std::string &op, const Value &x,
               const std::string &attributes = "");
   Value binary(const std::string &op, const Value &x, const Value &y);
@@ -118,29 +117,29 @@ public:
   Value matmul(const Value &x, const Value &y, bool transposeX = false,
                bool transposeY = false, const std::string &element = "");
   Value gather(const Value &x, const Value &indices, int64_t axis);
-  /// x * factor, or x where the factor is 1.
+  /// x * factor, or x if the factor is 1.
   Value scaled(const Value &x, double factor);
 
   //===--------------------------------------------------------------------===//
   // Names
   //===--------------------------------------------------------------------===//
 
-  /// The layer that following ops belong to; with `known` unset they have none.
+  /// Sets the layer of the following ops; none with `known` unset.
   void enterLayer(const std::string &path, bool known = true);
-  /// Share of ops, in percent, that get a name.
+  /// Percentage of ops with a name.
   int namedPercent = 40;
 
   //===--------------------------------------------------------------------===//
-  // The whole
+  // Output
   //===--------------------------------------------------------------------===//
 
   /// Makes `values` the results, in this order.
   void finish(const std::vector<Value> &values);
   std::string text() const;
   int opCount() const { return count; }
-  /// Whether an op reads `value`.
+  /// Whether an op uses `value`.
   bool isRead(const Value &value) const;
-  /// Kinds of ops so far, each once, for overrides.
+  /// The op kinds used so far, each once, for overrides.
   const std::vector<std::string> &kinds() const { return usedKinds; }
   const std::vector<std::string> &layers() const { return usedLayers; }
   const std::vector<std::string> &names() const { return usedNames; }

@@ -1,4 +1,4 @@
-//===- GraphOps.cpp - ops and what is known of their results --------------===//
+//===- GraphOps.cpp - Op builders and properties of their results ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -43,7 +43,7 @@ Value Graph::binary(const std::string &op, const Value &x, const Value &y) {
       (op == "add" || op == "sub" || product || op == "max" || op == "min")) {
     if (op == "add" || op == "sub")
       result.scale = x.scale + y.scale;
-    // bfloat16 counts up to 256.
+    // bfloat16 holds integers exactly up to 256.
     if (result.scale <= 128)
       result.content = Content::Exact;
   } else if ((op == "add" || op == "sub") && x.name != y.name) {
@@ -88,7 +88,7 @@ Value Graph::cast(const Value &x, const std::string &element, bool pinned) {
   result.content = x.content;
   result.scale = x.scale;
   result.positive = x.positive && result.isFloat();
-  // Rounding makes neighbours equal; the rest of the bits stays.
+  // Narrowing may make close values equal; other properties are kept.
   bool narrows = element == "f16" || element == "bf16";
   if (x.content == Content::Distinct && (narrows || !result.isFloat()))
     result.content = Content::Blurred;
@@ -105,7 +105,7 @@ Value Graph::clamp(const Value &x, const Value &low, const Value &high) {
   return result;
 }
 
-/// A value of other places, but the same elements as `from`.
+/// A rearranged value with the properties of `from`.
 static Value moved(Value value, const Value &from) {
   value.content = from.content;
   value.scale = from.scale;
@@ -190,7 +190,7 @@ Value Graph::reduce(const std::string &op, const Value &x, const Shape &axes,
   result.scale = x.scale;
   bool extreme = op == "reduce_max" || op == "reduce_min";
   if (op == "reduce_sum") {
-    // Of one sign everything adds up.
+    // Terms of one sign do not cancel.
     result.scale *= x.positive || x.content == Content::Exact
                         ? double(std::max<int64_t>(length, 1))
                         : std::sqrt(double(std::max<int64_t>(length, 1)));
@@ -209,7 +209,7 @@ Value Graph::reduce(const std::string &op, const Value &x, const Shape &axes,
 Value Graph::softmax(const std::string &op, const Value &x, int64_t axis) {
   Value result = unary(op, x, "axis(" + std::to_string(axis) + ")");
   auto length = double(std::max<int64_t>(x.shape[size_t(axis)], 1));
-  // The logarithm is what a value lies below its row's greatest.
+  // log_softmax is a value's distance to its row's maximum, and more.
   result.scale =
       op == "softmax" ? 1 / std::sqrt(length) : 2 * x.scale + std::log(length);
   return result;
@@ -231,7 +231,7 @@ Value Graph::matmul(const Value &x, const Value &y, bool transposeX,
     operands += " transpose_rhs";
   Value result =
       emit("matmul", operands, functional({x, y}, shape, to), shape, to);
-  // Terms of a square all have one sign.
+  // The terms of a square all have one sign.
   double terms = double(std::max<int64_t>(length, 1));
   result.scale =
       x.scale * y.scale * (x.name == y.name ? terms : std::sqrt(terms));

@@ -1,4 +1,4 @@
-//===- Judge.cpp - what a case has to hold --------------------------------===//
+//===- Judge.cpp - Checks of one case -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -34,7 +34,7 @@ std::vector<std::string> smith::availableLevels() {
   std::vector<std::string> levels;
   for (const TargetInfo &target : TargetInfo::runnable()) {
     llvm::StringRef level = target.member();
-    // What a unit computes is emulated where the machine has none.
+    // Skip the emulation of a level that the machine has.
     if (level.consume_back("-emulated") &&
         TargetInfo::parse(("cpu:" + level).str())->runsHere())
       continue;
@@ -53,22 +53,22 @@ std::vector<std::string> smith::missingLevels() {
 }
 
 //===----------------------------------------------------------------------===//
-// The tool's own judgement
+// mpc check
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// An error from here on is an infinity or a NaN as JSON has it.
+/// JSON holds infinity and NaN as errors above this.
 constexpr double kNotFinite = 1e300;
 
-/// What a command said.
+/// The output of a command.
 struct Said {
   int code = 0;
   Json document;
   std::string errors;
 };
 
-/// Sends one of the process's streams to a file while it lives.
+/// Redirects one of the process's streams to a file (RAII).
 class Redirect {
 public:
   Redirect(FILE *stream, const std::string &path)
@@ -123,19 +123,18 @@ static std::string firstLine(const std::string &text) {
   return text.substr(0, text.find('\n'));
 }
 
-/// Reads the errors of `output`, an entry of a check's document, in one
-/// measure.
+/// The errors of `output`, an entry of a check's document, in one metric.
 static Pooled pooledOf(const std::string &step, const Json &output,
                        const char *errorField, const char *toleranceField) {
   Pooled row = {step, output.value("name", "")};
   row.isFloat = output.value("type", "").find('f') != std::string::npos;
   double error = output.value(errorField, 0.0),
          tolerance = output.value(toleranceField, 0.0);
-  // Where the declared types keep no digit the terms cancel, as in the
-  // gradient of a shift that a softmax ignores: what is left is the terms'
-  // rounding, of which only the magnitude can be foretold.
+  // A tolerance of 1 or more means that the terms cancel down to their rounding
+  // errors (as in the gradient of a shift before a softmax), of which only the
+  // magnitude is predictable.
   row.tolerance = std::pow(tolerance >= 1 ? 16 * tolerance : tolerance, 2);
-  // A NaN or an infinity, and an integer that differs, is no rounding.
+  // NaN, infinity and integer mismatches are never rounding errors.
   if (error > kNotFinite || row.tolerance == 0)
     row.mismatches =
         output.value("ok", true)
@@ -146,7 +145,7 @@ static Pooled pooledOf(const std::string &step, const Json &output,
   return row;
 }
 
-/// The outputs that `said` lists, floats in both measures.
+/// The outputs listed in `said`, floats in both metrics.
 static std::vector<Pooled> outputsOf(const std::string &step,
                                      const Said &said) {
   std::vector<Pooled> rows;
@@ -161,8 +160,8 @@ static std::vector<Pooled> outputsOf(const std::string &step,
   return rows;
 }
 
-/// Judges the ops of an instrumented compile: at least one is beyond what
-/// chance explains.
+/// Checks the ops of an instrumented compile: reports those whose error is
+/// statistically significant.
 static std::vector<Finding> judgeOps(const std::string &step,
                                      const Said &said) {
   std::vector<Finding> findings;
@@ -196,7 +195,8 @@ static std::vector<Finding> judgeCheck(const std::string &step,
                        firstLine(first.errors)}};
   uint64_t seed = arguments.common.seed;
   arguments.perOp = false;
-  // Inputs may not reach an output, as behind a mask that hides everything.
+  // The inputs may not affect an output, as when a mask hides everything;
+  // perturb the weights too.
   const std::string model = arguments.common.model,
                     redrawn = folder + "/redrawn.mlir";
   std::vector<Finding> findings = judgeDraws(seed, [&](uint64_t drawn) {
@@ -206,7 +206,7 @@ static std::vector<Finding> judgeCheck(const std::string &step,
     if (redrawWeights(model, redrawn, drawn).ok()) {
       arguments.common.model = redrawn;
       std::vector<Pooled> rows = outputsOf(step, runCheck(arguments, folder));
-      // Other weights may put other values on the edge of an order.
+      // Perturbed weights may change an order (sort, arg max).
       if (!rows.empty() && !hasMismatch(rows))
         return rows;
     }
@@ -266,11 +266,11 @@ static tool::CheckArguments checkArguments(const Setting &setting,
 // Cases
 //===----------------------------------------------------------------------===//
 
-/// Equal input gives equal bytes.
+/// Compilation must be deterministic.
 static std::vector<Finding> judgeTwice(const std::string &model,
                                        const CompileOptions &given,
                                        const std::string &folder) {
-  // Code for GPUs needs NVIDIA's compiler; the plan of a CPU does not.
+  // GPU code needs NVIDIA's compiler; a CPU's plan does not.
   if (!given.target.empty())
     return {};
   CompileOptions options = given;
@@ -289,8 +289,8 @@ static std::vector<Finding> judgeTwice(const std::string &model,
   return {};
 }
 
-/// Whether the compile refuses an override, which names it: the op it means has
-/// been folded away, the model has pinned it, or two mean ops that became one.
+/// Whether the compile rejects an override by name: its op has been folded away
+/// or is pinned by the model, or two overrides name ops that were merged.
 static bool refusesOverride(const std::vector<Finding> &findings) {
   return !findings.empty() &&
          (findings[0].text.find("override '") != std::string::npos ||
@@ -333,7 +333,7 @@ static std::vector<Finding> judgeSetting(const Case &drawn,
     if (!findings.empty())
       return findings;
   }
-  // Evaluation has no gradients.
+  // Evaluation computes no gradients.
   if (!setting.training.empty() && setting.training.rfind("evaluate", 0) != 0) {
     context.onStep("gradients");
     if (Status status = tool::setTraining(setting.training, options);
@@ -370,8 +370,8 @@ static std::vector<Finding> judgeSetting(const Case &drawn,
   return {};
 }
 
-/// Whether `mpc lint` tells that a number of the model is infinite in a type
-/// that the policy asks for, as the fill of a mask in float16.
+/// Whether `mpc lint` warns that a constant of the model is infinite in a type
+/// of the policy, such as the fill value of a mask in float16.
 static bool isForetold(const Case &drawn, const JudgeContext &context) {
   context.onStep("lint");
   tool::LintArguments arguments;
@@ -398,7 +398,7 @@ std::vector<Finding> smith::judge(const Case &drawn,
     return {};
   if (drawn.setting.sets.empty() || !refusesOverride(findings))
     return findings;
-  // Said is said; the graph is judged without it.
+  // The error is reported correctly; check the graph without the overrides.
   Case plain = drawn;
   plain.setting.sets.clear();
   return judgeSetting(plain, context);

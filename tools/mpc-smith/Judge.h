@@ -1,10 +1,9 @@
-//===- Judge.h - what a case has to hold ------------------------*- C++ -*-===//
+//===- Judge.h - Checks of one case -----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Judges one case in this process, which may crash, hang or run out of memory:
-// Worker.h keeps that away from the others. All numbers are judged by `mpc
-// check` itself.
+// Checks one case in this process, which may crash, hang or run out of memory;
+// Worker.h isolates it. All numerical comparisons are those of `mpc check`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,86 +20,85 @@
 
 namespace mpc::smith {
 
-/// What a case got wrong.
+/// A failure of a case.
 struct Finding {
-  /// "check cpu:avx2", "stage simplify": what was done.
+  /// The check that failed: "check cpu:avx2", "stage simplify".
   std::string step;
-  /// What came of it, in one line.
+  /// The failure, in one line.
   std::string text;
   /// A float that is NaN or infinite where the reference is not.
   bool notFinite = false;
 };
 
-/// Where a judge works and whom it tells.
+/// Working directory and progress callback.
 struct JudgeContext {
-  /// A folder for files, this case's alone.
+  /// A directory for the files of this case only.
   std::string folder;
-  /// Called with each step's name as it begins.
+  /// Called with the name of each step when it starts.
   std::function<void(const std::string &)> onStep;
 };
 
-/// The levels of the CPU that code is generated for and that this machine has,
-/// and those that it lacks.
+/// The ISA levels of the CPU target that this machine supports, and those that
+/// it does not.
 std::vector<std::string> availableLevels();
 std::vector<std::string> missingLevels();
 
-/// The findings of the first step that has any.
+/// The findings of the first failing step.
 std::vector<Finding> judge(const Case &drawn, const JudgeContext &context);
 
-/// The compile that a setting asks for, its policy in the file `policyPath`
-/// where it was drawn.
+/// The compile options of a setting; a generated policy is in the file
+/// `policyPath`.
 CompileOptions compileOptions(const Setting &setting,
                               const std::string &policyPath);
 
-/// The error of one output in one step, squared and added up over draws of
-/// inputs: that of a few elements may by chance be far from what the
-/// storage-rounding mode predicts, that of many draws is not.
+/// The squared error of one output in one step, summed over several draws of
+/// the inputs: a few elements may by chance exceed the prediction of the
+/// storage-rounding mode, but many draws do not.
 struct Pooled {
   std::string step, name;
   double error = 0, tolerance = 0;
-  /// Elements that differ where none may: integers, NaN, infinities.
+  /// Mismatched elements that have no tolerance: integers, NaN, infinities.
   int64_t mismatches = 0;
   bool isFloat = true;
-  /// Draws, and those that are over the tolerance by themselves.
+  /// Number of draws, and of those over the tolerance individually.
   int64_t draws = 1, over = 0;
 };
 
-/// Whether elements differ where none may.
+/// Whether any row has mismatches.
 bool hasMismatch(const std::vector<Pooled> &rows);
 /// Adds `more`, in the same order, to `rows`.
 void addDraws(std::vector<Pooled> &rows, const std::vector<Pooled> &more);
-/// The rows that are over their tolerance, in sum and in half of the draws: one
-/// whose reference is next to 0 outweighs all others.
+/// The rows over their tolerance both in sum and in half of the draws: one with
+/// a reference close to 0 dominates the sum.
 std::vector<Finding> overTolerance(const std::vector<Pooled> &rows);
-/// Judges what `measure` gives for a seed of inputs; where that fails, what it
-/// gives for several.
+/// Checks `measure` for one input seed; if it fails, for several seeds.
 std::vector<Finding>
 judgeDraws(uint64_t seed,
            const std::function<std::vector<Pooled>(uint64_t)> &measure);
 
-/// Runs stage by stage in float64 on the graph in `file`: no rewrite may change
-/// what the graph means.
+/// Interprets the graph in `file` in float64 after every stage: no rewrite may
+/// change its meaning.
 std::vector<Finding> judgeStages(const std::string &file,
                                  const CompileOptions &options,
                                  uint64_t inputSeed);
 
-/// Every override of `options` decides the ops that it alone names, or a
-/// message names it.
+/// Checks that every override of `options` decides the ops that only it names,
+/// or that a diagnostic names it.
 std::vector<Finding> judgeOverrides(const std::string &file,
                                     const CompileOptions &options);
 
-/// The planner's minimum cut is as cheap as the best of all placements, where
-/// those are few. Without overrides.
+/// Compares the planner's minimum cut with an exhaustive search over
+/// placements, where feasible. Ignores overrides.
 std::vector<Finding> judgePlacement(const std::string &file,
                                     const CompileOptions &options);
 
-/// Holds the gradients that the compiler derives against differences of the
-/// loss, in float64. `options.training` is set.
+/// Compares the derived gradients with finite differences of the loss, in
+/// float64. `options.training` is set.
 std::vector<Finding> judgeGradients(const std::string &file,
                                     const CompileOptions &options,
                                     uint64_t inputSeed);
 
-/// The loss scale leaves no trace in what a step returns, in float64.
+/// Checks in float64 that the loss scale does not affect the results of a step.
 /// `options.training` is set.
 std::vector<Finding> judgeScale(const std::string &file,
                                 const CompileOptions &options,

@@ -1,4 +1,4 @@
-//===- Layers.cpp - products, convolutions, recurrences -------------------===//
+//===- Layers.cpp - Random products, convolutions, recurrences ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -37,7 +37,7 @@ Value Drawer::dense(const Value &x, int64_t columns, bool bias) {
 
 void Drawer::denseLayers() {
   Value x = rows();
-  // Several towers that read one value, as queries and keys do.
+  // Several projections of one value, as queries, keys and values are.
   int64_t towers = random.chance(25) ? random.range(2, 3) : 1;
   int64_t width = extent();
   std::vector<Value> made;
@@ -90,7 +90,7 @@ void Drawer::productOfValues() {
                         : random.chance(10) ? "bf16"
                                             : "";
   if (!element.empty()) {
-    // The model's own 16-bit product, summed in f32 or not.
+    // A 16-bit product in the model itself, accumulated in f32 or not.
     x = graph.cast(x, element, random.chance(50));
     y = graph.cast(y, element, random.chance(50));
   }
@@ -126,7 +126,7 @@ Value Drawer::image(int64_t spatial) {
 }
 
 namespace {
-/// A window and how it moves, one entry per spatial dimension.
+/// A window with strides, padding and dilations, per spatial dimension.
 struct Window {
   Shape window, strides, low, high, dilations;
 };
@@ -146,7 +146,7 @@ static Window drawWindow(Random &random, const Shape &extents, bool halfPads) {
       window = 1;
       if (halfPads)
         low = high = 0;
-      // A window in nothing at all does not fit.
+      // An extent of 0 without padding admits no window.
       if (extent + low + high == 0)
         high = 1;
     }
@@ -175,7 +175,7 @@ static int64_t windowExtent(const Window &window, size_t i, int64_t extent) {
 void Drawer::convolution() {
   Value x = image(random.pick<int64_t>({1, 2, 2, 2, 3}));
   int64_t channels = x.shape[1];
-  // Depthwise, grouped, or whole.
+  // Depthwise, grouped, or ordinary.
   int64_t groups = 1;
   if (random.chance(25))
     groups = std::max<int64_t>(channels, 1);
@@ -276,7 +276,7 @@ void Drawer::transposedConvolution() {
       "(" + typeText(x) + ", " + typeText(w) + ") -> " + typeText(shape, "f32"),
       shape, "f32");
   y.scale = x.scale;
-  // Places that no window reaches are 0.
+  // Positions outside every window are 0.
   y.content = Content::Blurred;
   keep(activation(y));
 }
@@ -286,7 +286,7 @@ void Drawer::pooling() {
   bool maximum = random.chance(50), last = random.chance(15);
   Shape extents(x.shape.begin() + 2, x.shape.end());
   Window window = drawWindow(random, extents, true);
-  // A window in padding alone has no maximum and no mean.
+  // A window of padding only has no maximum and no mean.
   for (size_t i = 0; i < extents.size(); ++i)
     if (window.low[i] >= window.window[i] || window.high[i] >= window.window[i])
       window.low[i] = window.high[i] = 0;

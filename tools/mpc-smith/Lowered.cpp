@@ -1,4 +1,4 @@
-//===- Lowered.cpp - a model behind one of its stages ---------------------===//
+//===- Lowered.cpp - Compiling a model up to a stage ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -67,7 +67,7 @@ Status smith::redrawWeights(const std::string &from, const std::string &to,
     mlir::FailureOr<Tensor> weights = Tensor::fromAttr(value);
     if (mlir::failed(weights))
       return;
-    // Whole numbers are places and classes.
+    // Integers are indices and classes.
     if (llvm::all_of(weights->floats(),
                      [](double x) { return x == std::trunc(x); }))
       return;
@@ -77,7 +77,7 @@ Status smith::redrawWeights(const std::string &from, const std::string &to,
   });
   std::string text;
   llvm::raw_string_ostream stream(text);
-  // Locations are names, of which policies speak.
+  // Locations hold the names that policies refer to.
   model->module->print(stream, mlir::OpPrintingFlags().enableDebugInfo(true));
   return writeWholeFile(to, {text});
 }

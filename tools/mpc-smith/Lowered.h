@@ -1,4 +1,4 @@
-//===- Lowered.h - a model behind one of its stages -------------*- C++ -*-===//
+//===- Lowered.h - Compiling a model up to a stage --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@
 
 namespace mpc::smith {
 
-/// A module with its compiler, in whose context it lives.
+/// A module and its compiler, which owns the context.
 struct Lowered {
   std::unique_ptr<Compiler> compiler;
   Compiler::Module module;
@@ -25,17 +25,17 @@ struct Lowered {
   mlir::func::FuncOp entry() const { return Compiler::entry(*module); }
 };
 
-/// The model in `file` behind `stage`. Fails as the compiler does.
+/// The model in `file` after `stage`. Fails as the compiler does.
 Result<Lowered> lowerTo(const std::string &file, const CompileOptions &options,
                         const std::string &stage);
 
-/// Arguments of `entry`, drawn from `seed`.
+/// Random arguments of `entry`, from `seed`.
 Result<std::vector<reference::Tensor>> drawArguments(mlir::func::FuncOp entry,
                                                      uint64_t seed);
 
-/// Writes the model in `from` to `to` with its weights (float constants, no
-/// scalars and no fills) changed by up to a part in 64, as `seed` draws it:
-/// another draw of the roundings that no input changes.
+/// Copies the model in `from` to `to` with its weights (float constants except
+/// scalars and splats) perturbed by up to 1/64, from `seed`: resamples
+/// roundings that no input affects.
 Status redrawWeights(const std::string &from, const std::string &to,
                      uint64_t seed);
 

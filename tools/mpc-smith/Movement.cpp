@@ -1,4 +1,4 @@
-//===- Movement.cpp - elements at other places ----------------------------===//
+//===- Movement.cpp - Random data movement --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,7 +11,7 @@
 using namespace mpc;
 using namespace mpc::smith;
 
-/// Another shape of as many elements.
+/// A random shape with the same number of elements.
 static Shape otherShape(Random &random, const Shape &shape) {
   Shape result = shape;
   switch (random.below(4)) {
@@ -77,7 +77,7 @@ void Drawer::movement() {
         int64_t stride = random.chance(25) ? random.range(2, 3) : 1;
         int64_t offset = extent > 0 ? random.below(extent) : 0;
         int64_t most = extent > 0 ? (extent - offset + stride - 1) / stride : 0;
-        // An empty part is a part.
+        // Empty parts are allowed.
         int64_t size = most == 0           ? 0
                        : random.chance(2)  ? 0
                        : random.chance(50) ? most
@@ -147,7 +147,7 @@ void Drawer::padding() {
                                      : 3;
     int64_t before = random.chance(60) ? random.below(most + 1) : 0;
     int64_t after = random.chance(60) ? random.below(most + 1) : 0;
-    // Less than nothing crops.
+    // Negative padding crops.
     if (mode == "constant" && random.chance(10) && extent > 2)
       before = -1;
     int64_t between = spread ? random.below(3) : 0;
@@ -176,7 +176,7 @@ void Drawer::padding() {
 }
 
 //===----------------------------------------------------------------------===//
-// By index
+// Indexing
 //===----------------------------------------------------------------------===//
 
 Value Drawer::indices(const Shape &shape, int64_t bound, bool negative) {
@@ -189,7 +189,7 @@ Value Drawer::indices(const Shape &shape, int64_t bound, bool negative) {
     return *found;
   if (random.chance(50))
     return graph.argument(shape, element);
-  // A constant may also count from the end, or lie outside.
+  // A constant may also hold negative or out-of-range indices.
   return graph.integers(shape, negative ? -bound : 0,
                         bound - 1 + (random.chance(10) ? 2 : 0), element);
 }

@@ -1,4 +1,4 @@
-//===- Overrides.cpp - overrides that are kept ----------------------------===//
+//===- Overrides.cpp - Checks of policy overrides -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,14 +29,14 @@ static bool computesInF32(mlir::Operation *op) {
          llvm::none_of(op->getResultTypes(), isOwn);
 }
 
-/// Whether the override names the op, as the policy says.
+/// Whether the override matches the op.
 static bool names(const PolicyOverride &override, mlir::Operation *op) {
   auto named = mlir::dyn_cast<PrecisionOpInterface>(op);
   return named &&
          override.fits(named.getPrecisionKind(), layerPath(op), opNames(op));
 }
 
-/// The element type that an override's type computes in, where it is one.
+/// The compute type that an override names, or null.
 static mlir::Type elementOf(llvm::StringRef type, mlir::MLIRContext *context) {
   mlir::Builder builder(context);
   return llvm::StringSwitch<mlir::Type>(type)
@@ -46,8 +46,7 @@ static mlir::Type elementOf(llvm::StringRef type, mlir::MLIRContext *context) {
       .Default(mlir::Type());
 }
 
-/// The first operand that is not of `wanted`, though it belongs to what the op
-/// computes in.
+/// The first precision operand of the op that is not of type `wanted`.
 static std::optional<unsigned> otherOperand(mlir::Operation *op,
                                             mlir::Type wanted) {
   auto precise = mlir::cast<PrecisionOpInterface>(op);
@@ -74,11 +73,11 @@ std::vector<Finding> smith::judgeOverrides(const std::string &file,
     if (llvm::Error error = policy->addOverride(key + "=" + type))
       return fail(llvm::toString(std::move(error)));
   mlir::func::FuncOp entry = lowered->entry();
-  // Precision retypes in place: an op is found again by its number.
+  // The precision pass retypes in place: ops are identified by number.
   numberOps(entry);
   std::map<int64_t, size_t> watched;
   entry.walk([&](mlir::Operation *op) {
-    // Casts of the model compute nothing.
+    // Casts in the model compute nothing.
     if (!mlir::isa<PrecisionOpInterface>(op) || mlir::isa<CastOp>(op) ||
         !computesInF32(op))
       return;
@@ -86,7 +85,7 @@ std::vector<Finding> smith::judgeOverrides(const std::string &file,
     for (size_t i = 0; i < options.sets.size(); ++i)
       if (names(policy->getOverrides()[i], op))
         naming.push_back(i);
-    // Which of two wins is what the policy's own tests say.
+    // Priorities between overrides are covered by the policy's own tests.
     if (naming.size() == 1)
       watched[numberOf(op)] = naming[0];
   });

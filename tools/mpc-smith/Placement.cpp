@@ -1,9 +1,9 @@
-//===- Placement.cpp - the planner against brute force --------------------===//
+//===- Placement.cpp - Planner against exhaustive search ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Prices every way of storing the values of a small graph by the same model as
-// the planner, which finds the cheapest by a minimum cut.
+// Costs every storage assignment of a small graph with the planner's cost
+// model; the planner finds the minimum by a minimum cut.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@
 using namespace mpc;
 using namespace mpc::smith;
 
-/// Values whose storage is tried out: 2^12 placements.
+/// Maximum number of free values, for 2^12 placements.
 static constexpr size_t kMostFree = 12;
 
 namespace {
 
-/// One graph whose storage is planned.
+/// Exhaustive search over the placements of one graph.
 class PlacementJudge {
 public:
   PlacementJudge(mlir::func::FuncOp func, const PrecisionPlan &plan,
@@ -34,8 +34,8 @@ public:
       : plan(plan), model(func, plan, target,
                           toFloatType(policy.getStore(), func.getContext())) {}
 
-  /// What is cheaper than the plan, as text; empty where nothing is or where
-  /// there are too many ways.
+  /// Describes a placement cheaper than the plan; empty if there is none, or if
+  /// there are too many placements.
   std::string judge();
 
 private:
@@ -50,8 +50,8 @@ private:
 
 } // namespace
 
-/// The values that no rule decides. Those of a running sum weigh more than
-/// their bytes, and stay as they are.
+/// The values that no rule decides. Partial sums are excluded: their cost is
+/// more than their bytes.
 std::vector<mlir::Value> PlacementJudge::freeValues() const {
   std::vector<mlir::Value> found;
   for (mlir::Value value : model.getValues()) {

@@ -1,4 +1,4 @@
-//===- Pooled.cpp - errors over many draws --------------------------------===//
+//===- Pooled.cpp - Errors pooled over several draws ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,8 +14,8 @@
 using namespace mpc;
 using namespace mpc::smith;
 
-/// Draws of inputs that are pooled: a few, and where those are over, as many as
-/// it takes where one scalar's rounding is all of an output's error.
+/// Draws of the inputs to pool: a few, and if those fail, enough for outputs
+/// whose error comes from the rounding of one scalar.
 static constexpr uint64_t kFewDraws = 6, kManyDraws = 16;
 
 bool smith::hasMismatch(const std::vector<Pooled> &rows) {
@@ -23,7 +23,7 @@ bool smith::hasMismatch(const std::vector<Pooled> &rows) {
                       [](const Pooled &row) { return row.mismatches > 0; });
 }
 
-/// Whether squares of errors are beyond squares of tolerances.
+/// Whether the squared error exceeds the squared tolerance.
 static bool isOver(const Pooled &row) { return !(row.error <= row.tolerance); }
 
 void smith::addDraws(std::vector<Pooled> &rows,

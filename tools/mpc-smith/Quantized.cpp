@@ -1,9 +1,9 @@
-//===- Quantized.cpp - layers between bytes -------------------------------===//
+//===- Quantized.cpp - Random quantized layers ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scales are powers of two and sums below 2^24, so that f32 holds everything
-// exactly, in any order, and every program rounds to the same bytes, ties too.
+// Scales are powers of two and sums stay below 2^24, so that f32 is exact in
+// any order and every program rounds to the same bytes, ties included.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,17 +17,17 @@ using namespace mpc::smith;
 
 namespace {
 
-/// Integers that stand for scale * (integers - zero).
+/// Quantized values: scale * (integers - zero).
 struct Bytes {
   Value integers;
-  /// f32: one number, or one per column.
+  /// f32: a scalar, or one per column.
   Value scale;
   int64_t zero = 0;
-  /// About the root mean square of what they stand for.
+  /// Approximate root mean square of the real values.
   double size = 1;
 };
 
-/// A power of two with which numbers of this size fill a byte.
+/// The power-of-two scale with which values of this size fill a byte.
 double stepFor(double size) {
   return std::exp2(std::ceil(std::log2(std::max(size, 1e-3) / 40)));
 }
@@ -63,8 +63,8 @@ Value dequantize(Random &random, Graph &graph, const Bytes &x) {
   return y;
 }
 
-/// Constant weights for sums of `depth`; `columns` is the shape of one scale
-/// per column.
+/// Constant weights for sums of `depth` terms; `columns` is the shape of a
+/// per-column scale.
 Bytes weights(Random &random, Graph &graph, const Shape &shape,
               const Shape &columns, int64_t depth) {
   Bytes made;

@@ -1,9 +1,9 @@
-//===- Random.h - draws that are the same everywhere ------------*- C++ -*-===//
+//===- Random.h - Platform-independent random numbers -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The standard fixes what its engines give, but not what its distributions
-// make of it. These draws are the same with every library.
+// The standard specifies the output of its engines but not of its
+// distributions. These are the same with every library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ namespace mpc::smith {
 class Random {
 public:
   explicit Random(uint64_t seed) : engine(seed) {
-    // Neighbouring seeds begin alike.
+    // The first outputs of neighbouring seeds are correlated.
     engine.discard(16);
   }
 

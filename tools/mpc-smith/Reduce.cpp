@@ -1,4 +1,4 @@
-//===- Reduce.cpp - what is left of a failure -----------------------------===//
+//===- Reduce.cpp - Reducing failures -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@
 using namespace mpc;
 using namespace mpc::smith;
 
-/// A finding without what changes from graph to graph: numbers, names, files.
+/// A finding without the parts that depend on the graph: numbers, names, files.
 static std::string kindOf(const Finding &finding) {
   std::string kind = finding.step + ": ";
   bool quoted = false;
@@ -28,7 +28,7 @@ static std::string kindOf(const Finding &finding) {
     if (!quoted && (std::isalpha(static_cast<unsigned char>(c)) || c == ' '))
       kind += c;
   }
-  // Messages of the compiler begin with a file and a place.
+  // Compiler diagnostics start with a file and a position.
   size_t error = kind.find("error ");
   return finding.text.find("error:") == std::string::npos
              ? kind

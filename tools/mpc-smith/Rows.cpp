@@ -1,4 +1,4 @@
-//===- Rows.cpp - norms, softmax, reductions, losses ----------------------===//
+//===- Rows.cpp - Random norms, softmax, reductions, losses ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@ void Drawer::norms() {
       random.pick<const char *>({"1.0e-05", "1.0e-03", "1.0e-01"});
   int kind = int(random.below(6));
   if (kind >= 3) {
-    // Of images: batch, group, instance.
+    // Image norms: batch, group, instance.
     Value x = image(kind == 5 ? random.range(1, 2) : random.range(0, 2));
     int64_t channels = x.shape[1];
     Value scale = parameter({channels}, 0.2, 1),
@@ -113,7 +113,7 @@ void Drawer::normOfOps() {
 Value Drawer::softmaxOfOps(const Value &x, int64_t axis, int form) {
   Shape axes = {axis};
   Value shifted = x;
-  // Without the maximum, unless it is known to be small, exp may overflow.
+  // Without subtracting the maximum, exp overflows unless the input is small.
   if (form == 0)
     shifted = graph.binary("sub", x, graph.reduce("reduce_max", x, axes, true));
   Value e = graph.unary("exp", shifted);
@@ -146,7 +146,8 @@ void Drawer::softmaxes() {
     if (axis == x.rank() - 1)
       x = graph.select(kept, x, graph.splat(random.pick({-1e4, -1e9})));
   }
-  // The logarithm of what is hidden is the fill, which no 16 bits hold.
+  // The log_softmax of a masked element is the fill value, which overflows
+  // 16-bit types.
   const char *kind = random.chance(70) || hides ? "softmax" : "log_softmax";
   if (random.chance(50))
     keep(graph.softmax(kind, x, axis));
@@ -171,7 +172,8 @@ void Drawer::reductions() {
     length *= x.shape[size_t(axis)];
   std::string op = random.pick<const char *>(
       {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"});
-  // Nothing has no mean, and its maximum is the lowest of the type.
+  // The mean of no elements is undefined, and their maximum is the type's
+  // lowest.
   if (length == 0 && op != "reduce_sum")
     op = "reduce_sum";
   if (op == "reduce_prod") {

@@ -1,12 +1,12 @@
-//===- Scale.cpp - what a loss scale leaves behind ------------------------===//
+//===- Scale.cpp - Loss scaling must not change results -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In float64 a power of two that gradients are multiplied with and divided by
-// again changes nothing: a step gives the same parameters and states whatever
-// its loss scale, and one that returns gradients returns multiples. The oracle
-// of `mpc check --training` goes through the same loss scaling as the step, so
-// that it would not see a scale that is applied twice.
+// In float64, multiplying gradients by a power of two and dividing by it again
+// is exact: the parameters and states after a step do not depend on its loss
+// scale, and returned gradients are proportional to it. The oracle of `mpc
+// check --training` uses the same loss scaling as the step, so it would miss a
+// scale that is applied twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +26,13 @@ using namespace mpc;
 using namespace mpc::smith;
 using mpc::reference::Tensor;
 
-/// The scale that is compared with 1.
+/// The scale to compare with 1.
 static constexpr double kScale = 1024;
-/// Sums and quotients of float64.
+/// Tolerance for float64 sums and quotients.
 static constexpr double kRounding = 1e-9;
 
-/// The step's results in float64 with `scale` as its loss scale and `drawn` for
-/// what is no state; states begin at 0.
+/// The step's float64 results with loss scale `scale` and arguments `drawn`;
+/// states start at 0.
 static std::vector<Tensor> runWith(const StepFunction &step, unsigned scaleAt,
                                    std::vector<Tensor> drawn, double scale) {
   for (RoleKind kind : {RoleKind::optimizer_state, RoleKind::optimizer_step,
@@ -58,7 +58,7 @@ std::vector<Finding> smith::judgeScale(const std::string &file,
   if (!lowered.ok())
     return {{where, lowered.status().toString()}};
   StepFunction step(lowered->entry());
-  // Presets that never move it have a constant instead.
+  // Presets with a fixed scale have a constant instead.
   mlir::BlockArgument scale = step.findField("scale");
   if (!scale)
     return {};

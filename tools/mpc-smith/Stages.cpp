@@ -1,11 +1,11 @@
-//===- Stages.cpp - what a graph means, stage by stage --------------------===//
+//===- Stages.cpp - Meaning of a graph after each stage -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// In float64 casts between float types change nothing, so that a graph means
-// the same before and after every stage, whatever the policy, but for weights
-// that it rounds. A wrong rewrite may hide in the tolerance that 16-bit types
-// give `mpc check`; here it has none to hide in.
+// In float64, casts between float types are exact, so a graph has the same
+// meaning after every stage under any policy, except for weights that the
+// policy rounds. A wrong rewrite could go unnoticed in the tolerance of `mpc
+// check` for 16-bit types; here there is none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +46,8 @@ static bool interpret(mlir::ModuleOp module, const Tensors &inputs,
   return true;
 }
 
-/// `actual` without the errors where `declared` overflows: it has no tolerance
-/// for them. Whether a compiled graph may overflow there is judged by itself.
+/// `actual` without the errors where `declared` overflows, which have no
+/// tolerance. Overflow in a compiled graph is checked elsewhere.
 static Tensor whereHeld(Tensor actual, const Tensor &reference,
                         const Tensor &declared) {
   if (actual.isFloat())
@@ -66,8 +66,9 @@ static bool hasNarrowWeights(mlir::ModuleOp module) {
       .wasInterrupted();
 }
 
-/// What `declared` explains of the difference from `reference`, per result and
-/// measure: relative to the result, and to the terms of each element.
+/// Per result and metric, the part of the difference from `reference` that
+/// `declared` explains: relative to the result, and to the terms of each
+/// element.
 static void compare(const std::string &step, const Tensors &actual,
                     const Tensors &reference, const Tensors &declared,
                     llvm::ArrayRef<Tensor> magnitudes, int64_t longest,
@@ -94,13 +95,13 @@ static void compare(const std::string &step, const Tensors &actual,
 
 namespace {
 
-/// One walk through the stages.
+/// Interprets a model after each of its stages.
 class StageWalk {
 public:
   explicit StageWalk(const CompileOptions &options) : options(options) {}
 
-  /// Errors of all stages of the model in `file` for one draw of inputs;
-  /// `refusal` where one fails.
+  /// Errors after all stages of the model in `file` for one draw of inputs;
+  /// sets `refusal` if a stage fails.
   std::vector<Pooled> measure(const std::string &file, uint64_t inputSeed);
 
   std::optional<Finding> refusal;
@@ -142,7 +143,7 @@ std::vector<Pooled> StageWalk::measure(const std::string &file,
     return refuse("import", opaque);
 
   std::vector<Pooled> rows;
-  /// What may come of rounded constants, squared, for each result.
+  /// Squared error bound from rounded constants, per result.
   std::vector<double> constants;
   std::string before = "import";
   for (const Stage &stage : stages()) {
@@ -156,12 +157,12 @@ std::vector<Pooled> StageWalk::measure(const std::string &file,
     Tensors now;
     if (!interpret(module, inputs, Rounding::Float64, now))
       return refuse(step, opaque);
-    // Weights that a policy rounds are another model.
+    // Weights rounded by a policy make a different model.
     if (stage.name == "weights" && hasNarrowWeights(module)) {
       reference = std::move(now);
       continue;
     }
-    // From here on constants are held in their narrow types.
+    // From this stage on, constants are stored in their narrow types.
     if (stage.name == "precision") {
       if (!interpret(module, inputs, Rounding::Declared, declared))
         return refuse(step, opaque);
@@ -173,8 +174,8 @@ std::vector<Pooled> StageWalk::measure(const std::string &file,
     }
     size_t first = rows.size();
     compare(step, now, reference, declared, *magnitudes, longest, rows);
-    // Rounded constants are one draw of errors, and what the storage-rounding
-    // mode makes of them another, in which other roundings may cancel theirs.
+    // Rounded constants are one sample of errors; the storage-rounding mode
+    // gives another, in which other roundings may cancel them.
     for (size_t i = first; i < rows.size(); ++i) {
       double &tolerance = rows[i].tolerance;
       if (stage.name == "precision") {
@@ -193,7 +194,8 @@ std::vector<Finding> smith::judgeStages(const std::string &file,
                                         uint64_t inputSeed) {
   StageWalk walk(options);
   std::vector<Finding> findings = judgeDraws(inputSeed, [&](uint64_t seed) {
-    // The first draw is of the model as it is; inputs may not reach an output.
+    // The first draw keeps the model unchanged; the inputs may not affect an
+    // output.
     std::string redrawn = file + ".redrawn.mlir";
     if (seed == inputSeed || !redrawWeights(file, redrawn, seed).ok())
       return walk.measure(file, seed);

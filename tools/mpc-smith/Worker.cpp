@@ -1,9 +1,9 @@
-//===- Worker.cpp - cases in processes of their own -----------------------===//
+//===- Worker.cpp - Running cases in child processes ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The child writes the name of each step, then its findings, to a file; what
-// the file ends with says what a child that died was doing.
+// The child writes the name of each step, then its findings, to a file; after a
+// crash, the last entry is the step that crashed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ static void setLimits(const Limits &limits) {
 
 [[noreturn]] static void runChild(const Case &drawn, const std::string &folder,
                                   const Limits &limits) {
-  // A group of its own, so that compilers that it starts end with it.
+  // A separate process group, so that compilers it starts are killed with it.
   setpgid(0, 0);
   setLimits(limits);
   std::ofstream report(folder + "/report.txt", std::ios::binary);
@@ -166,7 +166,7 @@ bool Worker::finished(bool wait, Outcome &outcome) {
   while (busy()) {
     int status = 0;
     if (waitpid(process, &status, WNOHANG) == process) {
-      // What the child has started and not ended.
+      // Processes that the child started and left running.
       kill(-process, SIGKILL);
       outcome = collect(status);
       return true;

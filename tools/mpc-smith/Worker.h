@@ -1,4 +1,4 @@
-//===- Worker.h - cases in processes of their own ---------------*- C++ -*-===//
+//===- Worker.h - Running cases in child processes --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,21 +14,21 @@
 namespace mpc::smith {
 
 struct Limits {
-  /// Of one case, in seconds: what it computes, and what passes on the clock,
-  /// which the machine's other work makes long.
+  /// Per case, in seconds: CPU time and wall-clock time, which is longer on a
+  /// loaded machine.
   int cpuSeconds = 60, wallSeconds = 300;
-  /// Of address space, in bytes; 0 for none (sanitizers reserve terabytes).
+  /// Address space in bytes; 0 for no limit (sanitizers reserve terabytes).
   int64_t memory = int64_t(8) << 30;
 };
 
-/// How a case ended.
+/// The outcome of a case.
 struct Outcome {
   std::vector<Finding> findings;
   double seconds = 0;
   bool failed() const { return !findings.empty(); }
 };
 
-/// One case in a child process. The parent must have no threads.
+/// A case in a child process. The parent must be single-threaded.
 class Worker {
 public:
   Worker() = default;
@@ -37,12 +37,11 @@ public:
   Worker &operator=(Worker &&other) noexcept;
   ~Worker();
 
-  /// Starts judging `drawn`; files go to a folder under `scratch`.
+  /// Starts checking `drawn`; uses a directory under `scratch`.
   void start(Case drawn, const std::string &scratch, const Limits &limits);
   bool busy() const { return process > 0; }
   const Case &current() const { return drawn; }
-  /// Whether the case has ended, by itself or by its limits. With `wait` it
-  /// has.
+  /// Whether the case has ended, normally or by its limits. Blocks with `wait`.
   bool finished(bool wait, Outcome &outcome);
 
 private:
@@ -57,11 +56,11 @@ private:
   double began = 0;
 };
 
-/// Runs one case to its end in a child process.
+/// Runs one case to completion in a child process.
 Outcome judgeApart(const Case &drawn, const std::string &scratch,
                    const Limits &limits);
 
-/// Seconds on a clock that only goes on.
+/// Seconds of a monotonic clock.
 double now();
 
 } // namespace mpc::smith

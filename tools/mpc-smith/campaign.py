@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What campaigns over drawn models share: judging one by `mpc check`, and going through seeds."""
+"""Shared by the campaigns over random models: check of one model by `mpc check`, and the loop over seeds."""
 
 import argparse
 import collections
@@ -17,19 +17,18 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 POLICIES = ["float32", "mixed_bfloat16", "mixed_float16"]
-# Of the processor's time, which a machine that stands still does not use up; and of the clock, for
-# what waits for ever.
+# Limits of CPU time, which a suspended machine does not consume, and of wall-clock time, for deadlocks.
 SECONDS = 60
 WAIT = 15 * SECONDS
 
 
-# Of a peer's polynomials for functions, whose values are of the order of 1.
+# Error of a peer's polynomial approximations of functions with values of magnitude 1.
 PEER_ERROR = 2.0**-19
 
 
 def is_near(entry, own=0.0):
-    """Whether both sides are within the oracle's tolerance of it, as far as their distance tells; `own` is the rms
-    relative error that the peer's known coarseness makes."""
+    """Whether the peer is within tolerance of the oracle, as far as the distances tell; `own` is the rms
+    relative error known of the peer."""
     numbers = entry["rms_relative_error"], entry["tolerance"], entry["max_abs_error"]
     return all(isinstance(n, float) for n in numbers) and 0 < numbers[0] and (
         numbers[0] <= 2 * numbers[1] + own or numbers[2] <= PEER_ERROR)
@@ -56,7 +55,7 @@ def judge(command, policy, peer_errors):
         errors = document.get("errors") or document.get("diagnostics") or [document]
         return "refused", json.dumps(errors[0])[:400]
     wrong = [entry for entry in document["outputs"] if not entry["ok"]]
-    # What the oracle agrees with and the peer does not is a question of its own.
+    # If the oracle agrees and the peer does not, the peer's accuracy is in question.
     differs = [entry for entry in document.get("expected", [])
                if not entry["ok"] and not is_near(entry, peer_errors.get(entry["name"], 0.0))]
     if not wrong and not differs:
@@ -86,7 +85,7 @@ def check(mpc, folder, model, has_inputs, has_answers, policies=POLICIES, peer_e
 
 
 def keep(folder, failures, seed, findings, note=""):
-    """Copies the files of `folder` to where failures are kept."""
+    """Copies the files of `folder` to the failures directory."""
     kept = failures / f"seed-{seed}"
     kept.mkdir(parents=True, exist_ok=True)
     for file in folder.iterdir():
@@ -95,7 +94,8 @@ def keep(folder, failures, seed, findings, note=""):
 
 
 def main(description, run_seed, peer):
-    """Runs `run_seed((seed, mpc, failures))` -> (seed, findings, ops, why the peer has no answer) over seeds."""
+    """Runs `run_seed((seed, mpc, failures))` -> (seed, findings, ops, why the peer has no answer) over
+    seeds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seeds", default="0..99", help="A..B, both included")
     parser.add_argument("--mpc", type=pathlib.Path, default=ROOT / "build" / "bin" / "mpc")
@@ -118,7 +118,7 @@ def main(description, run_seed, peer):
             break
         tasks = [(seed, programs[seed % len(programs)], arguments.failures)
                  for seed in range(first, min(first + step, seeds.stop))]
-        # Fresh processes now and then: a peer's threads do not survive a fork, and its caches grow.
+        # Restart processes periodically: a peer's threads do not survive a fork, and its caches grow.
         with concurrent.futures.ProcessPoolExecutor(arguments.jobs, mp_context=spawn) as pool:
             for seed, findings, ops, note in pool.map(run_seed, tasks):
                 graphs += bool(ops)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Puts faults into the compiler, one at a time, and has mpc-smith find them.
+"""Mutation test of mpc-smith: inserts known faults into the compiler, one at a time.
 
   tools/mpc-smith/faults.py [--build build] [--graphs 2000] [NAME...]
 
-Each fault is one edit of a source file, undone afterwards; the tree has to be
-without changes. Prints a line per fault: the graph that found it and how. Exit
-code 1 where a fault is not found within so many graphs.
+Each fault is one edit of a source file, reverted afterwards; the work tree must be
+clean. Prints a line per fault: the graph that found it and how. Exit code 1 if a
+fault is not found within the given number of graphs.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Name: file, what stands there (once), what is put in its place.
+# Name: file, text to replace (unique), replacement.
 FAULTS = {
     "dropped-mask": (
         "lib/Target/CPU/AttentionEmitter.cpp",
@@ -86,7 +86,7 @@ def build(folder):
 
 
 def find(folder, graphs):
-    """What the generator says: the number of graphs and the first finding."""
+    """The generator's result: number of graphs and first finding."""
     said = run([str(folder / "bin" / "mpc-smith"), "--seeds", f"1..{graphs}",
                 "--most-failures", "1", "--json", "--quiet"])
     document = json.loads(said.stdout)

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Draws JAX functions by seed and has `mpc check` judge their StableHLO text.
+"""Fuzzes `mpc check` with random JAX functions as StableHLO text.
 
   tools/mpc-smith/jax_graphs.py --seeds 0..999 [--jobs 2] [--minutes 60] [--failures FOLDER]
 
 Each function is checked under float32, mixed_bfloat16 and mixed_float16: importer,
-float64 interpreter and compiled code; under float32 against what JAX computes in
-float64 too. Every fourth function is a sum with its gradients (under float32 only:
-a rounding may move an element over the kink of a function, where its slope jumps).
-Prints a line per failure and keeps module and arrays in FOLDER. Exit code 1 where
-something failed.
+float64 interpreter and compiled code; under float32 also against JAX in float64.
+Every fourth function is a sum with its gradients (under float32 only: rounding may
+move an element across a kink, where the slope jumps). Prints a line per failure and
+stores its module and arrays in FOLDER. Exit code 1 on any failure.
 """
 
 import json
@@ -19,7 +18,7 @@ import sys
 import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# Answers are computed once: optimising what computes them costs more than it saves.
+# Answers are computed once: optimizing their computation costs more than it saves.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_optimization_level=0"
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "jax_ops"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "jax"))
@@ -41,7 +40,7 @@ MAX_ERROR = 1e-3
 
 
 class Drawn:
-    """The function of a seed, and arrays to call it with."""
+    """The function of a seed, and arguments for it."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -101,7 +100,7 @@ def run_seed(task):
             answers = np.load(folder / "expected.npz")
             if not all(np.isfinite(answers[name]).all() for name in answers.files):
                 return seed, [], [], "not finite"
-            # Where JAX in float32 misses its own answers, a slope has jumped.
+            # A large error of JAX in float32 itself means that a slope has jumped at a kink.
             errors = [output["rms_relative_error"] for output in json.loads((folder / "meta.json").read_text())["outputs"]]
             findings = campaign.check(mpc, folder, "module.mlir", True, max(errors) < MAX_ERROR,
                                       campaign.POLICIES[:1] if drawn.gradients else campaign.POLICIES)

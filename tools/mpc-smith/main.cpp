@@ -1,8 +1,8 @@
-//===- main.cpp - graphs that nobody chose --------------------------------===//
+//===- main.cpp - Random graph fuzzer -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exit codes: 0 nothing was found, 1 bad input, 2 bad usage, 4 something was.
+// Exit codes: 0 no findings, 1 bad input, 2 bad usage, 4 findings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ static bool parseNumber(const std::string &text, uint64_t &number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// "7" or "1..100", both ends included.
+/// "7" or "1..100", both inclusive.
 static std::string parseSeeds(const std::string &text, uint64_t &first,
                               uint64_t &last) {
   size_t dots = text.find("..");

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Draws ONNX models by seed and has `mpc check` judge them.
+"""Fuzzes `mpc check` with random ONNX models.
 
   tools/mpc-smith/onnx_graphs.py --seeds 0..999 [--jobs 2] [--minutes 60] [--failures FOLDER]
 
 Each model is checked under float32, mixed_bfloat16 and mixed_float16: importer,
-float64 interpreter and compiled code. Under float32 the results of ONNX Runtime
-are held against it too. A graph that nobody can run is drawn again; one that
-ONNX Runtime refuses goes without it. Prints a line per failure and keeps its
-model and inputs in FOLDER. Exit code 1 where something failed.
+float64 interpreter and compiled code; under float32 also against ONNX Runtime.
+A graph that neither can run is replaced; one that ONNX Runtime rejects is checked
+without it. Prints a line per failure and stores its model and inputs in FOLDER.
+Exit code 1 on any failure.
 """
 
 import pathlib
@@ -59,33 +59,33 @@ def draw(seed):
 
 
 def run_peer(model, feeds):
-    """What ONNX Runtime computes, or why it does not."""
+    """ONNX Runtime's results, or why it has none."""
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    # Some of its rewrites compute something else.
+    # Some of its graph optimizations change results.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
         return dict(zip(names, session.run(names, feeds))), ""
-    except Exception as error:  # its own exceptions have no common class but this
+    except Exception as error:  # its exceptions have no common base class but this
         return None, str(error).splitlines()[0]
 
 
 def saturates(g):
-    """Whether ONNX Runtime has no right answer here: where a core has no VNNI, its products of bytes saturate
-    sums of two in 16 bits (its mode that does not is a rewrite, and none is made)."""
+    """Whether ONNX Runtime is wrong here: on a core without VNNI, its products of bytes saturate sums of two
+    in 16 bits (its mode that does not is an optimization, and those are off)."""
     has_unit = "vnni" in pathlib.Path("/proc/cpuinfo").read_text()
     return not has_unit and any(node.op_type in SATURATING for node in g.nodes)
 
 
 def peer_errors(model, coarse, feeds, found):
-    """Of each output, the rms relative error that results of the peer make which it computes coarsely.
+    """The rms relative error of each output due to results that the peer computes inaccurately.
 
-    `coarse` has a bound of the error of such a result; its elements are moved by that bound, one way, the other way
-    and at random, and the outputs show how far this carries.
+    `coarse` holds an error bound for each such result; its elements are perturbed by it, up, down and at random, and
+    the change of the outputs is measured.
     """
     moved = {name: 0.0 for name in found}
     for draw in range(4):
@@ -115,7 +115,7 @@ def peer_errors(model, coarse, feeds, found):
 
 
 def judge(g, model, mpc, folder):
-    """(findings, why ONNX Runtime has no answer) of a drawn model, whose files are left in `folder`."""
+    """(findings, why ONNX Runtime has no answer) of a model, whose files are written to `folder`."""
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
     np.savez(folder / "inputs.npz", **g.feeds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions of elements: floats, integers, booleans, casts and random bits."""
+"""Elementwise functions: floats, integers, booleans, casts and random bits."""
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def smooth(p):
 
 
 def keeping(p):
-    """What is as exact as its operand."""
+    """Ops that are as exact as their operand."""
     x = p.pick()
     name = p.random.choice(["abs", "neg", "relu", "step"])
     if name == "step":
@@ -146,7 +146,7 @@ def integer(p):
         "shr": lambda: lax.shift_right_logical(*jnp.broadcast_arrays(a, shift)),
         "sar": lambda: lax.shift_right_arithmetic(*jnp.broadcast_arrays(a, shift)),
         "popcount": lambda: lax.population_count(a),
-        # Of a negative constant XLA computes -32.
+        # XLA's constant folding gives -32 for a negative operand.
         "clz": lambda: lax.clz(a & a.dtype.type(0x7FFFFFFF)),
         "neg": lambda: -a,
         "abs": lambda: jnp.abs(a), "sign": lambda: jnp.sign(a), "max": lambda: jnp.maximum(a, b),
@@ -183,7 +183,7 @@ def cast(p):
 
 
 def draws(p):
-    """Random numbers of a key that is known, or made of a value."""
+    """Random numbers from a constant key, or from one computed from a value."""
     key = jax.random.PRNGKey(p.random.randint(0, 1000))
     if p.chance(0.5):
         x = p.pick("i")

@@ -48,7 +48,7 @@ def reduce(p):
         p.add(jax.nn.logsumexp(x.array, axes, keepdims=keep), -4, 4 + np.log(count), False, x)
     else:
         x = p.fit(x, -4.0, 4.0)
-        # Another start than the body's neutral element is used once, often or not at all.
+        # A start value other than the neutral element may be applied once, several times or not at all.
         body, start = p.random.choice([(lambda a, b: a + b, 0), (jnp.maximum, -np.inf), (jnp.minimum, np.inf),
                                        (jnp.logaddexp, -np.inf)])
         p.add(lax.reduce(x.array, np.asarray(start, x.array.dtype), body, axes), -4 * count, 4 * count, False, x)

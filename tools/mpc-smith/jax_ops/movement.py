@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What moves elements: shapes, slices, gathers, scatters, sorts and running sums."""
+"""Data movement: shapes, slices, gathers, scatters, sorts and running sums."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ def any_value(p, least_rank=0):
 
 
 def same(p, array, x, *others):
-    """A result whose elements are some of `x`, zero among them where it says so by `others`."""
+    """A result with elements of `x`, zeros and elements of `others`."""
     p.add(array, min(x.low, 0), max(x.high, 0), x.exact, x, *others)
 
 
@@ -54,8 +54,8 @@ def slices(p):
 
 
 def start(p, extent):
-    """A start that is known or not. None is out of range: where one slice follows another,
-    XLA forgets that the inner start is clamped."""
+    """A start index, constant or computed. None is out of range: where one slice follows another, XLA drops
+    the clamp of the inner start."""
     if p.chance(0.4):
         return np.int32(p.random.randint(0, extent))
     x = p.pick("i")
@@ -149,7 +149,7 @@ def shuffle(p):
 
 
 def positions(p, extent, shape=None, unique=False):
-    """Indices into an axis; known ones may be out of range where a mode takes care of them."""
+    """Indices into an axis; constant ones may be out of range if a mode handles them."""
     shape = p.extents(p.random.randint(0, 2), 60) if shape is None else shape
     if unique:
         size = int(np.prod(shape, dtype=np.int64))
@@ -169,7 +169,7 @@ def gather(p):
     axis = p.random.randrange(x.rank)
     name = p.random.choice(["take", "index", "pair", "along", "rows"])
     if name == "take":
-        # "fill" gives NaN for what is out of range.
+        # "fill" gives NaN for out-of-range indices.
         index = positions(p, x.shape[axis])
         mode = p.random.choice(["clip", "wrap"])
         same(p, jnp.take(x.array, index, axis, mode=mode), x)
@@ -218,7 +218,7 @@ def scatter(p):
 
 
 def one_zero(array):
-    """JAX orders -0 before 0 in some sorts, and in others not."""
+    """JAX orders -0 before 0 in some sorts but not in others."""
     return jnp.where(array == 0, 0.0, array)
 
 

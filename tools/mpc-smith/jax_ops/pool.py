@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A JAX function that is drawn op by op while it is traced.
+"""A random JAX function, generated op by op during tracing.
 
-Decisions follow a seed, shapes and intervals alone, so that a trace in float64
-draws the same function. Every value carries an interval that its elements stay in
-and whether it is exact: equal in float64, float32 and bfloat16, so that a step of
-a function (floor, a comparison, arg max) may read it.
+Choices depend only on the seed, shapes and intervals, so that a float64 trace gives
+the same function. Every value has an interval that bounds its elements and a flag
+whether it is exact: equal in float64, float32 and bfloat16, so that discontinuous
+ops (floor, comparisons, arg max) may use it.
 """
 
 import dataclasses
@@ -16,13 +16,13 @@ import numpy as np
 
 EXTENTS = [1, 1, 2, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31]
 MAX_ELEMENTS = 10000
-# Below float16's largest number by as much as a short sum of squares needs.
+# Below float16's maximum by a margin for a short sum of squares.
 MAX_MAGNITUDE = 100.0
 RANGES = {}
 
 
 class Skip(Exception):
-    """What was to be drawn does not fit; another op is."""
+    """The op does not fit; another is tried."""
 
 
 @dataclasses.dataclass
@@ -47,7 +47,7 @@ class Value:
 
     @property
     def kind(self):
-        """f, i, u or b."""
+        """Kind character of the dtype: f, i, u or b."""
         return np.dtype(self.array.dtype).kind
 
     @property
@@ -77,7 +77,7 @@ class Pool:
             return self.numbers.integers(0, 2, shape).astype(bool), True
         if kind in "iu":
             return self.numbers.integers(0 if kind == "u" else -40, 41, shape).astype(kind + "4"), True
-        # Sums of round numbers are 0 in float64 and nearly so in float32, where a slope may jump.
+        # Sums of round numbers are 0 in float64 and nearly 0 in float32, where a slope may jump.
         if not self.differentiated and self.chance(0.5) and (low * 8).is_integer() and (high * 8).is_integer() and max(-low, high) <= 16:
             return (low + self.numbers.integers(0, int((high - low) * 8) + 1, shape) / 8).astype("f4"), True
         return np.clip(self.numbers.uniform(low, high, shape).astype("f4"), np.float32(low), np.float32(high)), False
@@ -85,11 +85,11 @@ class Pool:
     def parameter(self, shape, low=-1.0, high=1.0, kind="f"):
         """A constant of the function."""
         array, exact = self.drawn(kind, shape, low, high)
-        # A Python float: of 64 bits in a trace in float64.
+        # A Python float: 64-bit in a float64 trace.
         return Value(jnp.asarray(array, float if kind == "f" else None), low, high, exact)
 
     def add(self, array, low=0.0, high=1.0, exact=False, *operands):
-        """Enters a result; floats that grew large are scaled down."""
+        """Registers a result; large floats are scaled down."""
         if np.prod(array.shape, dtype=np.int64) > MAX_ELEMENTS:
             raise Skip
         for operand in operands:
@@ -101,7 +101,7 @@ class Pool:
         return value
 
     def fit(self, value, low, high):
-        """`value` where it lies inside of [low, high], else mapped into it."""
+        """`value` if its interval is inside [low, high], else mapped into it."""
         if low <= value.low and value.high <= high:
             return value
         if not np.isfinite(value.magnitude):
@@ -112,7 +112,7 @@ class Pool:
         return Value(value.array * scale + shift, low, high)
 
     def pick(self, kind="f", rank=None, least_rank=0, exact=False, where=lambda value: True):
-        """A value, recent ones sooner, or a new constant."""
+        """A value, with a bias towards recent ones, or a new constant."""
         found = [v for v in self.values if v.kind in kind and (rank is None or v.rank == rank)
                  and v.rank >= least_rank and v.size and (v.exact or not exact) and where(v)]
         if found and self.chance(0.93):
@@ -125,7 +125,7 @@ class Pool:
         raise Skip
 
     def partner(self, value, kind=None):
-        """Something that broadcasts with `value`."""
+        """An operand that broadcasts with `value`."""
         kind = kind or value.kind
         if self.chance(0.5):
             def fits(other):
@@ -148,7 +148,7 @@ class Pool:
 
 
 def interval(name, function, low, high):
-    """Bounds of a function of one number over an interval, by its values there."""
+    """Bounds of a unary function over an interval, by sampling."""
     key = name, low, high
     if key not in RANGES:
         with jax.ensure_compile_time_eval():

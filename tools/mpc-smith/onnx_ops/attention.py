@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention as exporters write it, and the operators of ONNX Runtime; samples between elements; determinants."""
+"""Attention in exporters' forms and ONNX Runtime's operators; interpolation; determinants."""
 
 import math
 
@@ -10,7 +10,7 @@ from movement import moved, shaped
 
 
 def attention(g):
-    """Scores, a mask, softmax, values: as exporters write it."""
+    """Decomposed attention as exporters write it: scores, mask, softmax, values."""
     batch, heads, rows, keys, width = g.random.choice([1, 2]), g.random.choice([1, 2, 3]), *(
         g.random.choice([1, 3, 8, 17]) for _ in range(2)), g.random.choice([1, 4, 8, 16])
     q = g.fit(shaped(g, (batch, heads, rows, width)), -4.0, 4.0)
@@ -28,7 +28,7 @@ def attention(g):
 
 
 def group_query_attention(g):
-    """A prompt, or a step over a cache."""
+    """Prefill, or a decoding step with a cache."""
     groups, width = g.random.choice([1, 2]), 16
     heads = groups * g.random.choice([1, 2, 3])
     batch, past = g.random.choice([1, 2]), g.random.choice([0, 0, 3, 7])
@@ -43,7 +43,7 @@ def group_query_attention(g):
         operands, low, high = [q, k, v], v.low, v.high
     if max(-q.low, q.high) > 4.0:
         raise Skip
-    # Samples are of one length: ONNX leaves open what lies behind a shorter one.
+    # All samples have one length: ONNX does not specify the elements after a shorter one.
     operands += [g.input(FLOAT, (batch, groups, past, width)) if past else None for _ in range(2)]
     operands += [g.constant(np.full(batch, total - 1, np.int32)), g.constant(np.array(total, np.int32))]
     attributes = {"num_heads": heads, "kv_num_heads": groups}
@@ -56,14 +56,14 @@ def group_query_attention(g):
     if g.chance(0.3):
         attributes["softcap"] = g.random.choice([1.0, 4.0])
     low, high = min(low, -3), max(high, 3)
-    # Rotation may grow a key by the root of 2.
+    # Rotary embedding may scale an element by up to the root of 2.
     cache = ((batch, groups, total, width), 1.5 * min(low, -high), 1.5 * max(high, -low), FLOAT, False)
     g.emit_many("GroupQueryAttention", operands, [((batch, new, heads * width), low, high, FLOAT, False), cache, cache],
                 domain="com.microsoft", **attributes)
 
 
 def roi_align(g):
-    if g.opset < 10 or g.opset >= 22:  # ONNX Runtime has no newer one
+    if g.opset < 10 or g.opset >= 22:  # not supported by ONNX Runtime
         raise Skip
     x = g.pick(rank=4, where=lambda v: v.size < 1000)
     count, bins = g.random.randint(1, 3), [g.random.randint(1, 3) for _ in range(2)]
@@ -95,7 +95,7 @@ def det(g):
     if g.opset < 11:
         raise Skip
     rows = g.random.randint(1, 4)
-    # Far from singular, so that the result is worth its digits.
+    # Far from singular, so that the determinant is well conditioned.
     x = g.input(FLOAT, (*g.extents(g.random.randint(0, 2), 20), rows, rows), -1, 1)
     x = g.emit("Add", [x, g.constant(5 * np.eye(rows, dtype=np.float32))], x.shape, -1, 6)
     g.emit("Det", [x], x.shape[:-2], 0, 9.0 ** rows)

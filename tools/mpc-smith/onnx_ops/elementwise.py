@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that compute each element by itself."""
+"""Elementwise ops."""
 
 import math
 
@@ -19,7 +19,7 @@ def elu(x):
 
 
 ANY = (-60.0, 60.0)
-# Op: its first opset, the interval where it is drawn, what it computes there, its attributes.
+# Op: its first opset, the argument interval, the NumPy function, its attributes.
 SMOOTH = {
     "Abs": (7, ANY, np.abs, {}),
     "Neg": (7, ANY, np.negative, {}),
@@ -65,7 +65,7 @@ def smooth(g):
     if kind == "Gelu" and g.chance(0.5):
         attributes = {"approximate": "tanh"}
     if kind == "Gelu":
-        # ONNX Runtime computes 1 + erf(x), in which all digits cancel below.
+        # ONNX Runtime computes 1 + erf(x), which cancels completely below.
         low = -1.5
     x = g.fit(g.pick(), low, high)
     samples = function(np.linspace(x.low, x.high, 65))
@@ -136,7 +136,7 @@ def integer(g):
     if kind in ("Div", "Mod"):
         y = g.constant(g.numbers.integers(1, 5, y.shape).astype(dtype) *
                        (g.random.choice([1, -1]) if kind == "Mod" else 1))
-        # Which way a quotient of a negative number is rounded is not written down.
+        # The rounding direction of a negative quotient is unspecified.
         if kind == "Div":
             x = g.emit("Abs", [x], x.shape, 0, max(-x.low, x.high), dtype, True)
     bound = max(-x.low, x.high) * max(-y.low, y.high) + max(-x.low, x.high) + max(-y.low, y.high)
@@ -220,7 +220,7 @@ def clip(g):
 
 
 def quantize(g):
-    """QuantizeLinear of a value, then back: steps that are exact in every policy."""
+    """QuantizeLinear then DequantizeLinear, with scales that are exact in every policy."""
     if g.opset < 10:
         raise Skip
     x = g.pick(exact=True, least_rank=1)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An ONNX graph that is drawn op by op.
+"""A random ONNX graph, generated op by op.
 
-Every value carries its shape, an interval that its elements stay in, and whether
-it is exact: equal in float64, float32 and bfloat16, so that a step of a function
-(Floor, a comparison, ArgMax) may read it.
+Every value has its shape, an interval that bounds its elements, and a flag whether
+it is exact: equal in float64, float32 and bfloat16, so that discontinuous ops
+(Floor, comparisons, ArgMax) may use it.
 """
 
 import dataclasses
@@ -17,12 +17,12 @@ FLOAT, INT64, INT32, BOOL = np.dtype("f4"), np.dtype("i8"), np.dtype("i4"), np.d
 INT8, UINT8 = np.dtype("i1"), np.dtype("u1")
 EXTENTS = [1, 1, 1, 2, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33]
 MAX_ELEMENTS = 20000
-# Below float16's largest number by as much as a short sum of squares needs.
+# Below float16's maximum by a margin for a short sum of squares.
 MAX_MAGNITUDE = 100.0
 
 
 class Skip(Exception):
-    """What was to be drawn does not fit; another op is."""
+    """The op does not fit; another is tried."""
 
 
 @dataclasses.dataclass
@@ -55,7 +55,7 @@ class Graph:
         self.opset = self.random.randint(7, 22)
         self.nodes, self.initializers, self.inputs, self.values, self.feeds = [], [], [], [], {}
         self.count = 0
-        # Results that a peer computes coarsely: name -> (bound of an element's error, shape).
+        # Results for which a peer is inaccurate: name -> (error bound of an element, shape).
         self.coarse = {}
 
     def fresh(self, stem):
@@ -112,7 +112,7 @@ class Graph:
         return self.constant(np.array(numbers, np.int64))
 
     def parameter(self, shape, low=-1.0, high=1.0, dtype=FLOAT):
-        """Weights: mostly constant, at times an input."""
+        """Weights: mostly constants, sometimes inputs."""
         if self.chance(0.25):
             return self.input(dtype, shape, low, high)
         return self.constant(self.numbers_for(dtype, shape, float(low), float(high))[0])
@@ -121,7 +121,7 @@ class Graph:
         return self.emit_many(kind, operands, [(shape, low, high, dtype, exact)], **attributes)[0]
 
     def emit_many(self, kind, operands, results, domain="", **attributes):
-        """Results: (shape, low, high, type, exact); None: left out."""
+        """Results: (shape, low, high, type, exact); None for an omitted one."""
         made, names = [], []
         for result in results:
             if result is None:
@@ -145,7 +145,7 @@ class Graph:
         return made
 
     def fit(self, value, low, high):
-        """`value` where it lies inside of [low, high], else mapped into it."""
+        """`value` if its interval is inside [low, high], else mapped into it."""
         if low <= value.low and value.high <= high:
             return value
         span = max(value.high - value.low, 1e-3)
@@ -159,7 +159,7 @@ class Graph:
         return value
 
     def pick(self, dtype=FLOAT, rank=None, least_rank=0, exact=False, where=lambda value: True):
-        """A value of the graph, recent ones sooner, or a new input."""
+        """A value of the graph, with a bias towards recent ones, or a new input."""
         found = [v for v in self.values if v.type == dtype and v.size > 0 and (rank is None or v.rank == rank)
                  and v.rank >= least_rank and (v.exact or not exact) and where(v)]
         if found and self.chance(0.9):
@@ -179,7 +179,7 @@ class Graph:
         raise Skip
 
     def partner(self, value, dtype=None):
-        """Something that `value` is combined with element by element."""
+        """A second operand for an elementwise op with `value`."""
         dtype = dtype or value.type
         if self.chance(0.4):
             def fits(other):
@@ -203,7 +203,7 @@ class Graph:
         return axis, axis - rank if self.opset >= negative_since and self.chance(0.4) else axis
 
     def model(self):
-        """(model, output values): what nothing reads, and one value of those read."""
+        """(model, output values): the unused values, and one used value."""
         names = {name for node in self.nodes for name in node.output}
         made = [v for v in self.values if v.name in names]
         results = [v for v in made if not v.used]

@@ -136,7 +136,7 @@ def einsum(g):
 
 
 def window(g, extents, kind):
-    """(output extents, attributes) of a window that moves over `extents`; raises where it does not fit."""
+    """(output extents, attributes) of a sliding window over `extents`; raises if it does not fit."""
     kernel = [g.random.choice([1, 2, 3, 3, 5]) for _ in extents]
     strides = [g.random.choice([1, 1, 2, 3]) for _ in extents]
     can_dilate = kind == "Conv" or (kind == "MaxPool" and g.opset >= 10) or (kind == "AveragePool" and
@@ -156,8 +156,8 @@ def window(g, extents, kind):
             shape = [-(-e // s) for e, s in zip(extents, strides)]
         if min(shape) < 1 or any(mode == "VALID" and e < r for e, r in zip(extents, reach)):
             raise Skip
-        # Where windows leave gaps, SAME pads nothing in TensorFlow and here. ONNX Runtime begins
-        # inside of the image for some ops, refuses others, and ONNX's reference does neither.
+        # Where the stride leaves gaps, SAME pads nothing in TensorFlow and here. ONNX Runtime starts inside
+        # the image for some ops and rejects others; ONNX's reference does neither.
         if mode != "VALID" and any((o - 1) * s + r < e for e, r, s, o in zip(extents, reach, strides, shape)):
             raise Skip
         return shape, attributes
@@ -244,7 +244,7 @@ def pool(g):
     attributes.pop("ceil_mode", None) if kind == "LpPool" else None
     shape = x.shape[:2] + tuple(extents)
     if kind == "LpPool":
-        # Its rounding up came later than its other attributes.
+        # ceil_mode was added later than its other attributes.
         _, kernel = None, attributes["kernel_shape"]
         if "auto_pad" not in attributes:
             pads = attributes.get("pads", [0] * 2 * len(kernel))
@@ -255,7 +255,7 @@ def pool(g):
         g.emit(kind, [x], shape, 0, max(-x.low, x.high) * int(np.prod(kernel)), **attributes)
         return
     if kind == "MaxPool" and any(d != 1 for d in attributes.get("dilations", [])) and "pads" in attributes:
-        # A window may lie in the padding: -infinity, for ONNX Runtime the least finite number.
+        # A window may be all padding: -infinity, but the lowest finite number in ONNX Runtime.
         raise Skip
     if kind == "AveragePool":
         attributes["count_include_pad"] = g.random.choice([0, 1])
@@ -283,8 +283,8 @@ def norm(g):
         count = channels if g.opset >= 21 else groups
         g.emit("GroupNormalization", [x, g.parameter((count,)), g.parameter((count,))], x.shape, -12, 12,
                num_groups=groups, epsilon=0.01)
-        # ONNX Runtime runs the op's function, whose variance is a difference of squares: of numbers far from 0
-        # their rounding is what is left of it.
+        # ONNX Runtime expands the op's function, whose variance is a difference of squares: far from 0, only
+        # rounding error remains of it.
         name = next(node for node in reversed(g.nodes) if node.op_type == "GroupNormalization").output[0]
         variance_error = 8 * 2.0**-24 * max(-x.low, x.high)**2
         g.coarse[name] = 12 * min(1.0, variance_error / 2 / 0.01), x.shape
@@ -298,7 +298,7 @@ def norm(g):
                epsilon=0.01)
     elif kind == "LpNormalization":
         if g.opset >= 22:
-            raise Skip  # of a vector of zeros the result has changed
+            raise Skip  # the result for a zero vector has changed between versions
         x = g.fit(x, 0.5, 8.0)
         g.emit(kind, [x], x.shape, 0, 1, axis=g.random.randrange(x.rank), p=g.random.choice([1, 2]))
     elif kind == "LRN":
@@ -321,7 +321,7 @@ def recurrent(g):
     gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
     operands = [x, g.parameter((ways, gates * hidden, width)), g.parameter((ways, gates * hidden, hidden))]
     operands.append(g.parameter((ways, 2 * gates * hidden)) if g.chance(0.6) else None)
-    # Sequences of their own lengths are refused.
+    # Per-sequence lengths are not supported.
     operands.append(g.constant(np.full((batch,), steps, np.int32)) if g.chance(0.2) else None)
     operands.append(g.parameter((ways, batch, hidden)) if g.chance(0.4) else None)
     while operands[-1] is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that move elements, and shapes that the graph computes."""
+"""Data movement ops, and shapes computed in the graph."""
 
 import numpy as np
 from onnx import helper
@@ -43,7 +43,7 @@ def factors(g, size):
 
 
 def extent_of(g, x, axis):
-    """x.shape[axis] as a tensor of one element, computed in the graph."""
+    """x.shape[axis] as a one-element tensor, computed in the graph."""
     shape = g.emit("Shape", [x], (x.rank,), 0, 20000, INT64, True)
     if g.chance(0.3) and g.opset >= 10:
         return g.emit("Slice", [shape, g.integers(axis), g.integers(axis + 1), g.integers(0)], (1,), 0, 20000, INT64,
@@ -57,7 +57,7 @@ def extent_of(g, x, axis):
 
 
 def computed_shape(g, x, shape):
-    """`shape` as a tensor: constant, or put together from extents of `x`."""
+    """`shape` as a tensor: constant, or assembled from extents of `x`."""
     if not shape or not g.chance(0.5):
         return g.integers(*shape)
     parts, i = [], 0
@@ -176,7 +176,7 @@ def slice_(g):
         start = g.random.randrange(extent)
         end = g.random.randint(start + 1, extent)
         step = g.random.choice([1, 1, 1, 2, 3]) if g.opset >= 10 else 1
-        if g.opset >= 10 and g.chance(0.2):  # backwards, from the last one
+        if g.opset >= 10 and g.chance(0.2):  # backwards, from the last element
             start, end, step = extent - 1, -extent - 1, -step
             shape[axis] = len(range(extent - 1, -1, step))
         else:
@@ -239,7 +239,7 @@ def scatter(g):
     if g.chance(0.5):
         axis = g.random.randrange(x.rank)
         shape = [g.random.randint(1, e) for e in x.shape]
-        if reduction == "none":  # each place once
+        if reduction == "none":  # no duplicate indices
             index = np.stack([g.numbers.permutation(x.shape[axis])[:shape[axis]]
                               for _ in range(int(np.prod(shape)) // shape[axis])], -1)
             rest = shape[:axis] + shape[axis + 1:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Chains of quantised layers, as quantisers of models write them."""
+"""Chains of quantized layers, as quantizers write them."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from windows import maxima, patches
 
 
 def source(g):
-    """Bytes that a chain begins with: an input, or made of a float one."""
+    """The input bytes of a chain: a graph input, or a quantized float."""
     channels = g.random.choice([1, 2, 3, 4, 8, 16, 24])
     shape = g.random.choice([
         (g.random.choice([1, 3, 8, 17]), g.random.choice([1, 4, 7, 16, 33, 64])),
@@ -36,7 +36,7 @@ def source(g):
 
 
 def draw_weights(g, shape, axis, depth, can_vary=True):
-    """Constant bytes, at times an input's; one scale, or one for each position of `axis`."""
+    """Constant bytes, sometimes an input's; one scale, or one per index of `axis`."""
     dtype = g.random.choice([INT8, INT8, INT8, UINT8])
     info, middle = np.iinfo(dtype), 128 if dtype == UINT8 else 0
     numbers_shape = (shape[axis],) if can_vary and g.opset >= 13 and g.chance(0.5) else ()
@@ -59,7 +59,7 @@ def draw_weights(g, shape, axis, depth, can_vary=True):
 
 @dataclasses.dataclass
 class Product:
-    """What a layer sums, whichever ops say it: `sum_of(x, weights)` of numbers less their zero points."""
+    """The sums of a layer, however expressed: `sum_of(x, weights)` of values minus their zero points."""
     sum_of: Callable
     weights: Bytes
     depth: int
@@ -103,7 +103,7 @@ def convolution(g, x):
 
 
 def by_floats(g, x, product, numbers, error):
-    """Products of dequantised floats."""
+    """Products of dequantized floats."""
     y, w = dequantize(g, x), dequantize(g, product.weights)
     made, columns, w_scale = [y.value, w.value], numbers.shape[product.column_axis], product.weights.scale
     bias = None
@@ -133,7 +133,7 @@ def dequantize_bias(g, integers, scale):
 
 
 def added(error, other, numbers, more):
-    """Error of a sum: exact where both are and lie on steps that f32 holds."""
+    """Error bound of a sum: exact if both operands are, on a grid that f32 holds."""
     total = np.abs(numbers) + np.abs(more)
     is_exact = (error == 0) & (other == 0) & (numbers * 4096 == np.rint(numbers * 4096)) & (
         more * 4096 == np.rint(more * 4096)) & (total < 2048)
@@ -145,7 +145,7 @@ def plus(g, x, y):
 
 
 def by_integers(g, x, product, sums, x_scale, x_zero, zero_is_known=True):
-    """Sums in i32, which are scaled as floats. Scale and zero point of `x` are values of the graph."""
+    """i32 sums, scaled as floats. Scale and zero point of `x` are values of the graph."""
     weights, columns = product.weights, product.column_axis
     operands = [x.value, weights.value]
     has_zero = np.any(weights.zero) or g.chance(0.5)
@@ -202,7 +202,7 @@ def activation(g, x):
 
 
 def layer(g, x):
-    """A product of bytes and what follows it."""
+    """A product of bytes and its epilogue."""
     is_image = 3 <= len(x.shape) <= 4
     product = convolution(g, x) if is_image and g.chance(0.8) else matrices(g, x)
     form = g.random.choice(["floats", "floats", "linear", "integers"]) if x.scale.ndim == 0 else "floats"
@@ -221,7 +221,7 @@ def layer(g, x):
 
 
 def dynamic(g):
-    """DynamicQuantizeLinear and a product that reads its three results."""
+    """DynamicQuantizeLinear and a product that uses its three results."""
     if g.opset < 11:
         raise Skip
     for _ in range(8):
@@ -250,7 +250,7 @@ def dynamic(g):
 
 
 def move(g, x):
-    """Moves bytes, as they are or as floats between two quantisers of the same steps."""
+    """Rearranges bytes, directly or as floats between two quantizers of the same scale."""
     if x.scale.ndim:
         raise Skip
     before = dequantize(g, x) if g.chance(0.5) or g.opset < 13 else None
@@ -273,7 +273,7 @@ def move(g, x):
 
 
 def combine(g, x):
-    """Floats between two quantisers: a sum with other bytes, a mean, a function, nothing."""
+    """Floats between two quantizers: a sum with other bytes, a mean, a function, nothing."""
     kind = g.random.choice(["sum", "sum", "mean", "function", "steps"])
     before = dequantize(g, x)
     if kind == "sum":
@@ -298,7 +298,7 @@ def chain(g):
         for _ in range(g.random.randint(1, 5)):
             current = g.random.choice([layer, layer, layer, move, combine])(g, current)
     except Skip:
-        pass  # what was drawn stays
+        pass  # keep what there is
     if g.chance(0.6):
         dequantize(g, current)
 

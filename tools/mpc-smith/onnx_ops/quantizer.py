@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Quantisers whose every element is decided.
+"""Quantizers without ambiguous rounding.
 
-Numbers are known in exact arithmetic, and how far f32 may be from them in any order
-of sums. A quantiser is drawn until no element lies so near to the middle between two
-steps that this could decide it: bytes are then the same bit for bit, whoever computes
-them. True ties are drawn too, where everything before is exact.
+The exact values are known, with an error bound for f32 in any summation order.
+Scales are redrawn until no element is so close to a rounding boundary that this
+error could decide it: the bytes are then the same in every implementation. True
+ties occur too, where everything before them is exact.
 """
 
 import dataclasses
@@ -14,12 +14,12 @@ from onnx import helper
 
 from graph import FLOAT, INT8, UINT8, Skip, Value
 
-# Half a unit in the last place of a number in [1, 2) of f32.
+# Half an ulp of a number in [1, 2) in f32.
 U = 2.0**-24
 
 @dataclasses.dataclass
 class Known:
-    """A float of the graph, its exact numbers, and how far f32 may be from them."""
+    """A float of the graph, its exact values, and an error bound for f32."""
     value: Value
     numbers: np.ndarray
     error: np.ndarray
@@ -27,7 +27,7 @@ class Known:
 
 @dataclasses.dataclass
 class Bytes:
-    """Integers of the graph; scale and zero point are arrays of rank 0, or of rank 1 along `axis`."""
+    """Integers of the graph; scale and zero point have rank 0, or rank 1 along `axis`."""
     value: Value
     numbers: np.ndarray
     scale: np.ndarray
@@ -65,7 +65,7 @@ def known(g, kind, operands, numbers, error, **attributes):
 
 
 def hidden(g, kind, operands, shape, **attributes):
-    """A float that no other op reads: it may be larger than those like."""
+    """A float without other uses: it may exceed the usual magnitude."""
     value = Value(g.fresh("v"), FLOAT, shape, 0, 0)
     for operand in operands:
         operand.used = True
@@ -74,7 +74,7 @@ def hidden(g, kind, operands, shape, **attributes):
 
 
 def draw_scale(g, numbers, error, dtype, axis=None):
-    """(scale, zero point, bytes) with which f32 decides every element as exact arithmetic does."""
+    """(scale, zero point, bytes) with which f32 rounds every element as exact arithmetic does."""
     info, rank = np.iinfo(dtype), numbers.ndim
     rest = None if axis is None else tuple(i for i in range(rank) if i != axis)
     low, high = np.minimum(numbers.min(rest), 0), np.maximum(numbers.max(rest), 0)
@@ -91,7 +91,7 @@ def draw_scale(g, numbers, error, dtype, axis=None):
             zero += 128
         wide, shift = along(scale.astype(np.float64), rank, axis), along(zero, rank, axis)
         steps = numbers / wide
-        # Quotient or factor, product, and the factor's own two roundings.
+        # The quotient or reciprocal, the product, and the reciprocal's own two roundings.
         margin = np.where((error == 0) & is_power(wide), 0, error / wide + 4 * U * np.abs(steps))
         found = np.rint(steps) + shift
         is_decided = (np.abs(steps - np.floor(steps) - 0.5) > margin) | (margin == 0)
@@ -110,7 +110,7 @@ def emit_bytes(g, kind, operands, numbers, dtype, **attributes):
 
 
 def constants(g, scale, zero, dtype):
-    """Inputs of a quantiser; no zero point stands for one of zero in ui8."""
+    """Quantizer inputs; a zero point of 0 in ui8 may be omitted."""
     operands = [g.constant(scale)]
     if dtype != UINT8 or np.any(zero) or g.chance(0.7):
         operands.append(g.constant(zero.astype(dtype)))
@@ -138,7 +138,7 @@ def dequantize(g, x):
 
 
 def as_before(g, x, like):
-    """`x`, made of the bytes of `like` by moving them, in the same steps again."""
+    """Quantizes `x`, rearranged bytes of `like`, with the same scale again."""
     info = np.iinfo(like.value.type)
     numbers = np.rint(x.numbers / like.scale.astype(np.float64)).astype(np.int64) + like.zero
     value = emit_bytes(g, "QuantizeLinear", [x.value, *constants(g, like.scale, like.zero, like.value.type)],

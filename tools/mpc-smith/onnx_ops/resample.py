@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Resize, and how coarsely a peer computes it."""
+"""Resize, and an error bound for a peer's implementation."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from movement import computed_shape
 
 
 def resize_error(kind, largest, extents):
-    """Bound of an element's error where coordinates and weights are computed in f32, u = 2^-24.
+    """Error bound of an element when coordinates and weights are computed in f32, u = 2^-24.
 
     A coordinate of an axis of extent e is rounded up to three times (scale, quotient, shift), so it is off by at most
-    3 u e. Of cubic weights (a = -3/4) the absolute slopes have a sum of at most 3 and the absolute values of 11/8; of
-    linear ones 2 and 1. A linear weight is one difference (2 u for both taps). Cubic weights are polynomials in
+    3 u e. For cubic weights (a = -3/4) the absolute slopes sum to at most 3 and the absolute values to 11/8; for
+    linear ones to 2 and 1. A linear weight is one difference (2 u for both taps). Cubic weights are polynomials in
     Horner's form of numbers up to 7.5, doubled by what follows: 40 u for each outer tap, 6 u for each inner one. The
     sums of four products per axis add 4 u of each.
     """
@@ -28,7 +28,7 @@ def resize(g):
     mode = g.random.choice(["nearest", "linear", "cubic"])
     scale = [g.random.choice([1.0, 2.0, 1.5, 0.5, 3.0]) for _ in range(2)]
     shape = x.shape[:2] + tuple(int(e * s) for e, s in zip(x.shape[2:], scale))
-    # Of an extent that the scale does not meet ONNX Runtime aligns other corners than ONNX.
+    # If the scale does not give the extent exactly, ONNX Runtime aligns corners differently from ONNX.
     if any(e * s != extent for e, s, extent in zip(x.shape[2:], scale, shape[2:])):
         raise Skip
     attributes = {"mode": mode}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Windows over arrays of numbers, as pools and convolutions see them."""
+"""Sliding windows over arrays, for pools and convolutions."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def patches(image, kernel, strides, dilations, pads, fill):
 
 
 def maxima(g, image):
-    """(results, attributes) of a MaxPool of [n, c, h, w] that no padding rounds up."""
+    """(results, attributes) of a MaxPool of [n, c, h, w] without ceil_mode."""
     _, attributes = window(g, image.shape[2:], "")
     attributes.pop("auto_pad", None)
     attributes.pop("ceil_mode", None)
