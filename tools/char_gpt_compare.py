@@ -13,7 +13,7 @@ import subprocess
 import sys
 import types
 
-# Of each: whose loop, and in which types.
+# Training loop and precision of each system.
 SYSTEMS = {
     "mpc float32": ("mpc", "float32"),
     "mpc mixed_bfloat16": ("mpc", "mixed_bfloat16"),
@@ -21,9 +21,9 @@ SYSTEMS = {
     "torch.compile float32": ("torch", "float32"),
     "torch.compile autocast bfloat16": ("torch", "bfloat16"),
 }
-# The mean of so many losses at the end is what a run reached; one is told in so many steps.
+# Number of final losses to average for the result, and steps per logged loss.
 LAST, EVERY = 50, 5
-# Steps of a turn in which speeds are measured; the first interval is not counted.
+# Steps per turn of the speed measurement; the first interval is discarded.
 TURN = 20
 
 # ===----------------------------------------------------------------------=== #
@@ -77,7 +77,7 @@ def torch_loss(torch, options):
 
 
 def work(settings):
-    """Reads numbers of steps from stdin and answers each with losses and seconds of that many."""
+    """Reads step counts from stdin and answers each with the losses and seconds of that many steps."""
     import time
 
     import torch
@@ -111,7 +111,7 @@ def work(settings):
 
 
 class Torch:
-    """A process with PyTorch's loop."""
+    """A process that runs PyTorch's loop."""
 
     def __init__(self, options, precision, seed, model, data):
         settings = {name: getattr(options, name) for name in
@@ -138,7 +138,7 @@ class Torch:
 
 
 def mpc_lines(options, policy, seed, model, data, steps, flags):
-    """The lines of news of a training by mpc, without the last."""
+    """The progress lines of `mpc train`, without the final one."""
     command = [options.mpc, "train", model, "--data", data / "train.bin", "--policy", policy, *flags, "--steps", steps,
                "--seed", seed, "--log-every", EVERY, "--json", "--quiet"]
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=False)
@@ -148,7 +148,7 @@ def mpc_lines(options, policy, seed, model, data, steps, flags):
 
 
 def losses_of(options, system, seed, model, data, flags):
-    """What each interval of a training lost on average."""
+    """Mean loss of each interval of a run."""
     kind, precision = SYSTEMS[system]
     if kind == "mpc":
         lines = mpc_lines(options, precision, seed, model, data, options.steps, flags)
@@ -160,7 +160,7 @@ def losses_of(options, system, seed, model, data, flags):
 
 
 def speeds_of(options, systems, model, data, flags):
-    """Sequences per second of each system: the median of what is counted in its turns."""
+    """Sequences per second of each system: the median over its turns."""
     workers = {s: Torch(options, SYSTEMS[s][1], 1, model, data) for s in systems if SYSTEMS[s][0] == "torch"}
     for worker in workers.values():
         worker.step(3)  # compiles
@@ -214,7 +214,7 @@ def compare(options, gpt, data, flags):
 
 
 def report(systems, runs, speeds):
-    """Prints the table; gives 4 where a mean loss is outside the noise."""
+    """Prints the table; returns 4 if a mean loss differs significantly."""
     ends = {system: {run["seed"]: run["loss"] for run in runs.values() if run["system"] == system}
             for system in systems}
     base = systems[0]

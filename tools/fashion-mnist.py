@@ -30,7 +30,7 @@ WIDTHS = [784, 512, 256, 10]
 
 
 def write_mlp(path):
-    """Three layers as a framework's exporter writes them; the weights are drawn later."""
+    """A three-layer perceptron as a framework's exporter writes it; its weights are initialized later."""
     import numpy
     import onnx
     from onnx import helper, numpy_helper
@@ -77,7 +77,7 @@ def read_idx(path, axes):
 
 
 def train_by_torch(options):
-    """One training by PyTorch in a process of its own; prints its result as JSON."""
+    """One PyTorch run in a separate process; prints its result as JSON."""
     import numpy as np
     import onnx
     import torch
@@ -136,7 +136,7 @@ def last_document(command):
 
 
 def run_one(options, model, system, seed):
-    """One training, or what an earlier call kept of it."""
+    """One run, or the stored result of an earlier call."""
     kept = options.output / f"{model}-{system}-{seed}.json"
     if kept.exists():
         return json.loads(kept.read_text())
@@ -147,7 +147,7 @@ def run_one(options, model, system, seed):
     if not drawn.exists():
         if model == "mlp" and not source.exists():
             write_mlp(source)
-        # A rate of zero leaves the weights as they were drawn.
+        # A learning rate of zero leaves the initial weights unchanged.
         last_document([*map(str, train), source, "--init", str(seed), "--lr", "0", "--steps", "1",
                        "--export", drawn])
     if system == "torch":
@@ -161,7 +161,7 @@ def run_one(options, model, system, seed):
 
 
 def report(model, results):
-    """The table of one model; the pairs of systems whose means differ too much."""
+    """The table of one model; the pairs of systems whose means differ significantly."""
     rows, apart = [], []
     for system, runs in results.items():
         accuracies = [100 * run["test_accuracy"] for run in runs]

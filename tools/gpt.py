@@ -21,7 +21,7 @@ class Gpt:
     width: int
 
     def shapes(self):
-        """Extents and deviation of each weight; norms have none, they begin with ones."""
+        """Shape and standard deviation of each weight; norms have none and are initialized to one."""
         last = 0.02 / math.sqrt(2 * self.layers)
         width = self.width
         found = {"letter": ((self.vocabulary, width), 0.02), "place": ((self.positions, width), 0.02)}
@@ -44,13 +44,13 @@ class Gpt:
         return drawn
 
     def dropouts(self):
-        """Where nanoGPT drops values, as `mpc train --dropout` names them."""
+        """Dropout positions of nanoGPT, as named by `mpc train --dropout`."""
         return ["embedding", *(f"blocks.{i}.{name}_product" for i in range(self.layers) for name in ("out", "down"))]
 
-    # What follows makes the two graphs.
+    # Builders of the two graphs.
 
     def write_trained(self, path, weights, batch):
-        """Sequences of all positions go in, logits of every position come out."""
+        """Takes sequences of full length and returns the logits of every position."""
         graph = self._begin(weights)
         tokens = graph.input("tokens", INT64, (batch, self.positions))
         x = graph.op("Gather", ["letter", tokens], "letters")
@@ -63,7 +63,7 @@ class Gpt:
         graph.write(path)
 
     def write_decoder(self, path, weights):
-        """The inputs and outputs are those that docs/Generate.md lists."""
+        """Inputs and outputs are those listed in docs/Generate.md."""
         graph = self._begin(weights)
         ids = graph.input("input_ids", INT64, (1, "tokens"))
         seen = graph.input("attention_mask", INT64, (1, "total"))

@@ -29,7 +29,7 @@ def varint(value):
 
 
 class Message:
-    """A message as its parts, so that weights are copied once, into the file."""
+    """A message as a list of parts, so that weights are copied only once, into the file."""
 
     def __init__(self):
         self.parts, self.size = [], 0
@@ -86,13 +86,13 @@ def _value(name, code, shape):
 
 
 class Graph:
-    """Nodes, weights, inputs and outputs in the order in which they are added."""
+    """Nodes, weights, inputs and outputs in order of addition."""
 
     def __init__(self, opset=20):
         self.body, self.opset, self.known = Message(), opset, set()
 
     def op(self, kind, inputs, name, outputs=1, **attributes):
-        """Adds a node and gives the name of its result, which is the node's, or the names."""
+        """Adds a node; returns the name of its result, which is the node's, or the names."""
         results = [name] if outputs == 1 else [f"{name}.{i}" for i in range(outputs)]
         node = Message()
         for value in inputs:
@@ -110,7 +110,7 @@ class Graph:
         return name
 
     def integers(self, *values, scalar=False):
-        """A constant of integers; equal ones are one."""
+        """An integer constant; equal ones are shared."""
         name = "_".join(["scalar" if scalar else "list", *map(str, values)])
         if name not in self.known:
             self.known.add(name)
@@ -135,7 +135,7 @@ class Graph:
 
 
 def npy_bytes(code, shape, values):
-    """An .npy file's bytes; `code` is NumPy's name of the type, as "<f4"."""
+    """The bytes of an .npy file; `code` is NumPy's type string, such as "<f4"."""
     header = repr({"descr": code, "fortran_order": False, "shape": tuple(shape)})
     header += " " * (-(len(header) + 11) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + values.tobytes()
@@ -147,7 +147,7 @@ def npy_bytes(code, shape, values):
 
 
 def _fields(data):
-    """Number and value of each field: an integer, or the bytes of what is longer."""
+    """Number and value of each field: an integer, or bytes."""
     at = 0
 
     def integer():
@@ -172,7 +172,7 @@ def _fields(data):
 
 
 def read_weights(path):
-    """Shape and numbers of each float32 weight by its name."""
+    """Shape and values of each float32 weight by name."""
     weights = {}
     graph = next(value for number, value in _fields(memoryview(pathlib.Path(path).read_bytes())) if number == 7)
     for number, tensor in _fields(graph):
@@ -181,7 +181,7 @@ def read_weights(path):
         shape, code, name, raw = [], 0, "", b""
         for field, value in _fields(tensor):
             if field == 1:
-                # Alone, or several behind one length.
+                # Unpacked, or packed with a length prefix.
                 shape += [value] if isinstance(value, int) else list(_packed(value))
             elif field == 2:
                 code = value
@@ -210,8 +210,7 @@ def _packed(data):
 
 
 class Normal:
-    """Draws of a normal distribution, as fast as the standard library can: each is one of its
-    65,536 quantiles."""
+    """Fast normally distributed numbers from the standard library: each is one of 65,536 quantiles."""
 
     def __init__(self, seed):
         distribution = statistics.NormalDist()

@@ -28,7 +28,7 @@ CASE = ROOT / "test" / "Inputs" / "mnist-cnn"
 DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
 IMAGES = 1000
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
-# In what a decoder's weights are stored; what is narrow is widened as it is multiplied.
+# Storage types of a decoder's weights; narrow ones are converted in the product.
 WEIGHTS = ("float32", "bfloat16", "float16", "int8", "int4")
 CACHE, TOKENS = 512, 24
 
@@ -52,7 +52,7 @@ def read_npz(path):
 
 
 def read_idx(name, begin, size):
-    """Bytes of one of the data set's files behind a header of `begin` bytes."""
+    """Contents of one of the data set's files after a header of `begin` bytes."""
     try:
         with gzip.open(DATA / name) as file:
             return file.read(begin + size)[begin:]
@@ -68,7 +68,7 @@ def run(command):
 
 
 def time_in_turns(mpc, rounds=3):
-    """Least median time of each policy on one core in ms: other work disturbs a turn, not all of them."""
+    """Minimum of the medians of each policy on one core in ms: interference affects single turns only."""
     times = {policy: [] for policy in POLICIES}
     for _ in range(rounds):
         for policy, found in times.items():
@@ -78,7 +78,7 @@ def time_in_turns(mpc, rounds=3):
 
 
 def choice(mpc):
-    """The sentence that names the unit for 16 bits, or says that there is none."""
+    """A sentence that names the unit for 16 bits, or says that there is none."""
     command = [mpc, "bench", CASE / "model.onnx", "--policy", "auto", "--runs", "1"]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True)
     notes = [line.removeprefix("note: ") for line in done.stderr.splitlines() if "--policy auto is" in line]
@@ -86,7 +86,7 @@ def choice(mpc):
 
 
 def score(mpc, policy, images, labels, batch, folder):
-    """Share of right answers; the images are given in batches."""
+    """Accuracy; the images are given in batches."""
     pixels = array.array("f", (byte / 255.0 for byte in range(256)))
     hits = 0
     for first in range(0, len(labels), batch):
@@ -106,7 +106,7 @@ def score(mpc, policy, images, labels, batch, folder):
 
 
 def write_decoder_inputs(path, gpt, past=7):
-    """A token behind a few that a cache holds."""
+    """Inputs of one decoding step with a few cached tokens."""
     size = gpt.width // gpt.heads
     normal = Normal(2)
     arrays = {"input_ids": npy_bytes("<i8", (1, 1), array.array("q", [1])),
@@ -123,7 +123,7 @@ def write_decoder_inputs(path, gpt, past=7):
 
 
 def decode(mpc, sizes, folder):
-    """The second table: one token after another on one core, from weights of each type."""
+    """The second table: token-by-token decoding on one core, with weights of each type."""
     layers, width, vocabulary = sizes
     gpt = Gpt(vocabulary, 2 * CACHE, layers, width // 64, width)
     model, inputs = folder / "decoder.onnx", folder / "inputs.npz"

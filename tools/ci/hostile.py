@@ -48,7 +48,7 @@ PIECES = ["\n", "\r", "\v", "\f", "\u2028", "\0", "\\", "??/", "'", '"', "`", "$
 
 
 class Case:
-    """One case: where its files lie and what it draws."""
+    """One case: its directories and its random choices."""
 
     def __init__(self, kind, number, folder, state):
         self.random, self.number, self.state = random.Random(f"hostile {kind} {number}"), number, state
@@ -70,7 +70,7 @@ class Case:
         return path
 
     def report(self, model):
-        """A command that reads a model, and a form in which it reports."""
+        """A command that reads a model, in a random output format."""
         words = self.pick(CHECK, CHECK, [*CHECK, "--json"], [*CHECK, "--per-op"], ["explain"], ["explain", "--json"], ["lint"],
                           ["lint", "--json"], ["dump", "--after", "import"], ["dump", "--after", "plan"],
                           ["compile", "--target", "cpu:avx2", "-o", self.output / "model.mpcx"],
@@ -142,10 +142,10 @@ def subgraph(name, graph):
 
 
 def names(case):
-    """Hostile text as every name of a model."""
+    """Malicious text for every name of a model."""
     x, w, h, y = (case.name() + suffix for suffix in "xwhy")
     if case.random.random() < 0.7:
-        # Hidden characters of inputs and outputs are refused.
+        # Invisible characters in input and output names are rejected.
         x, y = ("".join(c for c in label if c.isprintable()) + label[-1] for label in (x, y))
     made = [node("MatMul", [x, w], [h], case.name(), metadata=[("pkg.torch.onnx.name_scopes", str(["", case.name(), "op"]))]),
             node(case.pick("Relu", "Relu", "Relu", "Tanh", case.name()), [h], [y], case.name(), metadata=[(case.name(), case.name())])]
@@ -158,7 +158,7 @@ def names(case):
 
 
 def sizes(case):
-    """Extents, attributes and counts that overflow or say more than there is."""
+    """Extents, attributes and counts that overflow or exceed the data."""
     huge = case.random.choice(LARGE)
     kind = case.number % 6
     x, y = value("x", [2, 4]), value("y", [2, 4])
@@ -185,7 +185,7 @@ def sizes(case):
 
 
 def cycles(case):
-    """Nodes, functions, subgraphs and files that hold themselves, or nest without end."""
+    """Cyclic or unboundedly nested nodes, functions, subgraphs and files."""
     kind, x, y = case.number % 7, value("x", [2]), value("y", [2])
     functions = []
     if kind == 0:
@@ -237,7 +237,7 @@ def model_of(case):
 
 
 def traversal(case):
-    """External data whose place leads out of the model's folder."""
+    """External data whose path leaves the model's directory."""
     secret = case.input / "secret"
     secret.write_bytes(bytes(64))
     model = case.input / "model"
@@ -256,7 +256,7 @@ def traversal(case):
 
 
 def links(case):
-    """Names of files that are links, folders, pipes, devices or not there."""
+    """File names that are links, directories, pipes, devices or missing."""
     real = case.file("real.onnx", (mutants.INPUTS / "onnx" / "small-cnn.onnx").read_bytes())
     goal = case.pick(real, case.input, "loop.onnx", "/dev/zero", "/dev/null", "/proc/self/mem", "nothing", "/dev/stdin", "pipe")
     suffix = case.pick(".onnx", ".mlir", ".mpcx", ".npz", ".json")
@@ -283,7 +283,7 @@ def links(case):
 
 
 def sparse(case):
-    """Files that say to be larger than the machine."""
+    """Files with a declared or sparse size beyond the machine's memory."""
     size = case.pick(2**31, 2**33, 2**36, 100 << 30, 200 << 30)
     kind = case.pick("external", "onnx", "mlir", "npy", "npz", "mpcx", "json", "safetensors")
 
@@ -332,7 +332,7 @@ class Payload:
 
 
 def pickles(case):
-    """Pickled objects where arrays are expected."""
+    """Pickled objects in place of arrays."""
     payload = pickle.dumps(Payload(), protocol=case.pick(0, 2, 4))
     array = mutants.array((1,), payload, case.pick("|O", "O", "|O8", "<O4", "object", "|V8", "|S4294967295", "[('a', 'O')]", "<f4', (2,)"))
     packed = io.BytesIO()
@@ -352,7 +352,7 @@ def pickles(case):
 
 
 def archives(case):
-    """Zip files that grow, lie or lead elsewhere."""
+    """Malformed zip files: zip bombs, wrong headers, path traversal."""
     array = (case.state / "image.npy").read_bytes()
     packed, kind = io.BytesIO(), case.number % 6
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
@@ -372,7 +372,7 @@ def archives(case):
             archive.writestr("image.npy", array)
     data = bytearray(packed.getvalue())
     if kind == 4:
-        # Sizes, checksums, methods and flags of the directory and of the entry's own head.
+        # Sizes, checksums, methods and flags of the central directory and of the local header.
         for sign, start, fields in ((b"PK\1\2", 8, (2, 2, 4, 4, 4, 4, 2, 2, 2, 2, 2, 4, 4)), (b"PK\3\4", 6, (2, 2, 4, 4, 4, 4, 2, 2))):
             at = data.find(sign)
             for size in fields:
@@ -387,7 +387,7 @@ def archives(case):
 
 
 def safetensors(case):
-    """Checkpoints whose header or offsets lie."""
+    """Checkpoints with an inconsistent header or wrong offsets."""
     source = (case.state / "checkpoint").read_bytes()
     size = int.from_bytes(source[:8], "little")
     header = json.loads(source[8:8 + size])
@@ -425,7 +425,7 @@ def safetensors(case):
 
 
 def executables(case):
-    """Compiled files whose table lies under a digest that is right: nothing of them is run."""
+    """Compiled files with a corrupt table and a valid digest, which are never executed."""
     data = bytearray((case.state / "model.mpcx").read_bytes())
     table = int.from_bytes(data[24:32], "little")
     for _ in range(case.pick(1, 1, 2, 4, 32)):
@@ -438,12 +438,12 @@ def executables(case):
         data[16:24] = len(data).to_bytes(8, "little")
     data[32:64] = bytes(32)
     data[32:64] = hashlib.sha256(data).digest()
-    # Without its input, it is refused before it runs.
+    # Without its input it is rejected before execution.
     return ["run", case.file("model.mpcx", data), *case.pick([], ["--json"])]
 
 
 def policies(case):
-    """Policies that nest, repeat, match for ever or name what is not there."""
+    """Policies with deep nesting, repetition, catastrophic regular expressions or unknown names."""
     kind = case.number % 5
     if kind == 0:
         depth = case.pick(100, 1000, 100000)
@@ -476,7 +476,7 @@ def quoted(text):
 
 
 def text(case):
-    """mpc's own text: nesting, sizes, names, and ops that a model must not hold."""
+    """mpc text: nesting, sizes, names, and ops that are invalid in a model."""
     kind = case.number % 6
     extent = case.pick(4, 4, 4, abs(case.random.choice(LARGE)))
     shape, body, more, location = f"tensor<{extent}xf32>", "", "", ""
@@ -511,7 +511,7 @@ def text(case):
 
 
 def stablehlo(case):
-    """StableHLO: loops without end, sizes, and modules of JAX's that are damaged."""
+    """StableHLO: infinite loops, sizes, and corrupted JAX modules."""
     kind = case.number % 3
     if kind == 0:
         huge = abs(case.random.choice(LARGE))
@@ -540,7 +540,7 @@ KINDS = {each.__name__: each for each in (names, sizes, cycles, traversal, links
 
 
 def tree_of(folder):
-    """What lies in a folder: kinds, sizes and times."""
+    """Modes, sizes and times of all files in a directory."""
     found = {}
     for path in sorted(folder.rglob("*")):
         facts = path.lstat()
@@ -549,7 +549,7 @@ def tree_of(folder):
 
 
 def judge(code, seconds, memory, said):
-    """What is wrong with an outcome; empty where nothing is."""
+    """What is wrong with an outcome; empty if nothing is."""
     if code not in (0, 1, 2, 4):
         return f"exit {code}"
     if seconds > SECONDS:
@@ -567,7 +567,7 @@ def judge(code, seconds, memory, said):
 
 
 def run_case(task):
-    """Runs one case: (kind, number, exit code, seconds, bytes, what is wrong, what it said)."""
+    """Runs one case: (kind, number, exit code, seconds, bytes, failure, output)."""
     kind, number, mpc, state, failures = task
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:
         folder = pathlib.Path(name)
@@ -580,7 +580,7 @@ def run_case(task):
         before = tree_of(case.input)
         environment = {**os.environ, "HOME": str(home), "TMPDIR": str(temporary), "MPC_CACHE_DIR": str(folder / "cache")}
         output = folder / "said"
-        # In the output folder, so that a relative name leads there.
+        # In the output directory, for relative names.
         previous = subprocess.list2cmdline(words)
         code, seconds, memory = mutants.run_limited([str(mpc), *words], output, environment, cwd=case.output, seconds=SECONDS)
         said = output.read_bytes()
@@ -604,7 +604,7 @@ def run_case(task):
 
 
 class State(type(pathlib.Path())):
-    """The folder of what cases are made of, with the texts among it."""
+    """The state directory that cases are made from, and its texts."""
 
 
 def prepare(folder, mpc):
@@ -633,7 +633,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         state = prepare(pathlib.Path(folder), arguments.mpc)
         for place, kind in enumerate(kinds):
-            # What does not divide goes to the first ones.
+            # The remainder goes to the first kinds.
             count = arguments.count // len(kinds) + (place < arguments.count % len(kinds))
             tasks = [(kind, number, arguments.mpc, state, arguments.failures) for number in range(arguments.seed, arguments.seed + count)]
             codes, longest, largest = collections.Counter(), 0.0, 0

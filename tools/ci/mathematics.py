@@ -14,7 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KERNEL = "lib/Target/Kernel"
-# Family: the file, and what no other file of the folders may have.
+# Family: the file, and a pattern that no other file in the directories may match.
 FAMILIES = {
     "softmax, log-softmax": (f"{KERNEL}/RowMath.cpp", r"emitSoftmax\(Operation|\blogOfSum\b"),
     "layer norm, RMS norm": (f"{KERNEL}/RowMath.cpp", r'emitNorm\(Operation|"variance"'),
@@ -23,7 +23,7 @@ FAMILIES = {
     "attention and its gradient": (f"{KERNEL}/AttentionMath.cpp", r'"exp2Fast"|exp\w*\(\w+\.sub\('),
     "functions of numbers": ("lib/Target/Math", r"\bhorner\((?:F )?\w+, (?:const )?\{"),
 }
-# Softmax of rows has powers as attention has.
+# Softmax of rows computes powers as attention does.
 ALSO = {
     "attention and its gradient": {f"{KERNEL}/RowMath.cpp"},
 }

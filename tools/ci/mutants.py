@@ -37,7 +37,7 @@ import mutations  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INPUTS = ROOT / "test" / "Inputs"
 SECONDS, BYTES = 2, 1 << 30
-# A process that hangs without computing, on a machine that does other work.
+# For a process that hangs without using CPU time, on a loaded machine.
 WALL_SECONDS = 120
 CHECK = ["check", "--device", "cpu", "--threads", "1", "--quiet", "--json"]
 
@@ -49,7 +49,7 @@ def array(shape, data, descr="<f4"):
 
 
 def make_sources(folder, mpc):
-    """What mutants are made of, by kind: (bytes of a file, its suffix)."""
+    """The files to mutate, by kind: (contents, suffix)."""
     onnx = [path.read_bytes() for path in sorted((INPUTS / "onnx").glob("*.onnx"))]
     nodes = pathlib.Path("/usr/share/libonnx-testdata/data/node")
     onnx += [path.read_bytes() for path in sorted(nodes.glob("*/model.onnx"))[::9] if path.stat().st_size < 4096]
@@ -58,7 +58,7 @@ def make_sources(folder, mpc):
     with tarfile.open(ROOT / "test" / "Import" / "StableHLO" / "jax.tar.xz") as archive:
         modules = sorted((member.name, archive.extractfile(member).read()) for member in archive
                          if member.name.endswith(".mlir") and member.size < 6000)
-    # What a small CNN reads and what is made of it.
+    # Inputs and outputs of a small CNN.
     model, data = INPUTS / "onnx" / "small-cnn.onnx", folder / "data"
     subprocess.run([sys.executable, ROOT / "test" / "Integration" / "Inputs" / "make_training_data.py", data], check=True)
     values = array((2, 1, 8, 8), bytes(512))
@@ -82,14 +82,14 @@ def make_sources(folder, mpc):
         "idx": [(images, ""), (gzip.compress(images, mtime=0), ".gz")],
         "safetensors": [(checkpoint.read_bytes(), "")],
         "executable": [(compiled.read_bytes(), ".mpcx")],
-        # Under names of their own, which files must have.
+        # Renamed, because the names of built-in policies are reserved.
         "policy": [(re.sub(rb'"name": "', b'"name": "my_', path.read_bytes(), count=1), ".json")
                    for path in sorted((ROOT / "lib" / "Policy" / "data").glob("*.json"))],
     }
 
 
 def command_for(kind, path, folder, state):
-    """What reads the mutant at `path`."""
+    """The command that reads the mutant at `path`."""
     model = str(INPUTS / "onnx" / "small-cnn.onnx")
     train = ["train", model, "--batch", "16", "--quiet", "--device", "cpu", "--threads", "1"]
     if kind in ("onnx", "text", "stablehlo"):
@@ -115,8 +115,8 @@ def command_for(kind, path, folder, state):
 
 
 def run_limited(command, output, environment, cwd=None, seconds=SECONDS):
-    """(exit code, seconds of processor time, bytes of memory) of a process; one that takes much more
-    than it may, or 8 GiB, is ended."""
+    """(exit code, CPU seconds, bytes of memory) of a process; one that far exceeds its limits, or 8 GiB, is
+    killed."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (4 * seconds, 4 * seconds + 1))
         resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
@@ -138,7 +138,7 @@ def run_limited(command, output, environment, cwd=None, seconds=SECONDS):
 
 
 def judge(code, seconds, memory, output):
-    """What is wrong with an outcome; empty where nothing is."""
+    """What is wrong with an outcome; empty if nothing is."""
     said = output.decode(errors="replace")
     if code not in (0, 1):
         return f"exit {code}"
@@ -152,7 +152,7 @@ def judge(code, seconds, memory, output):
 
 
 def run_mutant(task):
-    """Runs mutant `seed` of a file, or the file itself where there is no seed."""
+    """Runs mutant `seed` of a file, or the original if there is no seed."""
     kind, seed, (content, suffix), mpc, state, failures = task
     mutant = content if seed is None else mutations.mutate(kind, content, random.Random(f"{kind} {seed}"))
     with tempfile.TemporaryDirectory() as folder:
@@ -160,12 +160,12 @@ def run_mutant(task):
         path, output = folder / f"mutant{suffix}", folder / "output"
         path.write_bytes(mutant)
         command = [str(mpc), *command_for(kind, path, folder, state)]
-        # Nothing that an earlier mutant left may serve this one.
+        # Nothing cached by an earlier mutant may be used.
         environment = {**os.environ, "MPC_CACHE_DIR": str(state / "cache" if kind in ("idx", "safetensors", "arrays")
                                                           else folder / "cache")}
         code, seconds, memory = run_limited(command, output, environment)
         if code == -signal.SIGKILL and seconds < SECONDS:
-            # It waited; once may be a machine that stood still.
+            # Timed out while idle; retry once, as the machine may have been suspended.
             code, seconds, memory = run_limited(command, output, environment)
         said = output.read_bytes()
         wrong = judge(code, seconds, memory, said)

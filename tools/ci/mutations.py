@@ -12,7 +12,7 @@ NUMBERS = [0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 
 
 
 def bytes_of(data, random):
-    """Some bytes changed, taken out, put in, or the end cut off."""
+    """Bytes changed, removed, inserted, or truncated."""
     data = bytearray(data)
     for _ in range(random.choice([1, 1, 1, 2, 4, 16])):
         if not data:
@@ -59,7 +59,7 @@ def varint(value):
 
 
 def fields_of(data):
-    """(number, wire type, content) of a message; None where it is none."""
+    """(number, wire type, content) of each field; None if it is not a message."""
     fields, at = [], 0
     try:
         while at < len(data):
@@ -92,7 +92,7 @@ def encode(fields):
 
 
 def message(data, random):
-    """A field somewhere in a message of messages changed."""
+    """Changes a random field of a possibly nested message."""
     fields = fields_of(data)
     if not fields:
         return bytes_of(data, random)
@@ -121,7 +121,7 @@ def message(data, random):
 
 
 def tokens(data, random):
-    """A token or a line replaced, doubled, moved or taken out."""
+    """A token or a line replaced, duplicated, moved or removed."""
     text = data.decode(errors="replace")
     for _ in range(random.choice([1, 1, 2, 3])):
         if random.random() < 0.25:
@@ -153,7 +153,7 @@ def tokens(data, random):
 
 
 def document(data, random):
-    """A value of JSON replaced, a key renamed, doubled, nested or taken out."""
+    """A JSON value replaced, or a key renamed, duplicated, nested or removed."""
     root = json.loads(data)
     places = []
 
@@ -184,7 +184,7 @@ def document(data, random):
                 deep = [deep] if random.random() < 0.5 else {"a": deep}
             value[key] = deep
         elif what == 4 and (otherKey in other if isinstance(other, dict) else otherKey < len(other)):
-            # A copy, so that nothing holds itself.
+            # A copy, to avoid cycles.
             value[key] = json.loads(json.dumps(other[otherKey]))
         else:
             value[key] = [value[key], value[key]]
@@ -198,14 +198,14 @@ def document(data, random):
 
 
 def numpy(data, random):
-    """The literal of an array's header changed, its length put right."""
+    """Mutates an array's header literal and corrects its length."""
     size = int.from_bytes(data[8:10], "little")
     header = tokens(data[10:10 + size], random)
     return data[:8] + len(header).to_bytes(4, "little")[:2] + header + data[10 + size:]
 
 
 def archive(data, random):
-    """An array in an archive changed, or the archive's list."""
+    """Mutates an array in an archive, or the archive's directory."""
     with zipfile.ZipFile(io.BytesIO(data)) as old:
         names = {name: old.read(name) for name in old.namelist()}
     new = io.BytesIO()
@@ -221,7 +221,7 @@ def archive(data, random):
 
 
 def tensor_file(data, random):
-    """The header of a safetensors file changed, its length and digest put right."""
+    """Mutates the header of a safetensors file and corrects its length and digest."""
     size = int.from_bytes(data[:8], "little")
     header = document(data[8:8 + size], random)
     header += b" " * (-len(header) % 8)
@@ -235,7 +235,7 @@ def tensor_file(data, random):
 
 
 def idx(data, random):
-    """A number of the header of an idx file changed."""
+    """Mutates a number in the header of an idx file."""
     data = bytearray(data)
     if random.random() < 0.4:
         data[random.randrange(4)] = random.randrange(256)
@@ -246,7 +246,7 @@ def idx(data, random):
 
 
 def mutate(kind, data, random):
-    """A file that differs from `data`, which follows from the state of `random`."""
+    """A file that differs from `data`, deterministic in the state of `random`."""
     for _ in range(100):
         mutant = damage(kind, data, random)
         if mutant != data:
@@ -271,5 +271,5 @@ def damage(kind, data, random):
         return tensor_file(data, random)
     if kind == "idx" and not data.startswith(b"\x1f\x8b"):
         return idx(data, random)
-    # What is compressed or carries a digest has no other structure that a reader gets to see.
+    # Compressed data and data with a digest have no other structure to mutate.
     return bytes_of(data, random)

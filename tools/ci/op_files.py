@@ -52,6 +52,6 @@ def main():
         sys.exit(f"more than {options.at_most}")
 
 
-# A reader that has seen enough ends this in silence.
+# Exit silently if the reader closes the pipe.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 main()

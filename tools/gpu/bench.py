@@ -21,7 +21,7 @@ import workloads
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ["mlp", "mnist-cnn", "resnet", "unet-small", "bert-tiny", "gpt-tiny", "vit-tiny", "lstm-lm"]
-# Measured on one H200: a large device copy, and 8192^3 in bf16 on random data.
+# Measured on an H200: a large device copy, and 8192^3 in bf16 on random data.
 COPY_BYTES, MATRIX_FLOPS = 4.3e12, 788e12
 LEFT = 75
 SYSTEMS = ["mpc (library)", "mpc (own)", "torch-eager", "torch-graph", "torch-compile", "jax"]
@@ -29,8 +29,8 @@ SYSTEMS = ["mpc (library)", "mpc (own)", "torch-eager", "torch-graph", "torch-co
 
 @dataclasses.dataclass
 class Task:
-    """`name` is the peers' name too. `data` names the training step whose weights and batch
-    mpc is given; where it is empty, mpc draws for itself."""
+    """`name` is also the peers' name. `data` names the training step whose weights and batch mpc uses; if
+    empty, mpc generates them."""
     name: str
     title: str
     files: dict
@@ -38,7 +38,7 @@ class Task:
     flops: int = 0
     bytes: int = 0
     data: str = ""
-    # Whether products must end before the bytes are moved, as an update's gradients.
+    # Whether all products precede the memory traffic, as gradients precede an update.
     in_turn: bool = False
 
     def part(self):
@@ -50,7 +50,7 @@ class Task:
 
 
 class Peer:
-    """A worker process; `error` says why there are no times."""
+    """A worker process; `error` explains missing times."""
 
     def __init__(self, system, name, pack, log, env=None):
         self.system, self.name = system, name
@@ -59,7 +59,7 @@ class Peer:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=env)
 
     def answer(self, deadline):
-        """The next line of JSON; other lines are a library's talk."""
+        """The next line of JSON; other lines are library output."""
         while self.error is None:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.1, deadline - time.monotonic()))
             line = self.process.stdout.readline() if ready else None
@@ -93,13 +93,13 @@ def time_mpc(driver, file, data):
 
 
 def measure(task, arguments, deadline):
-    """Rounds of all systems in turn; the median of each system's rounds."""
+    """Rounds of all systems in turn; the median per system."""
     files = task.files
     stem = arguments.out / "bench-parts" / task.part()
     data = stem.with_name(f"{task.part()}.npz") if task.data else None
     with open(stem.with_name(f"{task.part()}.log"), "w", encoding="utf-8") as log:
         if data:
-            # Where that fails, mpc says that there is no such file.
+            # If that fails, mpc reports the missing file.
             subprocess.run([sys.executable, HERE / "training.py", "data", task.data, data], stderr=log, check=False)
         peers = [Peer(system, task.name, arguments.pack, log) for system in task.peers]
         for peer in peers:
@@ -129,9 +129,9 @@ def measure(task, arguments, deadline):
 
 
 def tasks(pack):
-    """What there is to time, in order."""
+    """The tasks to time, in order."""
     def files_of(stem, flops):
-        # Without products there is nothing for a library.
+        # Without products the library is not used.
         return {gemm: stem.with_name(f"{stem.name}.{gemm}.mpcx") for gemm in ("library", "own")[0 if flops else 1:]}
 
     for workload in workloads.workloads():

@@ -19,18 +19,18 @@ import training_peers
 import workloads
 
 REPLAYS = 25
-# Inputs take turns, so that none is found in the 60 MB of L2; as in tools/mpc/Bench.cpp.
+# Rotates inputs, so that none is in the 60 MB of L2; as in tools/mpc/Bench.cpp.
 ROTATED_BYTES, MOST_SETS = 256 << 20, 32
 
 
 def set_count(size):
-    """How many sets of buffers of `size` bytes take turns."""
+    """Number of buffer sets of `size` bytes to rotate through."""
     return min(MOST_SETS, 1 + ROTATED_BYTES // max(size, 1))
 
 
 def replay_timer(replays):
-    """Times replays in turn, one behind the other, by the GPU's clock, as mpc's are: the host is
-    ahead, so that no time has a launch's way to the GPU."""
+    """Times consecutive replays by GPU events, as for mpc: the host runs ahead, so that times exclude launch
+    latency."""
     import torch
 
     def measure():
@@ -47,7 +47,7 @@ def replay_timer(replays):
 
 
 def stand_ins():
-    """What make_models.py imports, without its data and exporters: gives the network."""
+    """Stubs for the data and exporter imports of make_models.py; loads the network."""
     import types
     import numpy
     caught = {}
@@ -92,7 +92,7 @@ def torch_timer(system, name, pack):
         function, sample = model_case(name, pack)
         policy = torch.bfloat16
     if system == "torch-compile":
-        # Graphs are captured here, over inputs that stay where they are.
+        # Graphs are captured below, over inputs at fixed addresses.
         function = torch.compile(function, mode="max-autotune-no-cudagraphs", fullgraph=name in known)
 
     def run(inputs):
@@ -136,7 +136,7 @@ def jax_timer(name):
         jax.block_until_ready(function(*inputs))
 
     def measure():
-        # Launches in a row hide what the host adds to each.
+        # Back-to-back launches hide the host's overhead.
         times = []
         for _ in range(REPLAYS):
             start = time.perf_counter()
@@ -148,7 +148,7 @@ def jax_timer(name):
 
 
 def training_data(name, device):
-    """(workload, what it is given, type)."""
+    """(workload, inputs, type)."""
     import numpy
     name, _, kind = name.partition(":")
     workload = training.find(name, small=device == "cpu")
@@ -156,8 +156,8 @@ def training_data(name, device):
 
 
 def torch_training_timer(system, name, device):
-    """torch-eager: the loop as users write it, which the host runs ahead of; the others replay
-    a graph of the whole step."""
+    """torch-eager: the ordinary loop, with the host running ahead; the others replay a graph of the whole
+    step."""
     import torch
     torch.manual_seed(1)
     torch.backends.cudnn.benchmark = True
@@ -201,7 +201,7 @@ def jax_training_timer(name, device):
 
 
 def row_timer(once, wait):
-    """Times rows of 20 calls by the host's clock; `wait` ends a row."""
+    """Times sequences of 20 calls by the host's clock; `wait` synchronizes after each."""
     import time
 
     def measure():

@@ -17,7 +17,7 @@ import struct
 import sys
 import zipfile
 
-# Letters of the module `array` by NumPy's types.
+# Type codes of the module `array` by NumPy type.
 LETTERS = {"f4": "f", "f8": "d", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I",
            "u8": "Q", "b1": "B"}
 
@@ -54,7 +54,7 @@ def relative_error(actual, expected):
 
 
 def loss_of(outputs, label):
-    """Softmax cross entropy where labels are classes, else the mean squared error."""
+    """Softmax cross entropy for class labels, otherwise the mean squared error."""
     shape, label = label
     if isinstance(label, array.array) and label.typecode in "iq":
         width, total = len(outputs) // len(label), 0.0
@@ -67,7 +67,7 @@ def loss_of(outputs, label):
 
 
 def judge(actual, expected, limits_file=None, given=None):
-    """Whether the arrays of the file `actual` are within the limits, and each one's error."""
+    """Whether the arrays in the file `actual` are within the limits, and each one's error."""
     actual, expected = read_npz(actual), read_npz(expected)
     limits = {}
     if limits_file:
@@ -89,7 +89,7 @@ def judge(actual, expected, limits_file=None, given=None):
             entry["rms_relative_error"] = relative_error(actual[name][1], wanted)
             if name in limits:
                 entry["tolerance"] = limits[name]
-            # A NaN is over every limit.
+            # NaN exceeds every limit.
             entry["ok"] = name not in limits or entry["rms_relative_error"] <= limits[name]
         ok &= entry["ok"]
         outputs.append(entry)

@@ -28,7 +28,7 @@ import kit_workloads
 from kit_state import Clock, State, folder_of
 
 LEFT = 75
-# Name, what it does, seconds.
+# Name, function, seconds.
 PARTS = {
     1: [("facts", kit_machine.facts, 30), ("answers", kit_answers.answers, 90),
         ("workloads", kit_workloads.own_times, 120), ("profile", kit_inspect.profile, 120),
@@ -41,7 +41,7 @@ PARTS = {
 
 
 class Kit:
-    """What every part is given."""
+    """Shared by all parts."""
 
     def __init__(self, pack, out, state, env, device, log, workloads=("",)):
         self.workloads = workloads
@@ -49,7 +49,7 @@ class Kit:
         self.late = False
 
     def program(self, name):
-        """A program of the pack; MPC_KIT_PROGRAMS names a folder with others."""
+        """A program of the pack; MPC_KIT_PROGRAMS overrides its directory."""
         folder = os.environ.get("MPC_KIT_PROGRAMS")
         return str((pathlib.Path(folder) if folder else self.pack / "bin") / name)
 
@@ -61,13 +61,13 @@ class Kit:
         print(f"{part} {name}: {verdict}{': ' + reason.splitlines()[-1][:160] if reason else ''}", flush=True)
 
     def skip(self, part, name, reason):
-        """What the machine cannot do is no failure, and is tried again on another."""
+        """A missing capability is not a failure; it is retried on another machine."""
         self.state.add(part, name, skipped=True, reason=reason)
         print(f"{part} {name}: skipped: {reason}", flush=True)
 
 
 def unpack(archive, folder):
-    """The pack as a folder; unpacked again where the archive is newer."""
+    """The pack as a directory; unpacked again if the archive is newer."""
     if archive.is_dir():
         return archive
     pack = folder / "pack"
@@ -90,7 +90,7 @@ def main():
     parser.add_argument("--workloads", type=lambda text: tuple(text.split(",")), default=("",),
                         help="what is timed begins with one of these")
     arguments = parser.parse_args()
-    # Time to write the report is kept back.
+    # Reserve time to write the report.
     clock = Clock(arguments.seconds - 10)
     if not arguments.pack.exists():
         print(f"there is no {arguments.pack}; make it with tools/gpu/pack.sh", file=sys.stderr)
@@ -111,7 +111,7 @@ def main():
             try:
                 work(kit, part)
             except Exception as error:  # pylint: disable=broad-except
-                # One part's trouble must not take the others' time on the machine.
+                # A failing part must not prevent the others from running.
                 kit.note(name, "the part itself", ok=False, reason=f"{type(error).__name__}: {error}")
             kit.late |= part.over()
             (out / "report.md").write_text(kit_report.report(state), encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every compiled model and training step of the pack on one device, in one process, compared
+"""Runs every compiled model and training step of the pack on one device, in one process, and compares them
 with stored float64 answers under the oracle's limits."""
 import json
 import pathlib
@@ -12,7 +12,7 @@ from kit_state import tail
 
 
 def cases(pack):
-    """(name, file, inputs, expected, what a step is given or None), small models first."""
+    """(name, file, inputs, expected, inputs of a step or None), small models first."""
     for file in sorted(pack.glob("steps/*/*.mpcx")):
         stem = file.with_suffix("")
         inputs = stem.with_name(f"{stem.name}.inputs.npz")
@@ -23,7 +23,7 @@ def cases(pack):
 
 
 class Process:
-    """The program `answers`, started again where a failure ended it."""
+    """The program `answers`, restarted after a crash."""
 
     def __init__(self, kit):
         self.kit, self.process = kit, None
@@ -55,7 +55,7 @@ class Process:
 
 
 def programs(kit, clock):
-    """The preludes bit for bit, and the library's products against the reference."""
+    """Compares the preludes bit for bit, and the library's products with the reference."""
     for name, arguments in (("prelude-check", []), ("product-check", [kit.device])):
         if kit.state.has("answers", name) or not pathlib.Path(kit.program(name)).exists():
             continue
@@ -69,7 +69,7 @@ def programs(kit, clock):
         if done.returncode == 77:
             kit.skip("answers", name, text.splitlines()[-1] if text else "there is no GPU")
         else:
-            # What went wrong, if a line says so, and not the end of a long list.
+            # The line that reports the failure, if there is one, rather than the end of a long list.
             wrong = ("FAILED", "DIFFERENT", "differ", "error")
             failed = "\n".join(line for line in (done.stdout + done.stderr).splitlines()
                                if any(word in line for word in wrong))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What looks into kernels while they run: a profile of ten of them, and the sanitizers on one
-file for each way in which threads wait for each other."""
+"""Kernel inspection: profiles of ten kernels, and the sanitizers on one file per kind of thread
+synchronization."""
 import shutil
 import subprocess
 
 from kit_state import tail
 
-# Of each kernel: how long, and how near to the two ceilings.
+# Per kernel: duration, and utilization of compute and memory.
 METRICS = ["gpu__time_duration.sum", "sm__throughput.avg.pct_of_peak_sustained_elapsed",
            "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
            "dram__throughput.avg.pct_of_peak_sustained_elapsed", "launch__registers_per_thread",
            "sm__warps_active.avg.pct_of_peak_sustained_active",
            "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"]
-# Products by copies ahead, rows by shuffles, attention, and steps: counters of blocks that wait
-# for each other, updates in place.
+# Pipelined products, row reductions by shuffles, attention, and steps: inter-block counters and in-place
+# updates.
 PROFILED = ["bench/g12-linear-gelu.own", "bench/g9-layer-norm.own", "bench/g9-softmax.own", "bench/g3-bert-layer.own",
             "training/g2-mnist-cnn.mixed_bfloat16.own", "training/g4-bert-layer.mixed_bfloat16.own",
             "training/g1-mlp.mixed_bfloat16.own", "training/g11-update.mixed_float16.own"]
@@ -23,13 +23,13 @@ PROTOCOLS = {"products": "models/mlp/mixed_bfloat16", "convolutions": "models/mn
              "hand-over": "steps/g4-bert-layer.adam/mixed_bfloat16", "counters": "steps/g1-mlp.adam/mixed_float16",
              "filters": "steps/g2-mnist-cnn.sgd/mixed_bfloat16"}
 TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
-# What a tool says that is there but cannot work on this machine.
+# Messages of a tool that is installed but does not work on this machine.
 UNSUPPORTED = ["Device not supported", "LibraryNotLoaded", "Failed to initialize the profiler",
                "ERR_NVGPUCTRPERM", "not supported on this"]
 
 
 def unusable(text):
-    """Why the tool did not look at all; None where it did."""
+    """Why the tool could not run at all, or None."""
     return next((reason for reason in UNSUPPORTED if reason.lower() in text.lower()), None)
 
 
@@ -84,7 +84,7 @@ def sanitizers(kit, clock):
 
 
 def run(command, env, seconds):
-    """(all that a program printed, its exit status or None where it took too long)."""
+    """(output of a program, its exit status or None on timeout)."""
     try:
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
                               timeout=seconds)

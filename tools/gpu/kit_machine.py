@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The machine under the kit: where its libraries lie, whether it has a GPU, what it is and what
-it can do at most."""
+"""The machine: library paths, whether it has a GPU, its properties and peak rates."""
 import json
 import os
 import pathlib
@@ -34,7 +33,7 @@ for kind in (torch.bfloat16, torch.float16, torch.float32):
 
 
 def library_folders():
-    """Folders with NVIDIA's libraries that the loader does not search by itself."""
+    """Directories with NVIDIA libraries outside the loader's search path."""
     folders = [pathlib.Path(f) for f in ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/local/cuda/lib64")]
     sites = {pathlib.Path(p) for p in sys.path if p.endswith("site-packages")}
     for site in sorted(sites):
@@ -43,14 +42,14 @@ def library_folders():
 
 
 def environment(pack):
-    """For every program of the kit. The loader's own places go first, but for the pack's."""
+    """For every program of the kit. The loader's own paths take precedence, except over the pack's."""
     known = os.environ.get("LD_LIBRARY_PATH", "")
     paths = [str(pack / "lib"), *([known] if known else []), *library_folders()]
     return os.environ | {"LD_LIBRARY_PATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def find_device(env):
-    """"cuda" where the driver finds a GPU, else "cuda-host"."""
+    """"cuda" if the driver finds a GPU, otherwise "cuda-host"."""
     probe = "import ctypes; c = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); " \
             "assert c.cuInit(0) == 0 and c.cuDeviceGetCount(ctypes.byref(n)) == 0 and n.value > 0"
     done = subprocess.run([sys.executable, "-c", probe], env=env, capture_output=True, check=False)
@@ -65,7 +64,7 @@ def first_lines(command, env, count=3):
 
 
 def facts(kit, clock):
-    """What the machine is; the ceilings by PyTorch, where that is there."""
+    """The machine's properties; the peak rates are measured by PyTorch if installed."""
     state, env = kit.state, kit.env
     if not state.has("facts", "machine"):
         versions = {}

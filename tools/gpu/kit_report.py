@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the kit found, as tables."""
+"""The kit's results as tables."""
 import bench
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the kit's calls leave to each other: one line of JSON for each thing that was done."""
+"""State shared by the kit's calls: one line of JSON per completed item."""
 import json
 import pathlib
 import time
@@ -8,8 +8,8 @@ FILE = "kit.jsonl"
 
 
 class State:
-    """Lines are written as they come to every folder of `folders`, so that nothing is lost when
-    the machine goes; what an earlier call left in any of them is not done again on that device."""
+    """Appends lines immediately to every directory in `folders`, so that nothing is lost if the machine goes
+    away; items completed by an earlier call on the same device are skipped."""
 
     def __init__(self, folders):
         self.files, self.lines, self.device = [], [], None
@@ -27,7 +27,7 @@ class State:
             file.write_text("".join(json.dumps(line) + "\n" for line in self.lines), encoding="utf-8")
 
     def add(self, part, name, **facts):
-        """One result; the last of a name counts."""
+        """One result; the last one of a name counts."""
         line = {"device": self.device, "part": part, "name": name, **facts}
         self.lines.append(line)
         for file in self.files:
@@ -35,7 +35,7 @@ class State:
                 stream.write(json.dumps(line) + "\n")
 
     def has(self, part, name):
-        """Whether that was done on this device; what ran out of time is tried again."""
+        """Whether it was completed on this device; timeouts are retried."""
         line = self.find(part, name)
         return line is not None and not line.get("late")
 
@@ -53,7 +53,7 @@ class State:
 
 
 def parse(text):
-    """None for half a line: the machine may have gone while it was written."""
+    """None for a partial line, from an interrupted write."""
     try:
         return json.loads(text)
     except ValueError:
@@ -61,7 +61,7 @@ def parse(text):
 
 
 class Clock:
-    """Ends a part after its seconds, and never later than the call ends."""
+    """Ends a part after its seconds, and no later than the call."""
 
     def __init__(self, seconds, within=None):
         self.deadline = time.monotonic() + seconds

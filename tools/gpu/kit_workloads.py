@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every workload of the bench with own and with library products, beside what the planner
-predicts; then the peers."""
+"""Every workload of the bench with generated and library products, with the planner's predictions; then the
+peers."""
 import json
 import pathlib
 import subprocess
@@ -10,17 +10,17 @@ import tempfile
 import bench
 from kit_state import tail
 
-# The planner's (lib/Target/TargetInfo.cpp): what one more kernel of a graph costs.
+# The planner's launch overhead per kernel of a graph (lib/Target/TargetInfo.cpp).
 LAUNCH_SECONDS = 1.25e-6
 # Second and third call.
 PEERS = {2: (["torch-eager", "torch-graph", "jax"], ["g1", "g2", "g3", "g4", "g9", "g12"]),
          3: (["torch-compile"], None)}
-# Peers that get ready side by side; those that measure candidates meanwhile are alone.
+# Peers that may prepare concurrently; those that autotune meanwhile run alone.
 SIDE_BY_SIDE, MEASURING = 6, "torch-compile"
 
 
 def tasks(kit):
-    """(task, gemm, file) of what was packed."""
+    """(task, gemm, file) of the packed files."""
     for task in bench.tasks(kit.pack):
         for gemm, file in task.files.items():
             if file.exists() and task.name.startswith(kit.workloads):
@@ -28,7 +28,7 @@ def tasks(kit):
 
 
 def predicted_ms(kernels):
-    """The larger of arithmetic and bytes for each kernel, at the planner's rates."""
+    """Roofline time: the larger of arithmetic and memory time per kernel, at the planner's rates."""
     seconds = 0
     for kernel in kernels:
         least = max(kernel["flops"] / bench.MATRIX_FLOPS, kernel["bytes"] / bench.COPY_BYTES)
@@ -37,7 +37,7 @@ def predicted_ms(kernels):
 
 
 def run_json(command, env, seconds, log):
-    """What a program printed as JSON, or {"error": ..., "late": ...}."""
+    """A program's output as JSON, or {"error": ..., "late": ...}."""
     try:
         done = subprocess.run([str(word) for word in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True, check=False, timeout=seconds)
@@ -51,7 +51,7 @@ def run_json(command, env, seconds, log):
 
 
 def data_of(task, folder, env):
-    """The file with what a training step is given; None where mpc draws."""
+    """The file with the inputs of a training step; None if mpc generates them."""
     if not task.data:
         return None
     file = pathlib.Path(folder) / f"{task.data}.npz"
@@ -75,7 +75,7 @@ def own_times(kit, clock):
             data = data_of(task, folder, kit.env)
             command = [kit.program("mpc"), "bench", file, "--device", kit.device, "--json"]
             command += ["--inputs", data] if data else []
-            # The emulation takes seconds where a GPU takes microseconds.
+            # Emulation takes seconds where a GPU takes microseconds.
             command += ["--runs", "1"] if kit.device == "cuda-host" else []
             answer = run_json(command, kit.env, max(1.0, min(40.0, clock.left())), kit.log)
             if "error" in answer:
@@ -89,7 +89,7 @@ def own_times(kit, clock):
 
 
 def peer_batches(kit, call):
-    """(task, system) of the peers that are not timed yet, in groups that get ready together."""
+    """(task, system) of the peers not yet timed, in groups that prepare concurrently."""
     systems, prefixes = PEERS[call]
     batch = []
     for task in bench.tasks(kit.pack):

@@ -1,9 +1,9 @@
-//===- portable.cpp - for C libraries of other machines -------------------===//
+//===- portable.cpp - Compatibility with older C libraries ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Debian's static C++ library asks the C library for a function that exists
-// since 2.36. A program that has it itself runs with older ones too.
+// Debian's static C++ library uses arc4random, which glibc has since 2.36. A
+// program that defines it also runs with older versions.
 //
 //===----------------------------------------------------------------------===//
 

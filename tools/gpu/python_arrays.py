@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-# JAX would take most of the memory that is measured here.
+# JAX would preallocate most of the memory measured here.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import mpc  # noqa: E402
@@ -66,15 +66,15 @@ def make(folder, target):
 
 
 def tolerances(x, w, policy):
-    """The layer in float64, and how far each number may be off: the bound of a sum of DEPTH products in
-    float32, and under bfloat16 two factors and a result rounded to 8 bits."""
+    """The layer in float64, and error bounds: that of a sum of DEPTH products in float32, plus under
+    bfloat16 two factors and a result rounded to 8 bits."""
     x, w = x.astype(np.float64), w.astype(np.float64)
     unit = DEPTH * 2.0**-24 + (3 * 2.0**-8 if policy == "bfloat16" else 0)
     return np.maximum(x @ w, 0), unit * (np.abs(x) @ np.abs(w))
 
 
 def farthest(found, x, w, policy="float32"):
-    """The largest error as a share of what is allowed."""
+    """The largest error as a fraction of its bound."""
     wanted, allowed = tolerances(x, w, policy)
     return float(np.max(np.abs(np.asarray(found, np.float64) - wanted) / allowed))
 
@@ -243,7 +243,7 @@ class Checks:
                 self.load("layer-float32")(tx, tw)
             torch.cuda.synchronize()
             gc.collect()
-            # What PyTorch keeps of results that are gone is not lost.
+            # Memory in PyTorch's cache is not leaked.
             torch.cuda.empty_cache()
             return torch.cuda.mem_get_info()[0]
 

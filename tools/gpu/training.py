@@ -18,13 +18,13 @@ import sys
 
 from workloads import Text, tensor
 
-# Of Adam, in every system.
+# Adam's hyperparameters, in every system.
 RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-8
 
 
 class Training:
-    """A model and what one step of it does. `parameters` are shapes by name, weights as
-    (input, output); `forward` is the model on PyTorch's or JAX's functions (training_peers.py)."""
+    """A model and the kind of step. `parameters` are shapes by name, weights as (input, output); `forward`
+    is the model in PyTorch's or JAX's functions (training_peers.py)."""
 
     def __init__(self, name, title, batch, parameters, body, output, loss, flops, forward, part="step"):
         self.name, self.title, self.batch, self.parameters = name, title, batch, parameters
@@ -38,12 +38,12 @@ class Training:
         return sum(map(math.prod, self.parameters.values()))
 
     def bytes(self):
-        """What the update moves: gradient, parameter and two moments read, the last three and
-        a 16-bit copy written (where nothing is multiplied: a wider gradient and no copy)."""
+        """Bytes of memory traffic of the update: reads gradient, parameter and two moments, writes the last
+        three and a 16-bit copy (without products: a wider gradient and no copy)."""
         return 28 * self.count()
 
     def label(self):
-        """Shape of the labels; integers where classes are the labels."""
+        """Shape of the labels; class labels are integers."""
         shape = self.output[1]
         return shape[:-1] if self.loss == "softmax_cross_entropy" else shape
 
@@ -60,8 +60,8 @@ class Training:
         return "\n".join(lines) + f"\n{self.body}  return {output}\n}}\n"
 
     def draw(self, generator):
-        """The batch, the labels and the weights: what a run is given besides what a file holds.
-        Weights keep the size of what passes through them."""
+        """The batch, the labels and the weights: all inputs of a run besides the file. Weights are scaled to
+        preserve the activations' variance."""
         import numpy
 
         def normal(shape, deviation=1.0):
@@ -172,8 +172,8 @@ def bert_layer(batch, length, width, heads, inner):
     normed = t.layer_norm(t.plus(t.plus(t.matmul(mixed, a["wo"]), a["bo"]), x), a["scale1"], a["shift1"])
     hidden = t.unary("gelu", t.plus(t.matmul(normed, a["w1"]), a["b1"]))
     y = t.layer_norm(t.plus(t.plus(t.matmul(hidden, a["w2"]), a["b2"]), normed), a["scale2"], a["shift2"])
-    # Attention backward computes the scores again: five products of its kind where forward has
-    # two. The gradient of the batch, which three of the products would give, is not computed.
+    # The backward pass of attention recomputes the scores: five products where forward has two. The gradient
+    # of the batch, from three of the products, is not computed.
     tokens = batch * length
     products = 2 * tokens * (4 * width * width + 2 * width * inner)
     flops = 3 * products - 2 * tokens * 3 * width * width + 14 * tokens * length * width
@@ -189,7 +189,7 @@ def bert_layer(batch, length, width, heads, inner):
 
 
 def update(width, count):
-    """Unscaling, the check and Adam alone, of gradients that are given."""
+    """Unscaling, the finiteness check and Adam only, on given gradients."""
     parameters = {f"w{i}": (width, width) for i in range(count)}
     t = Model()
     h = t.value("x", (1, width))
@@ -200,7 +200,7 @@ def update(width, count):
 
 
 def workloads(small=False):
-    """By the names of the goals; small ones have the same ops."""
+    """Named after the goals; the small ones have the same ops."""
     if small:
         return [mlp(16, 24, 32, 10), cnn(4, 12, (8, 16), 24), bert_layer(2, 16, 64, 4, 128), update(48, 2)]
     return [mlp(8192, 784, 4096, 10), cnn(256, 28, (32, 64), 128), bert_layer(32, 128, 768, 12, 3072),
@@ -224,8 +224,8 @@ def write_models(folder, small):
 
 
 def agree(name, given, expected):
-    """Both sides compute in float64; constants of the model are f32: the rate and the betas
-    differ by a rounding, and every number that follows from them by a few."""
+    """Both sides compute in float64; constants of the model are f32, so the learning rate and the betas
+    differ by a rounding, and derived values by a few."""
     import numpy
     import training_peers
     workload = find(name, small=True)
@@ -235,7 +235,7 @@ def agree(name, given, expected):
 
     def size(array):
         return float(numpy.sqrt(numpy.mean(array ** 2)))
-    # What is 0 but for roundings (the gradient of the keys' bias) has no digits to compare.
+    # A value that is 0 up to rounding (the gradient of the keys' bias) has no relative error.
     largest = {}
     for key in wanted.files:
         kind = key.partition(".")[2]
@@ -243,7 +243,7 @@ def agree(name, given, expected):
     for key, array in step.arrays().items():
         error, least = size(array - wanted[key]), 2.0 ** -40 * largest[key.partition(".")[2]]
         limit = max(2.0 ** -20 * size(wanted[key]), least)
-        # NaN is over every limit.
+        # NaN exceeds every limit.
         ok &= error <= limit
         report.append({"name": key, "rms_error": error, "limit": limit})
     print(json.dumps({"ok": ok, "arrays": report}))

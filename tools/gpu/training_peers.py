@@ -11,7 +11,7 @@ from training import BETAS, EPSILON, RATE
 
 
 class TorchFunctions:
-    """What Training.forward is written in. Weights lie as nn.Linear has them."""
+    """The functions used by Training.forward. Weights have nn.Linear's layout."""
 
     @staticmethod
     def linear(x, w, b):
@@ -61,9 +61,8 @@ class TorchFunctions:
 
 
 class TorchStep:
-    """A step as PyTorch's own recipes have it: autocast, GradScaler where the type is float16,
-    fused Adam. `compiled` compiles model and loss. Everything stays on the device, so that a
-    graph can capture it."""
+    """A step by PyTorch's recipes: autocast, GradScaler for float16, fused Adam. `compiled` compiles model
+    and loss. Never synchronizes with the host, so that a graph can capture it."""
 
     def __init__(self, workload, drawn, device, kind, compiled=False):
         import torch
@@ -130,7 +129,7 @@ class TorchStep:
         return loss
 
     def arrays(self):
-        """Parameters and states by mpc's names and in its shapes."""
+        """Parameters and states under mpc's names and in its shapes."""
         result = {}
         for name, value in self.parameters.items():
             state = self.optimizer.state[value]
@@ -153,7 +152,7 @@ def jax_step(workload, drawn, kind):
     narrow = {"bfloat16": jnp.bfloat16, "float16": jnp.float16}.get(kind, jnp.float32)
 
     class Functions:
-        """As autocast has it: products in the narrow type, norms and losses in f32."""
+        """Types as under autocast: products in the narrow type, norms and losses in f32."""
 
         @staticmethod
         def linear(x, w, b):
@@ -166,7 +165,7 @@ def jax_step(workload, drawn, kind):
 
         @staticmethod
         def max_pool(x):
-            # A plain number, by which JAX knows a pool that has a gradient.
+            # A Python scalar, so that JAX recognizes a differentiable max pool.
             lowest = x.dtype.type(-math.inf)
             return jax.lax.reduce_window(x, lowest, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
 

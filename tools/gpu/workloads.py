@@ -13,7 +13,7 @@ import sys
 
 
 class Workload:
-    """`shapes` are the arguments, bfloat16 all; `text` the body that ends in its results."""
+    """`shapes` are those of the arguments, all bfloat16; `text` is the body including its results."""
 
     def __init__(self, name, title, shapes, results, text, flops, torch, jax):
         self.name, self.title, self.shapes, self.results = name, title, shapes, results
@@ -117,7 +117,7 @@ def layer_norm(extents):
 
 
 def linear_gelu(m, n, k):
-    """Also stores the input of the activation, as a training step needs it."""
+    """Also stores the activation's input, for a training step."""
     shapes = {"x": (m, k), "w": (k, n), "b": (n,)}
     t = Text()
     x, w, b = (argument(shapes, name) for name in shapes)

@@ -34,17 +34,17 @@ def f(*shape):
 
 
 def u(*shape):
-    """Floats from 0 to 1."""
+    """Floats in [0, 1)."""
     return RANDOM.rand(*shape).astype("f")
 
 
 def i(high, *shape, lo=0):
-    """Integers from `lo` on, below `high`."""
+    """Integers in [lo, high)."""
     return RANDOM.randint(lo, high, shape).astype("i4")
 
 
 def case(name, function, *arguments):
-    """Enters a function of leaves; its arrays must not be drawn inside of it."""
+    """Registers a function of leaves; it must not create random arrays itself."""
     CASES[name] = (function, arguments)
 
 
@@ -558,7 +558,7 @@ def main():
         if not names or name in names:
             kept = pathlib.Path(folder) / name
             export(function, arguments, kept)
-            # As short as a test allows: single precision, one set of answers.
+            # Reduced for tests: single precision, one set of answers.
             with np.load(kept / "expected.npz") as wide:
                 answers = {k: v.astype("f") if v.dtype == np.float64 else v for k, v in wide.items()}
             np.savez(kept / "expected.npz", **answers)

@@ -31,19 +31,19 @@ import numpy as np
 
 
 def plain(array):
-    """What npz holds: bfloat16 as numpy writes it, two bytes without a name."""
+    """The array as stored in npz: bfloat16 as NumPy writes it, two untyped bytes."""
     array = np.asarray(array)
     return array.view("V2") if array.dtype.name == "bfloat16" else array
 
 
 def widened(leaf):
-    """A leaf in float64, where it is a float."""
+    """A leaf in float64, if it is a float."""
     array = np.asarray(leaf)
     return array.astype(np.float64) if jax.numpy.issubdtype(array.dtype, jax.numpy.floating) else array
 
 
 def relative_error(actual, expected):
-    """Root mean square of the difference over that of what is expected."""
+    """Relative rms error."""
     actual, expected = (np.asarray(x).astype(np.float64) for x in (actual, expected))
     same = (actual == expected) | (np.isnan(actual) & np.isnan(expected))
     actual, expected = np.where(same, 0.0, actual), np.where(np.isfinite(expected), expected, 0.0)
@@ -53,10 +53,10 @@ def relative_error(actual, expected):
 
 
 def export(function, arguments, folder, donate=(), answers=True):
-    """Writes `function` on `arguments` to `folder`; the text is returned."""
+    """Writes `function` on `arguments` to `folder`; returns the text."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    # All arguments stay, used or not, so that positions are those of the leaves.
+    # Unused arguments are kept, so that positions match the leaves.
     jitted = jax.jit(function, keep_unused=True, donate_argnums=tuple(donate))
     text = jitted.lower(*arguments).as_text()
     (folder / "module.mlir").write_text(text)

@@ -18,8 +18,8 @@ from jax import lax
 
 
 def drawn(tree, seed=0):
-    """The same tree with normal numbers where parameters begin as zeros or ones too, of the
-    size that a layer's usual start has."""
+    """The same tree with normally distributed numbers, including parameters initialized to zeros or ones,
+    scaled as in a layer's usual initialization."""
     random = np.random.RandomState(seed)
 
     def draw(path, leaf):
@@ -56,7 +56,7 @@ def equinox_model(model, call, *arguments):
 
 
 class Bottleneck(nn.Module):
-    """A residual block with a projection where shapes change."""
+    """A residual block, with a projection if the shape changes."""
 
     features: int
     strides: int = 1
@@ -118,8 +118,7 @@ def model_vit():
 
 
 def model_gpt_decode():
-    """One token of a decoder whose keys and values stay in a cache; the position is an
-    argument."""
+    """One decoding step with a KV cache; the position is an argument."""
     width, heads, length, layers, vocabulary = 64, 4, 24, 2, 101
 
     def norm(x, scale, bias):
@@ -203,7 +202,7 @@ def model_mixer():
 
 
 class UNet(nn.Module):
-    """Down, up and across, normalised by groups; halves are joined by concatenation."""
+    """A U-Net with group norm; skip connections are concatenated."""
 
     @nn.compact
     def __call__(self, x):
@@ -230,12 +229,12 @@ def model_unet():
 
 
 class Tagger(nn.Module):
-    """Words to tags by an LSTM in each direction."""
+    """A bidirectional LSTM tagger."""
 
     @nn.compact
     def __call__(self, words):
         x = nn.Embed(100, 24)(words)
-        # Flax starts in float32, which a scan in float64 does not take.
+        # Flax's initial state is float32, which does not fit a float64 scan.
         start = (jnp.zeros((x.shape[0], 32), x.dtype),) * 2
         forward = nn.RNN(nn.OptimizedLSTMCell(32))(x, initial_carry=start)
         backward = nn.RNN(nn.LSTMCell(32), reverse=True, keep_order=True)(x, initial_carry=start)
@@ -288,7 +287,7 @@ def model_mixture():
         load = mask.sum(axis=(0, 1)) / (tokens * chosen)
         return x + jnp.einsum("tew,te->tw", out, weight), load
 
-    # Gates far enough apart that 16 bits choose the same experts.
+    # Router logits far enough apart that 16 bits select the same experts.
     parameters = drawn({
         "gate": normal(experts, width, 2 * width), "up": normal(experts, width, 2 * width),
         "down": normal(experts, 2 * width, width),
@@ -315,7 +314,7 @@ def model_generator():
 
 
 class Denoiser(nn.Module):
-    """What noise is in an image, told by sinusoids of the time."""
+    """Predicts the noise in an image, with sinusoidal time embeddings."""
 
     @nn.compact
     def __call__(self, x, time):
@@ -335,7 +334,7 @@ class Denoiser(nn.Module):
 
 
 def model_diffusion():
-    """One step back in time of a DDPM, with the noise that it adds as an argument."""
+    """One reverse step of a DDPM, with the added noise as an argument."""
     module = Denoiser()
     forward, (variables, *_) = flax_model(module, normal(2, 16, 16, 3), np.array([3.0, 40.0], "f4"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""JAX functions that draw random bits from a state: of each the function and its arguments."""
+"""JAX functions that generate random bits from a state: each function and its arguments."""
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ def bits(algorithm, *shapes, dtype="uint32"):
     return lambda state: [lax.rng_bit_generator(state, shape, jnp.dtype(dtype), algorithm) for shape in shapes]
 
 
-# The second state's counter passes over zero.
+# The second state's counter wraps around.
 for name, state in (("bits", [1, 2, 3, 4]), ("bits_wrap", [7, 8, 2**32 - 1, 2**32 - 1])):
     RANDOM_CASES[name] = (
         lambda state: (
@@ -29,7 +29,7 @@ for name, state in (("bits", [1, 2, 3, 4]), ("bits_wrap", [7, 8, 2**32 - 1, 2**3
 
 
 def rbg(function):
-    """A function of a key of the generator that JAX has for fast draws."""
+    """A function of a key of JAX's fast generator."""
     return lambda state: function(jax.random.wrap_key_data(state, impl="unsafe_rbg"))
 
 

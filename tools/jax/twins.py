@@ -20,7 +20,7 @@ from models import flax_model, normal
 
 
 def closed(module, *inputs):
-    """The function of the inputs alone."""
+    """The function of the inputs only."""
     function, (variables, *inputs) = flax_model(module, *inputs)
     return (lambda *inputs: function(variables, *inputs)), inputs
 
@@ -36,7 +36,7 @@ def model_mlp():
 
 
 class BertLayer(nn.Module):
-    """Attention under a padding mask and a feed-forward network, norms after the sums."""
+    """Attention with a padding mask and a feed-forward network, post-norm."""
 
     heads: int = 2
 

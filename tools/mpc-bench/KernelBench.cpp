@@ -1,4 +1,4 @@
-//===- KernelBench.cpp - speed of single contraction kernels --------------===//
+//===- KernelBench.cpp - Speed of single contraction kernels --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -50,7 +50,7 @@ double seconds() {
       .count();
 }
 
-/// Processor time of this process.
+/// CPU time of this process.
 double cpuSeconds() {
   return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
@@ -69,7 +69,7 @@ template <typename Body> std::pair<double, double> measure(Body body) {
   return {times.front(), times[times.size() / 2]};
 }
 
-/// Types of operands, and that of sums.
+/// Operand and accumulator types.
 struct Types {
   StringRef lhs, rhs, sum;
   bool isFloat() const { return sum == "f32"; }
@@ -86,8 +86,7 @@ constexpr Types kAll[] = {kFloats[0],
                           {"ui8", "i8", "i32"},
                           {"i8", "i8", "i32"}};
 
-/// Positions that a constant right side is packed together in, and how: as the
-/// layout stage does it.
+/// Padded depth of a packed constant right operand, as in the layout stage.
 int64_t depthOf(const Types &types, const CpuTarget &target) {
   TargetInfo info = target.info();
   if (!types.isFloat()) {
@@ -125,7 +124,7 @@ func.func private @k(%x: tensor<{0}x{1}x{3}>, %w: tensor<{4}x{9}x{10}x{11}>, %b:
       .str();
 }
 
-/// The same with its sums as they are.
+/// The same with the sums as results.
 std::string plainSums(int64_t m, int64_t k, int64_t n, const Types &types,
                       const CpuTarget &target) {
   std::string end =
@@ -150,8 +149,8 @@ func.func private @k(%x: tensor<{0}x{1}x{2}x{5}>, %w: tensor<{4}x{5}>) -> tensor
       .str();
 }
 
-/// A product of operands that nobody has packed. `order` says, as BLAS does,
-/// how each is stored: "nn", "nt" (the right one transposed), "tn".
+/// A product with unpacked operands. `order` is the BLAS layout: "nn", "nt"
+/// (right operand transposed), "tn".
 std::string plainMatmul(int64_t m, int64_t k, int64_t n, StringRef type,
                         StringRef order) {
   bool left = order[0] == 't', right = order[1] == 't';
@@ -168,8 +167,7 @@ func.func private @k(%x: tensor<{0}x{1}x{4}>, %w: tensor<{2}x{3}x{4}>) -> tensor
       .str();
 }
 
-/// A convolution, or the gradient of its filter, of operands that nobody has
-/// packed.
+/// A convolution, or its filter gradient, with unpacked operands.
 std::string plainConv(int64_t n, int64_t size, int64_t c, int64_t o,
                       int64_t window, int64_t pad, StringRef type,
                       bool gradient) {
@@ -363,7 +361,7 @@ std::vector<Case> kernelsOf(StringRef path) {
   return list;
 }
 
-/// What multiplies in the contraction of `kernel`.
+/// The operand types of the contraction of `kernel`.
 UnitFactors factorsOf(func::FuncOp kernel) {
   UnitFactors factors = UnitFactors::Float32;
   kernel.walk([&](ContractionOpInterface op) {
@@ -379,8 +377,8 @@ UnitFactors factorsOf(func::FuncOp kernel) {
   return factors;
 }
 
-/// Elements drawn from a normal distribution in the type's bits, of bytes from
-/// all of them; other integers are 0. The second one is scaled as weights are.
+/// Normally distributed elements in the type's format, uniform bytes; other
+/// integers are 0. The second operand is scaled as weights are.
 std::shared_ptr<void> draw(RankedTensorType type, unsigned index) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal(0.0f, index == 1 ? 0.05f : 1.0f);
@@ -469,7 +467,7 @@ int main(int argc, char **argv) {
     std::shared_ptr<void> shared =
         allocateAligned(std::max<int64_t>(info.sharedBytes, 1));
     buffers.push_back(shared.get());
-    // The ceiling moves with what else runs on the machine.
+    // The peak rate varies with the machine's load.
     double ceiling = probeUnit(unitLoopOf(target->name(), factors));
     auto [best, median] = measure(
         [&] { function(buffers.data(), 0, info.items, scratch.get()); });

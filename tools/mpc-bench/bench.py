@@ -33,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 VENV = ROOT / ".venv" / "bench"
 PACKAGES = ["torch", "onnx", "onnxruntime", "numpy", "matplotlib"]
-# Large outputs are not mapped anew for each run of a peer.
+# Keep large outputs mapped between a peer's runs.
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184",
                "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 MOST_TRIES = 3
@@ -52,7 +52,7 @@ class Failed(Exception):
 
 
 class Bench:
-    """What all turns share."""
+    """State shared by all turns."""
 
     def __init__(self, options):
         self.options = options
@@ -80,7 +80,7 @@ class Bench:
         return [self.options.python, HERE / "peer.py", *words, *small]
 
     def probe(self):
-        """Ceilings of the core now."""
+        """Current peak rates of the core."""
         self.device = self.run([self.options.mpc, "devices", "--json"])["devices"][0]
         ceilings = self.device["ceilings"]["gflops"]
         for key, value in ceilings.items():
@@ -91,7 +91,7 @@ class Bench:
         return ceilings
 
     def turn(self, system):
-        """What a system measures where nothing disturbs it; after some tries what there is."""
+        """An undisturbed measurement of a system; after some tries, any."""
         for _ in range(MOST_TRIES):
             before = self.probe()
             measured = system.measure()
@@ -104,7 +104,7 @@ class Bench:
 
 
 class Mpc:
-    """mpc compiles anew for each turn, which costs it nothing that is timed."""
+    """mpc recompiles for each turn, outside the timed region."""
 
     def __init__(self, bench, name, workload, policy, storage, folder, guess):
         self.bench, self.system, self.precision = bench, "mpc", PRECISIONS[policy, storage]
@@ -188,7 +188,7 @@ class Peer:
             self.log.close()
 
 
-# What bench.py calls a policy with a model whose tensors are stored so.
+# bench.py's name of a policy with the storage type of the model's tensors.
 PRECISIONS = {("float32", "float32"): "float32", ("mixed_bfloat16", "float32"): "mixed",
               ("mixed_bfloat16", "bfloat16"): "bfloat16"}
 
@@ -216,7 +216,7 @@ def median(values):
 
 
 def merge(turns):
-    """One row of a system's turns; where all were disturbed the least time is the truest."""
+    """One row of a system's turns; the minimum time if all were disturbed."""
     calm = [turn for turn in turns if turn["calm"]]
     least = min(turn["min_ms"] for turn in turns)
     row = {**(calm or turns)[-1], "min_ms": least, "calm": bool(calm),
@@ -288,7 +288,7 @@ def listing():
 
 
 def run_one(bench, name, document):
-    """Adds a workload's rows to the document."""
+    """Appends a workload's rows to the document."""
     print(f"{name} ...", file=sys.stderr, flush=True)
     workload = None if "/" in name else find(name)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mpc-bench-"))

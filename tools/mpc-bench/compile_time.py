@@ -29,7 +29,7 @@ TRAINING = {"lift", "differentiate", "loss-scale"}
 
 
 def measure(command, limit):
-    """Seconds of processor time, peak MB, and the message of a failure."""
+    """CPU seconds, peak MB, and the error message of a failure."""
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU,
@@ -48,7 +48,7 @@ def cell(figures):
 
 
 def row(tool, name, graph, stages, flags, limit, folder):
-    """The cells of one graph; stops at the first stage that fails."""
+    """The cells of one graph; stops at the first failing stage."""
     commands = [("parse", [])] + [
         (stage, [f"--mpc-pipeline-{stage}={flags}"]) for stage in stages]
     cells, total, source = [], 0, graph

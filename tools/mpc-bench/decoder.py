@@ -37,7 +37,7 @@ class RmsNorm(nn.Module):
 
 
 class Block(LlamaBlock):
-    """Angles and mask are made once for all blocks."""
+    """Angles and mask are computed once for all blocks."""
 
     def __init__(self, width, heads, groups, inner):
         super().__init__(width, heads, groups, inner)
@@ -130,8 +130,7 @@ def main():
         output_names=["logits", *names(a.layers, "present")],
         dynamic_shapes=({0: many, 1: sequence}, {0: many, 1: total}, {0: many, 1: sequence},
                         [({0: many, 2: before}, {0: many, 2: before})] * a.layers))
-    # The exporter's notes on where each node comes from, and on the shapes between nodes, are larger
-    # than a small model.
+    # The exporter's node metadata and intermediate shapes are larger than a small model.
     file = onnx.load(a.file)
     del file.graph.value_info[:]
     for part in (file, file.graph, *file.graph.node, *file.graph.input, *file.graph.output,

@@ -44,7 +44,7 @@ POLICIES = {
     "int4-f32-c8": {"extends": "float32", "weights": "int4", "cache": "int8"},
 }
 KINDS = ("F16", "Q8_0", "Q4_0")
-# The system that each of mpc's is held against.
+# The peer that each of mpc's systems is compared with.
 PEERS = {"mpc-float16": "llama-F16", "mpc-bfloat16": "llama-F16", "mpc-int8": "llama-Q8_0",
          "mpc-int4": "llama-Q4_0", "mpc-int8-c8": "llama-Q8_0", "mpc-int4-c8": "llama-Q4_0",
          "mpc-float32": "onnxruntime"}
@@ -66,7 +66,7 @@ def build():
 # ---------------------------------------------------------------- files
 
 def write_gguf(model, path, kind):
-    """llama.cpp turns pairs of neighbours where the module turns halves."""
+    """llama.cpp rotates adjacent pairs where the module rotates halves."""
     import gguf
     e = EXTENTS
     writer = gguf.GGUFWriter(str(path), "llama")
@@ -111,7 +111,7 @@ def write_gguf(model, path, kind):
 
 
 def expect(model, folder):
-    """The tokens that the module writes in float32, and the logits behind a prompt."""
+    """The module's tokens in float32, and the logits after a prompt."""
     import numpy
     import torch
     tokens, written, past = prompt(ROWS - STEPS), [], None
@@ -168,7 +168,7 @@ def time_mpc(folder, policy, threads, mpc):
 
 
 def time_steps(feed):
-    """`feed(tokens, length)` appends tokens behind so many and gives the last one's logits."""
+    """`feed(tokens, length)` appends tokens at position `length` and returns the logits of the last one."""
     feed(prompt(64), 0)
     start = time.perf_counter()
     feed(prompt(ROWS - 1), 0)
@@ -205,7 +205,7 @@ def time_llama(folder, kind, threads, _):
         logits = llama.llama_get_logits_ith(context, -1)
         return numpy.ctypeslib.as_array(logits, (EXTENTS["vocabulary"],))
 
-    # Keys and values are kept in F16.
+    # The KV cache is F16.
     cache = 2 * 2 * EXTENTS["layers"] * ROWS * EXTENTS["width"]
     return {**time_steps(feed), "bytes": path.stat().st_size + cache}
 
@@ -265,7 +265,7 @@ TIMERS = {"mpc": time_mpc, "llama": time_llama, "torch": time_torch,
 
 
 def serve(folder, system, threads, mpc):
-    """Times `system` in this process and prints what it took as JSON."""
+    """Times `system` in this process and prints the results as JSON."""
     import numpy
     kind, _, form = system.partition("-")
     result = TIMERS[kind](folder, form, threads, mpc)

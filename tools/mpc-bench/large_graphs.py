@@ -59,7 +59,7 @@ ODD = "tensor<64x30xf32>"
 
 @kind
 def chain(ops):
-    """One line of elementwise ops."""
+    """A chain of elementwise ops."""
     f = Function(SQUARE)
     value = "%a0"
     for i in range(ops):
@@ -69,7 +69,7 @@ def chain(ops):
 
 @kind
 def layers(ops):
-    """Dense layers of an odd width with one weight."""
+    """Dense layers of an odd width with a shared weight."""
     f = Function(ODD)
     value, weight = "%a0", f.constant(0.5, "30x30")
     for _ in range(ops // 2):
@@ -80,7 +80,7 @@ def layers(ops):
 
 @kind
 def dense(ops):
-    """Dense layers with weights and biases of their own."""
+    """Dense layers with separate weights and biases."""
     f = Function(ODD)
     value = "%a0"
     for i in range(ops // 5):
@@ -94,7 +94,7 @@ def dense(ops):
 
 @kind
 def odd(ops):
-    """Dense layers in bf16 with widths of their own, all to be padded."""
+    """bf16 dense layers of various widths, all of which need padding."""
     count = ops // 3
     widths = [17 + 2 * (i % 40) for i in range(count + 1)]
     f = Function(f"tensor<64x{widths[0]}xbf16>")
@@ -122,7 +122,7 @@ def thin(ops):
 
 
 def tree(f, values, type_):
-    """The sum of values, pair by pair."""
+    """The pairwise sum of values."""
     while len(values) > 1:
         sums = [f.add(a, b, type_) for a, b in zip(values[::2], values[1::2])]
         values = sums + values[len(sums) * 2:]
@@ -134,13 +134,13 @@ def binary(f, name, left, right):
 
 
 def sum_of_readers(f, value, ops, name):
-    """The text of `f`, which sums what a third of its ops, of this name, make of `value`."""
+    """The text of `f`, which sums `ops / 3` ops of this name on `value`."""
     made = [binary(f, name, value, f.constant(i + 0.5, "64x64")) for i in range(ops // 3)]
     return f.text([tree(f, made, SQUARE)], [SQUARE])
 
 
 def line_of_sums(f, other, ops):
-    """The text of `f`, a line of sums that all add `other`."""
+    """The text of `f`, a chain of sums that all add `other`."""
     value = "%a0"
     for _ in range(ops):
         value = f.add(value, other, SQUARE)
@@ -149,42 +149,42 @@ def line_of_sums(f, other, ops):
 
 @kind
 def branch(ops):
-    """A line of sums that all add one value."""
+    """A chain of sums that all add one value."""
     f = Function(SQUARE)
     return line_of_sums(f, f.unary("relu", "%a0", SQUARE), ops)
 
 
 @kind
 def readers(ops):
-    """One value that every third op reads, and the sum of what they make."""
+    """One value with `ops / 3` users, and the sum of their results."""
     f = Function(SQUARE)
     return sum_of_readers(f, f.unary("exp", "%a0", SQUARE), ops, "mul")
 
 
 @kind
 def multiplied(ops):
-    """One value that every product reads, and the sum of what they make."""
+    """One value used by every product, and the sum of their results."""
     f = Function(SQUARE)
     return sum_of_readers(f, f.unary("exp", "%a0", SQUARE), ops, "matmul")
 
 
 @kind
 def product(ops):
-    """A line of sums that all add one product."""
+    """A chain of sums that all add one product."""
     f = Function(SQUARE)
     return line_of_sums(f, binary(f, "matmul", "%a0", f.constant(0.5, "64x64")), ops)
 
 
 @kind
 def fan(ops):
-    """One product that every third op reads, and the sum of what they make."""
+    """One product with `ops / 3` users, and the sum of their results."""
     f = Function(SQUARE)
     return sum_of_readers(f, binary(f, "matmul", "%a0", f.constant(0.5, "64x64")), ops, "mul")
 
 
 @kind
 def constants(ops):
-    """Sums with constants that all differ."""
+    """A chain of sums with distinct constants."""
     f = Function(SQUARE)
     value = "%a0"
     for i in range(ops // 3):
@@ -195,7 +195,7 @@ def constants(ops):
 
 @kind
 def residual(ops):
-    """A stream to which every block adds: norm, two products, gelu, sum."""
+    """Residual blocks: norm, two products, gelu, sum."""
     f = Function("tensor<64x64xf32>")
     value, scale, bias = "%a0", f.constant(1, "64"), f.constant(0.1, "64")
     for i in range(ops // 6):
@@ -241,7 +241,7 @@ def attention(ops):
 
 @kind
 def towers(ops):
-    """Independent lines of four layers, each an output."""
+    """Independent chains of four layers, each an output."""
     f = Function(SQUARE)
     results = []
     for i in range(ops // 9):
@@ -255,7 +255,7 @@ def towers(ops):
 
 @kind
 def concat(ops):
-    """Slices of one value, an op on each, and one concat of all."""
+    """Slices of one value, an op on each, and a concat of all."""
     count = ops // 2
     part, whole = "tensor<8x16xf32>", f"tensor<{8 * count}x16xf32>"
     f = Function(whole)

@@ -18,7 +18,7 @@ import sys
 
 
 def explain(mpc, model, policy, target):
-    """The kernels of `model`, or one sentence about why there are none."""
+    """The kernels of `model`, or an error message."""
     command = [mpc, "explain", str(model), "--policy", policy, "--target", target, "--json", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:

@@ -23,7 +23,7 @@ import torch.nn.functional as F
 
 
 def read_text(path=None):
-    """Characters as numbers, and how many there are. Verses have their number before them."""
+    """Text as character indices, and the vocabulary size. Verses start with their number."""
     if path:
         text = pathlib.Path(path).read_text(errors="replace")
     else:
@@ -37,7 +37,7 @@ def read_text(path=None):
 
 
 def read_images(folder, part="train"):
-    """Images as they are (bytes) and their classes."""
+    """Raw images (bytes) and their classes."""
     def read(kind, axes):
         data = gzip.open(pathlib.Path(folder, f"{part}-{kind}-idx{axes}-ubyte.gz")).read()
         shape = struct.unpack(f">{axes}I", data[4:4 + 4 * axes])
@@ -47,7 +47,7 @@ def read_images(folder, part="train"):
 
 
 def text_batches(text, batch, tokens, seed):
-    """Pieces of text from everywhere and what follows each of their characters; without an end."""
+    """An endless sequence of random excerpts and their next characters."""
     numbers = np.random.default_rng(seed)
     while True:
         starts = numbers.integers(0, len(text) - tokens - 1, batch)
@@ -56,7 +56,7 @@ def text_batches(text, batch, tokens, seed):
 
 
 def image_batches(images, labels, batch, times, seed):
-    """Images of mean 0 and deviation 1, `times` as high and wide, in an order of the seed's."""
+    """Images of mean 0 and deviation 1, enlarged by `times`, in the seed's order."""
     numbers = np.random.default_rng(seed)
     while True:
         order = numbers.permutation(len(images))
@@ -141,7 +141,7 @@ class ResNet18(nn.Module):
 
 
 class Cnn(nn.Module):
-    """The network of test/Inputs/mnist-cnn, with the dropouts of the tutorial that it is from."""
+    """The network of test/Inputs/mnist-cnn, with the dropout layers of the original tutorial."""
 
     def __init__(self):
         super().__init__()
@@ -161,7 +161,7 @@ class Cnn(nn.Module):
 
 @dataclasses.dataclass
 class Task:
-    """What is trained: sizes, a module from a seed, its batches, its optimizer and its rate."""
+    """A training task: sizes, module by seed, batches, optimizer and learning rate."""
     name: str
     batch: int
     rate: float
@@ -190,13 +190,13 @@ class Task:
             return torch.optim.SGD(module.parameters(), self.rate, momentum=0.9, weight_decay=5e-4, fused=True)
         if self.name == "cnn":
             return torch.optim.Adam(module.parameters(), self.rate, fused=True)
-        # Matrices decay, the scales of the norms do not.
+        # Matrices have weight decay, norm scales do not.
         groups = [{"params": [p for p in module.parameters() if p.dim() == 2], "weight_decay": 0.1},
                   {"params": [p for p in module.parameters() if p.dim() == 1], "weight_decay": 0.0}]
         return torch.optim.AdamW(groups, self.rate, betas=(0.9, 0.99), fused=True)
 
     def rate_at(self, step, steps):
-        """A warm-up, then a cosine to a tenth."""
+        """Linear warm-up, then cosine decay to a tenth."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
         part = (step - self.warmup) / max(1, steps - self.warmup)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loss curves of loops.py as an SVG of few points and no fonts of its own."""
+"""Loss curves of loops.py as a compact SVG without embedded fonts."""
 import html
 import math
 
 COLOURS = ["#333333", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 WIDTH, LEFT, RIGHT, TOP = 720, 52, 12, 12
-# Steps of one point: losses of single batches hide the curves.
+# Steps per point: losses of single batches are too noisy.
 POINT = 15
 
 
@@ -14,14 +14,14 @@ def smooth(losses):
 
 
 def ticks(low, high, count=5):
-    """Round numbers between two."""
+    """Round axis ticks between two numbers."""
     step = 10 ** math.floor(math.log10((high - low) / count))
     step *= next(f for f in (1, 2, 5, 10) if (high - low) / (f * step) <= count)
     return [round(i * step, 9) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 class Panel:
-    """A rectangle with axes; curves are lists of y, one for each POINT steps."""
+    """A plot area with axes; curves are lists of y, one for each POINT steps."""
 
     def __init__(self, top, height, low, high, points, title):
         high = max(high, low + 1e-3)
@@ -40,7 +40,7 @@ class Panel:
         return round(self.top + self.height * (self.high - value) / (self.high - self.low), 1)
 
     def curve(self, values):
-        """A path from point to point in whole units, which are pixels of a page."""
+        """A path in whole pixels."""
         points = [(round(self.x(i)), round(self.y(v))) for i, v in enumerate(values)]
         moves = (f"{x - a} {y - b}" for (a, b), (x, y) in zip(points, points[1:]))
         return f"M{points[0][0]} {points[0][1]}l" + " ".join(moves).replace(" -", "-")

@@ -24,7 +24,7 @@ import sys
 import time
 import warnings
 
-# Of each model, how it is run: framework, backend and precision.
+# How each model is run: framework, backend and precision.
 EAGER, INDUCTOR, MPC = "eager", "inductor", "mpc"
 SYSTEMS = {
     "eager float32": (EAGER, "float32"),
@@ -42,9 +42,9 @@ JAX_SYSTEMS = {
     "mpc.jax.jit mixed_bfloat16": "mixed_bfloat16",
     "mpc.jax.jit mixed_float16": "mixed_float16",
 }
-# The mean of so many losses at the end is what a run reached.
+# Number of final losses to average for a run's result.
 LAST = 50
-# Between these lines of a page stand the tables.
+# Markers around the tables in a page.
 MARKS = "<!-- tables: begin -->\n", "<!-- tables: end -->"
 
 
@@ -54,7 +54,7 @@ MARKS = "<!-- tables: begin -->\n", "<!-- tables: end -->"
 
 
 class TorchLoop:
-    """A training loop as users write it; `step` gives the loss."""
+    """A training loop as users write it; `step` returns the loss."""
 
     def __init__(self, task, system, seed, data, options):
         import torch
@@ -71,7 +71,7 @@ class TorchLoop:
             import mpc.torch  # noqa: F401
             self.run = torch.compile(self.module, backend="mpc",
                                      options={"policy": precision, "threads": options.threads})
-        # As under autocast, float16 wants its loss scaled, and PyTorch's loop has the scaler.
+        # float16 needs loss scaling, by PyTorch's scaler as under autocast.
         self.scaler = torch.amp.GradScaler("cpu", enabled=precision in ("float16", "mixed_float16"))
         torch.manual_seed(seed)  # of dropout
 
@@ -104,7 +104,7 @@ def make_loop(task, system, seed, data, options):
 
 
 def prepare(options):
-    """Threads of all that computes, before any of it is imported."""
+    """Sets the thread count of all libraries, before their import."""
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     if options.threads == 1:
         os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
@@ -120,7 +120,7 @@ def prepare(options):
 
 
 def run_one(options):
-    """A run in this process; its line goes to stdout."""
+    """A run in this process; prints its line to stdout."""
     import loop_models
     model, system, seed = options.one
     task = loop_models.TASKS[model]
@@ -193,7 +193,7 @@ def measure(options):
             for system, loop in loops.items():
                 start = time.perf_counter()
                 loop.step()  # brings its own memory back into the caches
-                # Who takes seconds would leave the others no time.
+                # Slow systems run once, to leave time for the others.
                 for _ in range(1 if time.perf_counter() - start > 1 else 3):
                     start = time.perf_counter()
                     loop.step()
@@ -216,7 +216,7 @@ def reached(run):
 
 
 def row_of(system, base, ends, noise, clock):
-    """A row of the table, and whether the system's losses leave the noise."""
+    """A row of the table, and whether the system's losses differ significantly."""
     found, row, apart = list(ends[system].values()), [system, *["-"] * 6], False
     if found:
         row[1] = f"{statistics.mean(found):.4f}"
@@ -232,7 +232,7 @@ def row_of(system, base, ends, noise, clock):
 
 
 def report(options):
-    """Tables as Markdown, curves as SVG; gives 4 where a system's curves leave the noise."""
+    """Tables as Markdown, curves as SVG; returns 4 if a system's curves differ significantly."""
     import loop_plots
     runs, times = read_lines(options.out / "runs.jsonl"), read_lines(options.out / "times.jsonl")
     lines, apart, unjudged = [], [], []

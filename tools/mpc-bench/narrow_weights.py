@@ -29,12 +29,12 @@ FORMS = {
     "int4, 64": {"type": "int4", "group": 64},
     "int4, 128": {"type": "int4", "group": 128},
 }
-# Where 16 bits are multiplied, the scales are such that the weights are numbers of that type.
+# For 16-bit products, scales are chosen such that the weights are exact in that type.
 MIXED = {"int8": "int8", "int4, 32": "int4"}
 
 
 def check(mpc, model, policy):
-    """Worst error of the weights, worst share of the tolerance, and whether all held."""
+    """Largest error of the weights, largest fraction of the tolerance, and whether all passed."""
     inputs = model / "inputs.npz"
     command = [mpc, "check", str(model / "model.onnx"), "--inputs", str(inputs), "--policy",
                str(policy), "--json", "--quiet"]
@@ -48,7 +48,7 @@ def check(mpc, model, policy):
 
 
 def draw(model, folder, count):
-    """Samples like the model's inputs: each array has elements of the model's own, drawn with a seed."""
+    """Samples like the model's inputs: each array is resampled from the model's own elements."""
     import numpy as np
     folder.mkdir()
     source = np.random.RandomState(1)

@@ -35,7 +35,7 @@ def turn_half(x):
 
 
 class LlamaBlock(nn.Module):
-    """Grouped queries, rotary positions in halves, SwiGLU; the cache grows by the new tokens."""
+    """Grouped-query attention, half-split rotary embedding, SwiGLU; the KV cache grows by the new tokens."""
 
     def __init__(self, width=512, heads=8, groups=2, inner=1408):
         super().__init__()
@@ -99,7 +99,7 @@ class Gpt2Block(nn.Module):
 
 
 def buckets(tokens, count=32, furthest=128):
-    """T5's relative positions, both directions."""
+    """T5's bidirectional relative position buckets."""
     distance = torch.arange(tokens)[None, :] - torch.arange(tokens)[:, None]
     half = count // 2
     side = (distance > 0).long() * half
@@ -111,7 +111,7 @@ def buckets(tokens, count=32, furthest=128):
 
 
 class T5Block(nn.Module):
-    """An encoder's block: relative positions, no scale of scores, RMS norm, gated GELU."""
+    """A T5 encoder block: relative positions, unscaled scores, RMS norm, gated GELU."""
 
     def __init__(self, width=512, heads=8, inner=1024):
         super().__init__()
@@ -135,7 +135,7 @@ class T5Block(nn.Module):
 
 
 class WhisperBlock(nn.Module):
-    """A decoder's block: causal attention, attention to the encoder, GELU."""
+    """A decoder block: causal self-attention, cross-attention, GELU."""
 
     def __init__(self, width=384, heads=6):
         super().__init__()
@@ -173,7 +173,7 @@ class Recurrent(nn.Module):
 
 
 class MbConv(nn.Module):
-    """EfficientNet's block: expand, depthwise, squeeze and excite, project."""
+    """An MBConv block of EfficientNet: expand, depthwise, squeeze and excite, project."""
 
     def __init__(self, channels=24, times=6, kernel=5):
         super().__init__()
@@ -192,7 +192,7 @@ class MbConv(nn.Module):
 
 
 class DenseBlock(nn.Module):
-    """DenseNet: each layer reads what all before it wrote."""
+    """DenseNet: each layer takes the outputs of all earlier ones."""
 
     def __init__(self, layers=6, channels=64, growth=32):
         super().__init__()
@@ -240,7 +240,7 @@ class DiffusionAttention(nn.Module):
 
 
 class MoeBlock(nn.Module):
-    """Two of eight experts for each token, all experts computed and weighted as exporters write it."""
+    """Two of eight experts for each token; all are computed and weighted, as exporters write it."""
 
     def __init__(self, width=256, inner=512, experts=8, chosen=2):
         super().__init__()

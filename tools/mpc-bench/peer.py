@@ -19,12 +19,12 @@ import workloads
 
 
 def find(name):
-    """A workload, or None where the name is a folder's."""
+    """A workload, or None if the name is a directory."""
     return None if "/" in name else workloads.find(name)
 
 
 def error_of(actual, expected):
-    """(rms of the error over rms of the answer, greatest error)."""
+    """(relative rms error, largest error)."""
     import numpy
     expected = numpy.asarray(expected, numpy.float64)
     difference = numpy.asarray(actual, numpy.float64).reshape(expected.shape) - expected
@@ -72,7 +72,7 @@ def prepare(name, folder, small):
 # ---------------------------------------------------------------- systems: -> (step, output, facts)
 
 def torch_update(workload, small, compiled):
-    """Gradients unscaled and checked, Adam that skips where one is no number."""
+    """Unscales and checks gradients; Adam skips the step if one is not finite."""
     import torch
     extents = workload.extents(small)
     make = lambda scale: [torch.randn(extents["side"] ** 2) * scale
@@ -176,7 +176,7 @@ def onnxruntime_step(name, folder):
 # ---------------------------------------------------------------- timing
 
 def timed(step):
-    """(milliseconds, whether something else had the processor meanwhile)."""
+    """(milliseconds, whether another process interrupted it)."""
     used, start = time.process_time(), time.perf_counter()
     step()
     took = time.perf_counter() - start
@@ -185,7 +185,7 @@ def timed(step):
 
 
 def time_slice(step, seconds, least=2):
-    """Calm runs for so many seconds, at least `least`; disturbed ones where there is none."""
+    """Undisturbed runs for `seconds`, at least `least`; disturbed ones if there are none."""
     once = timed(step)[0]  # warms up as well
     for _ in range(min(20, int(100 / once))):
         step()
@@ -222,7 +222,7 @@ def serve(name, system, precision, folder, small, answer):
 def main():
     small = "--small" in sys.argv
     verb, *words = [word for word in sys.argv[1:] if word != "--small"]
-    # Frameworks print; only answers go to the caller.
+    # Frameworks print to stdout; only answers may reach the caller.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

@@ -41,7 +41,7 @@ WIDTHS = {"pred": 1, "s8": 1, "u8": 1, "s16": 2, "u16": 2, "bf16": 2, "f16": 2, 
 
 
 def built(name, bfloat16):
-    """(module, positional inputs) of a block, in bfloat16 or as it is written, in float32."""
+    """(module, positional inputs) of a block, in bfloat16 or in its original float32."""
     module, inputs = networks.build(name)
     if not bfloat16:
         return module, tuple(inputs.values())
@@ -50,10 +50,10 @@ def built(name, bfloat16):
 
 # ---- XLA -------------------------------------------------------------------------------------
 
-# Instructions that move no byte and start no kernel.
+# Instructions without memory traffic or a kernel.
 FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
         "opt-barrier", "async-done", "copy-done"}
-# Fields of target configurations that jaxlib 0.10.2 does not know yet.
+# Fields of target configurations unknown to jaxlib 0.10.2.
 UNKNOWN_FIELDS = ("collective_memory_granularity",)
 XLA_SETTINGS = {
     "Triton GEMM": {"xla_gpu_experimental_force_split_k": 1},
@@ -63,7 +63,7 @@ XLA_SETTINGS = {
 
 
 class Absent:
-    """Stands for operators that torchax names and a newer torch no longer has."""
+    """Placeholder for operators that torchax names and newer torch versions lack."""
 
     def __getattr__(self, key):
         if key.startswith("__"):
@@ -97,7 +97,7 @@ def load_torchax():
 
 
 def size_of(shape):
-    """Bytes of an HLO shape, tuples summed."""
+    """Bytes of an HLO shape, summed for tuples."""
     total = 0
     for width, dims in re.findall(r"\b([a-z]+\d*)\[([\d,]*)\]", shape):
         count = 1
@@ -143,7 +143,7 @@ class Hlo:
         return name, shape, opcode, re.findall(r"%([\w.\-]+)", rest[:end]), rest[:end], rest[end + 1:]
 
     def read_by(self, computation, index, whole):
-        """Bytes that a fusion reads of a parameter: those of the slices where only slices read it."""
+        """Bytes that a fusion reads of a parameter: of the slices only, if all users are slices."""
         body = self.bodies.get(computation, [])
         name = next((i[0] for i in body if i[2] == "parameter" and i[4] == str(index)), None)
         users = [i for i in body if name in i[3]]
@@ -152,7 +152,7 @@ class Hlo:
         return whole
 
     def launches(self, computation=None):
-        """(opcode or library, bytes) of every launch, loops times their trips."""
+        """(opcode or library, bytes) of every launch; loops count by their trip counts."""
         body = self.bodies[computation or self.entry]
         shapes, found = {i[0]: i[1] for i in body}, []
         for _, shape, opcode, operands, _, rest in body:
@@ -171,7 +171,7 @@ class Hlo:
                 target = re.search(r'custom_call_target="([^"]+)"', rest)
                 kind = re.search(r"kind=(\w+)", rest)
                 what = target[1] if target else opcode + (" " + kind[1] if kind else "")
-                # A library's scratch memory is the last part of its result.
+                # The last element of a library call's result is its workspace.
                 found.append((what, read + size_of(re.sub(r", s8\[\d+\]\{0\}\)$", ")", shape))))
         return found
 
@@ -240,7 +240,7 @@ def count_xla(names, arguments):
 
 
 def index(tensor, key):
-    """`tensor[key]` of views alone: torch's own asks the driver for the device first."""
+    """`tensor[key]` by views only: torch's own indexing queries the driver for the device."""
     keys = key if isinstance(key, tuple) else (key,)
     if not all(k is None or k is Ellipsis or isinstance(k, (slice, int)) for k in keys):
         return torch._C.TensorBase.__getitem__(tensor, key)
@@ -261,7 +261,8 @@ def index(tensor, key):
 
 
 def attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
-    """What torch takes on an H200; its own choice asks the driver and falls back to plain products."""
+    """Torch's attention backend on an H200; its own selection queries the driver and falls back to plain
+    products."""
     aten = torch.ops.aten
     if query.dtype == torch.float32:
         return aten._scaled_dot_product_efficient_attention(
@@ -279,12 +280,12 @@ def reads_product(node):
     return called(node) == "matmul" or any(reads_product(n) for n in node.all_input_nodes)
 
 
-# Blocks whose masks are what `is_causal` says; one new token sees all and needs neither.
+# Blocks whose masks are equivalent to `is_causal`; a single new token needs neither.
 CAUSAL = {"gpt2": True, "llama-prefill": True, "whisper": True, "llama-decode": False}
 
 
 def fuse_attention(graph, name):
-    """Writes matmul, softmax, matmul in a traced block as one call of attention, as a user may."""
+    """Replaces matmul, softmax, matmul in a traced block by one attention call, as a user may."""
     for node in list(graph.nodes):
         users = list(node.users)
         if called(node) != "softmax" or [called(u) for u in users] != ["matmul"]:
@@ -305,7 +306,7 @@ def fuse_attention(graph, name):
             if steps and name in CAUSAL:
                 options["is_causal"] = CAUSAL[name]
             elif steps:
-                # What is done to the scores, done to zero, is what attention adds to them.
+                # Applying the score ops to zero gives the additive mask.
                 mask = graph.call_function(torch.zeros, ((),), {"device": "cuda"})
                 for step, at in steps:
                     rest = [*step.args[:at], mask, *step.args[at + 1:]]
@@ -317,11 +318,11 @@ def fuse_attention(graph, name):
 
 
 class Compiled(BaseException):
-    """Raised once the wrapper is written: nothing has to load it."""
+    """Raised once the wrapper is written: it need not be loaded."""
 
 
 def fake_device():
-    """Lets torch believe in one H200. Nothing reaches a driver: tensors are fake, kernels are not compiled."""
+    """Makes torch assume one H200. The driver is never called: tensors are fake, kernels are not compiled."""
     properties = types.SimpleNamespace(
         name="NVIDIA H200", major=9, minor=0, multi_processor_count=132, total_memory=151397597184, warp_size=32,
         regs_per_multiprocessor=65536, max_threads_per_multi_processor=2048, max_threads_per_block=1024,
@@ -350,12 +351,12 @@ def fake_device():
         get_current_target=lambda: GPUTarget("cuda", 90, 32), get_current_device=lambda: 0, utils=utilities))
 
 
-# What starts a kernel or calls a library in the wrapper that inductor writes.
+# Kernel launches and library calls in inductor's wrapper.
 CALL = re.compile(r"^\s+.*?(?:(\w+)\.run\(|(extern_kernels\.\w+)\(|(torch\.ops\.\w+\.[\w.]+)\(|(\w+\.copy_)\()")
 
 
 def calls(code):
-    """What the wrapper `code` launches, in order."""
+    """The launches of the wrapper `code`, in order."""
     body, found = code[code.index("class Runner"):], []
     for line in body[:body.find("\nrunner =")].splitlines():
         match = CALL.match(line)

@@ -27,7 +27,7 @@ def plan(arguments, model, precision, count, batch):
 
 
 def write(folder):
-    """ResNet-50 and an encoder of BERT-base's size with its table of words."""
+    """ResNet-50, and a BERT-base encoder with its word embedding."""
     import torch
     from torch import nn
     import workloads
@@ -56,7 +56,7 @@ def write(folder):
 
 
 def train(arguments, folder, model, precision, count):
-    """Milliseconds of a step in the last of three intervals: the first finds caches and pages cold."""
+    """Milliseconds per step in the last of three intervals; the first ones warm up caches and pages."""
     launcher = ["mpirun", "--oversubscribe", "-n", count] if count > 1 else []
     out = ranks.run([*launcher, arguments.mpc, "train", folder / f"{model}.onnx", "--data", folder / f"{model}.npz",
                      "--batch", ranks.BATCH[model], "--policy", precision, "--optimizer", "sgd,momentum=0.9", "--lr",

@@ -36,7 +36,7 @@ def cnn():
 
 
 class Inverted(nn.Module):
-    """Widened, filtered channel by channel, narrowed; added to its input where both are alike."""
+    """An inverted residual: expand, depthwise, project; added to the input if the shapes match."""
 
     def __init__(self, before, after, stride):
         super().__init__()
@@ -61,7 +61,7 @@ def mobilenet():
 
 
 class Layer(nn.Module):
-    """Attention and two products, each behind a norm over the residual sum, without fusion."""
+    """A pre-norm transformer block with separate ops."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -86,7 +86,7 @@ def bert():
 
 
 class Samples(quantization.CalibrationDataReader):
-    """A few normal inputs, from which the scales are taken."""
+    """A few normal inputs, for calibration."""
 
     def __init__(self, shape):
         draw = numpy.random.default_rng(1)

@@ -35,12 +35,12 @@ def normal(*shape, scale=1.0):
 
 
 def unit(*shape):
-    """As pixels, or as sound of full scale."""
+    """Uniform in [0, 1): pixels, or full-scale sound."""
     return lambda random: random.uniform(0, 1, shape).astype("float32")
 
 
 def page(height, width):
-    """White paper with lines of dark strokes, from -1 to 1."""
+    """A white page with lines of dark strokes, from -1 to 1."""
     def draw(random):
         strokes = random.uniform(0, 1, (height // 4, width // 4)) < 0.5
         strokes[random.uniform(0, 1, height // 4) < 0.4] = False  # between lines
@@ -95,7 +95,7 @@ MODELS = {
 
 
 def enter_environment():
-    """Makes the environment where it is missing, and goes on in its Python."""
+    """Creates the virtual environment if missing, and continues in its Python."""
     python = VENV / "bin" / "python"
     if not (VENV / "complete").exists():
         shutil.rmtree(VENV, ignore_errors=True)
@@ -109,7 +109,7 @@ def enter_environment():
 
 
 class Subject:
-    """A model with its inputs, ONNX Runtime's answers and a session that gave them."""
+    """A model with its inputs, and ONNX Runtime's session and answers."""
 
     def __init__(self, name, folder):
         import numpy
@@ -129,7 +129,7 @@ class Subject:
         numpy.savez(self.expected, **dict(zip(names, self.session.run(None, self.feed))))
 
     def peer_time(self, seconds=0.4):
-        """The least milliseconds of a run."""
+        """Minimum milliseconds of a run."""
         least, end = float("inf"), time.perf_counter() + seconds
         while time.perf_counter() < end or least == float("inf"):
             start = time.perf_counter()
@@ -147,7 +147,7 @@ class Runner:
         self.options = options
 
     def mpc(self, command, subject, *flags, cache=None):
-        """The JSON that a sub-command prints; 4 stands for a check that did not hold."""
+        """The JSON that a sub-command prints; exit code 4 is a failed check."""
         environment = {**os.environ, "MPC_CACHE_DIR": cache} if cache else None
         done = subprocess.run([self.options.mpc, command, str(subject.path), "--json", "--threads",
                                "1", "--input", str(subject.inputs), *flags], capture_output=True,
@@ -157,11 +157,11 @@ class Runner:
         return json.loads(done.stdout.splitlines()[-1])
 
     def check(self, subject, row):
-        """Errors by policy: the greatest over outputs, relative to the reference's rms."""
+        """Errors by policy: the largest over outputs, relative to the reference's rms."""
         for policy in self.options.policies.split(","):
             expected = ["--expected", str(subject.expected)] if policy == "float32" else []
             document = self.mpc("check", subject, "--policy", policy, *expected)
-            # An error without magnitude to compare with is absolute.
+            # Absolute if there is no reference magnitude.
             row[policy] = max(output.get("rms_relative_error") or output.get("max_abs_error", 0)
                               for output in document["outputs"])
             if not document["ok"]:
@@ -175,7 +175,7 @@ class Runner:
             own.append(document["min_ms"])
         row.update(peer_ms=min(peer), mpc_ms=min(own), ratio=min(own) / min(peer),
                    kernels=sum(kernel["count"] for kernel in document["kernels"]))
-        # Of the process, which runs once as well: other work on the machine does not count.
+        # CPU time of the process, including one run: independent of the machine's load.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with tempfile.TemporaryDirectory() as empty:
             self.mpc("run", subject, cache=empty)

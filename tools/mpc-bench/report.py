@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What bench.py measured, as Markdown and as a picture."""
+"""Results of bench.py as Markdown and as a chart."""
 import json
 import subprocess
 import sys
@@ -9,20 +9,20 @@ SYSTEM = {"torch-eager": "eager", "torch-compile": "compile", "onnxruntime": "OR
 
 
 def fastest(found, mine, precisions):
-    """The quickest row of mpc, or of its peers."""
+    """The fastest row of mpc, or of its peers."""
     rows = [row for row in found["rows"] if "median_ms" in row and
             (row["system"] == "mpc") == mine and row["precision"] in precisions]
     return min(rows, key=lambda row: row["median_ms"], default=None)
 
 
 def floor_ms(found, document, row):
-    """The least time of a row that the ceilings allow, or None where none is known."""
+    """The roofline time of a row, or None if unknown."""
     if row is None:
         return None
     ceilings = document["machine"]["gflops"]
     peak = row["precision"] in NARROW and ceilings.get("bf16") or ceilings["f32"]
     least = found["flops"] / peak * 1e-6
-    # Of a model that is stored in 16 bits all that moves is.
+    # In a 16-bit model all memory traffic is halved.
     size = found["bytes"] / (2 if row["precision"] == "bfloat16" else 1)
     rates = [rate for room, rate in document["machine"]["bandwidths"] if size <= room]
     rates = rates or [document["machine"]["bandwidths"][-1][1]]
@@ -34,7 +34,7 @@ def number(value):
 
 
 def cell(row):
-    """Milliseconds and who took them; a tilde: the least, each turn was disturbed."""
+    """Milliseconds and the system; a tilde marks the minimum of disturbed turns."""
     if row is None:
         return "-"
     words = ["" if row["calm"] else "~", number(row["median_ms"])]
@@ -48,13 +48,13 @@ def ratio(a, b):
 
 
 def share(found, document, row):
-    """Per cent of the ceiling."""
+    """Percentage of the peak."""
     least = floor_ms(found, document, row)
     return 100 * least / row["median_ms"] if least else None
 
 
 def lines_of(found):
-    """A line per system, for who waits."""
+    """A progress line per system."""
     lines = []
     for row in sorted(found["rows"], key=lambda row: row.get("median_ms", 1e30)):
         name = f"  {row['system']:14} {row['precision']:9}"
@@ -149,7 +149,7 @@ def markdown(document):
 
 
 def bars(document):
-    """(workload, share of the ceiling of peer and mpc in f32, then in bf16)."""
+    """(workload, fraction of the peak for peer and mpc in f32, then in bf16)."""
     for found in document["workloads"]:
         yield [found["workload"]] + [share(found, document, fastest(found, mine, precisions)) or 0
                                      for precisions in (["float32"], NARROW)

@@ -20,7 +20,7 @@ STAGES = ["lift", "simplify", "differentiate", "precision", "loss-scale", "pad",
           "layout", "fuse", "plan"]
 POLICIES = ["float32", "mixed_float16", "mixed_bfloat16"]
 
-# Folder, batch (None: the model's), loss, output that it judges.
+# Directory, batch (None for the model's), loss, output for the loss.
 MODELS = [
     ("mlp", 256, "softmax_cross_entropy", ""),
     ("mnist-cnn", 256, "softmax_cross_entropy", ""),
@@ -34,7 +34,7 @@ MODELS = [
 
 
 def plan(tools, model, batch, loss, output, policy, target):
-    """The text of the planned program's launches, or None and why."""
+    """The launches of the planned program as text, or None and the error."""
     command = [tools / "mpc-translate", "--import-onnx", model]
     if batch:
         command.append(f"--batch={batch}")
@@ -54,7 +54,7 @@ def plan(tools, model, batch, loss, output, policy, target):
 
 
 def bound(text):
-    """The most bytes of the arena that hold values at one launch."""
+    """Peak bytes of live values in the arena over all launches."""
     values, standing = [], []  # [begin, end, first, last]
     launches = re.findall(r"exe\.(?:launch|gemm) .*", text)
     for step, launch in enumerate(launches):
@@ -69,7 +69,7 @@ def bound(text):
         for access, begin, end in ranges:
             if access != "write":
                 continue
-            # Written in place: the value goes on.
+            # Written in place: the value stays live.
             if any(v[:2] == [begin, end] and v[2] < step and v[3] == step
                    for v in standing):
                 continue

@@ -99,7 +99,7 @@ def ranks(values):
 
 
 def predictions(model):
-    """(predicted, measured) errors of each product in f16 alone."""
+    """(predicted, measured) error of each product when it alone is in f16."""
     path = model.samples[0]
     _, found = model.tune("--inputs", path, "--budget", "rms 2e-6", "--types", "f16")
     pairs = []
@@ -111,7 +111,7 @@ def predictions(model):
             {"name": "one", "extends": "mixed_float16", "compute": "float32", "store": "float32",
              "products": {op["name"]: "float16"}}))
         measured = model.rms(file, [path])
-        # What drowns in float32's own error says nothing.
+        # Skip errors below float32's own.
         if measured > 1e-6 and op["error_if_narrow"] < 1e30:
             pairs.append((op["error_if_narrow"], measured))
     return pairs
@@ -222,7 +222,7 @@ def print_times(arguments, names):
         for _ in range(ROUNDS):
             for policy in [*BUILT_IN, *budgets]:
                 compiled, file = (folder / f"{name}-{policy}{end}" for end in (".mpcx", ".json"))
-                # What has symbolic extents is compiled for the inputs.
+                # Models with symbolic extents are compiled for the inputs.
                 subject = [compiled] if compiled.exists() else [
                     arguments.models / name / "model.onnx", "--isa", arguments.isa, "--policy",
                     file if file.exists() else policy]

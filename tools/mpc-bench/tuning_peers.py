@@ -42,7 +42,7 @@ NARROW = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 def named(model):
-    """The model with shapes, and a name for each node."""
+    """The model with inferred shapes and a name for each node."""
     for number, node in enumerate(model.graph.node):
         if not node.name:
             node.name = f"node_{number}"
@@ -62,7 +62,7 @@ def types_of(model):
 
 
 def flops_of(model):
-    """Flops of each contraction that multiplies with floats, by name."""
+    """Flops of each float contraction, by name."""
     types, flops = types_of(model), {}
     for node in model.graph.node:
         if node.op_type not in CONTRACTIONS:
@@ -81,14 +81,14 @@ def flops_of(model):
 
 
 def narrow_in(model):
-    """Names of contractions that read 16 bits."""
+    """Names of contractions with 16-bit operands."""
     types = types_of(onnx.shape_inference.infer_shapes(model))
     return {node.name for node in model.graph.node if node.op_type in CONTRACTIONS
             and types.get(node.input[0], ([], 0))[1] in NARROW}
 
 
 class Runs:
-    """Counts sessions' runs while it is entered."""
+    """Counts session runs inside the context."""
 
     def __enter__(self):
         self.count = 0
@@ -125,7 +125,7 @@ def run_model(model, inputs):
 
 
 def typed_error(mpc, model, inputs, wanted, scratch):
-    """The error of a model whose ops compute in the types that it gives them."""
+    """The error of a model with the compute types of its ops."""
     path, sample, out = (os.path.join(scratch, name)
                          for name in ("narrow.onnx", "typed.npz", "typed_out.npz"))
     onnx.save(model, path)
@@ -161,7 +161,7 @@ def by_autocast(path, inputs, scratch):
 
 
 def with_attention(model, products):
-    """`products` with the contractions that mpc reads as a part of an op named after their softmax."""
+    """`products` with the contractions that mpc fuses into an op named after their softmax."""
     nodes, made, read = list(model.graph.node), {}, {}
     for node in nodes:
         made.update((name, node) for name in node.output)
@@ -207,7 +207,7 @@ def share(flops, names):
 
 
 def quietly(function, *args):
-    """What a peer prints is not the table."""
+    """Suppresses a peer's output."""
     logging.disable(logging.CRITICAL)
     start = time.monotonic()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

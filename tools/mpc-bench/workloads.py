@@ -25,7 +25,7 @@ class Workload:
 
     @property
     def precisions(self):
-        """Of which a system may run it; an update by itself makes no 16-bit copies."""
+        """The precisions that a system may use; a plain update makes no 16-bit copies."""
         if self.make == "update":
             return ["float32"]
         return ["float32", "mixed"] if self.trains else ["float32", "mixed", "bfloat16"]
@@ -34,7 +34,7 @@ class Workload:
         return {**self.shapes, **(self.small if small else {})}
 
     def training(self):
-        """The text of `mpc bench --training`."""
+        """The argument of `mpc bench --training`."""
         if self.make == "update":
             return "apply optimizer=adam learning-rate=1e-4 loss-scale=dynamic,init=1024"
         flags = [f"step loss={self.loss}", f"optimizer={self.optimizer}",
@@ -128,7 +128,7 @@ def modules():
         return Cnn(), [normal(batch, 1, 28, 28)], classes(10, batch)
 
     class Encoder(nn.Module):
-        """Attention, then two dense layers; each with a residual and a norm behind it."""
+        """Attention, then two dense layers; each with a residual and post-norm."""
 
         def __init__(self, width, heads, inner):
             super().__init__()
@@ -245,7 +245,7 @@ def modules():
 
     @maker
     def update(tensors, side):
-        """As many parameters as wanted."""
+        """The given number of parameters."""
         layers = [nn.Linear(side, side, bias=False) for _ in range(tensors)]
         return nn.Sequential(*layers), [normal(1, side)], normal(1, side)
 
@@ -253,7 +253,7 @@ def modules():
 
 
 def build(workload, small=False):
-    """(module, inputs, target) in float32, the same for the same workload."""
+    """(module, inputs, target) in float32, deterministic per workload."""
     import torch
     from torch import nn
     torch.manual_seed(7)
@@ -301,7 +301,7 @@ def loss_of(workload):
 
 
 def count_flops(workload, small=False):
-    """Operations of the contractions and convolutions; no gradient of a network's input."""
+    """Flops of the matrix products and convolutions; excludes the gradient of the network's input."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
     if workload.make == "update":
@@ -316,7 +316,7 @@ def count_flops(workload, small=False):
 
 
 def export(workload, path, storage="float32", small=False):
-    """Writes the model as ONNX, batch norms of a training step kept; returns its inputs."""
+    """Writes the model as ONNX, with batch norms kept for a training step; returns its inputs."""
     import logging
     import warnings
     import torch

@@ -1,4 +1,4 @@
-//===- main.cpp - runs many compiled models in one process ----------------===//
+//===- main.cpp - Runs many compiled models in one process ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-/// Runs one file; the answer's fields.
+/// Runs one file; returns the fields of the answer.
 static Result<Json> answer(const std::string &line, const Device &device,
                            const std::string &deviceName) {
   std::istringstream words(line);

@@ -1,4 +1,4 @@
-//===- Gpu.cpp - a kernel on the first GPU --------------------------------===//
+//===- Gpu.cpp - Kernel execution on the first GPU ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -70,7 +70,7 @@ Result<Gpu> Gpu::open() {
   // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR.
   gpu.deviceAttribute(&major, 75, device);
   gpu.deviceAttribute(&minor, 76, device);
-  // From 9.0 on some instructions exist only under the suffix.
+  // From 9.0 on, some instructions need the suffix.
   gpu.name = "sm_" + std::to_string(major) + std::to_string(minor) +
              (major >= 9 ? "a" : "");
   Handle context = nullptr;

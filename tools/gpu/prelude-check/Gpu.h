@@ -1,9 +1,8 @@
-//===- Gpu.h - a kernel on the first GPU ------------------------*- C++ -*-===//
+//===- Gpu.h - Kernel execution on the first GPU ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The few calls of the driver and of NVRTC that the check needs, found at run
-// time.
+// The driver and NVRTC calls that the check needs, loaded at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +15,15 @@ namespace mpc {
 
 class Gpu {
 public:
-  /// Opens the libraries and the first device; Unavailable where one lacks.
+  /// Opens the libraries and the first device; Unavailable if one is missing.
   static Result<Gpu> open();
 
   /// "sm_90" and the like.
   const std::string &architecture() const { return name; }
-  /// Compiles kernels behind the device prelude.
+  /// Compiles kernels with the device prelude prepended.
   Status load(const std::string &text);
-  /// Runs a kernel of the loaded text on copies of its arrays, which it writes
-  /// back.
+  /// Runs a kernel of the loaded text on device copies of its arrays, and
+  /// copies them back.
   Status launch(const std::string &kernel, const HostLaunch &launch,
                 const std::vector<HostArgument> &arguments);
 

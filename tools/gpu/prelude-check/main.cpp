@@ -1,9 +1,9 @@
-//===- main.cpp - compares the two preludes bit for bit -------------------===//
+//===- main.cpp - Compares the two preludes bit for bit -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs the kernels of the prelude's tests on the host and on the first GPU and
-// compares every bit of what they write. Exit status: 0 equal, 1 different or
+// compares their outputs bit for bit. Exit status: 0 equal, 1 different or
 // failed, 77 without a GPU.
 //
 //===----------------------------------------------------------------------===//
@@ -21,12 +21,12 @@
 using namespace mpc;
 
 namespace {
-/// Compares kernels one by one and counts.
+/// Compares kernels and counts mismatches.
 class Check {
 public:
   explicit Check(Gpu &gpu) : gpu(gpu) {}
 
-  /// Compiles a text for both sides.
+  /// Compiles the text for host and GPU.
   bool compile(const std::string &text, std::vector<std::string> kernels) {
     HostKernelOptions options;
     options.checks = false;
@@ -38,8 +38,8 @@ public:
     return true;
   }
 
-  /// Runs one kernel on both sides. Elements [skip, skipEnd) of the last array
-  /// may differ.
+  /// Runs a kernel on both. Elements [skip, skipEnd) of the last array may
+  /// differ.
   void run(const std::string &kernel, const HostLaunch &launch,
            std::vector<HostArgument> arguments, size_t skip = 0,
            size_t skipEnd = 0) {
@@ -76,7 +76,7 @@ public:
     return failures ? 1 : 0;
   }
 
-  /// Whether NaNs count as equal; so they do where a float operation made them.
+  /// Whether all NaNs compare equal, for results of float operations.
   bool nansAreAlike = false;
 
 private:
@@ -137,7 +137,7 @@ static HostLaunch grid(int blocks, int threads) {
   return launch;
 }
 
-/// Floats of all magnitudes, with the special ones in front.
+/// Floats of all magnitudes, special values first.
 static std::vector<float> floats(size_t count) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
@@ -182,7 +182,7 @@ static void checkMath(Check &check) {
   std::vector<float> x = floats(1 << 16);
   int n = static_cast<int>(x.size());
   std::vector<float> y(14 * n), z(16 * n);
-  // exp2Fast and rcpFast are the hardware's own.
+  // exp2Fast and rcpFast are hardware approximations.
   check.run("math", grid(n / 64, 64),
             {HostArgument::input("x", x), HostArgument::output("y", y),
              HostArgument::scalar(n)},
@@ -204,7 +204,7 @@ static void checkPowers(Check &check) {
     return;
   std::vector<float> x = floats(1 << 14), y(x.rbegin(), x.rend());
   int n = static_cast<int>(x.size());
-  // Exponents of all sizes, and small whole ones.
+  // Exponents of all magnitudes, and small integers.
   for (int i = 0; i < n; i += 3)
     y[i] = static_cast<float>(i % 23 - 11);
   std::vector<float> power(n), angle(n);
@@ -278,7 +278,7 @@ static void checkMatrices(Check &check) {
   check.run(
       "tiles", grid(1, 32),
       {HostArgument::input("x", rows), HostArgument::output("out", tiles)});
-  // Small whole numbers: every order of the sums gives the same.
+  // Small integers: sums are exact in any order.
   std::mt19937 random(2);
   const uint32_t small[][5] = {
       {0, 0x3c00, 0xbc00, 0x4000, 0xc200},
@@ -308,7 +308,7 @@ static void checkMatrices(Check &check) {
                HostArgument::output("last", last)});
 }
 
-/// What only one architecture has.
+/// Instructions of a single architecture.
 static void checkWarpgroups(Check &check) {
   std::vector<std::string> names = {"rows", "right", "left", "both"};
   if (!check.compile(kWarpgroups, names))

@@ -1,4 +1,4 @@
-//===- main.cpp - compares library products with their reference ----------===//
+//===- main.cpp - Compares library products with their reference ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -35,7 +35,7 @@ using Role = GemmProblem::Role;
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// Writes a number that is exact in `type`.
+/// Writes a value that is exact in `type`.
 static void store(std::byte *to, ElementType type, float value) {
   uint32_t bits = std::bit_cast<uint32_t>(value);
   double wide = value;
@@ -76,7 +76,7 @@ static double load(const std::byte *from, ElementType type) {
   return isFloat8(type) ? fromFloat8(static_cast<uint8_t>(bits), type) : bits;
 }
 
-/// Fills what a product reads. Scales are powers of two.
+/// Fills an operand. Scales are powers of two.
 static void fill(Buffer &buffer, const GemmProblem::Slot &slot, int seed) {
   auto *bytes = static_cast<std::byte *>(buffer.data());
   size_t size = static_cast<size_t>(elementBytes(slot.type));
@@ -98,8 +98,7 @@ static void fill(Buffer &buffer, const GemmProblem::Slot &slot, int seed) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One product as a program: what it reads are arguments, what it writes are
-/// results.
+/// One product as a program: operands are arguments, outputs are results.
 struct Subject {
   explicit Subject(const GemmProblem &problem) : slots(*problem.slots()) {
     program->name = "main";
@@ -125,9 +124,9 @@ struct Subject {
 };
 } // namespace
 
-/// How far each element of the result may be off: not at all but for GELU,
-/// whose tanh may be the GPU's own, with an error of 2^-11. That is taken times
-/// half its input, or, in the slope at inputs up to 4, times 10 and the sum.
+/// Error bound per result element: 0 except for GELU, whose tanh may be the
+/// hardware approximation with an error of 2^-11. That is multiplied by half
+/// the input or, in the derivative at inputs up to 4, by 10 and the sum.
 static std::vector<double> marginsOf(const GemmProblem &problem,
                                      const std::vector<void *> &places) {
   std::vector<double> margins(
@@ -135,7 +134,7 @@ static std::vector<double> marginsOf(const GemmProblem &problem,
   bool isForward = problem.activation == Activation::GeluTanh;
   if (!isForward && problem.activation != Activation::GeluTanhGradient)
     return margins;
-  // The sums, which are in front of everything.
+  // The sums, from which all else is computed.
   GemmProblem linear = problem;
   linear.activation = Activation::None;
   linear.auxiliary = false;
@@ -154,7 +153,7 @@ static std::vector<double> marginsOf(const GemmProblem &problem,
   return margins;
 }
 
-/// What the first wrong element of a buffer is; "" where none is.
+/// Describes the first mismatch in a buffer; "" if there is none.
 static std::string difference(const GemmProblem &problem,
                               const GemmProblem::Slot &slot,
                               const std::byte *actual,
@@ -170,7 +169,7 @@ static std::string difference(const GemmProblem &problem,
            should = load(expected + static_cast<size_t>(i) * size, slot.type);
     double margin = 0;
     if (isMask) {
-      // Bits behind a line's end are nobody's.
+      // Bits past the end of a line are unspecified.
       int64_t left = problem.n - i % lineBytes * 8;
       unsigned bits = left <= 0 ? 0 : left >= 8 ? 255u : (1u << left) - 1;
       is = static_cast<unsigned>(is) & bits;
@@ -181,7 +180,7 @@ static std::string difference(const GemmProblem &problem,
       for (int64_t m = 0; m < problem.m; ++m)
         margin += margins[static_cast<size_t>(m * problem.n + i)];
     }
-    // What is off by anything may be rounded to the neighbour.
+    // An inexact value may round to a neighbour.
     if (margin > 0)
       margin += std::abs(should) * (slot.type == ElementType::F32    ? 0x1p-22
                                     : slot.type == ElementType::BF16 ? 0x1p-7
@@ -195,7 +194,7 @@ static std::string difference(const GemmProblem &problem,
   return "";
 }
 
-/// Returns whether the product is right, or the library has none.
+/// Returns whether the product is correct, or not supported by the library.
 static bool check(const Device &device, const GemmProblem &problem) {
   std::string name = problem.toString();
   Subject subject(problem);
@@ -245,7 +244,7 @@ static bool check(const Device &device, const GemmProblem &problem) {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Every epilogue, in the types that training uses.
+/// Every epilogue, in the types used in training.
 static std::vector<GemmProblem> epilogues() {
   std::vector<GemmProblem> problems;
   for (auto [operand, result] : {std::pair(ElementType::F32, ElementType::F32),
@@ -295,7 +294,7 @@ static std::vector<GemmProblem> epilogues() {
   return problems;
 }
 
-/// Ways to multiply, and operands of 8 bits.
+/// Compute types, and 8-bit operands.
 static std::vector<GemmProblem> computes() {
   std::vector<GemmProblem> problems;
   GemmProblem plain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Plots. An axis is {of, low, high, log, words}.
+// Charts. An axis is {of, low, high, log, words}.
 'use strict';
 
 const CHART = {width: 560, height: 250, left: 62, right: 14, top: 12, bottom: 40};
@@ -65,15 +65,15 @@ const yRange = {from: CHART.height - CHART.bottom, to: CHART.top};
 
 const figure = (title, ...content) => html('figure', {}, html('figcaption', {}, title), ...content);
 
-// The same numbers for those who cannot see the plot.
+// The same data as an accessible table.
 function asTable(columns, rows) {
   return html('details', {}, html('summary', {}, 'Numbers'), html('table', {},
     html('thead', {}, html('tr', {}, columns.map(name => html('th', {scope: 'col', class: 'number'}, name)))),
     html('tbody', {}, rows.map(row => html('tr', {}, row.map(cell => html('td', {class: 'number'}, typeof cell === 'number' ? short(cell) : cell ?? '')))))));
 }
 
-// Curves over one axis. `series`: {name, points: [[x, y]], second}. The nearest
-// points are told as the pointer or the arrows move.
+// Line chart. `series`: {name, points: [[x, y]], second}. The pointer or the arrow keys show the
+// nearest points.
 function curves(title, series, {xTitle, log = false, words = short, steps = false, counts = false}) {
   const all = series.flatMap(one => one.points);
   const x = new Axis(all.map(point => point[0]), xRange), y = new Axis(counts ? [0, 4, ...all.map(point => point[1])] : all.map(point => point[1]), {...yRange, log, words});
@@ -126,7 +126,7 @@ function curves(title, series, {xTitle, log = false, words = short, steps = fals
   return result;
 }
 
-// Elements of a value by their exponents, and what f16 holds of them.
+// Histogram of a value's exponents, and f16's range.
 function histogram(exponents) {
   const known = Object.entries(exponents).map(([exponent, count]) => [Number(exponent), count]).sort((a, b) => a[0] - b[0]);
   if (!known.length) return null;
@@ -136,7 +136,7 @@ function histogram(exponents) {
   const whole = known.reduce((sum, [, count]) => sum + count, 0);
   const picture = svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, role: 'img',
     'aria-label': `Histogram of exponents from ${known[0][0]} to ${known[known.length - 1][0]}`});
-  // Whole numbers of f16 reach from 2^-14 to 2^16; below they lose bits.
+  // f16's normal range is 2^-14 to 2^16; below it loses bits.
   const zone = (from, to, what) => {
     const a = Math.max(place(from), 0), b = Math.min(place(to), width);
     if (b > a) picture.append(svg('rect', {class: 'zone', x: a, y: 4, width: b - a, height: base - 4}, svg('title', {}, what)));

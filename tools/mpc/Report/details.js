@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The side of the graph: the whole at first, then what was chosen.
+// The side panel: a summary at first, then the selection.
 'use strict';
 
 const facts = rows => html('dl', {class: 'facts'}, rows.filter(row => row && row[1] !== null && row[1] !== undefined && row[1] !== '')
@@ -68,8 +68,8 @@ function edgeList(edges, side) {
     chip(edge.type), html('span', {class: 'soft'}, ' ' + (edge.shape.join('\u00d7') || 'scalar')))));
 }
 
-// The command that accounts for a value, where the page knows all of its flags:
-// not those of a training, nor the policy of a tuning that was not kept.
+// The command that explains a value, if the page has all of its flags: not those of a training, nor
+// a tuned policy that was not saved.
 function why(name) {
   if (data.command === 'train' || (data.command === 'tune' && explained.policy === 'tuned')) return [];
   const step = doc.training ? ` --training ${quoted(doc.training)}` : '';
@@ -90,7 +90,7 @@ function opParts(number) {
     parts.push(heading('Decision'), html('p', {class: 'reason'}, op.reason), facts([
       ['rule', op.rule], ['override', op.override ? html('code', {}, op.override) : null],
       ['saves', op.cost ? `${bytes(op.cost)} each time the result passes memory` : null]]));
-  // What has no name of its own is told by its kind.
+  // An unnamed op is identified by its kind.
   const key = op.name === op.kind ? `op:${op.kind}` : `name:${op.name}`;
   parts.push(heading(op.override ? 'Its flag' : 'A flag that sets what it computes in'), command('--set ' + quoted(op.override || `${key}=${otherType(op)}`)),
     why(op.name));

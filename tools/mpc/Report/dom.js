@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Elements and words. Names of a model are text wherever they go: nothing here
-// or elsewhere parses HTML.
+// DOM and text helpers. Names from a model are always inserted as text; HTML is never parsed.
 'use strict';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-// An element with attributes and children, which are elements or text.
+// Sets attributes and appends children, which are elements or text.
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {}))
     if (value !== null && value !== undefined && value !== false)
@@ -18,7 +17,7 @@ const html = (tag, attributes, ...children) => fill(document.createElement(tag),
 const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 const byId = id => document.getElementById(id);
 
-// Three digits, as the command prints them.
+// Three significant digits, as the command prints them.
 function short(value) {
   if (value === null || value === undefined) return '';
   const size = Math.abs(value);
@@ -36,12 +35,12 @@ const bytes = value => scaled(value, ['B', 'kB', 'MB', 'GB', 'TB'], 1000);
 const flops = value => scaled(value, ['', 'k', 'M', 'G', 'T'], 1000).trim();
 const time = ms => ms >= 1 ? short(ms) + ' ms' : ms > 0 ? short(ms * 1000) + ' \u00b5s' : '0';
 const percent = share => share === 0 ? '0 %' : share < 1e-4 ? '< 0.01 %' : short(share * 100) + ' %';
-// The end of a name tells more than its beginning.
+// Truncates in front: the end of a name is more specific.
 function shorten(name, most) {
   const letters = Array.from(name);
   return letters.length <= most ? name : '\u2026' + letters.slice(letters.length - most + 1).join('');
 }
-// What a shell takes for one word; control and invisible characters as bash and zsh escape them.
+// Shell quoting; control and invisible characters as bash and zsh escape them.
 const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text
   : /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text)
     ? "$'" + text.replace(/[\\']/g, '\\$&').replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
@@ -52,7 +51,7 @@ function announce(text) {
   byId('announce').textContent = text;
 }
 
-// The element of `selector` that an event of many elements came from.
+// The nearest `selector` ancestor of an event's target.
 const target = (event, selector) => event.target instanceof Element ? event.target.closest(selector) : null;
 
 // A button that copies a command.
@@ -65,13 +64,13 @@ document.addEventListener('click', event => {
   if (!button) return;
   const code = button.previousElementSibling;
   const done = () => { button.textContent = 'Copied'; setTimeout(() => { button.textContent = 'Copy'; }, 1200); };
-  // Pages from disk have no clipboard in some browsers: the text is selected.
+  // In some browsers, file: pages have no clipboard: select the text.
   const select = () => getSelection().selectAllChildren(code);
   if (navigator.clipboard) navigator.clipboard.writeText(code.textContent).then(done, select);
   else select();
 });
 
-// Rows of a name, a bar and a number. `rows`: {name, share, text, fill, attributes}.
+// Bar chart rows. `rows`: {name, share, text, fill, attributes}.
 function bars(rows) {
   return html('div', {class: 'bars'}, rows.map(row => [
     row.attributes ? html('button', {type: 'button', class: 'link name', title: row.name, ...row.attributes}, shorten(row.name, 27))

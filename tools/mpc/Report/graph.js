@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The drawing: a part of it is seen through the viewBox, colours change by one
-// class on the whole, and events are taken at the top.
+// The graph view: pans and zooms through the viewBox, recolours by one class on the root, and
+// delegates events to the root.
 'use strict';
 
 const FAR = 0.3, MOST_ZOOM = 4, MOST_LISTED = 80;
 const COLUMN_GAP = 90, WIDE = 1.5;
 
-// A deep network is a ribbon. Here it is cut into columns, read from left to
-// right, that are about as wide as they are high together.
+// Wraps the layout of a deep network into columns, left to right, with about equal width and height
+// overall.
 function inColumns() {
   const count = Math.max(1, Math.round(Math.sqrt(WIDE * drawing.height / (drawing.width + COLUMN_GAP))));
   const height = drawing.height / count;
   const columns = Array.from({length: count}, () => ({left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity}));
   const columnOf = place => Math.min(count - 1, Math.max(0, Math.floor((place.y + place.height / 2) / height)));
-  // Boxes stay whole.
+  // Kernel boxes are not split.
   const boxColumn = new Map(drawing.kernels.map(box => [box.kernel, columnOf(box)]));
   const ofNode = drawing.nodes.map(node => boxColumn.get(node.op === undefined ? undefined : ops[node.op].launch) ?? columnOf(node));
   const widen = (column, place) => {
@@ -37,7 +37,7 @@ function inColumns() {
   const edges = drawing.edges.map(edge => {
     const from = nodes[edge.from], to = nodes[edge.to], column = ofNode[edge.from];
     if (column === ofNode[edge.to]) return {...edge, shift: `translate(${columns[column].dx},${columns[column].dy})`};
-    // Through the gap beside the column, each on a track of its own.
+    // Routed through the gap next to the column, on separate tracks.
     const x1 = from.x + from.width / 2, y1 = from.y + from.height, x2 = to.x + to.width / 2, y2 = to.y;
     const track = columns[column].right + columns[column].dx + COLUMN_GAP * (0.3 + 0.1 * (hops++ % 5));
     return {...edge, hops: true, path: `M${x1},${y1}V${y1 + 11}H${track}V${y2 - 13}H${x2}V${y2}`};
@@ -46,7 +46,7 @@ function inColumns() {
 }
 
 class GraphView {
-  // `onSelect` is told what was chosen: {op}, {kernel}, {input} or {result}, or null.
+  // `onSelect` receives the selection: {op}, {kernel}, {input} or {result}, or null.
   constructor(onSelect) {
     this.onSelect = onSelect;
     this.chosen = null;
@@ -133,7 +133,7 @@ class GraphView {
       svg('path', {d: 'M0,0L8,4L0,8z', fill: 'var(--int-line)'}))), boxes, wires, nodes);
   }
 
-  // Puts everything in its place; `isWrapped`: in columns.
+  // Positions everything; `isWrapped`: in columns.
   arrange(isWrapped) {
     this.isWrapped = isWrapped;
     this.layout = isWrapped ? inColumns() : drawing;
@@ -148,7 +148,7 @@ class GraphView {
       wire.classList.toggle('hop', edge.hops === true);
     });
   }
-  // The legend lies over the lower edge.
+  // The legend covers the lower edge.
   covered() {
     return this.legend.offsetHeight + 14;
   }
@@ -156,7 +156,7 @@ class GraphView {
     const {width, height} = this.size();
     return Math.min(width / (layout.width + 40), Math.max(50, height - this.covered()) / (layout.height + 20), 1.2);
   }
-  // In columns where that shows a deep graph larger.
+  // Uses columns if that shows a deep graph larger.
   arrangeWell() {
     const plain = this.fitScale(drawing);
     this.arrange(plain < 0.6 && this.fitScale(inColumns()) > 1.3 * plain);
@@ -186,7 +186,7 @@ class GraphView {
     this.drawMap();
   }
 
-  // What is seen.
+  // Size of the viewport.
 
   size() {
     return {width: this.canvas.clientWidth || 800, height: this.canvas.clientHeight || 600};
@@ -204,7 +204,7 @@ class GraphView {
     this.show();
     this.isFit = true;
   }
-  // All of it, or of a large graph the beginning at a size that can be read.
+  // Fits the graph, or for a large one shows its start at a readable size.
   begin() {
     const {width} = this.size();
     if (this.fitScale(this.layout) >= 0.36 || !this.nodes.length) { this.fit(); return; }
@@ -230,7 +230,7 @@ class GraphView {
     this.view.y -= dy / this.view.scale;
     this.show();
   }
-  // `down`: the place's share of the height.
+  // `down`: vertical position as a fraction of the height.
   centre(place, down = 0.5) {
     const {width, height} = this.size();
     this.view.scale = Math.max(this.view.scale, 0.7);
@@ -239,7 +239,7 @@ class GraphView {
     this.show();
   }
 
-  // The small map, where the graph does not fit.
+  // A minimap, if the graph does not fit.
 
   drawMap() {
     const most = {width: 200, height: Math.max(80, this.size().height - 140)};
@@ -289,7 +289,7 @@ class GraphView {
     context.strokeRect(left, top, Math.min(x + width / scale, this.layout.width - edge) - left, Math.min(y + height / scale, this.layout.height - edge) - top);
   }
 
-  // What is chosen.
+  // Selection.
 
   nodeOf(what) {
     return what ? this.nodes.findIndex(node => ['op', 'kernel', 'input', 'result'].some(key => what[key] !== undefined && node[key] === what[key])) : -1;
@@ -299,7 +299,7 @@ class GraphView {
     this.chosen = what;
     this.marked = [];
     let node = this.nodeOf(what);
-    // Where kernels are drawn, an op is told of beside its own.
+    // In the kernel view, an op's details are those of its kernel.
     if (node < 0 && what && what.op !== undefined) node = this.nodeOf({kernel: ops[what.op].launch});
     const box = what && node < 0 ? this.layout.kernels.find(each => each.kernel === what.kernel) : null;
     this.current = node;
@@ -323,7 +323,7 @@ class GraphView {
       && place.x + place.width < x + width / scale - 10 && place.y + place.height < y + height / scale - 10;
     if (!isSeen) this.centre(place);
   }
-  // The neighbour in a direction: along values, or beside.
+  // The neighbour in a direction: along edges, or sideways.
   neighbour(key) {
     const node = this.nodes[this.current];
     if (!node) return 0;
@@ -412,8 +412,7 @@ class GraphView {
   }
 }
 
-// The text box: its matches are marked in the graph, listed, and walked through
-// by arrows or Enter.
+// The search box: matches are highlighted in the graph, listed, and visited by arrow keys or Enter.
 class Search {
   constructor(graph) {
     this.graph = graph;

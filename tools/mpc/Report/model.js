@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The data of the page and what follows from them.
+// The page's data and derived tables.
 'use strict';
 
 const data = JSON.parse(byId('data').textContent);
@@ -9,10 +9,10 @@ const ops = explained ? explained.ops : [];
 const kernels = explained ? explained.kernels : [];
 const ranges = explained && explained.ranges || {};
 
-// A field of an object whose fields a model names; "__proto__" is a name too.
+// Own property of an object keyed by model names; "__proto__" is a valid name.
 const own = (object, name) => object && Object.prototype.hasOwnProperty.call(object, name) ? object[name] : undefined;
 
-// The name of a type's colours.
+// The colour class of a type.
 function tint(type) {
   for (const known of ['bf16', 'f16', 'tf32', 'f32', 'f64', 'f8'])
     if ((type || '').startsWith(known)) return known;
@@ -26,7 +26,7 @@ const chip = type => {
   return element;
 };
 
-// Milliseconds of launches: measured where they were, else by the model.
+// Milliseconds of launches: measured if available, otherwise modelled.
 const measured = doc.launches && doc.launches.length === kernels.length
   && doc.launches.every((launch, i) => launch.kernel === kernels[i].name);
 const timeOf = kernels.map((kernel, i) => measured ? doc.launches[i].median_ms : kernel.model_ms ?? null);
@@ -38,7 +38,7 @@ const timeWord = measured ? 'measured' : 'by the target\u2019s ceilings';
 const hasErrors = ops.some(op => op.error_share !== undefined);
 const errorShare = op => op.error_share || 0;
 
-// Shares by level, the same for errors and times.
+// Level thresholds, the same for errors and times.
 const LEVELS = [0.001, 0.01, 0.03, 0.1, 0.3];
 const level = share => LEVELS.filter(least => share >= least).length;
 const LEVEL_WORDS = ['below 0.1 %', '0.1 \u2013 1 %', '1 \u2013 3 %', '3 \u2013 10 %', '10 \u2013 30 %', '30 % and more'];
@@ -48,7 +48,7 @@ ops.forEach((op, i) => { if (op.launch !== null && op.launch !== undefined) opsO
 
 const errorOfLaunch = launch => opsOfLaunch[launch].reduce((sum, i) => sum + errorShare(ops[i]), 0);
 
-// The type that most of a launch's products, or else ops, compute in.
+// The type in which most products of a launch, or else most ops, compute.
 function typeOfLaunch(launch) {
   const members = opsOfLaunch[launch].map(i => ops[i]);
   const products = members.filter(op => op.accumulate);
@@ -57,7 +57,7 @@ function typeOfLaunch(launch) {
   return [...counts].sort((a, b) => b[1] - a[1]).map(([type]) => type)[0] || '';
 }
 
-// By an op's number: what it reads and what reads it, as edges.
+// Incoming and outgoing edges by op number.
 const reads = ops.map(() => []), feeds = ops.map(() => []);
 for (const edge of explained ? explained.edges : []) {
   if (typeof edge.to === 'number') reads[edge.to].push(edge);
@@ -66,7 +66,7 @@ for (const edge of explained ? explained.edges : []) {
 
 const warningsOf = name => (explained ? explained.warnings : []).filter(warning => warning.op === name || warning.value === name);
 
-// The other type that a flag would ask for.
+// The alternative compute type for a flag.
 function otherType(op) {
   const narrow = (explained.policy || '').includes('float16') && !(explained.policy || '').includes('bfloat16') ? 'float16' : 'bfloat16';
   return tint(op.compute) === 'f32' || tint(op.compute) === 'f64' ? narrow : 'float32';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// The pages by command, and what they share: selection, keys, light and dark.
+// The pages by command, and shared behaviour: selection, keys, theme.
 'use strict';
 
 let graph = null, search = null, side = null;
@@ -61,7 +61,7 @@ function graphPage() {
   return page;
 }
 
-// Links to ops and kernels, wherever they stand.
+// Links to ops and kernels, anywhere in the page.
 document.addEventListener('click', event => {
   const link = target(event, 'button.link');
   if (!link || !drawing) return;
@@ -158,7 +158,7 @@ function curvesPage() {
 // All pages
 //===----------------------------------------------------------------------===//
 
-// What the command is about in few numbers.
+// Key figures of the command.
 function figures() {
   const shown = [];
   const add = (text, name) => { if (text !== null && text !== undefined && text !== '') shown.push([text, name]); };
@@ -255,7 +255,7 @@ function begin() {
   showTheme();
 }
 
-// Of a model without a graph: kernels as they were timed.
+// For a model without a graph: the timed kernels.
 function benchTable() {
   const whole = doc.kernels.reduce((sum, kernel) => sum + kernel.median_ms, 0) || 1;
   return table('Kernels', [

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// Tables that sort by a click on a heading.
+// Sortable tables.
 'use strict';
 
-// `columns`: {name, of(row): number or text, cell(row): what is shown, number, wrap}.
+// `columns`: {name, of(row): number or text, cell(row): content, number, wrap}.
 function table(caption, columns, rows) {
   const body = html('tbody');
   const heads = columns.map((column, i) => html('th', {scope: 'col', class: column.number ? 'number' : ''},
@@ -17,7 +17,7 @@ function table(caption, columns, rows) {
     const i = Number(button.dataset.column), column = columns[i];
     const up = heads[i].getAttribute('aria-sort') === (column.number ? 'descending' : 'ascending') ? !column.number : !!column.number;
     heads.forEach(each => each.removeAttribute('aria-sort'));
-    // Numbers begin with the largest.
+    // Numbers sort in descending order first.
     heads[i].setAttribute('aria-sort', up ? 'descending' : 'ascending');
     const sign = up ? -1 : 1;
     lines.sort((a, b) => {
