@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The comparison of char-gpt: losses of three policies and of torch.compile from the same weights
-and in the same order of sequences, and their speeds, measured in turns.
+"""Comparison for char-gpt: losses under three policies and of torch.compile with the same initial
+weights and order of sequences, and their speeds, measured in turns.
 
-PyTorch runs in processes of this file's, which the comparison starts and talks to by lines.
+PyTorch runs in subprocesses of this script, which communicate by lines.
 """
 import itertools
 import json

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains two small classifiers on Fashion-MNIST by mpc under three policies, and by PyTorch in
-float32, from the same weights and in the same order of batches, and compares what they reach.
+"""Trains two small classifiers on Fashion-MNIST with mpc under three policies and with PyTorch in
+float32, with the same initial weights and order of batches, and compares the accuracies.
 
 usage: fashion-mnist.py --mpc build/bin/mpc [--output FOLDER] [--models mlp,cnn] [--seeds 3]
                         [--epochs 3] [--threads N] [--minutes 60]
 
 The data are Debian's dataset-fashion-mnist. NumPy, onnx and PyTorch are PyPI's packages of those
-names; without PyTorch its rows are left out. Finished runs are kept in
-FOLDER and not done again; no run is begun that would end after the time given. Prints the table
-of docs/Training.md. Ends with 4 where two means of test accuracies differ by more than half a
-point and by more than two standard errors of their difference.
+names; without PyTorch its rows are omitted. FOLDER stores finished runs, which are not repeated;
+no run is started that would exceed the given time. Prints the table of docs/Training.md. Exit
+code 4 if two mean test accuracies differ by more than half a point and by more than two standard
+errors of their difference.
 """
 import argparse
 import itertools

@@ -2,8 +2,8 @@
 """A GPT as .onnx files: one that `mpc train` trains on sequences of tokens, and one that
 `mpc generate` decodes token by token. Both have the same weights under the same names.
 
-The network is nanoGPT's: learnt positions, layer norms before each half of a block, no biases, the
-embedding is also the last product's matrix.
+The network is nanoGPT's: learned positions, pre-norm blocks, no biases, and an output projection
+tied to the embedding.
 """
 import array
 import dataclasses

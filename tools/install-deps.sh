@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs every package that building and testing need on Debian 12. Does nothing,
-# quickly, where all are there.
+# Installs the packages for building and testing on Debian 12. Returns quickly if
+# all are installed.
 set -euo pipefail
 
 packages=(

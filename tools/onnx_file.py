@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes models as .onnx files, and reads the weights of such files, by the standard library alone.
+"""Writes .onnx models and reads their weights, with only the standard library.
 
-The format is protobuf's: fields of a number and a wire type, nested ones behind their length. The
-numbers are those of onnx.proto.
+The format is protobuf's: fields with a number and a wire type, nested ones with a length prefix. The
+field numbers are those of onnx.proto.
 """
 import array
 import pathlib

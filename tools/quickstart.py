@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scores the trained MNIST CNN of test/Inputs on the first 1,000 test images of Debian's
-dataset-fashion-mnist under each policy, then decodes with a GPT of 110 million drawn parameters whose
-weights are stored in each type.
+"""Evaluates the trained MNIST CNN of test/Inputs on the first 1,000 test images of Debian's
+dataset-fashion-mnist under each policy, then decodes with a GPT of 110 million random parameters
+whose weights are stored in each type.
 
 usage: quickstart.py [--mpc build/bin/mpc] [--batch 500] [--decoder LAYERS,WIDTH,VOCABULARY | none]
 Standard library only: the few .npy fields that it needs are read here.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs what is missing, builds mpc and runs a trained network on 1,000 real
-# Fashion-MNIST test images under three precision policies, and a decoder from
+# Installs dependencies, builds mpc and runs a trained network on 1,000
+# Fashion-MNIST test images under three precision policies, and a decoder with
 # weights of five types.
 set -euo pipefail
 cd "$(dirname "$0")/.."

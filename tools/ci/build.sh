@@ -10,13 +10,13 @@ shift || true
 export CCACHE_SLOPPINESS=pch_defines,time_macros
 folder=build
 [ "$preset" = default ] || folder=build-$preset
-# What the Python package is built with and tested by; without it there is none.
+# Build and test dependencies of the Python package, which is optional.
 if [ "$preset" = default ] && [ ! -d .venv/python ]; then
   { python3 -m venv .venv/python &&
     .venv/python/bin/pip install --quiet --no-compile --retries 1 --timeout 20 \
       nanobind numpy ml_dtypes pytest tensorboardX tqdm tokenizers; } || rm -rf .venv/python
   rm -f "$folder/build.ninja"
 fi
-# A changed preset must reach the cache of an existing folder.
+# Update the CMake cache if the preset has changed.
 [ "$folder/build.ninja" -nt CMakePresets.json ] || cmake --preset "$preset"
 cmake --build --preset "$preset" --target "${@:-all}"

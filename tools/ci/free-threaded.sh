@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Builds the Python package's extension for a free-threaded interpreter, beside that of the
-# build, which must be done, and runs the package's tests there.
+# Builds the Python package's extension for a free-threaded interpreter, in addition to that of
+# the existing build, and runs the package's tests there.
 # usage: free-threaded.sh PYTHON, which has nanobind, NumPy, ml_dtypes and pytest
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Runs every libFuzzer program of test/fuzz for so many seconds; what one finds
-# lies in build-fuzz/found/NAME. They start from files that tests read, and keep
-# what they learn in build-fuzz/corpus/NAME. usage: fuzz.sh [SECONDS] [NAME...]
+# Runs every libFuzzer program of test/fuzz for SECONDS; findings are stored in
+# build-fuzz/found/NAME. Seeds are the tests' input files; the corpus is stored
+# in build-fuzz/corpus/NAME. usage: fuzz.sh [SECONDS] [NAME...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
@@ -12,8 +12,8 @@ names=("$@")
 tools/install-deps.sh
 tools/ci/build.sh fuzz "${names[@]/#/fuzz-}"
 
-# Files for a program to start from, by name: what tests read. A folder that is
-# not there (the tests' script sets up ONNX's own) has none, and is no failure.
+# Seed files of a program, by name: the tests' inputs. A missing directory (the
+# tests' script sets up ONNX's own) is not a failure.
 seeds() {
   case $1 in
   onnx) find test/Inputs /usr/share/libonnx-testdata/data/node .venv/onnx-tests/lib \
@@ -28,7 +28,7 @@ seeds() {
 }
 
 mkdir -p build-fuzz/texts build-fuzz/compiled
-# Each part of a file of tests is a model of its own.
+# Each section of a test file is a separate model.
 python3 - <<'PYTHON'
 import pathlib
 for file in sorted(pathlib.Path("test").rglob("*.mlir")):
@@ -38,7 +38,7 @@ for file in sorted(pathlib.Path("test").rglob("*.mlir")):
             name = "-".join(file.parts[1:])[:-len(".mlir")]
             pathlib.Path(f"build-fuzz/texts/{name}-{number}.mlir").write_text("\n".join(lines) + "\n")
 PYTHON
-# Compiled models and arrays need a compiler: that of the default build, where it is.
+# Compiled models and arrays need the compiler of the default build, if present.
 if [ -x build/bin/mpc ]; then
   for model in small-cnn half-matmul; do
     for target in avx2 avx512; do
@@ -48,7 +48,7 @@ if [ -x build/bin/mpc ]; then
   done
 fi
 python3 - <<'PYTHON'
-# Arrays as NumPy writes them: small ones of several types, stored and deflated;
+# Small NumPy arrays of several types, stored and deflated;
 # idx files, plain and gzipped; safetensors files with and without metadata.
 import gzip
 import json
@@ -100,15 +100,15 @@ for name, kinds, metadata in (("one", ["F32"], None), ("all", sizes, {"format": 
         file.write(len(text).to_bytes(8, "little") + text + bytes(end))
 PYTHON
 
-# As in asan.sh; leaks in what LLVM keeps for a process's life are no finding.
+# As in asan.sh; LLVM's process-lifetime allocations are not findings.
 export ASAN_OPTIONS=allocator_may_return_null=1:allow_user_poisoning=0:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-# Runs one program; prints what it did and found.
+# Runs one program and prints a summary.
 fuzz() {
   local name=$1 first=build-fuzz/seeds/$1 status=0
   rm -rf "$first"
   mkdir -p "$first" "build-fuzz/corpus/$name" "build-fuzz/found/$name"
-  # Equal names lie in many folders.
+  # Names are not unique across directories.
   seeds "$name" | while read -r file; do
     cp "$file" "$first/$(sha256sum <"$file" | cut -c1-16)"
   done
@@ -121,7 +121,7 @@ fuzz() {
   return "$status"
 }
 
-# One on each core.
+# One per core.
 status=0 running=0
 for name in "${names[@]}"; do
   fuzz "$name" &

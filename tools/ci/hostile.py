@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gives `mpc` hostile input of every kind: it ends in time, small, with a sentence, and writes nowhere else.
+"""Tests `mpc` with malicious input: time, memory, exit codes, diagnostics and files written.
 
   tools/ci/hostile.py [KIND...] [--count 3000] [--seed 0] [--mpc build/bin/mpc] [--jobs 2] [--failures FOLDER]
 
-Kinds: see KINDS. A case follows from its kind and number. It may take 10 s of processor time and
-2 GiB, ends with exit code 0, 1, 2 or 4 and, where that is not 0, with a sentence; what it prints
-holds no control characters; it writes to its output folder, the cache and nothing else. Exit code
-1 where a case failed. tools/ci/mutants.py damages files at random; the cases here are made to harm.
+Kinds: see KINDS. A case is determined by its kind and number. It may take 10 s of CPU time and
+2 GiB, and must exit with 0, 1, 2 or 4, with a diagnostic unless 0; its output has no control
+characters; it writes only to its output directory and the cache. Exit code 1 if a case failed.
+tools/ci/mutants.py corrupts files at random; the cases here are crafted.
 """
 
 import argparse

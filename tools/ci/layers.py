@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks that libraries include only what lies below them.
+"""Checks the layering of libraries by their includes.
 
   tools/ci/layers.py [--print]
 
-A library is a folder under lib/ with the headers of the folder of the same name
-under include/mpc/. LAYERS names them from the bottom to the top; a file may
-include its own library and those of lower lines. --print lists who includes
-whom. Exit code 1 where an include points upwards or a folder has no place.
+A library is a directory under lib/ with the headers of the same directory under
+include/mpc/. LAYERS lists them from bottom to top; a file may include its own
+library and those of lower lines. --print lists the dependences. Exit code 1 if an
+include points upwards or a directory is not listed.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # An hour of random graphs, 3,000 hostile inputs, then the tests that take minutes;
-# the last line is "N passed, N failed". What the graphs find lies, reduced, in
-# build/smith, hostile inputs that failed in build/hostile.
+# the last line is "N passed, N failed". Reduced failing graphs are stored in
+# build/smith, failing hostile inputs in build/hostile.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools/install-deps.sh
 tools/ci/build.sh
 export CCACHE_SLOPPINESS=pch_defines,time_macros
-# Other graphs each day.
+# Different seeds each day.
 found=0
 build/bin/mpc-smith --seed "$(date +%Y%m%d)00000" --minutes 60 --failures build/smith || found=$?
 tools/ci/hostile.py --seed "$(date +%Y%m%d)" --failures build/hostile || found=$?

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Names the file that holds the mathematics of each family of kernels.
+"""Checks that the mathematics of each family of kernels is in a single file.
 
   tools/ci/mathematics.py
 
-Exits 1 where what marks a family's mathematics stands in another file of lib/Target as
-well. Of the reference interpreter, which judges them, nothing is asked.
+Prints the file of each family. Exit code 1 if a family's pattern also matches another
+file of lib/Target. The reference interpreter is exempt.
 """
 
 import pathlib

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gives `mpc` damaged files: each is refused with exit code 1, or read and computed rightly.
+"""Mutation fuzzing of `mpc`: a corrupt file is rejected with exit code 1, or computed correctly.
 
   tools/ci/mutants.py [KIND...] [--seeds 0..1999] [--mpc build/bin/mpc] [--jobs 2] [--failures FOLDER]
 
-Kinds: onnx, text, stablehlo, arrays, idx, safetensors, executable, policy. A mutant follows
-from its kind and seed: bytes are changed, or the structure of the format is (a field of a
-protobuf, a key of JSON, a token of text, a number of a header), with lengths and digests put
-right. One may take 2 s of processor time and 1 GiB. Exit code 1 where one failed.
+Kinds: onnx, text, stablehlo, arrays, idx, safetensors, executable, policy. A mutant is
+determined by its kind and seed: it changes bytes, or an element of the format (a protobuf
+field, a JSON key, a token of text, a number of a header) with lengths and digests corrected.
+Each may take 2 s of CPU time and 1 GiB. Exit code 1 if one failed.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Compiles every model case for the oldest and the newest architectures that kernels are
-# generated for. The output is the log under docs/. usage: nvrtc.sh MODELS [ARCHITECTURES]
+# Compiles every model case for the oldest and the newest supported architectures. The output
+# is the log under docs/. usage: nvrtc.sh MODELS [ARCHITECTURES]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

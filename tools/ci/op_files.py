@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts the files that an op needs.
+"""Counts the files that implement an op.
 
   tools/ci/op_files.py NAME... [--at-most N]
 
-NAME is a mnemonic, as in softplus. A file needs the op where it names its class or its
-definition, or lists it in a policy of mpc's own: what has to be written or changed for
-another op of its kind. Policies that imitate a system follow that system's lists, and
-patterns that recognise the op in a model are no part of it. Exits 1 where an op needs more
-than N.
+NAME is a mnemonic, such as softplus. A file counts if it names the op's class or
+definition, or is one of mpc's own policies and lists it: the files to change for another
+op of its kind. Policies that imitate another system, and patterns that recognize the op
+in a model, do not count. Exit code 1 if an op has more than N.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Builds the runtime and the mpc that runs .mpcx files as on a machine without LLVM
-# and runs their tests; or, with `package`, the Python package that has no compiler.
+# and runs their tests; or, with `package`, the Python package without a compiler.
 # usage: runtime-only.sh [FOLDER [without-tests | package]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,8 +16,8 @@ package)
   ;;
 esac
 
-# An empty folder over LLVM's shows what would be missed. Where mounting is not
-# allowed, the commands are searched for its path instead.
+# An empty mount over LLVM's directory reveals dependences on it. If mounting is
+# not permitted, the build commands are searched for its path instead.
 if [ -z "${MPC_LLVM_HIDDEN:-}" ] && [ -d /usr/lib/llvm-22 ] &&
     unshare -rm mount -t tmpfs none /usr/lib/llvm-22 2>/dev/null; then
   export MPC_LLVM_HIDDEN=1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # clang-tidy over changed sources. usage: tidy.sh [BASE] [SECONDS]
-# What only preset fuzz builds is left out: no command says how it is compiled.
+# Files only in preset fuzz are skipped: they have no compile command.
 #
-# Changed is what differs from BASE: by default the last commit, and in a clean tree the
-# three before it. A file takes about five seconds, all of them most of an hour, so that
-# after SECONDS (default 150) no further one is begun; those left out are counted. Needs
-# compile_commands.json in build/, or in the folder that BUILD names.
+# Checks the differences to BASE: by default the last commit, and in a clean tree the
+# third before it. A file takes about five seconds, all of them most of an hour; after
+# SECONDS (default 150) no further one is started, and the rest are counted. Needs
+# compile_commands.json in build/, or in the directory BUILD.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Builds the runtime alone with ThreadSanitizer and runs its tests. OpenMP's
-# barriers are told to the sanitizer by libomp's own tool. usage: tsan.sh [FOLDER]
+# Builds only the runtime with ThreadSanitizer and runs its tests. libomp's own
+# tool (Archer) reports OpenMP's barriers to the sanitizer. usage: tsan.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools/install-deps.sh

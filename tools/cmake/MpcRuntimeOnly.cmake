@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # The build under MPC_RUNTIME_ONLY: the runtime, the mpc that runs .mpcx files and
-# their tests. Looks for no package of LLVM and builds with any C++20 compiler.
+# their tests. Needs no LLVM package and builds with any C++20 compiler.
 
 option(MPC_PYTHON "The Python package that loads .mpcx files, with the runtime and nothing else" OFF)
 if(MPC_PYTHON)
@@ -23,8 +23,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 include(tools/cmake/MpcTargets.cmake)
 if(MPC_PORTABLE)
-  # One copy of the C++ library in each program. The unwinder stays the machine's: Debian's
-  # static one asks for a newer C library than many machines have.
+  # Link the C++ library statically, but the unwinder dynamically: Debian's static one requires
+  # a newer C library than many machines have.
   add_link_options(-static-libstdc++ LINKER:--as-needed)
 endif()
 include_directories(include)
@@ -35,7 +35,7 @@ add_subdirectory(lib/Target/CUDA)
 add_subdirectory(tools/mpc)
 add_subdirectory(tools/gpu/answers)
 if(MPC_PORTABLE)
-  # What compares a GPU with the host, which the tests of the host share a header with.
+  # GPU-to-host comparison, whose header the host tests share.
   add_subdirectory(tools/gpu/prelude-check)
   add_subdirectory(tools/gpu/product-check)
   foreach(program mpc answers prelude-check product-check)

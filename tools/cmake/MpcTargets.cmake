@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# The three kinds of targets of this tree. Compiler libraries see LLVM and MLIR
-# and are built without exceptions, as those are; runtime libraries see neither;
+# The three kinds of targets of this tree. Compiler libraries use LLVM and MLIR
+# and are built without exceptions, as those are; runtime libraries use neither;
 # tools may throw (CLI11 does).
 
 separate_arguments(MPC_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
@@ -21,7 +21,7 @@ function(mpc_settings target)
   endif()
 endfunction()
 
-# mpc_llvm_settings(<target>): what a target that includes LLVM headers needs.
+# mpc_llvm_settings(<target>): settings for targets that include LLVM headers.
 function(mpc_llvm_settings target)
   mpc_settings(${target})
   target_compile_definitions(${target} PRIVATE ${MPC_LLVM_DEFINITIONS})
@@ -29,13 +29,13 @@ function(mpc_llvm_settings target)
 endfunction()
 
 # mpc_reuse(<target> <carrier>): compiles the target with the precompiled header
-# of a carrier (tools/cmake/CMakeLists.txt), where this build has it.
+# of a carrier (tools/cmake/CMakeLists.txt), if this build has it.
 function(mpc_reuse target carrier)
   if(TARGET ${carrier})
     target_precompile_headers(${target} REUSE_FROM ${carrier})
     get_target_property(type ${target} TYPE)
     if(type STREQUAL EXECUTABLE)
-      # A program would ask for -fPIE, with which the header was not compiled.
+      # Executables default to -fPIE, with which the header was not compiled.
       set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
       target_compile_options(${target} PRIVATE -fPIC)
     endif()
@@ -58,8 +58,8 @@ function(mpc_library name)
   set_property(GLOBAL APPEND PROPERTY MPC_COMPILER_LIBS ${name})
 endfunction()
 
-# mpc_runtime_library(<name> <sources...> [LINK ...]): a library that sees
-# neither LLVM nor MLIR.
+# mpc_runtime_library(<name> <sources...> [LINK ...]): a library without LLVM
+# and MLIR.
 function(mpc_runtime_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   if(NOT ARG_UNPARSED_ARGUMENTS)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What bench.sh runs: all systems take turns on each workload.
+"""Run by bench.sh: all systems take turns on each workload.
 
 usage: bench.py --mpc DRIVER --pack FOLDER --out FOLDER [--seconds N] [--rounds 3] [--device TEXT]
 
-Every workload's result is kept in OUT/bench-parts/NAME.json; what is there is not timed
-again. Writes OUT/bench.json and OUT/bench.md once nothing is left, else exits with 75.
+Results are stored in OUT/bench-parts/NAME.json, and existing ones are reused. Writes
+OUT/bench.json and OUT/bench.md when all are complete, otherwise exits with 75.
 """
 import argparse
 import dataclasses

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Times mpc beside PyTorch (eager, and compiled with max-autotune under CUDA graphs) and
-# JAX in one run on this machine's GPU. Clocks stay as they are. Exits with 77 where there
-# is no GPU. usage: bench.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run] [MINUTES=8]
+# Times mpc against PyTorch (eager, and compiled with max-autotune under CUDA graphs) and
+# JAX in one run on this machine's GPU. Clocks are not changed. Exits with 77 without a
+# GPU. usage: bench.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run] [MINUTES=8]
 #
-# Works for MINUTES and exits with 75 while something is left: call it again. Then
-# FOLDER/bench.json and FOLDER/bench.md hold everything.
+# Runs for MINUTES and exits with 75 if incomplete: call it again. At the end,
+# FOLDER/bench.json and FOLDER/bench.md hold all results.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 archive=${1:-build-gpu/pack.tar.xz}

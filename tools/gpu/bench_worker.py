@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One peer of bench.py: times one workload in a process of its own.
+"""One peer of bench.py: times one workload in a separate process.
 
 usage: bench_worker.py SYSTEM WORKLOAD PACK [DEVICE=cuda]
 
 SYSTEM is torch-eager, torch-compile or jax, for training steps also torch-graph; their
-WORKLOAD has the type behind a colon (g1-mlp:bfloat16). Prepares and warms up, then answers
+WORKLOAD has the type after a colon (g1-mlp:bfloat16). Prepares and warms up, then answers
 each line on standard input with one line of JSON: the median of a round. DEVICE cpu is for
-tests: it takes the small training steps and captures no graph.
+tests: it uses the small training steps and captures no graph.
 """
 import json
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Builds the programs that the pack takes along: the runtime's mpc, answers, prelude-check and
-# product-check, with the libraries that another machine may lack. They need its C library
-# from GLIBC on, its libgcc_s and nothing else. usage: build-portable.sh PACK [BUILD]
+# Builds the programs in the pack: the runtime's mpc, answers, prelude-check and
+# product-check, with libraries that another machine may lack. They depend only on its C
+# library, version GLIBC or later, and libgcc_s. usage: build-portable.sh PACK [BUILD]
 #
-# Writes PACK/bin and PACK/lib; fails where a program or a library needs a newer C library.
+# Writes PACK/bin and PACK/lib; fails if a program or library needs a newer C library.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pack=$1
@@ -23,7 +23,7 @@ ninja -C "$build" >> "$build.log" || {
 for program in mpc answers prelude-check product-check; do
   cp "$build/bin/$program" "$pack/bin/"
   strip "$pack/bin/$program"
-  # The loader's own, the C library's parts and the unwinder are the machine's.
+  # The loader, the C library and the unwinder are the machine's own.
   ldd "$pack/bin/$program" | awk '/=> \// && !/\/(libc|libm|libdl|libpthread|librt|libgcc_s)\.so/ {print $3}' |
     while read -r library; do
       cp -L "$library" "$pack/lib/"

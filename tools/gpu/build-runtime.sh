@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Unpacks what pack.sh made; where its programs do not run, builds the runtime with the
+# Unpacks the output of pack.sh; if its programs do not run, builds the runtime with the
 # packages in it.
 # usage: build-runtime.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run]
 # Afterwards FOLDER/pack is the pack and FOLDER/mpc the driver.
@@ -15,7 +15,7 @@ fi
 mkdir -p "$folder"
 [ "$folder/pack" -nt "$archive" ] || { tar -C "$folder" -xf "$archive" && touch "$folder/pack"; }
 
-# What was built with the pack serves where it runs.
+# Use the prebuilt programs if they run.
 bin=$(realpath "$folder")/pack/bin lib=$(realpath "$folder")/pack/lib
 if LD_LIBRARY_PATH="$lib:${LD_LIBRARY_PATH:-}" "$bin/mpc" --help > /dev/null 2>&1; then
   cat > "$folder/mpc" << END
@@ -40,7 +40,7 @@ ninja -C "$folder/build" >> "$folder/build.log" || {
   tail -20 "$folder/build.log" >&2
   exit 1
 }
-# A driver that finds the pack's libraries wherever it is called from.
+# A wrapper that finds the pack's libraries from any directory.
 driver=$(find "$(realpath "$folder")/build" -name mpc -type f -perm -u+x | head -1)
 cat > "$folder/mpc" <<END
 #!/usr/bin/env bash

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# What check.sh runs once the runtime is there: every model and training step of an unpacked
+# Run by check.sh once the runtime is available: every model and training step of an unpacked
 # pack on one device. usage: check-pack.sh PACK MPC FOLDER DEVICE SECONDS
 #
-# Exits with 1 where a check does not hold, with 75 where SECONDS are over before the last.
+# Exits with 1 if a check fails, with 75 if SECONDS pass before the last.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pack=$1 mpc=$2 folder=$3 device=$4 seconds=$5
@@ -27,8 +27,8 @@ note() {
 isDone() { grep -q "\"model\":\"$1\",\"policy\":\"$2\",\"check\":\"$3\",\"ok\":true" "$results"; }
 quoted() { python3 -c 'import json, sys; print(json.dumps(sys.stdin.read()[-2000:]))'; }
 
-# checkFile FILE INPUTS EXPECTED SMALL [STATE]: compares with the limits beside FILE; a SMALL one
-# also runs under compute-sanitizer, which is slow. STATE is what a training step was given.
+# checkFile FILE INPUTS EXPECTED SMALL [STATE]: compares with the limits next to FILE; a SMALL one
+# also runs under compute-sanitizer, which is slow. STATE holds the inputs of a training step.
 checkFile() {
   local file=$1 inputs=$2 expected=$3 small=$4 given=("${@:5}") name policy text
   name=$(basename "$(dirname "$file")") policy=$(basename "$file" .mpcx)
@@ -54,7 +54,7 @@ checkFile() {
     if text=$(compute-sanitizer --tool "$tool" --error-exitcode 9 "${run[@]}" 2>&1); then
       note "$name" "$policy" "$tool" true '""'
     elif grep -q 'Device not supported' <<< "$text"; then
-      # It is there but cannot look: nothing is known, and nothing is wrong.
+      # It is installed but does not work here: neither pass nor failure.
       echo "skipped: compute-sanitizer does not support this device"
       sanitizes=false
       return
@@ -73,7 +73,7 @@ if [ -x "$pack/bin/prelude-check" ] && ! isDone prelude none bits; then
 fi
 if [ -x "$pack/bin/product-check" ] && ! isDone products none reference; then
   if text=$("$pack/bin/product-check" "$device" 2>&1); then
-    # What the library has not for this GPU is told.
+    # Report products that the library does not support on this GPU.
     note products none reference true "$(grep '^passed over' <<< "$text" | quoted)"
   else
     note products none reference false "$(quoted <<< "$text")"
@@ -86,7 +86,7 @@ for file in "$pack"/models/*/*.mpcx; do
   case $(basename "$case") in mlp | mnist-cnn | bert-tiny | gpt-tiny) small=true ;; esac
   checkFile "$file" "$case/inputs.npz" "$case/expected.npz" $small
 done
-# A step is given its state, and leaves new parameters and new state.
+# A step takes its state and returns new parameters and state.
 for file in "$pack"/steps/*/*.mpcx; do
   checkFile "$file" "${file%.mpcx}.inputs.npz" "${file%.mpcx}.expected.npz" true "${file%.mpcx}.inputs.npz"
 done

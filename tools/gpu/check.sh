@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Runs every compiled model and training step of the pack on this machine's GPU and compares
-# with stored float64 answers; the small ones under compute-sanitizer too. Exits with 77
-# where there is no GPU. usage: check.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run]
+# with stored float64 answers; small ones also under compute-sanitizer. Exits with 77
+# without a GPU. usage: check.sh [PACK=build-gpu/pack.tar.xz] [FOLDER=build-gpu-run]
 # [MINUTES=8]
 #
-# Works for MINUTES and exits with 75 while something is left: call it again. Writes
-# FOLDER/check.jsonl, one line per model and policy. Runs that are in it are not repeated:
-# remove it to begin again.
+# Runs for MINUTES and exits with 75 if incomplete: call it again. Writes
+# FOLDER/check.jsonl, one line per model and policy. Recorded runs are not repeated:
+# remove the file to start over.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 archive=${1:-build-gpu/pack.tar.xz}

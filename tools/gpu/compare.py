@@ -4,10 +4,11 @@
 
 usage: compare.py ACTUAL.npz EXPECTED.npz [LIMITS.json [INPUTS.npz]]
 
-LIMITS.json is what `mpc check --json` printed for the same model and policy: its
-tolerances are the limits. Without it, the error is only shown. INPUTS.npz is what a
-training step was given: its loss is judged as that of the outputs in ACTUAL.npz, as
-`mpc check --training` does. Prints one JSON line; exits with 4 where an output is over its limit. Needs nothing but Python.
+LIMITS.json is the output of `mpc check --json` for the same model and policy: its
+tolerances are the limits. Without it, the error is only shown. INPUTS.npz holds the
+inputs of a training step: its loss is compared with that of the outputs in ACTUAL.npz,
+as in `mpc check --training`. Prints one JSON line; exit code 4 if an output exceeds its
+limit. Needs only Python.
 """
 import array
 import ast

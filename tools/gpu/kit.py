@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Everything that is to be known about a machine with a GPU, in calls of at most eight minutes.
+"""All tests and measurements on a machine with a GPU, in calls of at most eight minutes.
 
 usage: kit.py [CALL=1] [--pack build-gpu/pack.tar.xz] [--out $OUT or build-gpu-run/out]
               [--keep build-gpu-run] [--device cuda|cuda-host] [--seconds 480]
               [--parts NAME,...] [--workloads PREFIX,...]
 
-CALL 1: what the machine is and its ceilings, answers of all models and steps, every workload
-with own and library products beside what the planner predicts, a profile of ten kernels, the
+CALL 1: the machine's properties and peak rates, answers of all models and steps, every workload
+with generated and library products and the planner's predictions, a profile of ten kernels, the
 sanitizers. CALL 2: PyTorch, eager and in graphs, and JAX. CALL 3: PyTorch's max-autotune. Each
-call goes on from what an earlier one left in OUT or KEEP, and writes into OUT alone what is to
-be taken home: kit.jsonl (a line for each result, as it comes), report.md, profile.csv, log.txt.
-Without a GPU the same runs on cuda-host. Exits with 0 where all is done, with 75 where time ran
-out before (call again), with 1 where a check does not hold.
+call resumes from the results of earlier ones in OUT or KEEP, and writes only to OUT:
+kit.jsonl (a line per result, immediately), report.md, profile.csv, log.txt. Without a GPU
+everything runs on cuda-host. Exit code 0 if complete, 75 on timeout (call again), 1 if a check
+fails.
 """
 import argparse
 import os

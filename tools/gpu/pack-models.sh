@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 # Compiles model cases under every policy, with their inputs and answers.
 # usage: pack-models.sh MODELS FOLDER TARGETS [POLICY...]. Needs build/bin/mpc, or the program
-# that MPC names.
+# MPC.
 #
-# MODELS holds NAME/model.onnx, inputs.npz, expected.npz. Writes FOLDER/NAME/POLICY.mpcx beside
-# POLICY.json, the limits of each output. Weights of one model repeat in its files, which lie
-# side by side: an archiver's window spans them.
+# MODELS holds NAME/model.onnx, inputs.npz, expected.npz. Writes FOLDER/NAME/POLICY.mpcx and
+# POLICY.json, the limits of each output. All files of a model repeat its weights; they are
+# adjacent, so that an archiver's window spans them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 models=$1
@@ -24,7 +24,7 @@ for case in "$models"/*/model.onnx; do
     echo "$name, $policy" >&2
     $mpc compile "$case" --policy "$policy" --target "$targets" -o "$folder/$name/$policy.mpcx" \
       > /dev/null
-    # The tolerance is the oracle's and holds for every device.
+    # The oracle's tolerance, the same for every device.
     $mpc check "$case" --policy "$policy" --inputs "$models/$name/inputs.npz" --json \
       > "$folder/$name/$policy.json"
   done

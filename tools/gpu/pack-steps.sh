@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Compiles one training step of each small model under every policy, with what it is given
-# and what it must give. usage: pack-steps.sh FOLDER TARGETS [NAME]. Needs build/bin/mpc, or
-# the program that MPC names. NAME takes that model alone.
+# Compiles one training step of each small model under every policy, with its inputs and
+# expected outputs. usage: pack-steps.sh FOLDER TARGETS [NAME]. Needs build/bin/mpc, or the
+# program MPC. NAME selects one model.
 #
-# Writes FOLDER/NAME.OPTIMIZER/POLICY.mpcx beside POLICY.json (the limits of each result),
+# Writes FOLDER/NAME.OPTIMIZER/POLICY.mpcx, POLICY.json (the limits of each result),
 # POLICY.inputs.npz and POLICY.expected.npz, the oracle's answers in float64.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,16 +16,16 @@ texts=$(mktemp -d)
 trap 'rm -rf "$texts"' EXIT
 python3 tools/gpu/training.py models "$texts" small
 
-# Adam divides by the root of a mean of squares. An epsilon as large as a gradient keeps the
-# update a smooth function of the gradient, so that a parameter's limit, which is taken from
-# roundings, holds where a gradient is next to nothing: stored answers cannot follow a state
-# that the GPU has yet to compute.
+# Adam divides by the root of the second moment. An epsilon as large as a gradient keeps the
+# update a smooth function of the gradient, so that a parameter's limit, which is derived from
+# roundings, also holds for gradients close to 0: stored answers cannot depend on the GPU's
+# state.
 declare -A optimizers=(
   [sgd]="optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.1"
   [adam]="optimizer=adam optimizer-numbers=epsilon=0.001 learning-rate=0.01")
 for text in "$texts"/*.mlir; do
   name=$(basename "$text" .mlir)
-  [[ $name != g11-* ]] || continue # a part of the others
+  [[ $name != g11-* ]] || continue # contained in the others
   [[ $name == "${3:-$name}" ]] || continue
   read -r part loss _ < "${text%.mlir}.flags"
   for optimizer in "${!optimizers[@]}"; do
@@ -33,11 +33,11 @@ for text in "$texts"/*.mlir; do
     mkdir -p "$case"
     for policy in float32 tf32 mixed_float16 mixed_bfloat16; do
       flags="$part $loss ${optimizers[$optimizer]} init-seed=1"
-      # Nothing may overflow: the answer is that of a step that counts.
+      # No overflow: the answer must be that of a step that is not skipped.
       [ "$policy" != mixed_float16 ] || flags="$flags loss-scale=dynamic,init=1024"
       $mpc compile "$text" --training "$flags" --policy "$policy" --target "$targets" \
         -o "$case/$policy.mpcx" > /dev/null
-      # The tolerance is the oracle's and holds for every device.
+      # The oracle's tolerance, the same for every device.
       $mpc check "$text" --training "$flags" --policy "$policy" --save "$case/$policy" --json \
         > "$case/$policy.json"
       mv "$case/$policy/inputs.npz" "$case/$policy.inputs.npz"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Packs what check.sh and bench.sh need on a machine that has a GPU but neither LLVM nor
-# a network: compiled models and training steps with stored answers, and the packages that
-# the runtime is built with. usage: pack.sh MODELS [FOLDER=build-gpu] [TARGETS]
+# Packs everything that check.sh and bench.sh need on a machine with a GPU but without LLVM
+# or a network: compiled models and training steps with stored answers, and the packages to
+# build the runtime. usage: pack.sh MODELS [FOLDER=build-gpu] [TARGETS]
 #
 # MODELS holds model cases (NAME/model.onnx, inputs.npz, expected.npz). Needs build/bin/mpc.
 # Writes FOLDER/pack.tar.xz, at most 45 MiB.

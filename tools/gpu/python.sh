@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Takes the Python package to a machine that has a GPU, g++, Python's headers and PyTorch, but
-# neither LLVM nor a network, and checks arrays of the GPU there (python_arrays.py).
+# Deploys the Python package to a machine with a GPU, g++, Python's headers and PyTorch, but
+# without LLVM or a network, and checks GPU arrays there (python_arrays.py).
 # usage: python.sh pack [FOLDER=build-gpu/python]    where the package is built
-#        python.sh check [FOLDER=build-gpu/python]   there; FOLDER and this tree are enough
+#        python.sh check [FOLDER=build-gpu/python]   there; needs only FOLDER and this tree
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 step=${1:-}
@@ -22,7 +22,7 @@ pack)
   ninja -C "$build" MpcRuntime >> "$build.log" || { tail -20 "$build.log" >&2; exit 1; }
   cp -L "$build/lib/libmpc_runtime.so.0" "$folder/lib/"
   strip "$folder/lib/libmpc_runtime.so.0"
-  # What that machine may lack; the C and C++ libraries are its own.
+  # Libraries it may lack, except the C and C++ libraries.
   ldd "$folder/lib/libmpc_runtime.so.0" | awk '/nettle|gomp/ {print $3}' | xargs -I{} cp -L {} "$folder/lib/"
   cp -r "$("$python" -c 'import nanobind, os; print(os.path.dirname(nanobind.__file__))')" "$folder/nanobind"
   PYTHONPATH=build/python "$python" tools/gpu/python_arrays.py make "$folder/models"
@@ -48,7 +48,7 @@ check)
   done | xargs -P "$(nproc)" -I{} sh -c \
     'exec g++ "$@" -c "{}" -o "$0/$(basename "{}" .cpp).o"' "$package" "${flags[@]}"
   g++ -shared -o "$package/mpc/_mpc$suffix" "$package"/*.o "$lib/libmpc_runtime.so.0" -Wl,-rpath,"$lib"
-  # The package's own libraries find each other.
+  # The package's libraries find each other by rpath.
   LD_LIBRARY_PATH="$lib:${LD_LIBRARY_PATH:-}" PYTHONPATH=$package "$python" tools/gpu/python_arrays.py check \
     "$folder/models"
   ;;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks the Python package on arrays of a GPU: whose memory, on which stream, how exact.
+"""Checks the Python package on GPU arrays: memory ownership, streams, accuracy.
 
 usage: python_arrays.py make FOLDER [TARGET]   where the compiler is (TARGET: cuda:sm_90a)
        python_arrays.py check FOLDER           on a machine with a GPU and PyTorch
 
-`make` writes .mpcx files, for packages without a compiler. `check` prints a line for each check and
-exits with 1 where one failed. JAX, CuPy and numba are checked where they are; torch.compile and
-mpc.Trainer where the package has a compiler.
+`make` writes .mpcx files, for packages without a compiler. `check` prints a line for each check;
+exit code 1 if one failed. JAX, CuPy and numba are checked if installed; torch.compile and
+mpc.Trainer if the package has a compiler.
 """
 
 import gc
@@ -127,7 +127,7 @@ class Checks:
         torch, function = self.torch, self.load("most")
         x = torch.rand(LARGE, device="cuda")
         x[12345] = 7
-        function(x)  # Brings in its code and intermediate memory.
+        function(x)  # Warm-up: loads code, allocates workspace.
         torch.cuda.synchronize()
         free, held = torch.cuda.mem_get_info()[0], torch.cuda.memory_allocated()
         lowest = free
@@ -148,7 +148,7 @@ class Checks:
         moved, grown = free - lowest, torch.cuda.memory_allocated() - held
         assert moved < 64 << 20, f"{moved >> 20} MiB more"
         assert grown == 20 * 512, f"PyTorch's allocator has {grown} bytes more"
-        x[777] = 9  # The next run sees what the tensor has, where it lies.
+        x[777] = 9  # The next run reads the tensor's memory.
         assert float(function(x)) == 9
         return f"an input of {LARGE * 4 >> 20} MiB, {moved >> 20} MiB more at most; results are PyTorch's memory"
 
@@ -162,13 +162,13 @@ class Checks:
         with torch.cuda.stream(side):
             function(lazy, tw)
             side.synchronize()
-            torch.cuda._sleep(400_000_000)  # A fifth of a second: who does not wait reads zeros.
+            torch.cuda._sleep(400_000_000)  # 0.2 s: a missing synchronization reads zeros.
             lazy.copy_(tx)
             start = time.perf_counter()
             y = function(lazy, tw)
             took = time.perf_counter() - start
             pending = not side.query()
-            lazy.zero_()  # Behind the run.
+            lazy.zero_()  # After the run.
             share = farthest(y.cpu(), x, w)
         assert share <= 1 and pending, (share, pending)
         assert took < 0.1, f"the call waited {took:.3f} s"
@@ -269,7 +269,7 @@ class Checks:
         assert isinstance(y, jax.Array) and y.devices() == jx.devices()
         chained = jax.jit(lambda a: a @ a.T)(function(jx * 1, jw))
         share = farthest(y, x, w)
-        for _ in range(200):  # Arguments that end at once, in an allocator that gives memory away again.
+        for _ in range(200):  # Short-lived arguments, whose memory is reused.
             y = function(jx + 0, jw + 0)
         assert max(share, farthest(y, x, w)) <= 1
         np.testing.assert_allclose(chained, np.asarray(y) @ np.asarray(y).T, rtol=1e-2, atol=1e-1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The training steps of bench.sh and check.sh: each as a forward model in mpc's text and on the
-functions that training_peers.py has for PyTorch and JAX.
+"""The training steps of bench.sh and check.sh: each as a forward model in mpc's text, and as calls
+of training_peers.py's functions for PyTorch and JAX.
 
 usage: training.py models FOLDER [small]      writes FOLDER/NAME.mlir, and FOLDER/NAME.flags,
                                               what --training takes

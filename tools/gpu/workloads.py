@@ -5,7 +5,7 @@ stored types.
 
 usage: workloads.py FOLDER     writes FOLDER/NAME.mlir
 
-All parameters are arguments, so no file holds weights and no system packs them ahead.
+All parameters are arguments, so files hold no weights and no system can prepack them.
 """
 import math
 import pathlib

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""JAX functions that together use what the importer reads, one op family each.
+"""JAX functions that together cover the importer, one op family each.
 
 usage: cases.py FOLDER [NAME...]
 
 Writes each with its inputs and answers (see export.py). test/Import/StableHLO/
-jax.tar.xz holds what jax 0.10.2 made of them, files of one kind in a row, which
-packs them best; after a change here, with that path in ARCHIVE:
+jax.tar.xz holds the output of jax 0.10.2, grouped by kind of file, which
+compresses best; after a change here, with that path in ARCHIVE:
   cases.py FOLDER && cd FOLDER &&
   tar -c */module.mlir */meta.json */inputs.npz */expected.npz |
   xz --lzma2=preset=9e,lc=0,lp=2 > ARCHIVE

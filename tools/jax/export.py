@@ -4,17 +4,15 @@
 
 usage: export.py FILE.py[:NAME...] --output FOLDER [--donate N...] [--no-answers]
 
-Each NAME (all functions whose name begins with `model_`, where none is given) is
-called without arguments and returns (function, arguments). For each, FOLDER/NAME/
-holds
+Each NAME (by default all functions with the prefix `model_`) is called without
+arguments and returns (function, arguments). For each, FOLDER/NAME/ holds
   module.mlir    jax.jit(function).lower(*arguments).as_text()
   inputs.npz     the leaves of the arguments as arg0, arg1, ...
   expected.npz   the leaves of the result, computed in float64, as out0, out1, ...
   expected_jax.npz  the same as JAX computes them in the module's own types
-  meta.json      where each leaf stands, the error of JAX in the module's own types
-so that `mpc check module.mlir --input inputs.npz --expected expected.npz` tells how
-far a compiled module is from the truth. Needs jax; `export()` does the same from
-Python.
+  meta.json      the position of each leaf, the error of JAX in the module's own types
+so that `mpc check module.mlir --input inputs.npz --expected expected.npz` gives the
+error of the compiled module. Needs jax; `export()` does the same from Python.
 """
 
 import argparse

@@ -4,9 +4,9 @@
 
 usage: export.py models.py --output FOLDER
 
-Each function returns another one and its arguments, parameters first, drawn from a fixed
-seed. Shapes are small, forms are those of the libraries: what their layers trace to is what
-is tested. Needs jax, flax and equinox.
+Each function returns a function and its arguments, parameters first, random from a fixed
+seed. Shapes are small; layers are the libraries', since their traces are under test. Needs
+jax, flax and equinox.
 """
 
 import equinox as eqx

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Networks that exist as ONNX models too, as people write them in JAX: mlp, bert-tiny, resnet.
+"""JAX equivalents of ONNX models, in idiomatic form: mlp, bert-tiny, resnet.
 
 usage: export.py twins.py --output FOLDER
 
 Shapes and structure are those of the ONNX models, so that launches can be compared; weights
-are drawn, and constants of the function, as they are of a model. Needs jax and flax.
+are random constants of the function, as in a model. Needs jax and flax.
 """
 
 import pathlib

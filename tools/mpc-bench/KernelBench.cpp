@@ -4,9 +4,9 @@
 //
 // usage: mpc-kernel-bench [LEVEL] [filter | MxKxN | FILE.mlir] [object file]
 // LEVEL is avx2, avxvnni, avx512, avx512vnni, avx512bf16, amx or amxfp16.
-// Prints GFLOP/s of one thread beside the ceiling of the unit that multiplies
-// its operands, measured in the same run. FILE holds a plan (mpc dump --after
-// plan): each of its kernels is timed.
+// Prints GFLOP/s of one thread and the peak rate of the unit for its operand
+// types, measured in the same run. FILE holds a plan (mpc dump --after plan):
+// each of its kernels is timed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,17 +3,17 @@
 """Times mpc and its peers on the same workloads, pinned to one core, taking turns in one run.
 
   bench.py [WORKLOAD...] [--history bench.jsonl] [--markdown FILE] [--svg FILE]
-  bench.py --list                          # workloads; `sweep` stands for the products gemm_*
+  bench.py --list                          # workloads; `sweep` is all products gemm_*
   bench.py --report [--history bench.jsonl] [--markdown FILE] [--svg FILE]    # of the last run
 
-WORKLOAD may be a folder with model.onnx and inputs.npz as well. Without one all of C1 to C13
+WORKLOAD may also be a directory with model.onnx and inputs.npz. Without one all of C1 to C13
 run. PyTorch (eager and compiled) and ONNX Runtime are the peers; they are installed into a
 private virtual environment the first time, or taken from --python.
 
-Every system prepares in a process of its own, then they take turns for --rounds rounds. What
-the core can do is probed before and after each turn; a turn is repeated where a probe falls
-below 95 % of the best of the run, or where other work had the core during each of its runs.
-Each run appends a document to the history.
+Every system prepares in a separate process, then they take turns for --rounds rounds. The
+core's peak rate is probed before and after each turn; a turn is repeated if a probe is below
+95 % of the best of the run, or if each of its runs was interrupted by other processes. Each
+run appends a document to the history.
 """
 import argparse
 import json
@@ -56,8 +56,8 @@ class Bench:
 
     def __init__(self, options):
         self.options = options
-        self.best = {}  # highest ceilings of the run, GFLOP/s by type
-        self.bandwidths = {}  # the same of reads, GB/s by working set
+        self.best = {}  # best peak rates of the run, GFLOP/s by type
+        self.bandwidths = {}  # read bandwidth, GB/s by working set
         self.device = None
 
     def run(self, command, **kwargs):
@@ -178,7 +178,7 @@ class Peer:
             self.process.stdin.write(json.dumps({"seconds": self.bench.options.seconds}) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # hear() says why it is gone
+            pass  # hear() reports the cause
         return self.hear()
 
     def stop(self):
@@ -320,7 +320,7 @@ def measure_all(options):
     try:
         for name in names:
             run_one(bench, name, document)
-    finally:  # who is interrupted keeps what there is
+    finally:  # write partial results on interruption
         document["machine"] = machine(bench)
         with open(options.history, "a", encoding="utf-8") as file:
             file.write(json.dumps(document) + "\n")

@@ -6,11 +6,11 @@ table in Markdown.
   tools/mpc-bench/compile_time.py [KIND...] [--ops 1000,10000,50000]
       [--flags "policy=mixed_bfloat16 target=cuda:sm_90"] [--build build]
 
-KIND names a graph of large_graphs.py; without one all are made. Each stage runs
-in a process of its own, on one core, from the bytecode that the stage before it
-wrote. A cell holds seconds of processor time, reading and writing included, and
-behind a slash the peak of memory in MB; 'empty' is a process with nothing to
-do. Flags with 'training=...' add the stages of a training step.
+KIND names a graph of large_graphs.py; all by default. Each stage runs in a
+separate process, on one core, from the bytecode that the previous stage wrote.
+A cell holds CPU seconds, including reading and writing, and after a slash the
+peak memory in MB; 'empty' is an idle process. Flags with 'training=...' add the
+stages of a training step.
 """
 
 import argparse

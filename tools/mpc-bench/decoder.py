@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exports a decoder of drawn weights to FILE.onnx, with the inputs and outputs that Optimum's
-exports have: input_ids, attention_mask, position_ids and past_key_values.N.key/.value go in,
-logits and present.N.key/.value come out. Batch, sequence and past are symbolic.
+"""Exports a decoder with random weights to FILE.onnx, with the inputs and outputs of Optimum's
+exports: inputs input_ids, attention_mask, position_ids and past_key_values.N.key/.value,
+outputs logits and present.N.key/.value. Batch, sequence and past are symbolic.
 
-The network is Llama's: RMS norms, rotary positions in halves, grouped queries, SwiGLU; embedding
-and head are tied. The default has 110 M parameters.
+The network is Llama's: RMS norms, half-split rotary embedding, grouped-query attention, SwiGLU;
+embedding and head are tied. The default has 110 M parameters.
 
-With --window N each token sees N, itself and those right before it, as Mistral's do.
+With --window N, sliding-window attention over N tokens including the current one, as in Mistral.
 
 usage: decoder.py FILE [--layers 12] [--width 768] [--heads 12] [--groups 12] [--inner 2048]
        [--vocabulary 32768] [--window 0] [--seed 0]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Decodes and prefills one decoder of drawn weights (decoder.py) in mpc and in other systems:
+"""Decodes and prefills one decoder with random weights (decoder.py) in mpc and in other systems:
 llama.cpp reads the same weights from GGUF in F16, Q8_0 and Q4_0, torch runs the module in
 bfloat16, ONNX Runtime the ONNX file. Needs torch, onnxruntime, gguf and llama-cpp-python.
 
@@ -9,8 +9,9 @@ bfloat16, ONNX Runtime the ONNX file. Needs torch, onnxruntime, gguf and llama-c
                                         the table of all times that FOLDER has
   decoder_peers.py FOLDER --systems mpc-int4,llama-Q4_0 --threads 2
 
-mpc compiles in the first run, which takes minutes. Each system starts in a process of its own, pinned to as many cores as it has threads. A prompt of
-511 tokens is timed up to its logits; then so many tokens that the cache ends at 512 rows.
+mpc compiles in the first run, which takes minutes. Each system runs in a separate process, pinned
+to as many cores as it has threads. Times the prefill of 511 tokens up to the logits, then decoding
+up to 512 rows of the cache.
 """
 
 import argparse

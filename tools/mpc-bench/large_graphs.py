@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Graphs of any number of ops, to measure how compilation grows with it.
+"""Graphs with a given number of ops, to measure how compilation scales.
 
   tools/mpc-bench/large_graphs.py KIND OPS > graph.mlir
 
-KIND is the name of a function below that is decorated with @kind; its sentence
-says what the graph is made of. OPS is about how many ops it has.
+KIND is the name of a function below that is decorated with @kind; its docstring
+describes the graph. OPS is the approximate number of ops.
 """
 
 import sys

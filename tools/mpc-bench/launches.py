@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts the launches of models and the bytes that these move, as a table.
+"""Tabulates the launches of models and their memory traffic.
 
   tools/mpc-bench/launches.py FOLDER [NAME...] [--policy P] [--target cuda:sm_90a] [--most NAME=N]...
 
 FOLDER/NAME/model.onnx are the models (networks.py exports some). Nothing is run:
-`mpc explain` lists the kernels of the compiled program. Exit code 1 where a model
-is refused or takes more launches than --most allows.
+`mpc explain` lists the kernels of the compiled program. Exit code 1 if a model is
+rejected or has more launches than --most allows.
 """
 
 import argparse

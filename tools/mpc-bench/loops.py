@@ -6,12 +6,12 @@
   loops.py time --out FOLDER [--models ...] [--systems ...] [--seconds 20]
   loops.py report --out FOLDER [--svg docs] [--page docs/TrainingLoops.md]
 
-`train` keeps the losses of each run as a line of FOLDER/runs.jsonl, runs in processes of their own,
-and does none twice. `time` lets the systems take turns of a few steps in one process and adds a line
-for each to FOLDER/times.jsonl. `report` prints the tables of docs/TrainingLoops.md and draws the
-curves. Every system starts a seed from the same weights and sees the same batches.
+`train` stores the losses of each run as a line of FOLDER/runs.jsonl; runs are separate processes,
+and finished ones are not repeated. `time` gives the systems turns of a few steps in one process and
+adds a line for each to FOLDER/times.jsonl. `report` prints the tables of docs/TrainingLoops.md and
+draws the curves. For a seed, all systems have the same initial weights and batches.
 
-The environment has torch, jax and the package mpc (PYTHONPATH=build/python).
+Needs torch, jax and the package mpc (PYTHONPATH=build/python).
 """
 import argparse
 import json
@@ -73,7 +73,7 @@ class TorchLoop:
                                      options={"policy": precision, "threads": options.threads})
         # float16 needs loss scaling, by PyTorch's scaler as under autocast.
         self.scaler = torch.amp.GradScaler("cpu", enabled=precision in ("float16", "mixed_float16"))
-        torch.manual_seed(seed)  # of dropout
+        torch.manual_seed(seed)  # for dropout
 
     def step(self):
         torch, task = self.torch, self.task
@@ -179,12 +179,12 @@ def measure(options):
             if system in JAX_SYSTEMS and not task.gpt:
                 continue
             loops[system] = make_loop(task, system, 1, data, options)
-            for _ in range(3):  # compile, and settle
+            for _ in range(3):  # compile and warm up
                 loops[system].step()
         if options.pause:
             print(f"{model} is compiled; a line of input starts the clock", file=sys.stderr, flush=True)
             sys.stdin.readline()
-        if options.core is not None:  # behind the compiles, which may use all
+        if options.core is not None:  # after compilation, which may use all
             for thread in os.listdir("/proc/self/task"):
                 os.sched_setaffinity(int(thread), {options.core})
         times = {system: [] for system in loops}
@@ -192,7 +192,7 @@ def measure(options):
         while time.monotonic() < end:
             for system, loop in loops.items():
                 start = time.perf_counter()
-                loop.step()  # brings its own memory back into the caches
+                loop.step()  # warm the caches
                 # Slow systems run once, to leave time for the others.
                 for _ in range(1 if time.perf_counter() - start > 1 else 3):
                     start = time.perf_counter()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What narrow weights cost: for each form the error of the model with those weights against its
-own, both in float64, and that of the compiled result against the same narrow weights.
+"""Accuracy of narrow weights: for each format the error of the model with those weights against the
+original, both in float64, and that of the compiled model against the same narrow weights.
 
 usage: narrow_weights.py [--mpc PATH] [--samples N] MODEL...
                                                     folders with model.onnx and inputs.npz
 
-A model of several outputs is judged by the worst of them. With samples the same forms are clipped by data
-too, as `mpc calibrate` finds them on N inputs drawn from the elements of inputs.npz, which is none of them.
+The worst output of a model counts. With samples, also measures the formats with clipping by
+`mpc calibrate` on N inputs resampled from the elements of inputs.npz, which is not one of them.
 """
 
 import argparse

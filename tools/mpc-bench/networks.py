@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Blocks of today's networks, written as PyTorch users write them, exported to ONNX.
+"""Blocks of current networks in idiomatic PyTorch, exported to ONNX.
 
   .venv/bench/bin/python tools/mpc-bench/networks.py FOLDER [NAME...]
 
 writes FOLDER/NAME/model.onnx, inputs.npz and expected.npz (float64, computed by
-PyTorch from the same weights). Needs torch and numpy, and onnx for the export. Weights are drawn normal with
-deviation 1/sqrt(fan in), inputs standard normal.
+PyTorch from the same weights). Needs torch and numpy, and onnx for the export.
+Weights are normally distributed with deviation 1/sqrt(fan in), inputs standard normal.
 """
 
 import argparse

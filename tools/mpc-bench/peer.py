@@ -5,8 +5,8 @@
   peer.py prepare WORKLOAD FOLDER         writes models, inputs and answers in float64
   peer.py judge ACTUAL.npz EXPECTED.npz   prints the error of an output
   peer.py serve WORKLOAD SYSTEM PRECISION FOLDER
-prepares a system, then times as many seconds as each line on stdin says, until the input ends.
-All answers are lines of JSON. WORKLOAD is a name of workloads.py, or a folder with a model.onnx.
+prepares a system, then times for the number of seconds in each line on stdin, until end of file.
+All answers are lines of JSON. WORKLOAD is a name of workloads.py, or a directory with a model.onnx.
 """
 import json
 import os
@@ -44,7 +44,7 @@ def read_array(path, name=None):
 def prepare(name, folder, small):
     import numpy
     workload, folder = find(name), pathlib.Path(folder)
-    if workload is None:  # floats are drawn; integers are the case's
+    if workload is None:  # random floats; integers are the case's
         random = numpy.random.default_rng(7)
         given = numpy.load(f"{name}/inputs.npz")
         numpy.savez(folder / "inputs.npz", **{

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts what XLA and inductor launch on an H200 for the blocks of networks.py, as a table.
+"""Tabulates the launches of XLA and inductor on an H200 for the blocks of networks.py.
 
   peer_launches.py xla [NAME...] --target-config h200.txtpb [--all] [--training]
   peer_launches.py inductor [NAME...] [--all]
 
-Needs no GPU: both compile ahead of time, nothing is run and so nothing is autotuned. Each
-compiler is asked in several ways; the table has the one of fewest launches, --all each of them.
+Needs no GPU: both compile ahead of time; nothing is run, so nothing is autotuned. Each
+compiler is used in several ways; the table has the one with the fewest launches, --all each of them.
 
 XLA (jax, jax-cuda13-plugin, torchax) gets the exported module in bfloat16, weights as
-arguments. Launches are the instructions of the scheduled module that are no parameter, tuple,
-bitcast or constant. The target configuration is a text of XLA's sources,
+arguments. Launches are the instructions of the scheduled module except parameters, tuples,
+bitcasts and constants. The target configuration is a file of XLA's sources,
 xla/backends/gpu/target_config/specs/h200.txtpb. With --training it gets a whole step: the mean
-square of the first result's difference from a target, its gradients, and Adam on f32 parameters,
-which are rounded to bfloat16 before they are used. Parameters and states are donated.
+squared error of the first result, its gradients, and Adam on f32 parameters, which are rounded
+to bfloat16 for use. Parameters and states are donated.
 
-Inductor (torch, triton) gets the module in bfloat16, and in float32 under autocast, each as it
-is written and with attention as one call. Launches are the calls in the wrapper that it writes.
+Inductor (torch, triton) gets the module in bfloat16, and in float32 under autocast, each
+unchanged and with attention as one call. Launches are the calls in the wrapper that it writes.
 
-One call of a library may be several kernels. MB are the operands and results of every launch,
-for inductor the estimate of its scheduler.
+A library call may be several kernels. MB are the operands and results of every launch, for
+inductor its scheduler's estimate.
 """
 
 import argparse
@@ -228,7 +228,7 @@ def count_xla(names, arguments):
         for setting, options in XLA_SETTINGS.items():
             try:
                 text = lowered.compile(compiler_options=options).as_text()
-            except Exception as error:  # Whatever a peer refuses with is a cell of the table.
+            except Exception as error:  # Any error of a peer becomes a cell of the table.
                 yield name, setting, None, first_line(error)
                 continue
             keep(arguments, f"xla-{name}-{setting.replace(' ', '-')}.hlo", text)
@@ -381,7 +381,7 @@ def count_inductor(names, arguments):
     config.force_disable_caches, config.compile_threads, config.shape_padding = True, 1, False
     config.joint_graph_constant_folding = False
     torch._dynamo.config.allow_rnn = True
-    for passes in (joint_graph, post_grad):  # The patterns are those of every device, but tracing them allocates.
+    for passes in (joint_graph, post_grad):  # Device-independent patterns, but tracing allocates.
         passes.lazy_init = functools.partial(lambda make, *_: make(torch.device("cpu")), passes.lazy_init)
     seen = []
 
@@ -409,7 +409,7 @@ def count_inductor(names, arguments):
                     inputs = [torch.empty(t.shape, dtype=t.dtype) for t in inputs]
                     with torch.autocast("cuda", torch.bfloat16, enabled=how == "autocast"):
                         torch.compile(module, fullgraph=True, backend=backend)(*inputs)
-            except BaseException as error:  # Whatever a peer refuses with is a cell of the table.
+            except BaseException as error:  # Any error of a peer becomes a cell of the table.
                 if isinstance(error, KeyboardInterrupt):
                     raise
                 if not seen:

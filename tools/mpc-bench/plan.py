@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares what `mpc plan --network host` says of a step with what `mpc train` takes, on 1, 2 and 4 ranks.
+"""Compares step times predicted by `mpc plan --network host` with `mpc train`, on 1, 2 and 4 ranks.
 
   tools/mpc-bench/plan.py [--ranks 1,2,4] [--models cnn,transformer] [--rounds N] [--steps N]
   tools/mpc-bench/plan.py --write FOLDER     # resnet50.onnx and bert.onnx, of docs/Scaling.md
 
-Models and data are those of ranks.py: one thread per rank. What messages take is
+Models and data are those of ranks.py: one thread per rank. Communication times are
 measured by MPI, once. Needs torch and onnx, mpirun and mpc."""
 
 import argparse
@@ -21,7 +21,7 @@ import ranks
 def plan(arguments, model, precision, count, batch):
     command = [arguments.mpc, "plan", model, "--batch", batch, "--policy", precision, "--optimizer",
                "sgd,momentum=0.9", "--threads", "1", "--network", "host", "--ranks", count, "--json", "--quiet"]
-    if count > 1:  # what its messages take
+    if count > 1:  # communication time
         ranks.run(["mpirun", "--oversubscribe", "-n", count, *command])
     return json.loads(ranks.run(command))["plans"][0]["step_ms"]
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes quantised models as folders with model.onnx and inputs.npz, which bench.py times.
+"""Writes quantized models for bench.py as directories with model.onnx and inputs.npz.
 
 usage: quantized.py FOLDER      needs PyTorch, onnx and onnxruntime
 
 An MLP, a small CNN, inverted residuals as in MobileNetV2 and an encoder as in BERT, with random
-weights, quantised by ONNX Runtime's quantize_static as QDQ:
-activations ui8 and weights i8, with one scale for a tensor or (channel) one per output channel.
+weights, quantized to QDQ form by ONNX Runtime's quantize_static:
+ui8 activations and i8 weights, with one scale per tensor or (channel) per output channel.
 """
 
 import pathlib

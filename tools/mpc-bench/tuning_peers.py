@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`mpc tune` beside onnxconverter-common's auto_mixed_precision and ModelOpt's AutoCast.
+"""Compares `mpc tune` with onnxconverter-common's auto_mixed_precision and ModelOpt's AutoCast.
 
   tools/mpc-bench/tuning_peers.py --mpc build/bin/mpc MODELS NAME... [--budget 1e-3]
 
-Of each model, in turn: auto_mixed_precision looks for the nodes that it may convert to float16 while
-outputs keep the budget (rms relative to float64's, of the worst output), by its own judge, which is
-ONNX Runtime; AutoCast knows no budget. ONNX Runtime computes float16 on a CPU in float32 between
-casts and fuses some of these away, so that it does not say what the types of a model do; `mpc run` of
-the peer's model does, which rounds each result to the type that the model gives it. That error is the
-budget of `mpc tune`, which has the peers' type to choose (`--types f16`). One sample decides, as the
-peers take one; products in 16 bits are faster on the target, and what it computes is interpreted
-where it does not run. Counted are
-- flops in 16 bits: of the contractions (MatMul, Gemm, Conv, ConvTranspose) of the ONNX model, by
-  name, those that read float16 or bfloat16, as a share of all; products of attention that mpc reads
-  as one op have its type;
-- runs: how often a model is run on a sample: ONNX Runtime's runs of a peer, and of mpc tune runs
-  in float64 forwards and backwards and runs of compiled choices.
+For each model, auto_mixed_precision searches for nodes to convert to float16 within the budget (rms
+error relative to float64, of the worst output), as evaluated by ONNX Runtime; AutoCast has no budget.
+On a CPU, ONNX Runtime computes float16 in float32 between casts and fuses some of these away, so it
+does not show the effect of a model's types; `mpc run` of the peer's model does, as it rounds each
+result to its type in the model. That error is the budget of `mpc tune`, with the peers' type
+(`--types f16`). One sample is used, as by the peers; the target is one with faster 16-bit products,
+interpreted where it cannot run. Reported are
+- flops in 16 bits: the fraction of the contractions (MatMul, Gemm, Conv, ConvTranspose) of the ONNX
+  model, by name, with float16 or bfloat16 operands; products that mpc fuses into attention have its
+  type;
+- runs: the number of runs of a model on a sample: ONNX Runtime's runs of a peer, and for mpc tune
+  float64 forward and backward runs and runs of compiled candidates.
 
 Needs onnx, onnxruntime, onnxconverter-common and nvidia-modelopt[onnx]. Prints a Markdown table.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The workloads of mpc_bench.py: what each computes, on which shapes, how a step trains it.
+"""The workloads of bench.py: models, shapes and training steps.
 
 The descriptions need the standard library alone; build() and export() need PyTorch and onnx.
-Weights are drawn normal with deviation 1/sqrt(fan in), inputs standard normal and exact in bf16.
+Weights are normal with deviation 1/sqrt(fan in), inputs standard normal and exact in bf16.
 """
 import dataclasses
 
@@ -12,9 +12,9 @@ import dataclasses
 class Workload:
     name: str
     about: str
-    make: str  # function of modules() that makes it
+    make: str  # constructor in modules()
     shapes: dict
-    small: dict = dataclasses.field(default_factory=dict)  # extents of a quick trial
+    small: dict = dataclasses.field(default_factory=dict)  # extents for a quick test
     loss: str = ""  # a training step where given, else inference
     optimizer: str = ""
     dropout: tuple = ()  # (name of a node of the exported graph, probability)

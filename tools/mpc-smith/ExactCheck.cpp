@@ -121,7 +121,7 @@ std::string smith::exactCheck(const std::string &text,
   SmallVector<Tensor> expected = declared(Compiler::entry(*module), arguments);
   if (expected.empty())
     return "cannot be interpreted";
-  // float32 changes no types, so only the simplifications lie between.
+  // float32 changes no types: only simplifications make a difference.
   if (options.policy == "float32" && options.sets.empty())
     for (auto [i, result] : llvm::enumerate(expected))
       if (std::string text = difference(result, imported[i]); !text.empty())

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A device and its libraries take seconds to start; here they start once. Each
-// line of standard input names, apart by tabs, an .mpcx file, the .npz with its
+// Starts the device and its libraries, which takes seconds, only once. Each line
+// of standard input has, separated by tabs, an .mpcx file, the .npz with its
 // inputs and the .npz for its outputs, and is answered by a line of JSON.
 // usage: answers [DEVICE=cuda]
 //

@@ -4,11 +4,11 @@
 //
 // usage: product-check [cuda|cuda-host]
 // Runs a product of every kind on the first GPU, by cuBLASLt, and compares all
-// that it leaves with what the reference of the device cuda-host computes.
-// Operands are small integers, whose sums are exact in any order and under any
-// rounding of operands that a problem permits: results are equal to the bit,
-// but for GELU's. A kind that the library has not for this GPU is named and
-// passed over. Exit status: 0 equal, 1 different or failed, 77 without a GPU.
+// outputs with the reference of the device cuda-host. Operands are small
+// integers, whose sums are exact in any order and under any permitted rounding
+// of the operands: results are bit-identical, except for GELU. Kinds that the
+// library does not support on this GPU are listed and skipped. Exit status:
+// 0 equal, 1 different or failed, 77 without a GPU.
 //
 //===----------------------------------------------------------------------===//
 
