@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Starts the device and its libraries, which takes seconds, only once. Each line
-// of standard input has, separated by tabs, an .mpcx file, the .npz with its
-// inputs and the .npz for its outputs, and is answered by a line of JSON.
+// Starts the device and its libraries, which takes seconds, only once. Each
+// line of standard input has, separated by tabs, an .mpcx file, the .npz with
+// its inputs and the .npz for its outputs, and is answered by a line of JSON.
 // usage: answers [DEVICE=cuda]
 //
 //===----------------------------------------------------------------------===//
