@@ -56,20 +56,20 @@ if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if shutil.which("dot"):
     config.available_features.add("graphviz")
-# A browser, and PyPI's playwright, which drives it, in a virtual environment (docs/Testing.md).
+# A browser, and PyPI's playwright, which drives it, in a virtual environment (docs/HowTo/Testing.md).
 browser = pathlib.Path(config.mpc_source_dir) / ".venv" / "browser"
 if shutil.which("chromium") and any(browser.glob("lib/python3*/site-packages/playwright")):
     config.available_features.add("browser")
     config.substitutions.append(("%browser_python", str(browser / "bin" / "python")))
 if pathlib.Path("/usr/share/libonnx-testdata/data/node").is_dir():
     config.available_features.add("onnx-testdata")
-# ONNX's node tests of PyPI's onnx 1.22.0 in a virtual environment (docs/Conformance.md).
+# ONNX's node tests of PyPI's onnx 1.22.0 in a virtual environment (docs/Reference/Conformance.md).
 node_tests = sorted(pathlib.Path(config.mpc_source_dir).glob(
     ".venv/onnx-tests/lib/python3*/site-packages/onnx/backend/test/data/node"))
 if node_tests:
     config.available_features.add("onnx-node-tests")
     config.substitutions.append(("%onnx_node_tests", str(node_tests[0])))
-# JAX with Flax and Equinox, the same (docs/StableHLO.md).
+# JAX with Flax and Equinox, the same (docs/Reference/StableHLO.md).
 jax = pathlib.Path(config.mpc_source_dir) / ".venv" / "jax" / "bin" / "python"
 if jax.exists():
     config.available_features.add("jax")
@@ -99,7 +99,7 @@ if " avx512f " in cpu and " avx512bw " in cpu and " avx512vl " in cpu and " avx5
     config.available_features.add("avx512")
 
 # NVRTC makes code for GPUs without one; nvdisasm is PyPI's nvidia-cuda-nvdisasm in a virtual
-# environment (docs/Testing.md).
+# environment (docs/HowTo/Testing.md).
 try:
     ctypes.CDLL("libnvrtc.so.13")
     config.available_features.add("nvrtc")

@@ -8,7 +8,7 @@ usage: fashion-mnist.py --mpc build/bin/mpc [--output FOLDER] [--models mlp,cnn]
 
 The data are Debian's dataset-fashion-mnist. NumPy, onnx and PyTorch are PyPI's packages of those
 names; without PyTorch its rows are omitted. FOLDER stores finished runs, which are not repeated;
-no run is started that would exceed the given time. Prints the table of docs/Training.md. Exit
+no run is started that would exceed the given time. Prints the table of docs/HowTo/Training.md. Exit
 code 4 if two mean test accuracies differ by more than half a point and by more than two standard
 errors of their difference.
 """

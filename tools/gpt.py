@@ -63,7 +63,7 @@ class Gpt:
         graph.write(path)
 
     def write_decoder(self, path, weights):
-        """Inputs and outputs are those listed in docs/Generate.md."""
+        """Inputs and outputs are those listed in docs/HowTo/Generate.md."""
         graph = self._begin(weights)
         ids = graph.input("input_ids", INT64, (1, "tokens"))
         seen = graph.input("attention_mask", INT64, (1, "total"))

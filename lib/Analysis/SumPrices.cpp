@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// docs/Rationale/PrecisionAssignment.md derives the formula.
+// docs/Explanation/PrecisionAssignment.md derives the formula.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 //
 // Plans a function as TensorFlow's graph rewriter would type it: each
 // TensorFlow op, imported as one or several ops, is a node of a paint graph; a
-// painted node reads and yields 16 bits, every other one f32. docs/Imitation.md
-// names the rules and the differences.
+// painted node reads and yields 16 bits, every other one f32.
+// docs/Reference/Imitation.md names the rules and the differences.
 //
 //===----------------------------------------------------------------------===//
 

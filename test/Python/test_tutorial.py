@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The program of docs/Python.md, in its order."""
+"""The program of docs/Tutorials/Python.md, in its order."""
 
 import os
 import pathlib

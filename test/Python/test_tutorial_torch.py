@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The tutorial of docs/Python.md, in its order; skipped without torch."""
+"""The tutorial of docs/Tutorials/Python.md, in its order; skipped without torch."""
 
 import pathlib
 import shutil

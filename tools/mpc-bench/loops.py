@@ -4,11 +4,11 @@
 
   loops.py train --out FOLDER [--models gpt,resnet18,cnn] [--systems ...] [--seeds 3] [--steps 300]
   loops.py time --out FOLDER [--models ...] [--systems ...] [--seconds 20]
-  loops.py report --out FOLDER [--svg docs] [--page docs/TrainingLoops.md]
+  loops.py report --out FOLDER [--svg docs] [--page docs/Reference/TrainingLoops.md]
 
 `train` stores the losses of each run as a line of FOLDER/runs.jsonl; runs are separate processes,
 and finished ones are not repeated. `time` gives the systems turns of a few steps in one process and
-adds a line for each to FOLDER/times.jsonl. `report` prints the tables of docs/TrainingLoops.md and
+adds a line for each to FOLDER/times.jsonl. `report` prints the tables of docs/Reference/TrainingLoops.md and
 draws the curves. For a seed, all systems have the same initial weights and batches.
 
 Needs torch, jax and the package mpc (PYTHONPATH=build/python).

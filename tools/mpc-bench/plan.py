@@ -3,7 +3,7 @@
 """Compares step times predicted by `mpc plan --network host` with `mpc train`, on 1, 2 and 4 ranks.
 
   tools/mpc-bench/plan.py [--ranks 1,2,4] [--models cnn,transformer] [--rounds N] [--steps N]
-  tools/mpc-bench/plan.py --write FOLDER     # resnet50.onnx and bert.onnx, of docs/Scaling.md
+  tools/mpc-bench/plan.py --write FOLDER     # resnet50.onnx and bert.onnx, of docs/HowTo/Scaling.md
 
 Models and data are those of ranks.py: one thread per rank. Communication times are
 measured by MPI, once. Needs torch and onnx, mpirun and mpc."""

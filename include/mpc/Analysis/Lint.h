@@ -24,7 +24,7 @@ namespace mpc {
 
 /// One finding.
 struct LintWarning {
-  /// Warning code, one word of docs/Lint.md: "epsilon_flush".
+  /// Warning code, one word of docs/Reference/Lint.md: "epsilon_flush".
   std::string code;
   /// The op that computes with the value.
   mlir::Operation *op = nullptr;

@@ -4,7 +4,8 @@
 //
 // The algorithm of TensorFlow's auto_mixed_precision on an abstract graph: op
 // lists seed colors, colors propagate along edges, painted nodes become 16-bit.
-// Independent of MLIR. The rules have the numbers of docs/Imitation.md.
+// Independent of MLIR. The rules have the numbers of
+// docs/Reference/Imitation.md.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program is compiled for one set of static shapes
-// (docs/Rationale/Runtime.md). A Model compiles one on demand for each set of
+// (docs/Explanation/Runtime.md). A Model compiles one on demand for each set of
 // shapes and caches it.
 //
 //===----------------------------------------------------------------------===//

@@ -16,7 +16,8 @@
 
 namespace mpc {
 
-/// A policy's own fields (docs/Policies.md), types by name: "float32", ...
+/// A policy's own fields (docs/Reference/Policies.md), types by name:
+/// "float32", ...
 struct PolicySummary {
   std::string name, description, algorithm;
   /// Compute type of `low` ops, storage type between kernels, storage type of

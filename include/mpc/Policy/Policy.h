@@ -4,8 +4,8 @@
 //
 // A policy specifies the type in which each kind of op computes. Policies are
 // data: the built-in ones are the files of lib/Policy/data, a user's is a JSON
-// file of the same form (docs/policy.schema.json). Independent of MLIR: types
-// are names, ops are (kind, layer, names).
+// file of the same form (docs/Reference/policy.schema.json). Independent of
+// MLIR: types are names, ops are (kind, layer, names).
 //
 //===----------------------------------------------------------------------===//
 

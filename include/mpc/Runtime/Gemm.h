@@ -20,8 +20,8 @@ namespace mpc {
 /// `d[batch, m, n] = activation(a[batch, m, k] * b[batch, k, n] + bias[n] +
 /// residual[batch, m, n])`, row-major and contiguous; accumulated in f32, or
 /// f64 for f64 operands, and rounded once to the result type.
-/// docs/Dialects/Exe.md defines the options; obstacle() reports unsupported
-/// combinations.
+/// docs/Reference/Dialects/Exe.md defines the options; obstacle() reports
+/// unsupported combinations.
 struct GemmProblem {
   /// Epilogue activation. A gradient multiplies the accumulators by the
   /// activation's derivative, computed from the forward GEMM's auxiliary

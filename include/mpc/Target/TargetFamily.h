@@ -15,7 +15,7 @@
 namespace mpc {
 
 /// The targets of one folder of lib/Target. Registered in
-/// lib/Target/TargetInfo.cpp; see docs/AddingATarget.md.
+/// lib/Target/TargetInfo.cpp; see docs/HowTo/AddingATarget.md.
 struct TargetFamily {
   /// Target name prefix, before the colon.
   llvm::StringLiteral name;

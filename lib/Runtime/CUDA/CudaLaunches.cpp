@@ -294,7 +294,8 @@ static constexpr int kLeastOverlapping = 9;
 /// Marks programmatic dependent launches. Early blocks are placed on whatever
 /// multiprocessors the previous kernels leave free: unless each block of all
 /// overlapping kernels gets its own, some share one while others are idle,
-/// which costs more than a launch (docs/GpuPerformance.md, "Launches").
+/// which costs more than a launch (docs/Reference/GpuPerformance.md,
+/// "Launches").
 void CudaLaunches::planOverlaps() {
   if (context->gpu().major < kLeastOverlapping)
     return;

@@ -249,7 +249,7 @@ TEST_F(ModelTest, SaysWhatIsWrongWithNames) {
 //===----------------------------------------------------------------------===//
 
 /// w - 0.1 x' 2 (x w) and the sum of the squares of x w, as JAX traces such a
-/// step, with the state donated (docs/LossScaling.md).
+/// step, with the state donated (docs/HowTo/LossScaling.md).
 static constexpr char kStep[] = R"(module @jit_step {
   func.func public @main(%arg0: tensor<4x2xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<8x4xf32>) -> (tensor<4x2xf32>, tensor<f32>) {
     %0 = stablehlo.dot_general %arg1, %arg0, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>

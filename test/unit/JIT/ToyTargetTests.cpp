@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The target of docs/AddingATarget.md: loops over scalars, added as a vendor
-// would add one, with a family and a back end and without a change in lib/.
+// The target of docs/HowTo/AddingATarget.md: loops over scalars, added as a
+// vendor would add one, with a family and a back end and without a change in
+// lib/.
 //
 //===----------------------------------------------------------------------===//
 

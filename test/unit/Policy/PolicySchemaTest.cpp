@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// docs/policy.schema.json must list what PolicyReader reads, no more, no less.
+// docs/Reference/policy.schema.json must list what PolicyReader reads, no more,
+// no less.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,7 @@ _UNFINISHED = "\ufffd"
 class Decoder:
     """A decoder with a KV cache: holds the weights once and serves any number of sequences.
 
-    `model`: a path or bytes of an .onnx file with the inputs of Optimum's exports (docs/Generate.md).
+    `model`: a path or bytes of an .onnx file with the inputs of Optimum's exports (docs/HowTo/Generate.md).
     `tokenizer`: the path of a `tokenizer.json`, read by the package `tokenizers`, or an object with
     `encode(text).ids` and `decode(ids)`; without one, prompts and results are tokens.
 

@@ -43,7 +43,7 @@ class Policy:
     """Precision policy: the compute type of each op. Immutable and thread-safe.
 
     `policy` is a built-in policy's name ("mixed_float16", ...; `Policy.names()` lists them), "auto" for
-    the best of the device, a path that ends in .json, or the fields of such a file (docs/Policies.md) as
+    the best of the device, a path that ends in .json, or the fields of such a file (docs/Reference/Policies.md) as
     a mapping. `overrides` assign types to ops, layers or names (`{"layer:encoder/.*": "float32",
     "op:softmax": "bfloat16"}`), `layers` policies to layers (`{"head": "float32"}`); both are added to
     the policy's own.

@@ -28,7 +28,7 @@ class Trainer:
     - a JAX loss, `loss(parameters, *batch)`, traced on `example`: the tree of parameters, then a batch,
       labels last. Its gradient is JAX's own. `loss` is ignored then.
 
-    Options are those of `mpc train` (docs/Training.md): `loss`, `optimizer` and `schedule` are a kind
+    Options are those of `mpc train` (docs/HowTo/Training.md): `loss`, `optimizer` and `schedule` are a kind
     with comma-separated fields ("adamw,beta2=0.95", "cosine,warmup=100,steps=2000"); `optimizer_numbers`
     are additional fields of the optimizer. `lr`, `weight_decay`, `clip_norm`, `clip_value`, `accumulate`
     (batches per update), `loss_scale` ("dynamic", "static=1024", ...), `dropout` (probability by name of

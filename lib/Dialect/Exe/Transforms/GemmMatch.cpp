@@ -29,7 +29,7 @@ static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
 }
 
 /// Compute capability on which the library was measured to be slower
-/// (docs/GpuPerformance.md, "Library or own").
+/// (docs/Reference/GpuPerformance.md, "Library or own").
 static constexpr int kMeasuredCapability = 90;
 
 LogicalResult GemmMatch::leaveFaster(const TargetInfo &target) {

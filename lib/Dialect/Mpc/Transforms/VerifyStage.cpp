@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Implements the stage contracts of docs/Overview.md. Runs after every stage of
-// every compile; changes nothing.
+// Implements the stage contracts of docs/Explanation/Overview.md. Runs after
+// every stage of every compile; changes nothing.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=tf_amp_cpu_float16 --split-input-file | FileCheck %s --check-prefix=CPU
 // RUN: mpc-opt %s --mpc-assign-precision=policy=tf_amp_gpu_float16 --split-input-file | mpc-opt --mpc-verify-stage=stage=precision --split-input-file -o /dev/null
 
-// The numbers are those of docs/Imitation.md.
+// The numbers are those of docs/Reference/Imitation.md.
 
 // Rule 0: the product that is fetched keeps its type, and so seeds nothing; with
 // no other seed the function stays as it was.
