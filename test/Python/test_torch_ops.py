@@ -13,7 +13,7 @@ import mpc.torch  # noqa: E402
 from mpc._graph import Graph  # noqa: E402
 
 OPS = aten_samples.core_ops()
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "Tutorials" / "Python.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "Reference" / "Python.md"
 
 # One op of a few hundred terms at most: that many roundings of float32.
 BOUND = 300 * torch.finfo(torch.float32).eps
