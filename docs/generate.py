@@ -4,7 +4,7 @@
 
 usage: generate.py --tblgen mlir-tblgen [--include DIR...] --output DIR
 Copies the pages and schemas of docs/ to the output folder. A line `<!-- generated NAME -->` becomes what
-mlir-tblgen prints for NAME; generated headings stand below the one before them.
+mlir-tblgen prints for NAME; generated headings are demoted below the preceding one.
 Each NAME must be used by exactly one line.
 """
 import argparse
@@ -58,7 +58,7 @@ def run_tblgen(tblgen, includes, name):
 
 
 def outside_fences(lines):
-    """(line, whether it stands outside of fenced blocks) of each line."""
+    """Yields each line and whether it is outside of fenced blocks."""
     fenced = False
     for line in lines:
         if line.startswith("```"):
@@ -69,7 +69,7 @@ def outside_fences(lines):
 
 
 def demote(lines, level):
-    """Moves headings down so that the highest is of `level`."""
+    """Demotes headings such that the highest has `level`."""
     highest = min((len(match[1]) for line, free in outside_fences(lines) if free and (match := HEADING.match(line))),
                   default=level)
     shift = "#" * max(0, level - highest)

@@ -43,7 +43,7 @@ fi
 
 tools/ci/tidy.sh || report "clang-tidy found something above"
 
-python3 tools/ci/layers.py || report "an include above points upwards; docs/Explanation/Overview.md says what lies on what"
+python3 tools/ci/layers.py || report "an include above points upwards; docs/Explanation/Overview.md has the order of libraries"
 python3 tools/ci/mathematics.py >/dev/null || report "a family of kernels has its mathematics twice (tools/ci/mathematics.py)"
 
 limit=$((16 * 1024 * 1024))
