@@ -65,7 +65,8 @@ public:
   /// type.
   void noteSmallType(mlir::Value value, int32_t dataType);
 
-  /// Makes a constant op of file data. Null after an error.
+  /// The constant op of file data, made where there is none yet. Null after an
+  /// error.
   mlir::Value makeConstantOp(TensorData &data, mlir::Location location);
 
   /// Batch extents before and after `options.batch`, equal where it changed
@@ -126,6 +127,8 @@ private:
 
   /// Results of ops whose operands are all known; constants among them.
   llvm::DenseSet<mlir::Value> knownValues;
+  /// Constants of the file's data.
+  llvm::DenseMap<const TensorData *, mlir::Value> fileConstants;
   /// Small values evaluated so far.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const reference::Tensor>>
       evaluated;
