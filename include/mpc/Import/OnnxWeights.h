@@ -18,11 +18,11 @@
 
 namespace mpc {
 
-/// The new value of a float32 initialiser; the memory is the caller's.
+/// The new value of a tensor of floats; the memory is the caller's.
 struct OnnxWeight {
   std::string name;
   std::vector<int64_t> shape;
-  std::span<const float> values;
+  std::variant<std::span<const float>, std::span<const double>> values;
 };
 
 /// What went wrong: the place and one sentence. Empty text is success.
@@ -32,10 +32,11 @@ struct OnnxWeightsFailure {
 
 /// The bytes of the model `model`, whose file is or would be `path`, with
 /// `weights` in the place of the initialisers (or results of Constant nodes) of
-/// their names. Everything else stays, what this reader does not know included.
-/// `folder` is where the result will lie: a model whose other tensors are in
-/// files beside it can be written there only. Fails where a weight has no
-/// tensor of its name and shape.
+/// their names, in subgraphs too, rounded to the types that these have.
+/// Everything else stays, what this reader does not know included. `folder` is
+/// where the result will lie: a model whose other tensors are in files beside
+/// it can be written there only. Fails where a weight has no tensor of its name
+/// and shape.
 std::variant<std::string, OnnxWeightsFailure>
 replaceOnnxWeights(const std::string &path, std::span<const std::byte> model,
                    std::span<const OnnxWeight> weights,
