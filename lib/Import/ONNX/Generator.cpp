@@ -12,32 +12,49 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-static LogicalResult convertConstant(NodeImport &n) {
-  if (n.node.attributes.size() != 1)
-    return n.error() << "it has " << n.node.attributes.size()
-                     << " values, expected 1";
+/// The constant that a Constant node is; null after an error.
+static Value constantOf(NodeImport &n) {
+  if (n.node.attributes.size() != 1) {
+    n.error() << "it has " << n.node.attributes.size() << " values, expected 1";
+    return nullptr;
+  }
   if (n.hasAttr("value")) {
     std::shared_ptr<TensorData> data = n.tensorAttr("value");
     if (!data)
-      return failure();
+      return nullptr;
     if (data->name.empty() && !n.node.outputs.empty())
       data->name = n.node.outputs.front();
-    return n.result(n.constant(*data));
+    return n.constant(*data);
   }
   if (n.hasAttr("value_int"))
-    return n.result(n.ints({n.intAttr("value_int", 0)}, {}));
+    return n.ints({n.intAttr("value_int", 0)}, {});
   if (n.hasAttr("value_ints"))
-    return n.result(n.ints(n.intsAttr("value_ints")));
+    return n.ints(n.intsAttr("value_ints"));
   if (n.hasAttr("value_float"))
-    return n.result(
-        n.scalar(n.floatAttr("value_float", 0), n.builder.getF32Type()));
+    return n.scalar(n.floatAttr("value_float", 0), n.builder.getF32Type());
   if (n.hasAttr("value_floats")) {
     SmallVector<double> values = n.floatsAttr("value_floats");
-    return n.result(
-        n.dense({int64_t(values.size())}, values, n.builder.getF32Type()));
+    return n.dense({int64_t(values.size())}, values, n.builder.getF32Type());
   }
-  return n.error() << "attribute '" << n.node.attributes.front().name
-                   << "' is not supported";
+  n.error() << "attribute '" << n.node.attributes.front().name
+            << "' is not supported";
+  return nullptr;
+}
+
+/// The constant has its output's name, as an initializer would: names of
+/// outputs are unique, those of nodes need not be.
+static LogicalResult convertConstant(NodeImport &n) {
+  Value value = constantOf(n);
+  if (n.failed())
+    return failure();
+  Location place = n.node.location;
+  if (auto name = dyn_cast<NameLoc>(place))
+    place = name.getChildLoc();
+  if (n.wants(0))
+    value.setLoc(
+        NameLoc::get(n.builder.getStringAttr(n.node.outputs.front()),
+                     ConstantOrigin{ConstantOrigin::Kind::Node}.mark(place)));
+  return n.result(value);
 }
 
 static LogicalResult convertConstantOfShape(NodeImport &n) {

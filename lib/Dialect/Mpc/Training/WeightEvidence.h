@@ -23,7 +23,7 @@ public:
     /// As in WeightChoice.
     std::string reason;
     /// Whether the constant is one that a user of the model knows: stored as a
-    /// weight, or of more than one element where the file stores none so.
+    /// weight, or floats of more than one element that the file holds.
     bool isNamed = true;
     /// Whether no choice of the user can make it a parameter: an integer, or
     /// not finite.
@@ -49,9 +49,9 @@ private:
   /// Values that follow from an argument; those of them that have met nothing
   /// but constants, elementwise.
   llvm::DenseSet<mlir::Value> data, raw;
-  /// Whether constants say that the file stores them as weights: those that
-  /// do not are literals of its nodes.
-  bool hasOrigins = false;
+  /// Whether constants say where the file stores them (those that do not are
+  /// no part of it), and whether it stores weights as initializers.
+  bool hasOrigins = false, hasInitializers = false;
 };
 
 } // namespace mpc

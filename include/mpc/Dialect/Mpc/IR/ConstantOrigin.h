@@ -17,11 +17,14 @@
 
 namespace mpc {
 
-/// What a model file says of a constant that it stores as a weight
-/// (initializer).
+/// Where a model file stores a constant, and what it says of it. Constants that
+/// an importer itself makes have no origin.
 struct ConstantOrigin {
   enum class Kind {
-    /// Nothing more.
+    /// A node of its own (ONNX's Constant): a literal of the graph, or a
+    /// weight.
+    Node,
+    /// An initializer of which nothing more is recorded.
     Initializer,
     /// The exporter recorded a parameter of the framework's module.
     Parameter,
