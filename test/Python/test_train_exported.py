@@ -292,6 +292,42 @@ def test_literals_in_constant_nodes_stay(tmp_path):
     assert any("literal" in one["reason"] for one in document["frozen"]), document["frozen"]
 
 
+class Modes(nn.Module):
+    """A batch norm that trains and one that is held."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.fc = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+        self.trains, self.held = nn.BatchNorm1d(4), nn.BatchNorm1d(4, momentum=0.3)
+
+    def forward(self, x):
+        return self.fc(torch.tanh(self.held(self.b(torch.relu(self.trains(self.a(x)))))))
+
+
+def test_batch_norms_keep_their_modes(tmp_path):
+    torch.manual_seed(0)
+    module, x, y = Modes(), floats(4 * BATCH, 4), torch.randint(0, 3, (4 * BATCH,))
+    module.held.running_mean.normal_()
+    module.held.running_var.uniform_(0.5, 2)
+    module.train()
+    module.held.eval()
+    buffer = io.BytesIO()
+    torch.onnx.export(module, (x[:BATCH],), buffer, input_names=["x"], output_names=["y"], dynamo=False,
+                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+    # Tracing runs the module: its statistics have moved since the export.
+    module.load_state_dict({name: torch.tensor(value) for name, value in initializers(buffer.getvalue()).items()},
+                           strict=False)
+    document, _, exported = train_by_mpc(buffer.getvalue(), x, y, "softmax_cross_entropy", tmp_path)
+    assert names(document, "statistics") == {"trains.running_mean", "trains.running_var"}
+    assert names(document, "frozen") >= {"held.running_mean", "held.running_var"}
+    after = initializers(exported)
+    wanted = train_by_torch(module, x, y, F.cross_entropy).state_dict()
+    for name in names(document, "trained") | names(document, "statistics"):
+        np.testing.assert_allclose(after[name], wanted[name], rtol=2e-5, atol=2e-5, err_msg=name)
+    for name in ("held.running_mean", "held.running_var"):
+        np.testing.assert_array_equal(after[name], wanted[name], err_msg=name)
+
+
 def test_float16_models_are_exported(tmp_path):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)).eval()

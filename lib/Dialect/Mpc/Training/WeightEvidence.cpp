@@ -232,6 +232,19 @@ struct WeightEvidence::Use {
   bool isNeutral = false;
 };
 
+OpOperand *mpc::statisticsUse(Value value) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    if (isa<BatchNormOp, BatchNormTrainingOp>(op) &&
+        use.getOperandNumber() >= 3)
+      return &use;
+    if (isa<CastOp>(op))
+      if (OpOperand *found = statisticsUse(op->getResult(0)))
+        return found;
+  }
+  return nullptr;
+}
+
 /// The op whose result `value` is, under movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
@@ -252,6 +265,7 @@ WeightEvidence::WeightEvidence(const StepFunction &step) {
       raw.insert(argument);
   }
   for (Operation &op : step.body()) {
+    hasTrainingNorms |= isa<BatchNormTrainingOp>(op);
     if (auto constant = dyn_cast<ConstantOp>(op))
       if (auto origin = ConstantOrigin::get(constant)) {
         hasOrigins = true;
@@ -457,12 +471,18 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
     return frozen("it has no elements");
   if (!isFinite(op.getValue()))
     return frozen("it holds infinities or NaN");
+  OpOperand *statistics = statisticsUse(op.getResult());
+  if (statistics && hasTrainingNorms &&
+      isa<BatchNormOp>(statistics->getOwner()))
+    return frozen("it is a statistic of the batch norm '" +
+                  mpc::opName(statistics->getOwner()) +
+                  "', which the file holds in evaluation mode");
   verdict.isFixed = false;
 
-  for (OpOperand &use : op->getUses())
-    if (isa<BatchNormOp>(use.getOwner()) && use.getOperandNumber() >= 3)
-      return is(WeightChoice::Use::Statistics,
-                "of the batch norm '" + mpc::opName(use.getOwner()) + "'");
+  if (statistics)
+    return is(WeightChoice::Use::Statistics,
+              "of the batch norm '" + mpc::opName(statistics->getOwner()) +
+                  "'");
   if (isStored && origin->kind != ConstantOrigin::Kind::Initializer) {
     bool isParameter = origin->kind == ConstantOrigin::Kind::Parameter;
     std::string what = isParameter ? "parameter" : "buffer";

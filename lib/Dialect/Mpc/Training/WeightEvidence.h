@@ -12,6 +12,10 @@
 
 namespace mpc {
 
+/// The use of running statistics, under casts, or null: mean or variance of a
+/// batch norm.
+mlir::OpOperand *statisticsUse(mlir::Value value);
+
 /// Decides which constants of a model are parameters, which training updates,
 /// and which are buffers or numbers of a formula, which it keeps. In this
 /// order: what the exporter recorded; what can be trained at all; what the
@@ -52,6 +56,8 @@ private:
   /// Whether constants say where the file stores them (those that do not are
   /// no part of it), and whether it stores weights as initializers.
   bool hasOrigins = false, hasInitializers = false;
+  /// Whether batch norms of the file are in training form: the others are held.
+  bool hasTrainingNorms = false;
 };
 
 } // namespace mpc

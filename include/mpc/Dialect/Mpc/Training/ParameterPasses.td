@@ -45,7 +45,10 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     constant of the value that it has. Without `constants` these are all weights.
 
     With `statistics`, batch norms whose statistics are not frozen become
-    `batch_norm_training`, whose new statistics are results.
+    `batch_norm_training`, whose new statistics are results. Where the model holds
+    such ops already, these are the ones, with the momentum that they have, and
+    the statistics of the others are frozen. Without `statistics` they read the
+    running ones.
 
     With `seed` (0 or more) the parameters begin with drawn values instead:
     weights of contractions and their biases uniform in +-1 / sqrt(fan-in),
