@@ -6,6 +6,8 @@
 
 #include "NodeImport.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -41,20 +43,56 @@ static Value constantOf(NodeImport &n) {
   return nullptr;
 }
 
-/// The constant has its output's name, as an initializer would: names of
-/// outputs are unique, those of nodes need not be.
+/// Gives a constant its output's name, as an initializer has: names of outputs
+/// are unique, those of nodes need not be.
+static void mark(NodeImport &n, Value constant, ConstantOrigin::Kind kind) {
+  Location place = n.node.location;
+  if (auto name = dyn_cast<NameLoc>(place))
+    place = name.getChildLoc();
+  if (constant && n.wants(0))
+    constant.setLoc(
+        NameLoc::get(n.builder.getStringAttr(n.node.outputs.front()),
+                     ConstantOrigin{kind}.mark(place)));
+}
+
 static LogicalResult convertConstant(NodeImport &n) {
   Value value = constantOf(n);
   if (n.failed())
     return failure();
-  Location place = n.node.location;
-  if (auto name = dyn_cast<NameLoc>(place))
-    place = name.getChildLoc();
-  if (n.wants(0))
-    value.setLoc(
-        NameLoc::get(n.builder.getStringAttr(n.node.outputs.front()),
-                     ConstantOrigin{ConstantOrigin::Kind::Node}.mark(place)));
+  mark(n, value, ConstantOrigin::Kind::Node);
   return n.result(value);
+}
+
+/// Whether `value` is an initializer of ones, zeros or another single number.
+static bool isUniformInitializer(Value value) {
+  auto constant =
+      value ? value.getDefiningOp<mpc::ConstantOp>() : mpc::ConstantOp();
+  std::optional<ConstantOrigin> origin =
+      constant ? ConstantOrigin::get(constant) : std::nullopt;
+  auto type = constant ? cast<RankedTensorType>(constant.getType())
+                       : RankedTensorType();
+  return origin && origin->kind == ConstantOrigin::Kind::Initializer &&
+         type.getRank() > 0 && isa<FloatType>(type.getElementType()) &&
+         splatValue(constant.getValue());
+}
+
+/// An exporter stores initializers of equal values once, with an Identity for
+/// each other name. Those of one number (scales of ones, biases of zeros) are
+/// equal because nothing has trained them yet: each is a tensor of its own.
+/// Others are tied weights.
+static LogicalResult convertIdentity(NodeImport &n) {
+  Binding binding = n.binding(0);
+  if (binding.list) {
+    n.setList(0, *binding.list);
+  } else if (isUniformInitializer(binding.value)) {
+    Value copy =
+        n.constant(binding.value.getDefiningOp<mpc::ConstantOp>().getValue());
+    mark(n, copy, ConstantOrigin::Kind::Initializer);
+    n.set(0, copy);
+  } else {
+    n.set(0, binding.value);
+  }
+  return n.status();
 }
 
 static LogicalResult convertConstantOfShape(NodeImport &n) {
@@ -202,6 +240,7 @@ OpFamily mpc::onnx::generatorOps() {
       {"EyeLike 9,22 1 dtype k", convertEyeLike},
       {"HammingWindow 17 1 output_datatype periodic", convertWindow<1>},
       {"HannWindow 17 1 output_datatype periodic", convertWindow<0>},
+      {"Identity 1,13,14,16,19,21,23,24,25 1", convertIdentity},
       {"Range 11,27 3", convertRange},
       {"Trilu 14 1-2 upper", convertTrilu},
   };

@@ -91,14 +91,26 @@ static std::string replaceTensor(mpc_onnx::TensorProto &tensor,
 
 namespace {
 
-/// Where a model holds a tensor: an initializer, or the value of a Constant
-/// node.
+/// Where a model holds a tensor: an initializer, the value of a Constant node,
+/// or another name (an Identity node) of an initializer.
 struct Place {
   mpc_onnx::TensorProto *tensor = nullptr;
   mpc_onnx::AttributeProto *attribute = nullptr;
+  mpc_onnx::NodeProto *identity = nullptr;
 
-  /// The tensor; an attribute that lists its floats becomes one.
+  /// The tensor; an attribute that lists its floats becomes one, and an
+  /// Identity a Constant node with a tensor of its own.
   mpc_onnx::TensorProto &get() {
+    if (identity) {
+      attribute = identity->add_attribute();
+      attribute->set_name("value");
+      attribute->set_type(kTensorAttribute);
+      *attribute->mutable_t() = *tensor;
+      tensor = attribute->mutable_t();
+      identity->set_op_type("Constant");
+      identity->clear_input();
+      identity = nullptr;
+    }
     if (tensor)
       return *tensor;
     tensor = attribute->mutable_t();
@@ -120,7 +132,11 @@ static void collectTensors(mpc_onnx::GraphProto &graph,
                            llvm::StringMap<Place> &places) {
   for (mpc_onnx::TensorProto &tensor : *graph.mutable_initializer())
     places[tensor.name()].tensor = &tensor;
-  for (mpc_onnx::NodeProto &node : *graph.mutable_node())
+  for (mpc_onnx::NodeProto &node : *graph.mutable_node()) {
+    if (node.op_type() == "Identity" && node.input_size() == 1 &&
+        node.output_size() == 1)
+      if (mpc_onnx::TensorProto *source = places.lookup(node.input(0)).tensor)
+        places[node.output(0)] = {source, nullptr, &node};
     for (mpc_onnx::AttributeProto &attribute : *node.mutable_attribute()) {
       llvm::StringRef name = attribute.name();
       if (attribute.has_g())
@@ -132,6 +148,7 @@ static void collectTensors(mpc_onnx::GraphProto &graph,
       else if (name == "value_float" || name == "value_floats")
         places[node.output(0)].attribute = &attribute;
     }
+  }
 }
 
 static bool isExternal(const mpc_onnx::TensorProto &tensor) {
