@@ -25,9 +25,12 @@ Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
   if (!trained.ok() || impl->ranks.rank() != 0)
     return trained.ok() ? Result<std::string>(std::string()) : trained.status();
   std::vector<OnnxWeight> values;
-  for (const NamedTensor &tensor : *trained)
-    values.push_back(
-        {tensor.name, tensor.data.type().shape, tensor.data.as<float>()});
+  for (const auto &[tensorName, data] : *trained) {
+    OnnxWeight weight{tensorName, data.type().shape, data.as<float>()};
+    if (data.type().element == ElementType::F64)
+      weight.values = data.as<double>();
+    values.push_back(std::move(weight));
+  }
   Result<SourceBytes> bytes = impl->model.read();
   if (!bytes.ok())
     return bytes.status();

@@ -180,6 +180,18 @@ def train_by_torch(module, x, y, loss):
     return module
 
 
+def train_by_mpc(data, x, y, loss, folder, *flags):
+    """The last document of a run, what it said and the exported model."""
+    (folder / "model.onnx").write_bytes(data)
+    np.savez(folder / "train.npz", x=x.numpy(), label=y.numpy())
+    done = subprocess.run(
+        ["mpc", "train", "model.onnx", "--data", ".", "--normalize", "none", "--in-order", "--batch", str(BATCH), "--epochs",
+         str(STEPS // 4), "--loss", loss, "--optimizer", "sgd,momentum=0.5", "--lr", str(RATE), "--threads", "1",
+         "--json", "--export", "trained.onnx", *flags], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr, (folder / "trained.onnx").read_bytes()
+
+
 @pytest.mark.parametrize("kind", EXPORTERS)
 @pytest.mark.parametrize("case", CASES)
 def test_trains_as_torch(case, kind, tmp_path):
@@ -191,19 +203,12 @@ def test_trains_as_torch(case, kind, tmp_path):
     before = initializers(data)
     parameters = changed(module, x[:BATCH], kind, before, list(module.parameters()))
     buffers = changed(module, x[:BATCH], kind, before, list(module.buffers()))
-    (tmp_path / "model.onnx").write_bytes(data)
-    np.savez(tmp_path / "train.npz", x=x.numpy(), label=y.numpy())
-    done = subprocess.run(
-        ["mpc", "train", "model.onnx", "--data", ".", "--normalize", "none", "--in-order", "--batch", str(BATCH), "--epochs",
-         str(STEPS // 4), "--loss", mpc_loss, "--optimizer", "sgd,momentum=0.5", "--lr", str(RATE), "--threads", "1",
-         "--json", "--export", "trained.onnx"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout.splitlines()[-1])
+    document, said, trained = train_by_mpc(data, x, y, mpc_loss, tmp_path)
     assert {one["name"] for one in document["trained"]} == parameters, document["frozen"]
     assert {one["name"] for one in document["frozen"]} >= buffers
     assert not document["statistics"]
     assert all(one["reason"] for one in document["trained"] + document["frozen"])
-    assert "note: trained: " in done.stderr
+    assert "note: trained: " in said
 
     # Rounding: what float32 costs PyTorch itself, against float64.
     exact = train_by_torch(copy.deepcopy(module).double(), x.double() if x.is_floating_point() else x,
@@ -211,7 +216,7 @@ def test_trains_as_torch(case, kind, tmp_path):
     single = train_by_torch(copy.deepcopy(module), x, y, loss)
     wanted = initializers(export(exact, x[:BATCH], kind))
     rounded = initializers(export(single, x[:BATCH], kind))
-    trained = initializers((tmp_path / "trained.onnx").read_bytes())
+    trained = initializers(trained)
     for name, start in before.items():
         if name not in parameters:
             np.testing.assert_array_equal(trained[name], start, err_msg=name)
@@ -220,3 +225,116 @@ def test_trains_as_torch(case, kind, tmp_path):
         limit = 4 * np.abs(rounded[name] - wanted[name]).max() + STEPS * 2.0**-23 * scale
         assert np.abs(trained[name] - wanted[name]).max() <= limit, name
         assert np.abs(wanted[name] - start).max() > 100 * limit, f"{name} hardly moves"
+
+
+def names(document, key):
+    return {one["name"] for one in document[key]}
+
+
+def with_constants(data, moved):
+    """The model with some initializers in Constant nodes, vectors as lists of floats."""
+    model = onnx.load_from_string(data)
+    graph = model.graph
+    nodes = list(graph.node)
+    del graph.node[:]
+    for tensor in [tensor for tensor in graph.initializer if tensor.name in moved]:
+        graph.initializer.remove(tensor)
+        value = onnx.numpy_helper.to_array(tensor)
+        form = {"value_floats": value} if value.ndim == 1 else {"value": tensor}
+        graph.node.append(onnx.helper.make_node("Constant", [], [tensor.name], f"node_of_{tensor.name}", **form))
+    graph.node.extend(nodes)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def tensors(data):
+    """Initializers and values of Constant nodes."""
+    found = initializers(data)
+    for node in onnx.load_from_string(data).graph.node:
+        if node.op_type == "Constant":
+            found[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
+    return found
+
+
+@pytest.mark.parametrize("share", ["some", "all"])
+@pytest.mark.parametrize("case", ["prelu", "lstm"])
+def test_weights_in_constant_nodes(case, share, tmp_path):
+    make, draw, loss, _ = CASES[case]
+    torch.manual_seed(0)
+    x, y = draw(4 * BATCH)
+    data = export(make(), x[:BATCH], "script")
+    weights = [name for name, value in initializers(data).items() if value.dtype == np.float32 and value.size > 1]
+    wanted, _, stored = train_by_mpc(data, x, y, loss, tmp_path)
+    moved = weights[::2] if share == "some" else weights
+    found, _, exported = train_by_mpc(with_constants(data, moved), x, y, loss, tmp_path)
+    assert names(found, "trained") == names(wanted, "trained")
+    after = tensors(exported)
+    for name, value in initializers(stored).items():
+        np.testing.assert_array_equal(after[name].reshape(value.shape), value, err_msg=name)
+
+
+class Plain(nn.Module):
+    """Norms without weights and a literal, which exporters write as Constant nodes."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc = nn.GroupNorm(2, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.fc(self.norm(x) * torch.tensor([1.0, 0.5, 2.0, 1.5]))
+
+
+def test_literals_in_constant_nodes_stay(tmp_path):
+    torch.manual_seed(0)
+    module, x, y = Plain(), floats(4 * BATCH, 4), torch.randint(0, 3, (4 * BATCH,))
+    document, _, _ = train_by_mpc(export(module, x[:BATCH], "script"), x, y, "softmax_cross_entropy", tmp_path)
+    assert len(document["trained"]) == len(list(module.parameters())), document["trained"]
+    assert any("literal" in one["reason"] for one in document["frozen"]), document["frozen"]
+
+
+class Modes(nn.Module):
+    """A batch norm that trains and one that is held."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.fc = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+        self.trains, self.held = nn.BatchNorm1d(4), nn.BatchNorm1d(4, momentum=0.3)
+
+    def forward(self, x):
+        return self.fc(torch.tanh(self.held(self.b(torch.relu(self.trains(self.a(x)))))))
+
+
+def test_batch_norms_keep_their_modes(tmp_path):
+    torch.manual_seed(0)
+    module, x, y = Modes(), floats(4 * BATCH, 4), torch.randint(0, 3, (4 * BATCH,))
+    module.held.running_mean.normal_()
+    module.held.running_var.uniform_(0.5, 2)
+    module.train()
+    module.held.eval()
+    buffer = io.BytesIO()
+    torch.onnx.export(module, (x[:BATCH],), buffer, input_names=["x"], output_names=["y"], dynamo=False,
+                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+    # Tracing runs the module: its statistics have moved since the export.
+    module.load_state_dict({name: torch.tensor(value) for name, value in initializers(buffer.getvalue()).items()},
+                           strict=False)
+    document, _, exported = train_by_mpc(buffer.getvalue(), x, y, "softmax_cross_entropy", tmp_path)
+    assert names(document, "statistics") == {"trains.running_mean", "trains.running_var"}
+    assert names(document, "frozen") >= {"held.running_mean", "held.running_var"}
+    after = initializers(exported)
+    wanted = train_by_torch(module, x, y, F.cross_entropy).state_dict()
+    for name in names(document, "trained") | names(document, "statistics"):
+        np.testing.assert_allclose(after[name], wanted[name], rtol=2e-5, atol=2e-5, err_msg=name)
+    for name in ("held.running_mean", "held.running_var"):
+        np.testing.assert_array_equal(after[name], wanted[name], err_msg=name)
+
+
+def test_float16_models_are_exported(tmp_path):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)).eval()
+    x, y = floats(4 * BATCH, 4), torch.randint(0, 3, (4 * BATCH,))
+    data = export(module.half(), x[:BATCH].half(), "script")
+    document, _, exported = train_by_mpc(data, x.half(), y, "softmax_cross_entropy", tmp_path)
+    assert len(document["trained"]) == 6 and len(document["statistics"]) == 2
+    before, after = initializers(data), initializers(exported)
+    for name in names(document, "trained") | names(document, "statistics"):
+        assert after[name].dtype == np.float16 and (after[name] != before[name]).any(), name

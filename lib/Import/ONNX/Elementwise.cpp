@@ -108,16 +108,7 @@ static LogicalResult convertClip(NodeImport &n) {
   return n.result(x);
 }
 
-static LogicalResult convertIdentity(NodeImport &n) {
-  Binding binding = n.binding(0);
-  if (binding.list)
-    n.setList(0, *binding.list);
-  else
-    n.set(0, binding.value);
-  return n.status();
-}
-
-/// A cast of the model is pinned: no pass may drop its rounding.
+/// A cast that stands in the model rounds: no pass may drop it.
 static LogicalResult castTo(NodeImport &n, Value value, Type type) {
   bool rounds = n.isFloat(value) && isa<FloatType>(type);
   return n.result(n.cast(value, type, /*pinned=*/rounds));
@@ -190,7 +181,6 @@ OpFamily mpc::onnx::elementwiseOps() {
       {"Erf 9,13 1", unary<ErfOp>},
       {"Exp 6,13 1", unary<ExpOp>},
       {"Floor 6,13 1", unary<FloorOp>},
-      {"Identity 1,13,14,16,19,21,23,24,25 1", convertIdentity},
       {"Log 6,13 1", unary<LogOp>},
       {"Max 6,8,12,13 1+", variadic<MaxOp>},
       {"Mean 6,8,13 1+", convertMean},

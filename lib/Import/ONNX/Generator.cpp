@@ -6,38 +6,93 @@
 
 #include "NodeImport.h"
 
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+
 #include <cmath>
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-static LogicalResult convertConstant(NodeImport &n) {
-  if (n.node.attributes.size() != 1)
-    return n.error() << "it has " << n.node.attributes.size()
-                     << " values, expected 1";
+/// The constant that a Constant node is; null after an error.
+static Value constantOf(NodeImport &n) {
+  if (n.node.attributes.size() != 1) {
+    n.error() << "it has " << n.node.attributes.size() << " values, expected 1";
+    return nullptr;
+  }
   if (n.hasAttr("value")) {
     std::shared_ptr<TensorData> data = n.tensorAttr("value");
     if (!data)
-      return failure();
+      return nullptr;
     if (data->name.empty() && !n.node.outputs.empty())
       data->name = n.node.outputs.front();
-    return n.result(n.constant(*data));
+    return n.constant(*data);
   }
   if (n.hasAttr("value_int"))
-    return n.result(n.ints({n.intAttr("value_int", 0)}, {}));
+    return n.ints({n.intAttr("value_int", 0)}, {});
   if (n.hasAttr("value_ints"))
-    return n.result(n.ints(n.intsAttr("value_ints")));
+    return n.ints(n.intsAttr("value_ints"));
   if (n.hasAttr("value_float"))
-    return n.result(
-        n.scalar(n.floatAttr("value_float", 0), n.builder.getF32Type()));
+    return n.scalar(n.floatAttr("value_float", 0), n.builder.getF32Type());
   if (n.hasAttr("value_floats")) {
     SmallVector<double> values = n.floatsAttr("value_floats");
-    return n.result(
-        n.dense({int64_t(values.size())}, values, n.builder.getF32Type()));
+    return n.dense({int64_t(values.size())}, values, n.builder.getF32Type());
   }
-  return n.error() << "attribute '" << n.node.attributes.front().name
-                   << "' is not supported";
+  n.error() << "attribute '" << n.node.attributes.front().name
+            << "' is not supported";
+  return nullptr;
+}
+
+/// Gives a constant its output's name, as an initializer has: names of outputs
+/// are unique, those of nodes need not be.
+static void mark(NodeImport &n, Value constant, ConstantOrigin::Kind kind) {
+  Location place = n.node.location;
+  if (auto name = dyn_cast<NameLoc>(place))
+    place = name.getChildLoc();
+  if (constant && n.wants(0))
+    constant.setLoc(
+        NameLoc::get(n.builder.getStringAttr(n.node.outputs.front()),
+                     ConstantOrigin{kind}.mark(place)));
+}
+
+static LogicalResult convertConstant(NodeImport &n) {
+  Value value = constantOf(n);
+  if (n.failed())
+    return failure();
+  mark(n, value, ConstantOrigin::Kind::Node);
+  return n.result(value);
+}
+
+/// Whether `value` is an initializer of ones, zeros or another single number.
+static bool isUniformInitializer(Value value) {
+  auto constant =
+      value ? value.getDefiningOp<mpc::ConstantOp>() : mpc::ConstantOp();
+  std::optional<ConstantOrigin> origin =
+      constant ? ConstantOrigin::get(constant) : std::nullopt;
+  auto type = constant ? cast<RankedTensorType>(constant.getType())
+                       : RankedTensorType();
+  return origin && origin->kind == ConstantOrigin::Kind::Initializer &&
+         type.getRank() > 0 && isa<FloatType>(type.getElementType()) &&
+         splatValue(constant.getValue());
+}
+
+/// An exporter stores initializers of equal values once, with an Identity for
+/// each other name. Those of one number (scales of ones, biases of zeros) are
+/// equal because nothing has trained them yet: each is a tensor of its own.
+/// Others are tied weights.
+static LogicalResult convertIdentity(NodeImport &n) {
+  Binding binding = n.binding(0);
+  if (binding.list) {
+    n.setList(0, *binding.list);
+  } else if (isUniformInitializer(binding.value)) {
+    Value copy =
+        n.constant(binding.value.getDefiningOp<mpc::ConstantOp>().getValue());
+    mark(n, copy, ConstantOrigin::Kind::Initializer);
+    n.set(0, copy);
+  } else {
+    n.set(0, binding.value);
+  }
+  return n.status();
 }
 
 static LogicalResult convertConstantOfShape(NodeImport &n) {
@@ -185,6 +240,7 @@ OpFamily mpc::onnx::generatorOps() {
       {"EyeLike 9,22 1 dtype k", convertEyeLike},
       {"HammingWindow 17 1 output_datatype periodic", convertWindow<1>},
       {"HannWindow 17 1 output_datatype periodic", convertWindow<0>},
+      {"Identity 1,13,14,16,19,21,23,24,25 1", convertIdentity},
       {"Range 11,27 3", convertRange},
       {"Trilu 14 1-2 upper", convertTrilu},
   };

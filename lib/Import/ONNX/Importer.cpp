@@ -76,6 +76,9 @@ void Importer::define(StringRef name, Binding binding) {
 }
 
 Value Importer::makeConstantOp(TensorData &data, Location location) {
+  // A weight of a loop's body is one weight, however often the body runs.
+  if (Value known = fileConstants.lookup(&data))
+    return known;
   std::string what =
       data.name.empty() ? "a constant" : "initializer '" + data.name + "'";
   Type element = storageTypeOf(data.dataType, context);
@@ -106,7 +109,7 @@ Value Importer::makeConstantOp(TensorData &data, Location location) {
     return nullptr;
   Value result = adopt(*op)->getResult(0);
   noteSmallType(result, data.dataType);
-  return result;
+  return fileConstants[&data] = result;
 }
 
 //===----------------------------------------------------------------------===//

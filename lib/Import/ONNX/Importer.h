@@ -65,7 +65,8 @@ public:
   /// type.
   void noteSmallType(mlir::Value value, int32_t dataType);
 
-  /// Creates a constant op from file data. Null after an error.
+  /// The constant op of file data, made where there is none yet. Null after an
+  /// error.
   mlir::Value makeConstantOp(TensorData &data, mlir::Location location);
 
   /// Batch sizes before and after applying `options.batch`; equal if unchanged.
@@ -125,7 +126,9 @@ private:
 
   /// Results of ops with known operands only, including constants.
   llvm::DenseSet<mlir::Value> knownValues;
-  /// Cache of small evaluated values.
+  /// Constants of the file's data.
+  llvm::DenseMap<const TensorData *, mlir::Value> fileConstants;
+  /// Small values evaluated so far.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const reference::Tensor>>
       evaluated;
 };

@@ -62,8 +62,10 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
     if (n.element(n.in(i)).isF64())
       wide = n.element(n.in(i));
   Value wideX = n.cast(x, wide), wideMean = n.cast(mean, wide),
-        wideVar = n.cast(var, wide);
+        wideVar = n.cast(var, wide), scale = n.cast(n.in(1), wide),
+        bias = n.cast(n.in(2), wide);
   if (training) {
+    // ONNX's running variance is the biased one, the op's is not.
     SmallVector<int64_t> axes = axisRange(0, n.rank(x));
     axes.erase(axes.begin() + 1);
     Value batchMean = n.reduce<ReduceMeanOp>(wideX, axes);
@@ -81,12 +83,15 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
       n.set(3, n.cast(batchMean, n.element(mean)));
       n.set(4, n.cast(batchVar, n.element(var)));
     }
-    wideMean = batchMean;
-    wideVar = batchVar;
+    Operation *norm = n.typed(
+        BatchNormTrainingOp::getOperationName(),
+        {wideX.getType(), wideMean.getType(), wideVar.getType()},
+        {wideX, scale, bias, wideMean, wideVar},
+        {n.attrF("epsilon", epsilon), n.attrF("momentum", 1 - momentum)});
+    return norm ? n.result(n.narrow(norm->getResult(0), type)) : failure();
   }
-  Value y = n.op<BatchNormOp>(
-      {wideX, n.cast(n.in(1), wide), n.cast(n.in(2), wide), wideMean, wideVar},
-      n.attrF("epsilon", epsilon));
+  Value y = n.op<BatchNormOp>({wideX, scale, bias, wideMean, wideVar},
+                              n.attrF("epsilon", epsilon));
   return n.result(n.narrow(y, type));
 }
 

@@ -15,6 +15,8 @@ using namespace mpc;
 
 static StringRef kindName(ConstantOrigin::Kind kind) {
   switch (kind) {
+  case ConstantOrigin::Kind::Node:
+    return "node";
   case ConstantOrigin::Kind::Initializer:
     return "initializer";
   case ConstantOrigin::Kind::Parameter:
@@ -47,6 +49,7 @@ std::optional<ConstantOrigin> ConstantOrigin::get(Operation *op) {
       return WalkResult::advance();
     auto of = fields.getAs<StringAttr>("mpc.of");
     found = {llvm::StringSwitch<Kind>(kind.getValue())
+                 .Case("node", Kind::Node)
                  .Case("parameter", Kind::Parameter)
                  .Case("buffer", Kind::Buffer)
                  .Default(Kind::Initializer),

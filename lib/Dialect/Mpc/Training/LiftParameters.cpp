@@ -38,14 +38,6 @@ static FloatType floatElement(ConstantOp op) {
   return dyn_cast<FloatType>(getElementTypeOrSelf(op.getType()));
 }
 
-/// Returns the use as mean or variance of a batch norm, or null.
-static OpOperand *statisticsUse(ConstantOp op) {
-  for (OpOperand &use : op->getUses())
-    if (isa<BatchNormOp>(use.getOwner()) && use.getOperandNumber() >= 3)
-      return &use;
-  return nullptr;
-}
-
 //===----------------------------------------------------------------------===//
 // Pass
 //===----------------------------------------------------------------------===//
@@ -78,9 +70,9 @@ struct LiftParametersPass
     StepFunction step(func);
     if (failed(liftAll(step)))
       return signalPassFailure();
-    // A model without stored weights defines its batch norms itself.
-    if (statistics && constants)
-      trainBatchNorms(step);
+    // A model that holds no weights has its batch norms in the form it wants.
+    if (constants)
+      chooseBatchNormForms(step);
   }
 
   LogicalResult liftAll(const StepFunction &step) {
@@ -322,8 +314,9 @@ struct LiftParametersPass
                       distribution.kind != InitialDistribution::Kind::Kept)) {
       // Running variances start at 1, means at 0.
       if (isStatistics)
-        distribution = {InitialDistribution::Kind::Constant,
-                        statisticsUse(op)->getOperandNumber() == 4 ? 1.0 : 0.0};
+        distribution = {
+            InitialDistribution::Kind::Constant,
+            statisticsUse(op.getResult())->getOperandNumber() == 4 ? 1.0 : 0.0};
       initial =
           drawInitial(master, distribution, uint64_t(int64_t(seed)), name);
     } else if (master != type) {
@@ -344,34 +337,97 @@ struct LiftParametersPass
     ++numParameters;
   }
 
-  /// Converts batch norms with lifted statistics to batch statistics, and
-  /// updates the running ones. A batch norm that runs twice updates them twice.
-  void trainBatchNorms(const StepFunction &step) {
+  static Value underCasts(Value value) {
+    while (auto cast = value.getDefiningOp<CastOp>())
+      value = cast.getInput();
+    return value;
+  }
+
+  /// The argument of running statistics that `value` is, under casts, or null.
+  static BlockArgument statisticsArgument(const StepFunction &step,
+                                          Value value) {
+    auto argument = dyn_cast<BlockArgument>(underCasts(value));
+    RoleAttr role =
+        argument ? step.argumentRole(argument.getArgNumber()) : RoleAttr();
+    return role && role.getKind() == RoleKind::statistics ? argument
+                                                          : BlockArgument();
+  }
+
+  static Value castTo(OpBuilder &builder, Value value, Type element) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return type.getElementType() == element
+               ? value
+               : CastOp::create(builder, value.getLoc(), type.clone(element),
+                                value);
+  }
+
+  /// In training, batch norms whose statistics became arguments use the batch's
+  /// own and renew the running ones; one that runs twice renews them twice.
+  /// Others, and all in an evaluation, read the running statistics.
+  void chooseBatchNormForms(const StepFunction &step) {
     llvm::DenseMap<Value, Value> newest;
-    for (BatchNormOp op :
-         llvm::make_early_inc_range(step.body().getOps<BatchNormOp>())) {
-      auto mean = dyn_cast<BlockArgument>(op.getMean()),
-           variance = dyn_cast<BlockArgument>(op.getVariance());
-      if (!mean || !variance)
+    for (Operation &op : llvm::make_early_inc_range(step.body())) {
+      if (!isa<BatchNormOp, BatchNormTrainingOp>(op))
         continue;
-      auto latest = [&](BlockArgument argument) {
-        Value value = newest.lookup(argument);
-        return value ? value : Value(argument);
+      BlockArgument mean = statisticsArgument(step, op.getOperand(3)),
+                    variance = statisticsArgument(step, op.getOperand(4));
+      // A step that came whole renews its statistics itself.
+      if (mean && !newest.contains(mean) && step.updateOf(mean))
+        continue;
+      OpBuilder builder(&op);
+      auto isKept = [&](Value value) {
+        return statisticsArgument(step, value) ||
+               underCasts(value).getDefiningOp<ConstantOp>();
       };
-      OpBuilder builder(op);
-      auto training = BatchNormTrainingOp::create(
-          builder, op.getLoc(), op.getType(), mean.getType(),
-          variance.getType(), op.getInput(), op.getScale(), op.getBias(),
-          latest(mean), latest(variance), op.getEpsilonAttr(),
-          builder.getF64FloatAttr(momentum));
-      training->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-      op.getResult().replaceAllUsesWith(training.getResult());
-      newest[mean] = training.getNewMean();
-      newest[variance] = training.getNewVariance();
-      step.setUpdate(mean, training.getNewMean());
-      step.setUpdate(variance, training.getNewVariance());
-      op.erase();
+      if (statistics && mean && variance)
+        trainBatchNorm(step, builder, &op, mean, variance, newest);
+      else if (auto norm = dyn_cast<BatchNormTrainingOp>(op);
+               norm && isKept(norm.getMean()) && isKept(norm.getVariance()))
+        holdBatchNorm(builder, norm);
     }
+  }
+
+  void trainBatchNorm(const StepFunction &step, OpBuilder &builder,
+                      Operation *op, BlockArgument runningMean,
+                      BlockArgument runningVariance,
+                      llvm::DenseMap<Value, Value> &newest) {
+    // Statistics are f32 or f64.
+    Type element = getElementTypeOrSelf(op->getOperand(3));
+    if (!element.isF64())
+      element = getElementTypeOrSelf(runningMean);
+    auto latest = [&](BlockArgument argument) {
+      Value value = newest.lookup(argument);
+      return castTo(builder, value ? value : Value(argument), element);
+    };
+    Value mean = latest(runningMean), variance = latest(runningVariance);
+    // What a file in training form records comes before the option.
+    Attribute weight = op->getAttr("momentum");
+    auto training = BatchNormTrainingOp::create(
+        builder, op->getLoc(), op->getResult(0).getType(), mean.getType(),
+        variance.getType(), op->getOperand(0), op->getOperand(1),
+        op->getOperand(2), mean, variance,
+        cast<FloatAttr>(op->getAttr("epsilon")),
+        weight ? cast<FloatAttr>(weight) : builder.getF64FloatAttr(momentum));
+    training->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    op->getResult(0).replaceAllUsesWith(training.getResult());
+    for (auto [argument, fresh] :
+         {std::pair(runningMean, training.getNewMean()),
+          std::pair(runningVariance, training.getNewVariance())}) {
+      newest[argument] = castTo(builder, fresh, getElementTypeOrSelf(argument));
+      step.setUpdate(argument, newest[argument]);
+    }
+    op->erase();
+  }
+
+  static void holdBatchNorm(OpBuilder &builder, BatchNormTrainingOp op) {
+    Type element = getElementTypeOrSelf(op.getInput());
+    auto held = BatchNormOp::create(
+        builder, op.getLoc(), op.getResult().getType(), op.getInput(),
+        op.getScale(), op.getBias(), castTo(builder, op.getMean(), element),
+        castTo(builder, op.getVariance(), element), op.getEpsilonAttr());
+    held->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    op.getResult().replaceAllUsesWith(held.getResult());
+    op.erase();
   }
 };
 

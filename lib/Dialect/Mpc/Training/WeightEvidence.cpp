@@ -228,9 +228,24 @@ struct WeightEvidence::Use {
   };
   Kind kind = Kind::Unknown;
   std::string text;
+  /// Whether the op would compute the same without it.
+  bool isNeutral = false;
 };
 
-/// Returns the producer of `value` before movement and casts.
+OpOperand *mpc::statisticsUse(Value value) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *op = use.getOwner();
+    if (isa<BatchNormOp, BatchNormTrainingOp>(op) &&
+        use.getOperandNumber() >= 3)
+      return &use;
+    if (isa<CastOp>(op))
+      if (OpOperand *found = statisticsUse(op->getResult(0)))
+        return found;
+  }
+  return nullptr;
+}
+
+/// The op whose result `value` is, under movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || movesOneOperand(op)))
@@ -250,8 +265,14 @@ WeightEvidence::WeightEvidence(const StepFunction &step) {
       raw.insert(argument);
   }
   for (Operation &op : step.body()) {
+    hasTrainingNorms |= isa<BatchNormTrainingOp>(op);
     if (auto constant = dyn_cast<ConstantOp>(op))
-      hasOrigins |= ConstantOrigin::get(constant).has_value();
+      if (auto origin = ConstantOrigin::get(constant)) {
+        hasOrigins = true;
+        hasInitializers |=
+            origin->kind != ConstantOrigin::Kind::Node &&
+            isa<FloatType>(getElementTypeOrSelf(constant.getType()));
+      }
     bool reads = llvm::any_of(op.getOperands(), [&](Value operand) {
       return data.contains(operand);
     });
@@ -329,8 +350,11 @@ WeightEvidence::Use WeightEvidence::describeUse(OpOperand &operand) const {
   unsigned index = operand.getOperandNumber();
   std::string at = "'" + mpc::opName(op).str() + "'";
   bool one = elementCount(operand.get()) == 1;
-  if (op->hasTrait<Normalizes>() && index > 0)
-    return {Kind::Weight, "it scales or shifts the normalization " + at};
+  if (op->hasTrait<Normalizes>() && index > 0) {
+    std::optional<double> splat = constantSplat(operand.get());
+    return {Kind::Weight, "it scales or shifts the normalization " + at,
+            splat && *splat == (index == 1 ? 1 : 0)};
+  }
   if (isa<ContractionOpInterface>(op)) {
     if (feedsSineAndCosine(op->getResult(0)))
       return {Kind::Formula, "its product " + at + " is an angle"};
@@ -422,9 +446,13 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
   std::optional<ConstantOrigin> origin = ConstantOrigin::get(op);
   StringRef name = mpc::opName(op);
   auto type = cast<RankedTensorType>(op.getType());
-  bool one = elementCount(type) == 1;
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  bool one = elementCount(type) == 1,
+       isNode = origin && origin->kind == ConstantOrigin::Kind::Node,
+       isStored = origin && !isNode;
   Verdict verdict;
-  verdict.isNamed = origin || (!hasOrigins && !one);
+  verdict.isNamed =
+      isStored || (!one && (hasOrigins ? isNode && element : true));
   auto is = [&](WeightChoice::Use use, const Twine &reason) {
     verdict.use = use;
     verdict.reason = reason.str();
@@ -437,7 +465,6 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
     return is(WeightChoice::Use::Trained, reason);
   };
 
-  auto element = dyn_cast<FloatType>(type.getElementType());
   verdict.isFixed = true;
   if (!element || element.getWidth() < 16)
     return frozen("parameters are floats of 16 bits or more");
@@ -445,13 +472,19 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
     return frozen("it has no elements");
   if (!isFinite(op.getValue()))
     return frozen("it holds infinities or NaN");
+  OpOperand *statistics = statisticsUse(op.getResult());
+  if (statistics && hasTrainingNorms &&
+      isa<BatchNormOp>(statistics->getOwner()))
+    return frozen("it is a statistic of the batch norm '" +
+                  mpc::opName(statistics->getOwner()) +
+                  "', which the file holds in evaluation mode");
   verdict.isFixed = false;
 
-  for (OpOperand &use : op->getUses())
-    if (isa<BatchNormOp>(use.getOwner()) && use.getOperandNumber() >= 3)
-      return is(WeightChoice::Use::Statistics,
-                "of the batch norm '" + mpc::opName(use.getOwner()) + "'");
-  if (origin && origin->kind != ConstantOrigin::Kind::Initializer) {
+  if (statistics)
+    return is(WeightChoice::Use::Statistics,
+              "of the batch norm '" + mpc::opName(statistics->getOwner()) +
+                  "'");
+  if (isStored && origin->kind != ConstantOrigin::Kind::Initializer) {
     bool isParameter = origin->kind == ConstantOrigin::Kind::Parameter;
     std::string what = isParameter ? "parameter" : "buffer";
     std::string reason = origin->of.empty() ? "the exporter recorded a " + what
@@ -459,7 +492,7 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
                                                   what + " " + origin->of;
     return isParameter ? trained(reason) : frozen(reason);
   }
-  if (!origin && hasOrigins)
+  if (hasOrigins && (!origin || (isNode && type.getRank() == 0)))
     return frozen("it is a literal of the model's graph");
 
   SmallVector<Use> uses;
@@ -482,8 +515,16 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
     return frozen("its values cannot be read");
   if (!weight && holdsMask(*tensor))
     return frozen("it holds the values of a mask");
-  if (isParameterName(name) && (origin || !one))
+  if (isParameterName(name) && (isStored || !one))
     return trained("its name is a parameter's");
+  // Exporters write literals as nodes where they write weights as initializers.
+  if (isNode && hasInitializers) {
+    if (!weight)
+      return frozen("it is a literal of the model's graph, which has its "
+                    "weights in initializers");
+    if (llvm::all_of(uses, [](const Use &use) { return use.isNeutral; }))
+      return frozen("it changes nothing: " + uses.front().text);
+  }
   if (find(Kind::Filter) && (isBufferName(name) || holdsFixedFilter(*tensor)))
     return frozen("it is a fixed filter");
   if (find(Kind::Table) && holdsWaves(*tensor, /*ramps=*/false))
@@ -500,7 +541,7 @@ WeightEvidence::Verdict WeightEvidence::judge(ConstantOp op) const {
     return frozen("it holds samples of sines, or a ramp");
   if (holdsGrid(*tensor))
     return frozen("it holds the points of a grid");
-  if (one && (!origin || isNumberName(name)))
+  if (one && (!isStored || isNumberName(name)))
     return frozen("it is a number of a formula");
   return trained(uses.front().text);
 }

@@ -98,3 +98,44 @@ func.func @steps(%x: tensor<3x1x4xf32> {mpc.role = #mpc.role<input>, mpc.name = 
   %0:2 = mpc.recurrence rnn %x, %r initial_h(%h) : (tensor<3x1x4xf32>, tensor<1x4x4xf32>, tensor<1x1x4xf32>) -> (tensor<3x1x1x4xf32>, tensor<1x1x4xf32>) loc("steps")
   return %0#0 : tensor<3x1x1x4xf32>
 }
+
+// -----
+
+// Constants of nodes in a file that has weights in initializers: those that layers
+// use as weights are trained, literals are not. Numbers are not reported.
+// CHECK: loc("w"{{.*}}): tensor<2x2xf32> is trained: it is multiplied by data in 'fc'
+// CHECK-NEXT: loc("b"): tensor<2xf32> is trained: it is added to the result of 'fc'
+// CHECK-NEXT: loc("ones"{{.*}}): tensor<2xf32> is not trained: it changes nothing: it scales or shifts the normalization 'norm'
+// CHECK-NEXT: loc("levels"{{.*}}): tensor<2xf32> is not trained: it is a literal of the model's graph
+// CHECK-NOT: half
+// LIFTED-LABEL: @nodes(
+func.func @nodes(%x: tensor<4x2x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x2x3xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %w = mpc.constant dense<[[0.5, 0.25], [0.75, 1.0]]> : tensor<2x2xf32> loc("w"(fused<{mpc.origin = "node"}>["m.onnx":0:0]))
+  %b = mpc.constant dense<[0.5, 0.25]> : tensor<2xf32> loc("b"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %ones = mpc.constant dense<1.0> : tensor<2xf32> loc("ones"(fused<{mpc.origin = "node"}>["m.onnx":1:0]))
+  %levels = mpc.constant dense<[0.5, 0.25]> : tensor<2xf32> loc("levels"(fused<{mpc.origin = "node"}>["m.onnx":2:0]))
+  %half = mpc.constant dense<0.5> : tensor<f32> loc("half"(fused<{mpc.origin = "node"}>["m.onnx":3:0]))
+  %zeros = mpc.constant dense<0.0> : tensor<2xf32>
+  %0 = mpc.transpose %x [0, 2, 1] : tensor<4x2x3xf32> to tensor<4x3x2xf32>
+  %1 = mpc.matmul %0, %w : (tensor<4x3x2xf32>, tensor<2x2xf32>) -> tensor<4x3x2xf32> loc("fc")
+  %2 = mpc.add %1, %b : (tensor<4x3x2xf32>, tensor<2xf32>) -> tensor<4x3x2xf32> loc("biased")
+  %3 = mpc.mul %2, %levels : (tensor<4x3x2xf32>, tensor<2xf32>) -> tensor<4x3x2xf32> loc("leveled")
+  %4 = mpc.mul %3, %half : (tensor<4x3x2xf32>, tensor<f32>) -> tensor<4x3x2xf32> loc("halved")
+  %5 = mpc.transpose %4 [0, 2, 1] : tensor<4x3x2xf32> to tensor<4x2x3xf32>
+  %6 = mpc.instance_norm %5, %ones, %zeros epsilon(1.0e-5) : (tensor<4x2x3xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<4x2x3xf32> loc("norm")
+  return %6 : tensor<4x2x3xf32>
+}
+
+// -----
+
+// A file that stores all of its weights so is judged as one of initializers is.
+// CHECK: loc("gain"{{.*}}): tensor<2xf32> is trained: it meets data in 'scaled'
+// LIFTED-LABEL: @no_initializers(
+func.func @no_initializers(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %gain = mpc.constant dense<[0.5, 0.25]> : tensor<2xf32> loc("gain"(fused<{mpc.origin = "node"}>["m.onnx":0:0]))
+  %0 = mpc.tanh %x : tensor<4x2xf32>
+  %1 = mpc.mul %0, %gain : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32> loc("scaled")
+  return %1 : tensor<4x2xf32>
+}

@@ -249,6 +249,33 @@ TEST(Loop, KnownLengthIsUnrolled) {
   EXPECT_EQ(import.resultShape(1), (std::vector<int64_t>{3, 2}));
 }
 
+TEST(Loop, HoldsEachWeightOnce) {
+  ModelBuilder b;
+  b.input("x", {2});
+  b.ints("trips", {3}).clear_dims();
+  b.output("last");
+  mpc_onnx::GraphProto &body =
+      *ModelBuilder::attribute(b.node("Loop", {"trips", "", "x"}, {"last"}),
+                               "body", 5)
+           .mutable_g();
+  for (const char *name : {"i", "condition", "v"})
+    body.add_input()->set_name(name);
+  ModelBuilder::fillFloats(*body.add_initializer(), "bias", {2}, {1, 2});
+  mpc_onnx::NodeProto &node =
+      ModelBuilder::fillNode(*body.add_node(), "Constant", {}, {"scale"});
+  ModelBuilder::fillFloats(
+      *ModelBuilder::attribute(node, "value", 4).mutable_t(), "", {2}, {3, 4});
+  ModelBuilder::fillNode(*body.add_node(), "Identity", {"condition"}, {"go"});
+  ModelBuilder::fillNode(*body.add_node(), "Mul", {"v", "scale"}, {"t"});
+  ModelBuilder::fillNode(*body.add_node(), "Add", {"t", "bias"}, {"w"});
+  for (const char *name : {"go", "w"})
+    body.add_output()->set_name(name);
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  EXPECT_EQ(import.count<MulOp>(), 3);
+  EXPECT_EQ(import.count<ConstantOp>(), 2);
+}
+
 TEST(Loop, EndlessLoopIsRefused) {
   Import import;
   EXPECT_FALSE(import.run(loopModel(int64_t(1) << 40)));

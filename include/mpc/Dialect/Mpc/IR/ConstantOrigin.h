@@ -17,10 +17,14 @@
 
 namespace mpc {
 
-/// Metadata of a constant that the model file stores as an initializer.
+/// Where a model file stores a constant, and what it says of it. Constants that
+/// an importer itself makes have no origin.
 struct ConstantOrigin {
   enum class Kind {
-    /// No further metadata.
+    /// A node of its own (ONNX's Constant): a literal of the graph, or a
+    /// weight.
+    Node,
+    /// An initializer of which nothing more is recorded.
     Initializer,
     /// The exporter recorded a parameter of the framework's module.
     Parameter,

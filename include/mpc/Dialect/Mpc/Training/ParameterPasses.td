@@ -43,8 +43,11 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     a frozen one, of any type, becomes a constant. Without `constants` these are the
     only weights.
 
-    With `statistics`, batch norms with lifted statistics become
-    `batch_norm_training`, whose new statistics are results.
+    With `statistics`, batch norms whose statistics are not frozen become
+    `batch_norm_training`, whose new statistics are results. Where the model holds
+    such ops already, these are the ones, with the momentum that they have, and
+    the statistics of the others are frozen. Without `statistics` they read the
+    running ones.
 
     With `seed` (0 or more) parameters have random initial values, as in PyTorch's
     layers: weights of contractions and their biases uniform in +-1 / sqrt(fan-in),
