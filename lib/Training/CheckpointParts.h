@@ -27,8 +27,9 @@ std::optional<int64_t> parseCount(std::string_view text);
 void describeParts(Checkpoint &checkpoint);
 /// Takes these facts out again, and joins the pieces in the part files beside
 /// `path` to tensors. Fails, naming the file, where a part is missing, damaged
-/// or of another checkpoint.
-Status joinParts(const std::string &path, Checkpoint &checkpoint);
+/// or of another checkpoint, or where tensors have more than `mostBytes`.
+Status joinParts(const std::string &path, Checkpoint &checkpoint,
+                 uint64_t mostBytes);
 
 } // namespace mpc::training
 

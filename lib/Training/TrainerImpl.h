@@ -102,6 +102,8 @@ struct Trainer::Impl {
     std::map<std::string, std::vector<int64_t>> shapes;
   };
   Result<OwnState> ownState() const;
+  /// Bytes of what a checkpoint holds, all pieces together.
+  uint64_t stateBytes() const;
   /// Makes all copies of parameters anew.
   Status renewCopies();
   /// Makes those anew that `reader` reads and the last update did not write.
