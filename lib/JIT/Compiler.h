@@ -177,6 +177,11 @@ llvm::SmallVector<llvm::StringRef> locationNames(mlir::Location location);
 /// parser's stack allows. Strings and comments are skipped.
 Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
 
+/// Fails where `text` has more bytes than are read as text, is bytecode, or has
+/// a zero among its first `most` bytes, as a file with holes has.
+Status checkText(llvm::StringRef text, const std::string &name,
+                 size_t most = llvm::StringRef::npos);
+
 /// Parses a text in mpc's own dialect, which `name` stands for in messages, and
 /// checks that it is what import makes: one entry function of mpc ops with
 /// static shapes. Null after diagnostics.
