@@ -131,6 +131,9 @@ using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 /// The parts of a key, in order.
 class KeyParts {
 public:
+  /// With `verifies` no file is known by its identity.
+  explicit KeyParts(bool verifies) : verifies(verifies) {}
+
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
   /// The file: its bytes, or its identity where it is large (identityOf above).
@@ -148,7 +151,8 @@ public:
     struct stat status;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return false;
-    if (std::string identity = identityOf(status); !identity.empty()) {
+    if (std::string identity = identityOf(status);
+        !verifies && !identity.empty()) {
       add(identity);
       return true;
     }
@@ -176,6 +180,7 @@ public:
   }
 
 private:
+  bool verifies;
   std::vector<std::string> parts;
 };
 
@@ -336,7 +341,7 @@ std::string CompileCache::keyOfInput() const {
   std::string build = buildIdentity();
   if (build.empty())
     return {};
-  KeyParts parts;
+  KeyParts parts(options.verifyFiles);
   parts.add("compile 4");
   parts.add(MPC_VERSION);
   parts.add(build);

@@ -50,6 +50,8 @@ struct CommonOptions {
   uint64_t seed = 0;
   /// Bytes; 0 for no limit.
   int64_t maxMemory = 0;
+  /// Whether the cache reads all bytes of large files.
+  bool verify = false;
   std::string dumpDir;
 };
 

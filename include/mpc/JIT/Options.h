@@ -137,6 +137,9 @@ struct CompileOptions {
   /// Whether what was compiled for a CPU before, by any process, is taken from
   /// the user's cache, and what is compiled now kept there. Never with dumpDir.
   bool useCache = true;
+  /// Whether the cache knows every file by its bytes. Else device, inode, size
+  /// and times of change stand for those of a file above 64 MiB.
+  bool verifyFiles = false;
   /// Most bytes that the program may need: its constants, intermediate memory,
   /// arguments and results together. A model that needs more is refused before
   /// any of it is allocated; 0 means no limit but the machine's.
