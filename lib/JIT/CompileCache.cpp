@@ -13,6 +13,7 @@
 #include "Runtime/Environment.h"
 
 #include "mpc/Import/ExternalFiles.h"
+#include "mpc/Support/Holes.h"
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -31,6 +32,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <ctime>
 
@@ -88,6 +90,39 @@ static std::string identityOf(const struct stat &status) {
   return text;
 }
 
+/// Number of bytes and BLAKE3 digest, which takes a fifth of SHA-256's time for
+/// a model's weights.
+static std::string digestText(int64_t bytes, llvm::BLAKE3 &hash) {
+  return std::to_string(bytes) + " " + llvm::toHex(hash.final<32>());
+}
+
+/// The digest of `count` bytes of an open file from `first` on, in windows:
+/// mapped pages would count as memory of this process. Holes are not read: a
+/// mark stands for a window of them. Nullopt where bytes cannot be read.
+static std::optional<std::string> digestOf(int descriptor, int64_t first,
+                                           int64_t count) {
+  constexpr int64_t kWindow = int64_t(1) << 20;
+  std::vector<char> window(size_t(std::min(count, kWindow)));
+  llvm::BLAKE3 hash;
+  for (int64_t at = first, end = first + count; at < end; at += kWindow) {
+    int64_t size = std::min(end - at, kWindow);
+    bool hole = isHole(descriptor, at, size);
+    hash.update(hole ? "hole" : "data");
+    for (int64_t done = 0; !hole && done < size;) {
+      ssize_t got = ::pread(descriptor, window.data() + done,
+                            size_t(size - done), at + done);
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got <= 0)
+        return std::nullopt;
+      done += got;
+    }
+    if (!hole)
+      hash.update(llvm::StringRef(window.data(), size_t(size)));
+  }
+  return digestText(count, hash);
+}
+
 namespace {
 
 /// Offset and length of each range, in bytes.
@@ -96,14 +131,17 @@ using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 /// Components of a cache key, in order.
 class KeyParts {
 public:
+  /// With `verifies` no file is known by its identity.
+  explicit KeyParts(bool verifies) : verifies(verifies) {}
+
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// Adds a file: its bytes, or its identity if it is large (identityOf above).
-  /// For a large file that was just modified, adds only its `ranges` if given:
-  /// holes make a sparse file arbitrarily long. Returns false if it cannot be
-  /// read, is not a regular file (it might be endless), or is a link and
-  /// `follow` is false.
-  bool addFile(const std::string &path, bool follow = true,
+  /// The file: its bytes, or its identity where it is large (identityOf above).
+  /// Of a large file whose bytes are read, its `ranges`, where those are given:
+  /// holes in a file make it as long as its writer likes. False where it cannot
+  /// be read, has more than `most` bytes or is no regular file, which might
+  /// have no end; nor may it be a link where it is not to be `follow`ed.
+  bool addFile(const std::string &path, int64_t most, bool follow = true,
                std::optional<Ranges> ranges = {}) {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK |
                                               (follow ? 0 : O_NOFOLLOW));
@@ -113,31 +151,28 @@ public:
     struct stat status;
     if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
       return false;
-    if (std::string identity = identityOf(status); !identity.empty()) {
+    if (std::string identity = identityOf(status);
+        !verifies && !identity.empty()) {
       add(identity);
       return true;
     }
     if (status.st_size <= kLargeFile || !ranges)
       ranges = Ranges{{0, int64_t(status.st_size)}};
     for (auto [first, count] : *ranges) {
-      if (first > status.st_size || count > status.st_size - first)
+      if (first > status.st_size || count > status.st_size - first ||
+          count > most)
         return false;
-      auto part = llvm::MemoryBuffer::getOpenFileSlice(
-          llvm::sys::fs::convertFDToNativeFile(descriptor), path,
-          uint64_t(count), first);
-      if (!part)
+      std::optional<std::string> digest = digestOf(descriptor, first, count);
+      if (!digest)
         return false;
-      llvm::StringRef bytes = (*part)->getBuffer();
-      addBytes({bytes.data(), bytes.size()});
+      add(std::move(*digest));
     }
     return true;
   }
   void addBytes(llvm::ArrayRef<char> bytes) {
-    // A digest instead of the bytes saves memory; BLAKE3 takes a fifth of
-    // SHA-256's time for model weights.
-    auto digest = llvm::BLAKE3::hash<32>(llvm::arrayRefFromStringRef(
-        llvm::StringRef(bytes.data(), bytes.size())));
-    add(std::to_string(bytes.size()) + " " + llvm::toHex(digest));
+    llvm::BLAKE3 hash;
+    hash.update(llvm::StringRef(bytes.data(), bytes.size()));
+    add(digestText(int64_t(bytes.size()), hash));
   }
   std::string key() const {
     std::vector<std::string_view> views(parts.begin(), parts.end());
@@ -145,6 +180,7 @@ public:
   }
 
 private:
+  bool verifies;
   std::vector<std::string> parts;
 };
 
@@ -160,8 +196,10 @@ static std::string thisCpu() {
   return llvm::sys::getHostCPUName().str() + " " + llvm::join(features, ",");
 }
 
-/// Returns false if the model needs more than `most` bytes: the import refuses
-/// it.
+/// Bytes in which a file that is no text shows it.
+static constexpr size_t kHead = size_t(64) << 10;
+
+/// False where the model needs more than `most` bytes: the import refuses it.
 static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   if (!checkFileMemory(model, most).ok())
     return false;
@@ -171,12 +209,14 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
   bool isOnnx = llvm::sys::path::extension(model.name()) == ".onnx";
-  // The importer refuses files above protobuf's limit.
-  if (isOnnx && !llvm::isInt<32>(bytes.size()))
+  // The importer refuses what protobuf cannot hold and what is no text.
+  if (isOnnx
+          ? !llvm::isInt<32>(bytes.size())
+          : !checkText({bytes.data(), bytes.size()}, model.name(), kHead).ok())
     return false;
-  if (!model.isFile())
+  if (!model.isFile() || int64_t(bytes.size()) <= kLargeFile)
     parts.addBytes(bytes);
-  else if (!parts.addFile(model.name()))
+  else if (!parts.addFile(model.name(), most))
     return false;
   // The name appears in messages.
   parts.add(model.name());
@@ -206,17 +246,19 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
       return false;
     llvm::SmallString<256> path(llvm::sys::path::parent_path(model.name()));
     llvm::sys::path::append(path, name);
-    if (!parts.addFile(path.str().str(), /*follow=*/false, ranges))
+    if (!parts.addFile(path.str().str(), most, /*follow=*/false, ranges))
       return false;
   }
   return true;
 }
 
 static bool addOptions(KeyParts &parts, const CompileOptions &options) {
+  // Larger ones are refused by who reads them.
   if (llvm::StringRef(options.policy).ends_with(".json") &&
-      !parts.addFile(options.policy))
+      !parts.addFile(options.policy, kLargeFile))
     return false;
-  if (!options.schedules.empty() && !parts.addFile(options.schedules))
+  if (!options.schedules.empty() &&
+      !parts.addFile(options.schedules, kLargeFile))
     return false;
   parts.add(int64_t(options.sets.size()));
   for (const auto &[name, type] : options.sets) {
@@ -299,7 +341,7 @@ std::string CompileCache::keyOfInput() const {
   std::string build = buildIdentity();
   if (build.empty())
     return {};
-  KeyParts parts;
+  KeyParts parts(options.verifyFiles);
   parts.add("compile 4");
   parts.add(MPC_VERSION);
   parts.add(build);
@@ -378,7 +420,8 @@ void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
 std::optional<KeptCompile> CompileCache::find(bool spoken) const {
   if (key.empty())
     return std::nullopt;
-  std::optional<detail::MappedEntry> entry = detail::DiskCache(folder).map(key);
+  std::optional<detail::MappedEntry> entry =
+      detail::DiskCache(folder, detail::cacheBytes()).map(key);
   if (!entry)
     return std::nullopt;
   auto parsed = json::parse(

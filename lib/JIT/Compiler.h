@@ -174,9 +174,14 @@ llvm::SmallVector<llvm::StringRef> locationNames(mlir::Location location);
 /// recursive parser. Skips strings and comments.
 Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
 
-/// Parses mpc dialect text, called `name` in messages, and checks that it has
-/// the form of an imported model: one entry function of mpc ops with static
-/// shapes. Null after diagnostics.
+/// Fails where `text` has more bytes than are read as text, is bytecode, or has
+/// a zero among its first `most` bytes, as a file with holes has.
+Status checkText(llvm::StringRef text, const std::string &name,
+                 size_t most = llvm::StringRef::npos);
+
+/// Parses a text in mpc's own dialect, which `name` stands for in messages, and
+/// checks that it is what import makes: one entry function of mpc ops with
+/// static shapes. Null after diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
                                     mlir::MLIRContext &context);

@@ -21,6 +21,9 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <algorithm>
+#include <limits>
+
 using namespace mlir;
 using namespace mpc;
 
@@ -166,11 +169,35 @@ static Status refuseBytecode(StringRef bytes, const std::string &name) {
   return Status(StatusCode::InvalidArgument, name, what);
 }
 
+Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
+  // As protobuf's: source positions are 32-bit numbers.
+  constexpr size_t kMostText = std::numeric_limits<int32_t>::max();
+  if (text.size() > kMostText)
+    return Status(StatusCode::InvalidArgument, name,
+                  "has " + std::to_string(text.size()) +
+                      " bytes of text, but at most " +
+                      std::to_string(kMostText) +
+                      " are read; make its large constants inputs");
+  StringRef head = text.take_front(most);
+  size_t zero = head.find('\0');
+  // A file with holes has zeros without end behind the first one.
+  constexpr size_t kMostBytecode = size_t(64) << 20;
+  if (zero != StringRef::npos)
+    head = head.take_front(std::max(zero, kMostBytecode));
+  // No text has these bytes, which are no UTF-8.
+  if (head.contains(kBytecode))
+    return refuseBytecode(text, name);
+  if (zero != StringRef::npos)
+    return Status(StatusCode::InvalidArgument, name,
+                  "is no text: byte " + std::to_string(zero) +
+                      " is zero; give the text of a module");
+  return {};
+}
+
 Result<Compiler::Module>
 mpc::importMlir(StringRef text, const std::string &name, MLIRContext &context) {
-  // Not valid UTF-8, so never part of a text.
-  if (text.contains(kBytecode))
-    return refuseBytecode(text, name);
+  if (Status status = checkText(text, name); !status.ok())
+    return status;
   if (Status status = checkNesting(text, name); !status.ok())
     return status;
   llvm::SourceMgr sources;

@@ -61,8 +61,13 @@ Result<SourceBytes> ModelSource::read() const {
     return Status(StatusCode::InvalidArgument, state->name,
                   "is no regular file; give a model's file");
   if (!error) {
+    // A copy, unless it is large: the touch of a mapped page that another
+    // process has cut off ends this one.
+    bool isSmall = status.getSize() <= (uint64_t(64) << 20);
+    // LLVM maps what needs no terminator even where it is volatile.
     auto file = llvm::MemoryBuffer::getFile(state->name, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+                                            /*RequiresNullTerminator=*/isSmall,
+                                            /*IsVolatile=*/isSmall);
     if (file) {
       std::shared_ptr<llvm::MemoryBuffer> owner = std::move(*file);
       return SourceBytes{std::as_bytes(std::span(owner->getBufferStart(),

@@ -77,17 +77,23 @@ namespace {
 /// Term magnitudes of elements.
 class Scales {
 public:
-  explicit Scales(const Tensor &magnitudes)
-      : magnitudes(magnitudes.floats()), ofZeros(magnitudeOfZeros(magnitudes)) {
+  explicit Scales(const Tensor &magnitudes) : magnitudes(magnitudes.floats()) {
+    // Else no element asks for it.
+    if (!llvm::all_of(this->magnitudes, isScale))
+      ofZeros = magnitudeOfZeros(magnitudes);
   }
   double operator[](int64_t index) const {
     double magnitude = magnitudes[index];
-    return magnitude > 0 && std::isfinite(magnitude) ? magnitude : ofZeros;
+    return isScale(magnitude) ? magnitude : ofZeros;
   }
 
 private:
+  static bool isScale(double magnitude) {
+    return magnitude > 0 && std::isfinite(magnitude);
+  }
+
   ArrayRef<double> magnitudes;
-  double ofZeros;
+  double ofZeros = 1;
 };
 
 } // namespace

@@ -117,12 +117,9 @@ static bool isMpcElement(Type type) {
          llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth());
 }
 
-Tensor::Tensor(RankedTensorType type) : type(type), count(elementCount(type)) {
-  if (isFloat())
-    floatData.resize(count);
-  else
-    intData.resize(count);
-}
+Tensor::Tensor(RankedTensorType type)
+    : type(type), count(elementCount(type)), floatData(isFloat() ? count : 0),
+      intData(isFloat() ? 0 : count) {}
 
 FailureOr<Tensor> Tensor::fromAttr(ElementsAttr attr) {
   auto type = dyn_cast<RankedTensorType>(attr.getType());
@@ -143,7 +140,7 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
   const char *source = static_cast<const char *>(data);
   if (elementType.isF16() || elementType.isBF16()) {
     bool isHalf = elementType.isF16();
-    for (double &value : tensor.floatData) {
+    for (double &value : tensor.floats()) {
       uint16_t bits;
       std::memcpy(&bits, source, sizeof(bits));
       source += sizeof(bits);
@@ -153,7 +150,7 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
   }
   bool isBoolean = elementType.isInteger(1);
   withStorage(elementType, [&](auto storage) {
-    auto read = [&](auto &target) {
+    auto read = [&](auto target) {
       for (auto &value : target) {
         std::memcpy(&storage, source, sizeof(storage));
         source += sizeof(storage);
@@ -163,9 +160,9 @@ Tensor Tensor::fromBytes(RankedTensorType type, const void *data) {
       }
     };
     if (tensor.isFloat())
-      read(tensor.floatData);
+      read(tensor.floats());
     else
-      read(tensor.intData);
+      read(tensor.ints());
   });
   return tensor;
 }
@@ -175,7 +172,7 @@ void Tensor::toBytes(void *data) const {
   char *target = static_cast<char *>(data);
   if (elementType.isF16() || elementType.isBF16()) {
     bool isHalf = elementType.isF16();
-    for (double value : floatData) {
+    for (double value : floats()) {
       uint16_t bits = isHalf ? encodeF16(RoundF16()(value))
                              : encodeBF16(RoundBF16()(value));
       std::memcpy(target, &bits, sizeof(bits));
@@ -185,7 +182,7 @@ void Tensor::toBytes(void *data) const {
   }
   withStorage(elementType, [&](auto storage) {
     using Storage = decltype(storage);
-    auto write = [&](const auto &source) {
+    auto write = [&](auto source) {
       for (auto value : source) {
         storage = static_cast<Storage>(value);
         std::memcpy(target, &storage, sizeof(storage));
@@ -193,9 +190,9 @@ void Tensor::toBytes(void *data) const {
       }
     };
     if (isFloat())
-      write(floatData);
+      write(floats());
     else
-      write(intData);
+      write(ints());
   });
 }
 
@@ -221,9 +218,20 @@ void Tensor::roundToType() {
   if (!isFloat() || getElementType().isF64())
     return;
   withRounding(Rounding::Declared, getElementType(), [&](auto round) {
-    for (double &value : floatData)
+    for (double &value : floats())
       value = round(value);
   });
+}
+
+void Tensor::shareIfEqual(const Tensor &other) {
+  auto isEqual = [](auto own, auto others) {
+    return own.size() == others.size() &&
+           std::memcmp(own.data(), others.data(),
+                       own.size() * sizeof(own.front())) == 0;
+  };
+  if (type == other.type && isEqual(floatData.get(), other.floatData.get()) &&
+      isEqual(intData.get(), other.intData.get()))
+    *this = other;
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,9 @@
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Reference/Interpreter.h"
 
+#include "mlir/IR/IRMapping.h"
+
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -56,10 +59,33 @@ static bool startsAfresh(Operation *op) {
   return isProductSum(op) || isLayer(op);
 }
 
-/// Returns true if each result element depends on at most one element of each
-/// operand.
-static bool isLocal(Operation *op) {
-  return isa<ElementwiseOpInterface, MovementOpInterface>(op);
+/// Elements of an elementwise op that are perturbed together.
+static constexpr int64_t kBlock = int64_t(1) << 14;
+
+/// Whether an elementwise op can be evaluated on parts of its operands: each
+/// has the result's shape or one element.
+static bool hasBlocks(Operation *op) {
+  if (!isa<ElementwiseOpInterface>(op) || op->getNumResults() != 1)
+    return false;
+  auto result = cast<RankedTensorType>(op->getResult(0).getType());
+  return elementCount(result) > kBlock &&
+         llvm::all_of(op->getOperandTypes(), [&](Type type) {
+           auto operand = cast<RankedTensorType>(type);
+           return operand.getShape() == result.getShape() ||
+                  elementCount(operand) == 1;
+         });
+}
+
+/// Elements of a tensor as one of rank 1; one element stands for all.
+static Tensor sliceOf(const Tensor &tensor, int64_t first, int64_t count) {
+  if (tensor.size() == 1)
+    return tensor.withType(RankedTensorType::get({1}, tensor.getElementType()));
+  Tensor part(RankedTensorType::get({count}, tensor.getElementType()));
+  if (tensor.isFloat())
+    llvm::copy(tensor.floats().slice(first, count), part.floats().begin());
+  else
+    llvm::copy(tensor.ints().slice(first, count), part.ints().begin());
+  return part;
 }
 
 TermMagnitudes::TermMagnitudes(func::FuncOp function,
@@ -175,7 +201,11 @@ LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
         return failure();
       for (double &sum : magnitudes.front().floats())
         sum = std::sqrt(sum);
-    } else if (failed(perturb(op, operands, results, magnitudes))) {
+    } else if (failed(isa<MovementOpInterface>(op)
+                          ? move(op, operands, magnitudes)
+                      : hasBlocks(op)
+                          ? perturbBlocks(op, operands, results, magnitudes)
+                          : perturb(op, operands, results, magnitudes))) {
       return failure();
     }
   }
@@ -198,6 +228,56 @@ static Tensor moved(const Tensor &value,
       result.floats()[i] += distance;
   }
   return result;
+}
+
+LogicalResult TermMagnitudes::move(Operation *op,
+                                   ArrayRef<const Known *> operands,
+                                   SmallVectorImpl<Tensor> &magnitudes) {
+  SmallVector<Tensor> own;
+  for (const Known *operand : operands)
+    own.push_back(operand->magnitudes ? *operand->magnitudes
+                                      : absolute(operand->value));
+  SmallVector<const Tensor *> pointers;
+  for (auto [operand, tensor] : llvm::zip_equal(operands, own))
+    pointers.push_back(tensor.isFloat() ? &tensor : &operand->value);
+  return evaluate(op, pointers, magnitudes, Rounding::Float64);
+}
+
+LogicalResult
+TermMagnitudes::perturbBlocks(Operation *op, ArrayRef<const Known *> operands,
+                              ArrayRef<Tensor> results,
+                              SmallVectorImpl<Tensor> &magnitudes) {
+  const Tensor &result = results.front();
+  MutableArrayRef<double> all =
+      magnitudes.emplace_back(result.getType()).floats();
+  for (int64_t first = 0; first < result.size(); first += kBlock) {
+    int64_t count = std::min(kBlock, result.size() - first);
+    SmallVector<Known> own;
+    SmallVector<const Known *> pointers;
+    for (const Known *operand : operands) {
+      Known &part = own.emplace_back(
+          Known{sliceOf(operand->value, first, count), std::nullopt});
+      if (operand->magnitudes)
+        part.magnitudes = sliceOf(*operand->magnitudes, first, count);
+    }
+    // The op on operands of these types, in a block of its own.
+    Block block;
+    IRMapping mapping;
+    for (auto [value, part] : llvm::zip_equal(op->getOperands(), own)) {
+      pointers.push_back(&part);
+      mapping.map(value,
+                  block.addArgument(part.value.getType(), value.getLoc()));
+    }
+    Operation *copy = op->clone(mapping);
+    block.push_back(copy);
+    Tensor wanted = sliceOf(result, first, count);
+    copy->getResult(0).setType(wanted.getType());
+    SmallVector<Tensor> part;
+    if (failed(perturb(copy, pointers, wanted, part)))
+      return failure();
+    llvm::copy(part.front().floats(), all.begin() + first);
+  }
+  return success();
 }
 
 LogicalResult TermMagnitudes::perturb(Operation *op,
@@ -252,11 +332,8 @@ LogicalResult TermMagnitudes::perturb(Operation *op,
       }
     return success();
   };
-  // Data movement reads one element of any operand.
-  if (isa<MovementOpInterface>(op)) {
-    if (failed(add(floats, /*isRandom=*/false, 1)))
-      return failure();
-  } else if (isLocal(op)) {
+  // Each element depends on one element of each operand.
+  if (isa<ElementwiseOpInterface>(op)) {
     for (unsigned index : floats)
       if (failed(add(index, /*isRandom=*/false, 1)))
         return failure();
@@ -280,9 +357,12 @@ FailureOr<SmallVector<Tensor>> TermMagnitudes::results(double least) {
       return failure();
     results.push_back(found->magnitudes ? *found->magnitudes
                                         : absolute(found->value));
-    for (double &magnitude : results.back().floats())
-      magnitude = std::max(magnitude, least);
   }
+  // Elements that nothing else has are changed in place.
+  known.clear();
+  for (Tensor &result : results)
+    for (double &magnitude : result.floats())
+      magnitude = std::max(magnitude, least);
   return results;
 }
 

@@ -230,7 +230,9 @@ DiskCache::find(const std::string &key) const {
     return std::nullopt;
   std::array<uint8_t, kHeaderBytes> header;
   std::vector<std::byte> bytes;
-  if (size_t(facts.st_size) >= kHeaderBytes) {
+  // No kernel is larger; a file with holes is as long as its writer likes.
+  constexpr size_t kMost = size_t(256) << 20;
+  if (size_t(facts.st_size) >= kHeaderBytes && size_t(facts.st_size) <= kMost) {
     bytes.resize(size_t(facts.st_size) - kHeaderBytes);
     if (readAll(file.descriptor, header.data(), header.size()) &&
         std::memcmp(header.data(), kMagic.data(), kMagic.size()) == 0 &&
@@ -336,10 +338,19 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
   std::optional<CacheRefusal> refusal;
   struct stat facts;
   File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
-  if (file.descriptor < 0 || size_t(facts.st_size) < sizeof(PartsHeader))
+  if (file.descriptor < 0)
     return std::nullopt;
+  // What is larger than all may be was not stored.
+  PartsHeader header;
   auto size = size_t(facts.st_size);
-  // Populate: all of it is about to be read.
+  if (size < sizeof(header) || size > mostBytes ||
+      !readAll(file.descriptor, &header, sizeof(header)))
+    return std::nullopt;
+  size_t rest = size - sizeof(header);
+  if (header.magic != kPartsHeader.magic || header.bodyBytes > rest ||
+      header.headBytes != rest - header.bodyBytes)
+    return std::nullopt;
+  // All of it is about to be read.
   void *start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE,
                        file.descriptor, 0);
   if (start == MAP_FAILED)
@@ -347,12 +358,6 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
   std::shared_ptr<const void> owner(
       start, [size](void *mapping) { ::munmap(mapping, size); });
   owner = onHugePages(std::move(owner), size);
-  PartsHeader header;
-  std::memcpy(&header, owner.get(), sizeof(header));
-  size_t rest = size - sizeof(header);
-  if (header.magic != kPartsHeader.magic || header.bodyBytes > rest ||
-      header.headBytes != rest - header.bodyBytes)
-    return std::nullopt;
   const std::byte *body =
       static_cast<const std::byte *>(owner.get()) + sizeof(header);
   MappedEntry entry{std::move(owner),

@@ -81,10 +81,16 @@ Result<std::shared_ptr<const std::byte>> InputFile::map() const {
       });
 }
 
-Result<std::string> mpc::readWholeFile(const std::string &path) {
+Result<std::string> mpc::readWholeFile(const std::string &path,
+                                       uint64_t mostBytes) {
   Result<InputFile> file = InputFile::open(path);
   if (!file.ok())
     return file.status();
+  if (file->size() > mostBytes)
+    return Status(StatusCode::ResourceExhausted, path,
+                  "has " + std::to_string(file->size()) +
+                      " bytes, but at most " + std::to_string(mostBytes) +
+                      " are expected here; name another file");
   std::string bytes(file->size(), '\0');
   if (Status status = file->read(bytes.data(), bytes.size()); !status.ok())
     return status;

@@ -125,8 +125,10 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
   return path;
 }
 
-static Result<Checkpoint> readCheckpoint(const std::string &path) {
-  Result<std::string> bytes = readWholeFile(path);
+static Result<Checkpoint> readCheckpoint(const std::string &path,
+                                         uint64_t mostBytes) {
+  Result<std::string> bytes =
+      readWholeFile(path, mostBytes + training::kMostHeader);
   if (!bytes.ok())
     return bytes.status();
   Result<training::TensorFile> file =
@@ -151,15 +153,17 @@ static Result<Checkpoint> readCheckpoint(const std::string &path) {
   checkpoint.step = *step;
   checkpoint.facts.erase(kVersionKey);
   checkpoint.facts.erase(kStepKey);
-  if (Status status = training::joinParts(path, checkpoint); !status.ok())
+  if (Status status = training::joinParts(path, checkpoint, mostBytes);
+      !status.ok())
     return status;
   return checkpoint;
 }
 
-Result<FoundCheckpoint> mpc::loadCheckpoint(const std::string &folder) {
+Result<FoundCheckpoint> mpc::loadCheckpoint(const std::string &folder,
+                                            uint64_t mostBytes) {
   FoundCheckpoint found;
   for (const Entry &entry : listFolder(folder)) {
-    Result<Checkpoint> checkpoint = readCheckpoint(entry.path);
+    Result<Checkpoint> checkpoint = readCheckpoint(entry.path, mostBytes);
     if (!checkpoint.ok()) {
       found.passedOver.push_back(checkpoint.status());
       continue;
@@ -168,7 +172,15 @@ Result<FoundCheckpoint> mpc::loadCheckpoint(const std::string &folder) {
     found.path = entry.path;
     return found;
   }
-  Status none(StatusCode::NotFound, folder, "holds no intact checkpoint");
+  bool isTooLarge =
+      std::any_of(found.passedOver.begin(), found.passedOver.end(),
+                  [](const Status &status) {
+                    return status.code() == StatusCode::ResourceExhausted;
+                  });
+  Status none(isTooLarge ? StatusCode::ResourceExhausted : StatusCode::NotFound,
+              folder,
+              isTooLarge ? "holds no intact checkpoint of a model of this size"
+                         : "holds no intact checkpoint");
   for (const Status &status : found.passedOver)
     none = none.withNote(status.toString());
   return none;

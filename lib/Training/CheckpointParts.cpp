@@ -111,8 +111,10 @@ namespace {
 /// Reads the shards of one checkpoint.
 class PartReader {
 public:
-  PartReader(const std::string &path, Checkpoint &checkpoint)
-      : path(path), checkpoint(checkpoint) {}
+  PartReader(const std::string &path, Checkpoint &checkpoint,
+             uint64_t mostBytes)
+      : path(path), checkpoint(checkpoint), mostBytes(mostBytes),
+        bytesLeft(mostBytes) {}
 
   Status read();
 
@@ -125,6 +127,9 @@ private:
 
   const std::string &path;
   Checkpoint &checkpoint;
+  /// Bytes that a part may have beside its header, and that tensors which no
+  /// part has brought yet may have together.
+  uint64_t mostBytes, bytesLeft;
   Json digests, shapes;
   std::map<std::string, size_t> places;
 };
@@ -160,7 +165,7 @@ Status PartReader::readPart(int64_t rank) {
   auto damaged = [&](const std::string &text) {
     return Status(StatusCode::InvalidArgument, file, text);
   };
-  Result<std::string> bytes = readWholeFile(file);
+  Result<std::string> bytes = readWholeFile(file, mostBytes + kMostHeader);
   if (!bytes.ok())
     return bytes.status();
   if (digestOf(*bytes) != digests[size_t(rank)].get_ref<const std::string &>())
@@ -185,8 +190,13 @@ Status PartReader::readPart(int64_t rank) {
     std::optional<int64_t> size = whole.byteCount();
     auto place = places.find(piece.name);
     if (place == places.end()) {
-      Result<Buffer> made = size ? Buffer::allocate(whole)
-                                 : Result<Buffer>(damaged("is too large"));
+      if (!size || uint64_t(*size) > bytesLeft)
+        return Status(StatusCode::ResourceExhausted, file,
+                      "is too large: tensor '" + piece.name + "' is " +
+                          whole.toString() + ", but at most " +
+                          std::to_string(bytesLeft) + " bytes are expected");
+      bytesLeft -= uint64_t(*size);
+      Result<Buffer> made = Buffer::allocate(whole);
       if (!made.ok())
         return made.status();
       place = places.emplace(piece.name, checkpoint.tensors.size()).first;
@@ -221,8 +231,9 @@ Status PartReader::read() {
   return {};
 }
 
-Status training::joinParts(const std::string &path, Checkpoint &checkpoint) {
+Status training::joinParts(const std::string &path, Checkpoint &checkpoint,
+                           uint64_t mostBytes) {
   if (!checkpoint.facts.contains(kPartsKey))
     return {};
-  return PartReader(path, checkpoint).read();
+  return PartReader(path, checkpoint, mostBytes).read();
 }

@@ -26,10 +26,11 @@ std::optional<int64_t> parseCount(std::string_view text);
 
 /// Records shards and sharded shapes in `checkpoint.facts`.
 void describeParts(Checkpoint &checkpoint);
-/// Removes these records and concatenates the shards in the files next to
-/// `path`. Fails, naming the file, if a shard is missing, corrupt or from
-/// another checkpoint.
-Status joinParts(const std::string &path, Checkpoint &checkpoint);
+/// Takes these facts out again, and joins the pieces in the part files beside
+/// `path` to tensors. Fails, naming the file, where a part is missing, damaged
+/// or of another checkpoint, or where tensors have more than `mostBytes`.
+Status joinParts(const std::string &path, Checkpoint &checkpoint,
+                 uint64_t mostBytes);
 
 } // namespace mpc::training
 

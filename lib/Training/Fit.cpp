@@ -51,6 +51,8 @@ public:
 private:
   Status prepare();
   Status resume();
+  /// The newest checkpoint that is no larger than one of this model may be.
+  Result<FoundCheckpoint> findCheckpoint() const;
   Status train();
   Status oneUpdate(BatchStream &stream);
   /// Reads the device's metrics into the totals.
@@ -140,15 +142,21 @@ Status Fitting::prepare() {
     return {};
   if (Status status = makeFolder(options.checkpoints); !status.ok())
     return status;
-  if (loadCheckpoint(options.checkpoints).ok())
+  if (findCheckpoint().status().code() != StatusCode::NotFound)
     return Status(StatusCode::InvalidArgument, options.checkpoints,
                   "holds checkpoints of an earlier run; resume it or name "
                   "another folder");
   return {};
 }
 
+Result<FoundCheckpoint> Fitting::findCheckpoint() const {
+  // That of another optimizer is read, so that the message can name it.
+  constexpr uint64_t kMostCopies = 4;
+  return loadCheckpoint(options.checkpoints, kMostCopies * impl.stateBytes());
+}
+
 Status Fitting::resume() {
-  Result<FoundCheckpoint> found = loadCheckpoint(options.checkpoints);
+  Result<FoundCheckpoint> found = findCheckpoint();
   if (!found.ok())
     return found.status();
   Checkpoint &checkpoint = found->checkpoint;

@@ -39,6 +39,14 @@ Result<std::vector<NamedTensor>> Trainer::weights() const {
   });
 }
 
+uint64_t Trainer::Impl::stateBytes() const {
+  uint64_t bytes = 0;
+  for (const SharedState::Entry &entry : state.entries())
+    if (entry.kept && entry.value.role != "parameter_copy")
+      bytes += uint64_t(*entry.value.initialType().byteCount());
+  return bytes;
+}
+
 Result<Trainer::Impl::OwnState> Trainer::Impl::ownState() const {
   OwnState own;
   for (const SharedState::Entry &entry : state.entries()) {

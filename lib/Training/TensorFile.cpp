@@ -21,8 +21,6 @@ using namespace mpc;
 using namespace mpc::training;
 using Json = nlohmann::json;
 
-/// Limit of the format's reference implementation, in bytes.
-static constexpr uint64_t kMostHeader = 100'000'000;
 static constexpr size_t kDigits = 2 * sizeof(detail::Sha256Digest);
 
 namespace {

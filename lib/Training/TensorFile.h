@@ -20,6 +20,10 @@
 
 namespace mpc::training {
 
+/// Most bytes of a header. The format's own library reads six times as many;
+/// their JSON would take gigabytes.
+inline constexpr uint64_t kMostHeader = uint64_t(16) << 20;
+
 struct TensorFile {
   std::vector<NamedTensor> tensors;
   std::map<std::string, std::string> metadata;

@@ -102,7 +102,9 @@ struct Trainer::Impl {
     std::map<std::string, std::vector<int64_t>> shapes;
   };
   Result<OwnState> ownState() const;
-  /// Recomputes all parameter copies.
+  /// Bytes of what a checkpoint holds, all pieces together.
+  uint64_t stateBytes() const;
+  /// Makes all copies of parameters anew.
   Status renewCopies();
   /// Recomputes those that `reader` reads and the last update did not write.
   /// Collective.

@@ -52,6 +52,63 @@ def test_keywords_shapes_and_numbers(drawn):
         np.testing.assert_allclose(compiled(x[:rows], scale=2.0), 2 * x[:rows])
 
 
+# A square root of squares whose sum, 90000, no float16 holds.
+@pytest.mark.parametrize("policy, bound", [("float32", 1e-6), ("mixed_float16", 4e-3), ("mixed_bfloat16", 2e-2)])
+def test_norms_of_large_rows_and_their_gradients(policy, bound):
+    x, w = jax.numpy.full((3, 3), 100.0), 8 * jax.numpy.eye(3)
+    for function, arguments in ((lambda x: jax.numpy.sqrt((x * x).sum()), (x,)),
+                                (lambda x, w: jax.numpy.linalg.norm(x @ w, axis=-1).sum(), (x, w))):
+        function = jax.value_and_grad(function)
+        found, wanted = mpc.jax.jit(function, policy=policy)(*arguments), function(*arguments)
+        for f, w in zip(found, wanted):
+            np.testing.assert_allclose(f, w, rtol=bound)
+
+
+def test_the_norm_of_a_float16_array_overflows_as_jaxs_does():
+    x = jax.numpy.full((3, 3), 100, jax.numpy.float16)
+    assert jax.numpy.isinf(jax.numpy.linalg.norm(x))
+    with pytest.warns(mpc.ModelWarning, match="infinities"):
+        assert jax.numpy.isinf(mpc.jax.jit(jax.numpy.linalg.norm, policy="float32")(x))
+
+
+def row_gather(m, i):
+    """Starts that no dimension clamps but the gather itself."""
+    dimensions = jax.lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0, 1))
+    return jax.lax.gather(m, i, dimensions, (1, 3), mode="promise_in_bounds")
+
+
+LINE, PLACES = np.arange(10, 110, 10, dtype="f4"), np.array([-5, 0, 2, 100, 9, -1, 2**31 - 1, -2**31], "i4")
+MATRIX, ROWS = np.arange(30, dtype="f4").reshape(6, 5), np.arange(28, dtype="f4").reshape(4, 7)
+STARTS, REPEATED = np.array([[-2, 0, 8], [6, 7, -1], [3, 3, 9], [-8, 2, 2]], "i4"), np.array([3, 3, 12, 0, -1], "i4")
+INDEXED = {
+    "clip": (lambda x, i: x.at[i].get(mode="clip"), LINE, PLACES),
+    "fill": (lambda x, i: x.at[i].get(mode="fill", fill_value=-1), LINE, PLACES),
+    "fill with NaN": (lambda x, i: x.at[i].get(mode="fill"), LINE, PLACES),
+    "by default": (lambda x, i: x[i], LINE, PLACES),
+    "pairs": (lambda m, i, j: m[i, j], MATRIX, np.array([1, 8, -3], "i4"), np.array([4, 2, -7], "i4")),
+    "gather": (row_gather, MATRIX, np.array([[1, 2], [4, 1], [5, 0]], "i4")),
+    "dynamic_slice": (lambda m, a, b: jax.lax.dynamic_slice(m, (a, b), (3, 2)), MATRIX, np.int32(5), np.int32(-4)),
+    "dynamic_update_slice": (lambda m, u, a, b: jax.lax.dynamic_update_slice(m, u, (a, b)), MATRIX, np.ones((3, 2), "f4"), np.int32(100), np.int32(4)),
+    "take_along_axis": (lambda m, i: jax.numpy.take_along_axis(m, i, 1), MATRIX, np.array([[0], [4], [5], [-1], [2], [-6]], "i4")),
+    "set": (lambda x, i: x.at[i].set(-7.0, mode="drop"), LINE, np.array([3, 50, -1], "i4")),
+    "add": (lambda x, i, u: x.at[i].add(u), LINE, REPEATED, np.arange(5, dtype="f4")),
+    "min": (lambda x, i, u: x.at[i].min(u), LINE, REPEATED, np.array([5, 7, 1, 1000, 3], "f4")),
+    "multiply": (lambda x, i, u: x.at[i].multiply(u), LINE, REPEATED, np.array([5, 7, 2, 0.5, 3], "f4")),
+    "rows add": (lambda *a: jax.vmap(lambda x, i, u: x.at[i].add(u))(*a), ROWS, STARTS, np.ones((4, 3), "f4")),
+    "rows min": (lambda *a: jax.vmap(lambda x, i, u: x.at[i].min(u))(*a), ROWS.astype("i4"), STARTS, np.full((4, 3), 4, "i4")),
+    "rows": (lambda *a: jax.vmap(lambda x, i: x[i])(*a), ROWS, STARTS),
+    "rows dynamic_slice": (lambda *a: jax.vmap(lambda x, s: jax.lax.dynamic_slice(x, (s,), (3,)))(*a), ROWS, np.array([-1, 2, 6, 4], "i4")),
+    "gradient": (jax.grad(lambda e, i: (e[i] ** 2).sum()), MATRIX, np.array([[0, 5, 6, -1]], "i4")),
+}
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_indices_out_of_range_are_jaxs(name):
+    function, *arguments = INDEXED[name]
+    found = mpc.jax.jit(function, policy="float32")(*arguments)
+    np.testing.assert_array_equal(found, jax.jit(function)(*arguments))
+
+
 def test_numbers_take_the_type_of_what_they_meet():
     compiled = mpc.jax.jit(lambda x, y: x * y, policy="float32")
     for x in (jax.numpy.ones(4, jax.numpy.bfloat16), jax.numpy.ones(4, jax.numpy.int8)):

@@ -210,6 +210,65 @@ def a_loop_that_ends_early():
             {"ten": np.int64(10), "yes": np.array(True), "zero": np.int64(0), "w": w, "three": np.int64(3)}, {"y": state, "acc": np.int64(6), "sums": np.array(sums)})
 
 
+@case
+def branches_twenty_deep():
+    x = numbers(2, 4)
+    inner = G([N("Neg", "x", "o")], ["o"])
+    for _ in range(19):
+        inner = G([N("If", "yes", "t", then_branch=inner, else_branch=G([N("Identity", "x", "e")], ["e"])), N("Identity", "t", "o")], ["o"])
+    return [N("If", "yes", "y", then_branch=inner, else_branch=G([N("Identity", "x", "e")], ["e"]))], {"x": x}, {"yes": np.array(True)}, {"y": -x}
+
+
+@case
+def a_loop_of_a_thousand_steps():
+    x, value = numbers(2, 4), helper.make_tensor_value_info
+    body = G([N("Mul", "st,half", "m"), N("Add", "m,x", "so"), N("Identity", "ci", "co")], ["co", "so"],
+             [value("it", TensorProto.INT64, []), value("ci", TensorProto.BOOL, []), value("st", TensorProto.FLOAT, [2, 4])])
+    constants = {"n": np.int64(1000), "yes": np.array(True), "zero": np.zeros((2, 4), "f4"), "half": np.float32(0.5)}
+    return [N("Loop", "n,yes,zero", "y", body=body)], {"x": x}, constants, {"y": 2 * x}, {"policies": ["float32"]}
+
+
+# ===----------------------------------------------------------------------=== #
+# Deep, wide and large graphs
+# ===----------------------------------------------------------------------=== #
+
+
+@case
+def ten_thousand_nodes_in_a_row():
+    x = numbers(2, 4)
+    nodes, wanted = [], x.astype("f8")
+    for i in range(10000):
+        nodes.append([N("Add", f"v{i},one", f"v{i + 1}"), N("Sub", f"v{i},one", f"v{i + 1}"), N("Neg", f"v{i}", f"v{i + 1}"), N("Tanh", f"v{i}", f"v{i + 1}")][i % 4])
+        wanted = [wanted + 1, wanted - 1, -wanted, np.tanh(wanted)][i % 4]
+    nodes[0].input[0] = "x"
+    return nodes, {"x": x}, {"one": np.float32(1)}, {"v10000": wanted}, {"policies": ["float32"], "bounds": {"float32": 1e-3}}
+
+
+@case
+def one_value_that_two_thousand_nodes_read():
+    x, count = numbers(2, 4), 2000
+    nodes = [N("Exp", "x", "e"), *(N("Mul", f"e,c{i}", f"p{i}") for i in range(count)), N("Sum", ",".join(f"p{i}" for i in range(count)), "y")]
+    return nodes, {"x": x}, {f"c{i}": np.float32(1 / count) for i in range(count)}, {"y": np.exp(x.astype("f8"))}, {"policies": ["float32"]}
+
+
+@case
+def a_row_of_a_causal_mask_of_constants():
+    x = numbers(1, 4096)
+    nodes = [N("ConstantOfShape", "shape", "full", value=numpy_helper.from_array(np.array([-1e9], "f4"))), N("Trilu", "full,k", "mask", upper=1),
+             N("Gather", "mask,row", "m", axis=0), N("Add", "x,m", "s"), N("Softmax", "s", "y", axis=-1)]
+    constants = {"shape": np.array([4096, 4096]), "k": np.int64(1), "row": np.array([9])}
+    return nodes, {"x": x}, constants, {"y": softmax(x.astype("f8") + np.where(np.arange(4096) <= 9, 0, -1e9))}, {"policies": ["float32"]}
+
+
+@case
+def a_constant_expanded_to_gigabytes():
+    x = numbers(2, 4)
+    nodes = [N("ConstantOfShape", "shape", "full", value=numpy_helper.from_array(np.array([0.5], "f4"))), N("Expand", "full,big", "ex"),
+             N("ReduceSum", "ex,axes", "t", keepdims=0), N("Mul", "x,t", "y")]
+    constants = {"shape": np.array([1, 1, 4]), "big": np.array([1 << 14, 1 << 12, 4]), "axes": np.array([0, 1])}
+    return nodes, {"x": x}, constants, {"y": x * 2.0**25}, {"policies": ["float32"]}
+
+
 # ===----------------------------------------------------------------------=== #
 # Windows
 # ===----------------------------------------------------------------------=== #

@@ -356,6 +356,95 @@ def test_autocast_regions_stay_narrow():
     assert 2.0 ** -14 < error < bound("mixed_bfloat16", 1)
 
 
+def test_a_region_without_autocast_inside_of_one_stays_wide():
+    module = torch.nn.Linear(64, 64)
+
+    def wide(x):
+        with torch.autocast("cpu", enabled=False):
+            return x.float() @ module.weight.float().T
+
+    def both(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return wide(x) + module(x)
+
+    def gradients(function, x):
+        module.zero_grad()
+        x = x.clone().requires_grad_()
+        function(x).float().square().sum().backward()
+        return module.weight.grad.clone(), x.grad.float()
+
+    x = torch.randn(4, 64, dtype=torch.bfloat16)
+    for function, limit in ((wide, 1e-5), (both, bound("mixed_bfloat16", 1))):
+        compiled = torch.compile(function, backend="mpc", fullgraph=True, options={"policy": "float32"})
+        for f, w in zip((compiled(x), *gradients(compiled, x)), (function(x), *gradients(function, x))):
+            assert f.dtype == w.dtype and (f - w).norm() <= limit * w.norm()
+
+
+def angles(positions, frequencies):
+    with torch.autocast("cpu", enabled=False):
+        return (frequencies[None, :, None].float() @ positions[:, None, :].float()).transpose(1, 2).cos()
+
+
+@pytest.mark.parametrize("policy", ("float32", "mixed_bfloat16"))
+def test_angles_of_late_positions(policy):
+    arguments = torch.arange(65536, 65560)[None], 1 / 10000 ** (torch.arange(0, 16, 2) / 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.compile(angles, backend="mpc", options={"policy": policy})(*arguments)
+        assert (found - angles(*arguments)).abs().max() <= 5e-3
+
+
+def rotate(q, c, s):
+    return q * c + torch.cat((-q[..., q.shape[-1] // 2:], q[..., :q.shape[-1] // 2]), -1) * s
+
+
+def ties(x):
+    s = x / 7 ** 0.5
+    return (s == s.amax(-1, keepdim=True)).sum(-1)
+
+
+@pytest.mark.parametrize("function, arguments", [
+    (lambda x: x - x.bfloat16().float(), [(64,)]),
+    (lambda x, y: torch.where(x > 0, x, torch.full_like(x, -3.0)).half() + y, [(64,), (64,)]),
+    (lambda x: rotate(x.bfloat16(), x[0].bfloat16(), x[1].bfloat16()), [(2, 2, 7, 16)]),
+    (lambda x: ties(x.bfloat16()), [(16, 300)]),
+    (lambda x: 448.0 / torch.clamp(x.bfloat16().abs().max(), min=1e-12), [(16, 64)])])
+def test_roundings_of_the_model_are_eager_modes(function, arguments):
+    arguments = [torch.randn(shape) for shape in arguments]
+    found, wanted = torch.compile(function, backend="mpc", fullgraph=True, options={"policy": "float32"})(*arguments), function(*arguments)
+    assert found.dtype == wanted.dtype and torch.equal(found, wanted)
+
+
+def triangle(x, mask, w, out):
+    """What updates pairs in models of molecules: products of gated halves in float32 of 16-bit ones."""
+    a, b = (torch.layer_norm(x, x.shape[-1:]) @ w * mask.unsqueeze(-1)).float().chunk(2, -1)
+    return torch.layer_norm(torch.einsum("bikd,bjkd->bijd", a, b).to(x.dtype), x.shape[-1:]) @ out
+
+
+def test_a_triangle_of_bfloat16_errs_as_eager_mode():
+    arguments = torch.randn(1, 12, 12, 32), (torch.rand(1, 12, 12) > 0.1).float(), torch.randn(32, 64) / 6, torch.randn(32, 32) / 6
+    wanted = triangle(*double(arguments[:1]), arguments[1].double(), *(a.double() for a in arguments[2:]))
+    narrow = [a.bfloat16() for a in arguments]
+    found = torch.compile(triangle, backend="mpc", options={"policy": "float32"})(*narrow)
+    assert (found - wanted).norm() <= 1.3 * (triangle(*narrow) - wanted).norm()
+
+
+@pytest.mark.parametrize("labels", ([0, 1, -100, 2, 3, -100, 4, 0], [-100] * 8))
+def test_a_cross_entropy_of_ignored_labels(labels):
+    x, weight = torch.randn(8, 6), torch.randn(6, 5, requires_grad=True)
+
+    def loss(weight):
+        return F.cross_entropy(x @ weight, torch.tensor(labels), ignore_index=-100, label_smoothing=0.1)
+
+    results = []
+    for function in (torch.compile(loss, backend="mpc", options={"policy": "float32"}), loss):
+        weight.grad = None
+        value = function(weight)
+        value.backward()
+        results.append((value.detach(), weight.grad))
+    for f, w in zip(*results):
+        torch.testing.assert_close(f, w, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
 def test_strides_and_aliases_of_results():
     def function(x):
         y = x.t() + 1

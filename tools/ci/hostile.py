@@ -21,6 +21,7 @@ import pathlib
 import pickle
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -283,8 +284,8 @@ def links(case):
 
 
 def sparse(case):
-    """Files with a declared or sparse size beyond the machine's memory."""
-    size = case.pick(2**31, 2**33, 2**36, 100 << 30, 200 << 30)
+    """Files that say to be larger than the machine."""
+    size = case.pick(2**30, 2**31 - 1, 2**31, 2**33, 2**36, 200 << 30)
     kind = case.pick("external", "onnx", "mlir", "npy", "npz", "mpcx", "json", "safetensors")
 
     def hole(name, head=b""):
@@ -300,7 +301,7 @@ def sparse(case):
                          [tensor("w", dims, external={"location": "data", "offset": 0, "length": 4 * dims[0] * (dims[1] if dims[1:] else 1)})])
         return [*case.pick(CHECK, ["run"], ["bench", "--runs", "1"]), case.file("model.onnx", onnx(graph)), *limit]
     if kind in ("onnx", "mlir"):
-        head = (mutants.INPUTS / "onnx" / "small-cnn.onnx").read_bytes() if kind == "onnx" else b"module {}\n"
+        head = (mutants.INPUTS / "onnx" / "small-cnn.onnx").read_bytes() if kind == "onnx" else b"module {}\n" * case.pick(1, 10000)
         return [*case.pick(CHECK, ["run"], ["bench", "--runs", "1"]), hole(f"model.{kind}", head), *limit]
     if kind in ("npy", "npz"):
         head = mutants.array((case.pick(size // 4, 128), 1, 8, 8), b"") if kind == "npy" else (case.state / "image.npy").read_bytes()
@@ -312,7 +313,8 @@ def sparse(case):
         return [*CHECK, model_of(case), "--policy", hole("policy.json", b'{"name": "a", ')]
     checkpoints = case.output / "checkpoints"
     checkpoints.mkdir()
-    hole("step", struct.pack("<Q", case.pick(size - 8, 16)) + b'{"a": 1}').rename(checkpoints / "step-000000000002.safetensors")
+    header = case.pick(b'{"a": 1}', json.dumps({"a": {"dtype": "U8", "shape": [size - 256], "data_offsets": [0, size - 256]}}).encode().ljust(248))
+    hole("step", struct.pack("<Q", case.pick(size - 8, len(header))) + header).rename(checkpoints / "step-000000000002.safetensors")
     return train(case, checkpoints)
 
 
@@ -442,6 +444,33 @@ def executables(case):
     return ["run", case.file("model.mpcx", data), *case.pick([], ["--json"])]
 
 
+def caches(case):
+    """Caches that are damaged, or that another user could have written: nothing of them is run or followed."""
+    cache, kept = case.input.parent / "cache", case.input / "kept"
+    shutil.copytree(case.state / "cache", cache)
+    entry = next((cache / "compiles").iterdir())
+    place, kind = case.pick(cache, cache / "compiles", entry), case.number % 7
+    if kind in (0, 1):
+        data, size = bytearray(entry.read_bytes()), case.pick(1, 8)
+        for _ in range(case.pick(1, 3)):
+            at = case.random.randrange(case.pick(64, len(data)) - size)
+            data[at:at + size] = (case.random.choice(mutations.NUMBERS) % 256**size).to_bytes(size, "little")
+        entry.write_bytes(data)
+    elif kind == 2:
+        os.truncate(entry, case.pick(0, 63, 64, entry.stat().st_size // 2, 2**31, 2**36, 2**40))
+    elif kind == 3:
+        place.rename(kept)
+        place.symlink_to(case.pick(kept, kept, "nothing", "/dev/zero", "/"))
+    elif kind == 4:
+        place.rename(kept)
+        case.pick(os.mkfifo, os.mkdir, pathlib.Path.touch)(place)
+    elif kind == 5 or os.geteuid() != 0:
+        place.chmod(case.pick(0o666, 0o777, 0o770, 0o000, 0o1777))
+    else:
+        os.chown(place, case.pick(1, 65534), -1)
+    return ["bench", model_of(case), "--runs", "1", "--device", "cpu", "--threads", "1", *case.pick([], ["--json"], ["--verify"])]
+
+
 def policies(case):
     """Policies with deep nesting, repetition, catastrophic regular expressions or unknown names."""
     kind = case.number % 5
@@ -531,8 +560,8 @@ def stablehlo(case):
     return case.report(case.file("model.mlir", model))
 
 
-KINDS = {each.__name__: each for each in (names, sizes, cycles, traversal, links, sparse, pickles, archives, safetensors, executables, policies,
-                                          text, stablehlo)}
+KINDS = {each.__name__: each for each in (names, sizes, cycles, traversal, links, sparse, pickles, archives, safetensors, executables, caches,
+                                          policies, text, stablehlo)}
 
 # ===----------------------------------------------------------------------=== #
 # Judgement
@@ -614,6 +643,8 @@ def prepare(folder, mpc):
     state.modules = [data for data, _ in sources["stablehlo"]]
     state.policies = [data for data, _ in sources["policy"]]
     (folder / "checkpoint").write_bytes(sources["safetensors"][0][0])
+    subprocess.run([mpc, "bench", model_of(None), "--runs", "1", "--device", "cpu"], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, "MPC_CACHE_DIR": str(folder / "cache")})
     return state
 
 
@@ -626,6 +657,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--failures", type=pathlib.Path, help="folder that receives the cases that failed")
     arguments = parser.parse_args()
+    arguments.mpc = arguments.mpc.resolve()
     unknown = set(arguments.kinds) - set(KINDS)
     if unknown:
         sys.exit(f"no such kind: {', '.join(sorted(unknown))}")

@@ -178,6 +178,10 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
                   "the number (1024, ...); a model that needs more is refused")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::PositiveNumber);
+  command.add_flag(
+      "--verify", options.verify,
+      "know files above 64 MiB to the cache by their bytes, not by "
+      "their inode, size and times of change");
   command.add_option("--seed", options.seed, "seed of drawn inputs")
       ->capture_default_str();
   command.add_option("--dump-dir", options.dumpDir,

@@ -50,6 +50,8 @@ struct CommonOptions {
   uint64_t seed = 0;
   /// Memory limit in bytes; 0: none.
   int64_t maxMemory = 0;
+  /// Whether the cache reads all bytes of large files.
+  bool verify = false;
   std::string dumpDir;
 };
 

@@ -90,6 +90,7 @@ int tool::runCommand(const RunArguments &options) {
   reporter.document({{"outputs", outputs},
                      {"milliseconds", took.count()},
                      {"compile_ms", subject.compileMs},
-                     {"cached", subject.isCached}});
+                     {"cached", subject.isCached},
+                     {"verified", options.common.verify}});
   return reporter.finish(kDone);
 }

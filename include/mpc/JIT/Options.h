@@ -136,9 +136,12 @@ struct CompileOptions {
   /// True to read and write the user's on-disk compile cache for CPU targets.
   /// Ignored with dumpDir.
   bool useCache = true;
-  /// Memory limit in bytes: constants, intermediates, arguments and results
-  /// together. A larger model is refused before allocation; 0: this machine's
-  /// memory.
+  /// Whether the cache knows every file by its bytes. Else device, inode, size
+  /// and times of change stand for those of a file above 64 MiB.
+  bool verifyFiles = false;
+  /// Most bytes that the program may need: its constants, intermediate memory,
+  /// arguments and results together. A model that needs more is refused before
+  /// any of it is allocated; 0 means no limit but the machine's.
   int64_t maxMemory = 0;
   /// Compile threads; 0: all cores.
   int threads = 0;

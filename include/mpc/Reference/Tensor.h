@@ -17,14 +17,18 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace mpc::reference {
 
 /// A statically shaped tensor in row-major order. Float elements are doubles,
-/// integer elements (including booleans and unsigned types) int64, wrapped to
-/// their width: sign-extended if signless or signed, zero-extended if unsigned
-/// or i1 (0 or 1). ui64 uses all 64 bits.
+/// integer elements (booleans and unsigned types included) are int64; an
+/// integer is kept wrapped to its width: sign-extended where signless or
+/// signed, zero-extended where unsigned or i1 (0 or 1). ui64 keeps its 64 bits.
+/// Copies share their elements until one of them is written (copy on write):
+/// whoever holds what floats() or ints() gave for writing copies no tensor
+/// meanwhile.
 class Tensor {
 public:
   /// Zero tensor of `type`, which must be static and of an mpc element type.
@@ -58,21 +62,45 @@ public:
   bool isFloat() const { return mlir::isa<mlir::FloatType>(getElementType()); }
 
   /// Elements of a float tensor; empty for an integer tensor.
-  llvm::MutableArrayRef<double> floats() { return floatData; }
-  llvm::ArrayRef<double> floats() const { return floatData; }
+  llvm::MutableArrayRef<double> floats() { return floatData.own(); }
+  llvm::ArrayRef<double> floats() const { return floatData.get(); }
 
   /// Elements of an integer tensor; empty for a float tensor.
-  llvm::MutableArrayRef<int64_t> ints() { return intData; }
-  llvm::ArrayRef<int64_t> ints() const { return intData; }
+  llvm::MutableArrayRef<int64_t> ints() { return intData.own(); }
+  llvm::ArrayRef<int64_t> ints() const { return intData.get(); }
 
   /// Rounds every float element to the element type.
   void roundToType();
 
+  /// Shares the elements of `other`, where its type is this one's and they are
+  /// equal to the bit.
+  void shareIfEqual(const Tensor &other);
+
 private:
+  /// Elements that copies share.
+  template <typename T> class Elements {
+  public:
+    explicit Elements(int64_t count)
+        : data(count ? std::make_shared<std::vector<T>>(count) : nullptr) {}
+    llvm::ArrayRef<T> get() const {
+      return data ? llvm::ArrayRef<T>(*data) : llvm::ArrayRef<T>();
+    }
+    llvm::MutableArrayRef<T> own() {
+      if (!data)
+        return {};
+      if (data.use_count() > 1)
+        data = std::make_shared<std::vector<T>>(*data);
+      return *data;
+    }
+
+  private:
+    std::shared_ptr<std::vector<T>> data;
+  };
+
   mlir::RankedTensorType type;
-  int64_t count = 0;
-  std::vector<double> floatData;
-  std::vector<int64_t> intData;
+  int64_t count;
+  Elements<double> floatData;
+  Elements<int64_t> intData;
 };
 
 /// Rounds to the nearest value of `floatType` (f16, bf16, f32, f64), ties to

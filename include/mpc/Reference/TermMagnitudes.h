@@ -68,8 +68,17 @@ private:
   mlir::LogicalResult analyse(mlir::Operation *op,
                               llvm::ArrayRef<Tensor> results,
                               llvm::SmallVectorImpl<Tensor> &magnitudes);
-  /// Computes magnitudes of the results of `op` by random perturbation of its
-  /// operands.
+  /// Those of the result of a movement: the operands', moved as elements are.
+  mlir::LogicalResult move(mlir::Operation *op,
+                           llvm::ArrayRef<const Known *> operands,
+                           llvm::SmallVectorImpl<Tensor> &magnitudes);
+  /// Those of the result of an elementwise op, block by block: what a
+  /// perturbation needs beside is then as small as a block.
+  mlir::LogicalResult perturbBlocks(mlir::Operation *op,
+                                    llvm::ArrayRef<const Known *> operands,
+                                    llvm::ArrayRef<Tensor> results,
+                                    llvm::SmallVectorImpl<Tensor> &magnitudes);
+  /// Those of the results of `op` by random perturbation of its operands.
   mlir::LogicalResult perturb(mlir::Operation *op,
                               llvm::ArrayRef<const Known *> operands,
                               llvm::ArrayRef<Tensor> results,

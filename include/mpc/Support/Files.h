@@ -47,8 +47,10 @@ private:
   uint64_t bytes;
 };
 
-/// Reads a whole regular file.
-Result<std::string> readWholeFile(const std::string &path);
+/// Reads a whole regular file of at most `mostBytes`: of a sparse file the size
+/// is its writer's choice.
+Result<std::string> readWholeFile(const std::string &path,
+                                  uint64_t mostBytes = uint64_t(256) << 20);
 
 /// Writes the concatenation of `parts` atomically and durably, even if the
 /// process or the machine stops in between: writes and flushes a temporary file

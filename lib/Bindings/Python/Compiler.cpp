@@ -95,6 +95,7 @@ void python::addCompiler(nb::module_ &module) {
       .def_rw("step_loss_scale", &CompileOptions::stepLossScale)
       .def_rw("dump_dir", &CompileOptions::dumpDir)
       .def_rw("use_cache", &CompileOptions::useCache)
+      .def_rw("verify_files", &CompileOptions::verifyFiles)
       .def_rw("max_memory", &CompileOptions::maxMemory)
       .def_rw("threads", &CompileOptions::threads)
       .def_rw("training", &CompileOptions::training, nb::arg().none())

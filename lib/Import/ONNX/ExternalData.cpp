@@ -10,6 +10,8 @@
 
 #include "ExternalData.h"
 
+#include "mpc/Support/Holes.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 
@@ -123,9 +125,36 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   return &files.emplace(path.str(), file).first->second;
 }
 
+LogicalResult ExternalFiles::readInto(MutableArrayRef<char> out,
+                                      const File &file, int64_t offset,
+                                      Location location, StringRef path,
+                                      StringRef what) {
+  if (file.descriptor < 0) {
+    llvm::copy(file.bytes.slice(size_t(offset), out.size()), out.begin());
+    return success();
+  }
+  // All of a file that became shorter meanwhile is a hole, too.
+  if (isHole(file.descriptor, offset, int64_t(out.size()))) {
+    llvm::fill(out, 0);
+    return success();
+  }
+  while (!out.empty()) {
+    ssize_t got = ::pread(file.descriptor, out.data(), out.size(), offset);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      return emitError(location)
+             << what << ": cannot read '" << path << "': "
+             << (got < 0 ? std::strerror(errno) : "the file became shorter");
+    out = out.drop_front(size_t(got));
+    offset += got;
+  }
+  return success();
+}
+
 FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
-                                           int64_t size, Location location,
-                                           StringRef what) {
+                                           int64_t size, int64_t width,
+                                           Location location, StringRef what) {
   FailureOr<File *> opened = open(range.location, location, what);
   if (failed(opened))
     return failure();
@@ -144,23 +173,31 @@ FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
                         << " times";
     return failure();
   }
-  if (file.descriptor < 0)
-    return std::string(file.bytes.data() + range.offset, size_t(size));
-  std::string bytes(size_t(size), '\0');
-  int64_t done = 0;
-  while (done < size) {
-    ssize_t got = ::pread(file.descriptor, bytes.data() + done,
-                          size_t(size - done), range.offset + done);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0) {
-      emitError(location) << what << ": cannot read '" << range.location
-                          << "': "
-                          << (got < 0 ? std::strerror(errno)
-                                      : "the file became shorter");
+  constexpr int64_t kWindow = int64_t(1) << 20;
+  std::string bytes(size_t(std::min(size, kWindow)), '\0'), next;
+  auto readTo = [&](char *out, int64_t count, int64_t offset) {
+    return readInto({out, size_t(count)}, file, range.offset + offset, location,
+                    range.location, what);
+  };
+  int64_t done = int64_t(bytes.size());
+  if (failed(readTo(bytes.data(), done, 0)))
+    return failure();
+  if (done == size)
+    return bytes;
+  // As long as all elements are equal, a window of them is enough.
+  StringRef window = bytes;
+  bool isUniform = width > 0 && window.drop_front(size_t(width)) ==
+                                    window.drop_back(size_t(width));
+  for (int64_t at = done; isUniform && at < size; at += kWindow) {
+    next.resize(size_t(std::min(size - at, kWindow)));
+    if (failed(readTo(next.data(), int64_t(next.size()), at)))
       return failure();
-    }
-    done += got;
+    isUniform = window.starts_with(next);
   }
+  if (isUniform)
+    return bytes.substr(0, size_t(width));
+  bytes.resize(size_t(size));
+  if (failed(readTo(bytes.data() + done, size - done, done)))
+    return failure();
   return bytes;
 }

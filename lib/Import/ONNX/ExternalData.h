@@ -29,10 +29,11 @@ public:
   ExternalFiles(const ExternalFiles &) = delete;
   ExternalFiles &operator=(const ExternalFiles &) = delete;
 
-  /// Reads `size` bytes of `range`. Reports failures at `location`, naming
-  /// `what`.
+  /// Reads `size` bytes of `range`, elements of `width` bytes (0: packed ones).
+  /// Of many that are all equal, as in the holes of a file, the first one
+  /// alone. Reports a failure at `location`, naming `what`.
   mlir::FailureOr<std::string> read(const ExternalRange &range, int64_t size,
-                                    mlir::Location location,
+                                    int64_t width, mlir::Location location,
                                     llvm::StringRef what);
 
 private:
@@ -43,6 +44,11 @@ private:
     int64_t size = 0;
     int64_t bytesRead = 0;
   };
+  /// Reads `out.size()` bytes from `offset` on.
+  mlir::LogicalResult readInto(llvm::MutableArrayRef<char> out,
+                               const File &file, int64_t offset,
+                               mlir::Location location, llvm::StringRef path,
+                               llvm::StringRef what);
   mlir::FailureOr<File *> open(llvm::StringRef path, mlir::Location location,
                                llvm::StringRef what);
 

@@ -118,7 +118,8 @@ public:
   std::optional<Field> next() {
     std::string_view start = rest;
     std::optional<uint64_t> tag = number(), length = 0;
-    if (!tag)
+    // No field has number 0; a hole in a file would be read as many.
+    if (!tag || *tag >> 3 == 0)
       return std::nullopt;
     switch (*tag & 7) {
     case 0:

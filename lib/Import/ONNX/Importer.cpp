@@ -91,17 +91,23 @@ Value Importer::makeConstantOp(TensorData &data, Location location) {
   }
   std::string external;
   if (data.external) {
+    int64_t stored = storedBytes(data.dataType, count);
     FailureOr<std::string> read = externalFiles.read(
-        *data.external, storedBytes(data.dataType, count), location, what);
+        *data.external, stored, stored == bytes ? bytesOf(data.dataType) : 0,
+        location, what);
     if (failed(read))
       return nullptr;
     external = std::move(*read);
     unpack(data.dataType, count, external);
   }
+  auto type = RankedTensorType::get(data.dims, element);
+  bool isSplat = data.external && int64_t(external.size()) < bytes;
   ElementsAttr value =
-      makeConstant(RankedTensorType::get(data.dims, element),
+      makeConstant(isSplat ? RankedTensorType::get({1}, element) : type,
                    data.external ? external : data.bytes,
                    data.name.empty() ? "constant" : StringRef(data.name));
+  if (isSplat)
+    value = cast<DenseElementsAttr>(value).resizeSplat(type);
   FailureOr<Operation *> op = createChecked(
       builder, location, ConstantOp::getOperationName(), value.getShapedType(),
       {}, builder.getNamedAttr("value", value));

@@ -8,7 +8,9 @@
 
 #include "llvm/ADT/APFloat.h"
 
+#include <cmath>
 #include <cstring>
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -85,6 +87,21 @@ TEST_F(TensorTest, WrapsIntegersToTheirWidth) {
 }
 
 // All 65536 patterns of both 16-bit formats survive reading and writing.
+TEST_F(TensorTest, CopiesShareElementsUntilOneIsWritten) {
+  Tensor first = floats("tensor<2xf32>", {1, 2});
+  const Tensor second = first;
+  EXPECT_EQ(second.floats().data(), std::as_const(first).floats().data());
+  first.floats()[0] = 3;
+  EXPECT_EQ(second.floats()[0], 1);
+  Tensor equal = floats("tensor<2xf32>", {1, 2}),
+         other = floats("tensor<2xf32>", {0, 2}),
+         negative = floats("tensor<2xf32>", {-0.0, 2});
+  equal.shareIfEqual(second);
+  EXPECT_EQ(std::as_const(equal).floats().data(), second.floats().data());
+  negative.shareIfEqual(other);
+  EXPECT_TRUE(std::signbit(negative.floats()[0]));
+}
+
 TEST_F(TensorTest, BytesOf16BitFloatsRoundTrip) {
   std::vector<uint16_t> patterns(65536);
   for (int i = 0; i < 65536; ++i)

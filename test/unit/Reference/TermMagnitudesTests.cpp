@@ -89,6 +89,31 @@ TEST_F(TermMagnitudesTest, CancelledElementsKeepTheirTermsThroughMovement) {
   EXPECT_EQ(found[0].floats()[1], 0);
 }
 
+// Elementwise ops of many elements are analysed block by block.
+TEST_F(TermMagnitudesTest, EveryBlockOfALargeOpHasItsOwnTerms) {
+  constexpr int64_t kCount = 40000;
+  std::vector<double> x(kCount), differences(kCount), sums(2 * kCount);
+  for (int64_t i = 0; i < kCount; ++i) {
+    x[i] = double(i) - 7;
+    // Never less than the element itself.
+    double element = std::fabs(x[i] - 2);
+    differences[i] = std::max(std::hypot(x[i], 2), element);
+    sums[i] = std::max(std::sqrt(2) * differences[i], 2 * element);
+    sums[kCount + i] = differences[i];
+  }
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<40000xf32>, %c: tensor<f32>)
+          -> (tensor<40000xf32>, tensor<80000xf32>) {
+        %0 = mpc.sub %x, %c : (tensor<40000xf32>, tensor<f32>) -> tensor<40000xf32>
+        %1 = mpc.add %0, %0 : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<40000xf32>
+        %2 = mpc.concat %1, %0 axis(0) : (tensor<40000xf32>, tensor<40000xf32>) -> tensor<80000xf32>
+        return %0, %2 : tensor<40000xf32>, tensor<80000xf32>
+      })mlir",
+      {floats("tensor<40000xf32>", x), floats("tensor<f32>", {2})});
+  expectNear(found[0], differences);
+  expectNear(found[1], sums);
+}
+
 TEST_F(TermMagnitudesTest, StartsAfreshAtContractions) {
   SmallVector<Tensor> found = analyse(
       R"mlir(func.func @f(%x: tensor<1x2xf32>, %y: tensor<1x2xf32>, %w: tensor<2x1xf32>) -> tensor<1x1xf32> {

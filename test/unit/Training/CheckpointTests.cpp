@@ -206,6 +206,23 @@ TEST_F(CheckpointTest, FallsBackFromATornFile) {
                                       "step-000000000150.safetensors"}));
 }
 
+TEST_F(CheckpointTest, PassesOverWhatIsLargerThanTheModel) {
+  for (int64_t step : {100, 200})
+    ASSERT_TRUE(saveCheckpoint(folder.string(), sample(step)).ok());
+  fs::resize_file(folder / "step-000000000200.safetensors", uint64_t(1) << 40);
+  Result<FoundCheckpoint> found = loadCheckpoint(folder.string(), 1000);
+  ASSERT_TRUE(found.ok()) << found.status().toString();
+  EXPECT_EQ(found->checkpoint.step, 100);
+  ASSERT_EQ(found->passedOver.size(), 1u);
+  EXPECT_EQ(found->passedOver[0].text(),
+            "has 1099511627776 bytes, but at most 16778216 are expected here; "
+            "name another file");
+  // It may be a larger model's, whose folder no other run may have.
+  fs::remove(folder / "step-000000000100.safetensors");
+  EXPECT_EQ(loadCheckpoint(folder.string(), 1000).status().code(),
+            StatusCode::ResourceExhausted);
+}
+
 TEST_F(CheckpointTest, RemovesWhatAStoppedWriterLeft) {
   ASSERT_TRUE(saveCheckpoint(folder.string(), sample(100)).ok());
   std::ofstream(folder / "step-000000000200.safetensors.a8Zx0q") << "half";
