@@ -45,6 +45,9 @@ struct OutputError {
   /// Float outputs: elements that are finite on both sides, which the errors
   /// above are of.
   int64_t compared = 0;
+  /// Those among the compared elements that make the rms of the declared error:
+  /// fewer where the errors of a few are much larger than those of the others.
+  double effective = 0;
   /// Those of the mismatches where the reference is finite.
   int64_t overflows = 0;
   /// In row-major order the first of the overflows, where there is none the
