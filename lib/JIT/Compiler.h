@@ -115,6 +115,9 @@ private:
   void hear(mlir::Diagnostic &message);
   /// The value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
+  /// Replaces the positions that `function`, just imported from `model`,
+  /// derives from the number of rows in its caches (CountedPositions).
+  Status findPositions(const ModelSource &model, mlir::func::FuncOp function);
   /// Notes the values that the options give for arguments: parameters begin
   /// with them.
   void setInitialValues(mlir::ModuleOp module);

@@ -78,7 +78,7 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
       continue;
     }
     bool isMask = input.name == "attention_mask";
-    if (!isMask && input.name != "input_ids" && input.name != "position_ids")
+    if (!isMask && input.name != "input_ids" && input.name != kPositions)
       return malformed(where, "input '" + input.name +
                                   "' is none of a decoder's; known are "
                                   "input_ids, attention_mask, position_ids "
@@ -110,13 +110,6 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
   if (found.mask.name.empty())
     return malformed(where, "has no input 'attention_mask', which hides the "
                             "rows of a cache that are not filled yet");
-  // What a model makes of the mask, or of the number of its rows, in place of
-  // them counts rows that are not filled, or tokens that fill up a piece.
-  if (!found.positions && !countsPositions)
-    return malformed(where,
-                     "has no input 'position_ids': positions that a "
-                     "model counts itself are not those of a cache with "
-                     "rows that are not filled yet; export it with them");
   return found;
 }
 
@@ -148,6 +141,14 @@ DecoderSignature::shapes(int64_t batch, int64_t count, int64_t past) const {
     shape[cache.axis] = past;
   }
   return result;
+}
+
+std::optional<CountedPositions>
+DecoderSignature::counted(int64_t batch, int64_t count, int64_t past) const {
+  if (positions || countsPositions)
+    return std::nullopt;
+  return CountedPositions{kPositions, batch, count, past,
+                          shapes(batch, count, past + 1)};
 }
 
 std::vector<GrowingCache> DecoderSignature::growing(int64_t batch) const {

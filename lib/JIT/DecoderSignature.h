@@ -17,6 +17,8 @@ namespace mpc {
 
 /// The inputs of a decoder by what they mean.
 struct DecoderSignature {
+  static constexpr const char *kPositions = "position_ids";
+
   ModelInput tokens, mask;
   std::optional<ModelInput> positions;
   struct Cache {
@@ -30,8 +32,7 @@ struct DecoderSignature {
   bool countsPositions = false;
 
   /// Finds them by their names (Decoder::open). Fails at `where`, the model,
-  /// with what is missing or superfluous. A model that `countsPositions` need
-  /// not have an input for them.
+  /// with what is missing or superfluous.
   static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
                                        const std::string &where,
                                        bool countsPositions = false);
@@ -43,6 +44,10 @@ struct DecoderSignature {
   /// sequences behind `past` rows.
   std::map<std::string, std::vector<int64_t>>
   shapes(int64_t batch, int64_t count, int64_t past) const;
+  /// The positions that the model counts from the number of rows itself, where
+  /// it has no input for them.
+  std::optional<CountedPositions> counted(int64_t batch, int64_t count,
+                                          int64_t past) const;
   /// The caches, of several sequences each apart.
   std::vector<GrowingCache> growing(int64_t batch) const;
 };

@@ -53,6 +53,10 @@ struct OnnxImportOptions {
   /// Whether caches are to grow at their end (CompileOptions::caches): an op
   /// that counts their rows from the first is to take them from there.
   bool growsCaches = false;
+  /// Whether a known index outside a table of floats is an error where the
+  /// table is read, not where it is imported: the index may be a position that
+  /// follows from the rows of a cache and is replaced (CountedPositions).
+  bool checksKnownIndicesLater = false;
   /// Graph inputs whose value is fixed: they become constants and are no
   /// arguments of `@main`. For inputs that shapes depend on (the target of a
   /// Reshape).

@@ -76,7 +76,8 @@ class Decoder {
 public:
   /// Compiles `model` (ONNX) for the engine's device. The model's inputs are
   /// found by their names, as Optimum exports them: "input_ids" [1, tokens],
-  /// "attention_mask" [1, past + tokens], "position_ids" [1, tokens],
+  /// "attention_mask" [1, past + tokens], "position_ids" [1, tokens] where the
+  /// model does not derive positions from its other inputs itself,
   /// and caches whose names begin with "past"; each cache's result has
   /// "present" in place of "past" or "past_key_values". The logits are the
   /// output "logits", or else the first, f32 [1, tokens, vocabulary]. Fails,
