@@ -113,7 +113,11 @@ private:
   void hear(mlir::Diagnostic &message);
   /// Returns the value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
-  /// Sets initial values of parameters from the options' values.
+  /// Replaces the positions that `function`, just imported from `model`,
+  /// derives from the number of rows in its caches (CountedPositions).
+  Status findPositions(const ModelSource &model, mlir::func::FuncOp function);
+  /// Notes the values that the options give for arguments: parameters begin
+  /// with them.
   void setInitialValues(mlir::ModuleOp module);
   /// Warns if the policy sets a KV-cache type, which has no effect here.
   void noteCacheType();

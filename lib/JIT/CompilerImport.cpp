@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Compiler.h"
+#include "PastPositions.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -14,6 +15,7 @@
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -41,6 +43,7 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   import.batch = options.batch;
   import.growsCaches = !options.caches.empty();
+  import.checksKnownIndicesLater = options.positions.has_value();
   import.maxTensorBytes = std::min(import.maxTensorBytes, memoryLimit(options));
   SmallVector<std::string> fixed;
   import.fixedInputs = &fixed;
@@ -137,6 +140,29 @@ std::optional<ElementType> Compiler::cacheType() {
   return std::nullopt;
 }
 
+Status Compiler::findPositions(const ModelSource &model,
+                               func::FuncOp function) {
+  CompileOptions longer = options;
+  longer.inputShapes = std::exchange(longer.positions->longerShapes, {});
+  longer.caches.clear();
+  longer.chosen.clear();
+  // Everything about the model was reported with its first import.
+  longer.onStage = nullptr;
+  longer.onDiagnostic = nullptr;
+  longer.dumpDir.clear();
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(longer);
+  if (!compiler.ok())
+    return compiler.status();
+  (*compiler)->expectCaches();
+  Result<Module> module = (*compiler)->import(model);
+  if (!module.ok())
+    return module.status();
+  size_t first = said.size();
+  if (failed(placePositions(function, entry(**module), *options.positions)))
+    return failure(first);
+  return {};
+}
+
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
@@ -181,6 +207,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
   if (failed(checkSizes(*module)) || failed(checkImportedMemory(*module, most)))
     return failure(first);
+  if (options.positions && !options.positions->longerShapes.empty())
+    if (Status status = findPositions(model, entry(*module)); !status.ok())
+      return status;
   if (!options.caches.empty() &&
       failed(placeCaches(entry(*module), options.caches, cacheType())))
     return failure(first);

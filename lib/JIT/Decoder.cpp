@@ -31,8 +31,9 @@ compileForm(const Engine &engine, const ModelSource &model,
             int64_t batch, int64_t count, int64_t capacity) {
   options.inputShapes = signature.shapes(batch, count, capacity);
   options.caches = signature.growing(batch);
-  // Only the logits of the last prompt token are used, and the LM head is among
-  // the largest GEMMs.
+  options.positions = signature.counted(batch, count, capacity);
+  // Nobody reads what comes behind the other tokens of a prompt, and the
+  // product with the vocabulary is among the largest.
   if (count > 1)
     options.chosen = {{kLogits, /*axis=*/1, count, kLastToken}};
   Result<Executable> made = engine.compile(model, options);
@@ -42,8 +43,7 @@ compileForm(const Engine &engine, const ModelSource &model,
   form.tokens = form.executable.argumentIndex(signature.tokens.name);
   form.mask = form.executable.argumentIndex(signature.mask.name);
   form.last = form.executable.argumentIndex(kLastToken);
-  if (signature.positions)
-    form.positions = form.executable.argumentIndex(signature.positions->name);
+  form.positions = form.executable.argumentIndex(DecoderSignature::kPositions);
   for (const GrowingCache &cache : options.caches) {
     std::vector<int> numbers, scales;
     for (int64_t i = 0; i < batch; ++i) {
@@ -118,7 +118,18 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
       DecoderSignature::find(*inputs, model.name(), *counts);
   if (!signature.ok())
     return signature.status();
-  if (options.endless && !signature->positions)
+  // Rows are cut into blocks, and those that are alike sum in one order: what a
+  // sequence gets must not depend on the row that it has.
+  auto batch = int64_t(std::bit_ceil(uint64_t(options.slots)));
+  if (batch > 1)
+    if (Status status = signature->checkBatch(model.name()); !status.ok())
+      return status;
+  Result<DecoderForm> one =
+      compileForm(engine, model, options.compile, *signature, batch,
+                  /*count=*/1, options.capacity);
+  if (!one.ok())
+    return one.status();
+  if (options.endless && one->positions < 0)
     return Status(StatusCode::InvalidArgument, model.name(),
                   "has no input 'position_ids', so that its positions end "
                   "where the cache does, and no sequence can outgrow it; "
@@ -134,17 +145,6 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
         !status.ok())
       return status;
   }
-  // Batch rows are tiled, and rows in equal positions reduce in the same order;
-  // a power of two makes results independent of the row.
-  auto batch = int64_t(std::bit_ceil(uint64_t(options.slots)));
-  if (batch > 1)
-    if (Status status = signature->checkBatch(model.name()); !status.ok())
-      return status;
-  Result<DecoderForm> one =
-      compileForm(engine, model, options.compile, *signature, batch,
-                  /*count=*/1, options.capacity);
-  if (!one.ok())
-    return one.status();
   Result<DecoderForm> piece =
       compileForm(engine, model, options.compile, *signature, /*batch=*/1,
                   options.chunk, options.capacity);

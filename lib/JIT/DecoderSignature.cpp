@@ -77,7 +77,7 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
       continue;
     }
     bool isMask = input.name == "attention_mask";
-    if (!isMask && input.name != "input_ids" && input.name != "position_ids")
+    if (!isMask && input.name != "input_ids" && input.name != kPositions)
       return malformed(where, "input '" + input.name +
                                   "' is none of a decoder's; known are "
                                   "input_ids, attention_mask, position_ids "
@@ -109,13 +109,6 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
   if (found.mask.name.empty())
     return malformed(where, "has no input 'attention_mask', which hides the "
                             "rows of a cache that are not filled yet");
-  // Position ids derived from the mask or the cache length would count unused
-  // cache rows or padding tokens.
-  if (!found.positions && !countsPositions)
-    return malformed(where,
-                     "has no input 'position_ids': positions that a "
-                     "model counts itself are not those of a cache with "
-                     "rows that are not filled yet; export it with them");
   return found;
 }
 
@@ -147,6 +140,14 @@ DecoderSignature::shapes(int64_t batch, int64_t count, int64_t past) const {
     shape[cache.axis] = past;
   }
   return result;
+}
+
+std::optional<CountedPositions>
+DecoderSignature::counted(int64_t batch, int64_t count, int64_t past) const {
+  if (positions || countsPositions)
+    return std::nullopt;
+  return CountedPositions{kPositions, batch, count, past,
+                          shapes(batch, count, past + 1)};
 }
 
 std::vector<GrowingCache> DecoderSignature::growing(int64_t batch) const {

@@ -17,6 +17,8 @@ namespace mpc {
 
 /// Inputs of a decoder by role.
 struct DecoderSignature {
+  static constexpr const char *kPositions = "position_ids";
+
   ModelInput tokens, mask;
   std::optional<ModelInput> positions;
   struct Cache {
@@ -29,9 +31,8 @@ struct DecoderSignature {
   /// of a chunk.
   bool countsPositions = false;
 
-  /// Identifies the inputs by name (Decoder::open). Fails at `where`, the
-  /// model, with the missing or unexpected input. The position input is
-  /// optional with `countsPositions`.
+  /// Finds them by their names (Decoder::open). Fails at `where`, the model,
+  /// with what is missing or superfluous.
   static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
                                        const std::string &where,
                                        bool countsPositions = false);
@@ -43,7 +44,11 @@ struct DecoderSignature {
   /// tokens each after `past` cached rows.
   std::map<std::string, std::vector<int64_t>>
   shapes(int64_t batch, int64_t count, int64_t past) const;
-  /// Returns the KV caches; one buffer per sequence if `batch` exceeds 1.
+  /// The positions that the model counts from the number of rows itself, where
+  /// it has no input for them.
+  std::optional<CountedPositions> counted(int64_t batch, int64_t count,
+                                          int64_t past) const;
+  /// The caches, of several sequences each apart.
   std::vector<GrowingCache> growing(int64_t batch) const;
 };
 

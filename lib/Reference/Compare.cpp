@@ -163,9 +163,9 @@ static double orderTolerance(int64_t longestReduction) {
 void mpc::reference::allowFor(OutputError &error,
                               const ErrorDeviation &deviation,
                               int64_t longestReduction) {
-  auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
-  // The rms of n normal variables varies by 1 / sqrt(2n) around 1.
-  double factor = std::max(2.0, 1 + 4.9 / std::sqrt(2 * count));
+  // The root mean square of n normal numbers varies by 1 / sqrt(2n) around 1.
+  double factor =
+      std::max(2.0, 1 + 4.9 / std::sqrt(2 * std::max(error.effective, 1.0)));
   double order = orderTolerance(longestReduction);
   error.tolerance =
       std::max(error.tolerance, factor * deviation.normwise + order);
@@ -174,13 +174,17 @@ void mpc::reference::allowFor(OutputError &error,
   error.ok = error.isWithinTolerance();
 }
 
-/// Upper bound for the ratio of the rms of two error samples: their log ratio
-/// has deviation 1 / sqrt(n), exceeded 4.9-fold once in a million times. The
-/// effective n follows from the kurtosis if few large errors dominate: fourth
-/// powers sum to 3 n for standard normal errors.
-static double sampleFactor(double squares, double fourths, double count) {
-  double effective =
-      fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
+/// The number of elements that make the sum of squares of `count` errors: where
+/// few large ones make most of it, as many as the fourth powers say, which add
+/// up to 3 n for n normal numbers of deviation 1.
+static double effectiveCount(double squares, double fourths, double count) {
+  return fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
+}
+
+/// How much larger than the root mean square of one sample of `effective`
+/// errors that of another may be: both vary, in logarithm by 1 / sqrt(n)
+/// together, and 4.9 deviations are exceeded once in a million times.
+static double sampleFactor(double effective) {
   return std::clamp(std::exp(4.9 / std::sqrt(std::max(effective, 1.0))), 2.0,
                     16.0);
 }
@@ -214,7 +218,7 @@ static void compareComponents(const Tensor &actual, const Tensor &reference,
   auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
   error.componentwiseError = std::sqrt(actualSquares / count);
   error.componentwiseTolerance =
-      sampleFactor(declaredSquares, declaredFourths, count) *
+      sampleFactor(effectiveCount(declaredSquares, declaredFourths, count)) *
           std::sqrt(declaredSquares / count) +
       orderTolerance(longestReduction);
 }
@@ -254,7 +258,8 @@ mpc::reference::compareOutput(const Tensor &actual, const Tensor &reference,
     return compareIntegers(actual, reference, declared, fatalIntegers);
 
   OutputError error;
-  double actualSquares = 0, declaredSquares = 0, magnitudeSquares = 0;
+  double actualSquares = 0, declaredSquares = 0, declaredFourths = 0,
+         magnitudeSquares = 0;
   for (int64_t i = 0; i < reference.size(); ++i) {
     double a = actual.floats()[i], r = reference.floats()[i],
            d = declared.floats()[i];
@@ -272,14 +277,18 @@ mpc::reference::compareOutput(const Tensor &actual, const Tensor &reference,
     error.maxAbsError = std::max(error.maxAbsError, std::fabs(a - r));
     actualSquares += (a - r) * (a - r);
     magnitudeSquares += r * r;
-    if (std::isfinite(d))
-      declaredSquares += (d - r) * (d - r);
+    if (!std::isfinite(d))
+      continue;
+    double square = (d - r) * (d - r);
+    declaredSquares += square;
+    declaredFourths += square * square;
   }
   double count = static_cast<double>(std::max<int64_t>(error.compared, 1));
   double magnitude = std::sqrt(magnitudeSquares / count);
   if (magnitude == 0)
     magnitude = 1;
   error.rmsRelativeError = std::sqrt(actualSquares / count) / magnitude;
+  error.effective = effectiveCount(declaredSquares, declaredFourths, count);
   error.tolerance = 2 * std::sqrt(declaredSquares / count) / magnitude +
                     orderTolerance(longestReduction);
   if (magnitudes)

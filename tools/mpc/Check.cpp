@@ -276,12 +276,11 @@ OutputError Checker::judge(size_t output) const {
       actual[output], reference[output], declared[output], longestReduction,
       exactIntegers(output), &magnitudes[output]);
   if (!sampled.empty() && actual[output].isFloat())
-    reference::allowFor(error,
-                        {reference[output].size() <= kFewElements
-                             ? sampled[output].normwise
-                             : 0,
-                         sampled[output].componentwise},
-                        longestReduction);
+    reference::allowFor(
+        error,
+        {error.effective <= kFewElements ? sampled[output].normwise : 0,
+         sampled[output].componentwise},
+        longestReduction);
   return error;
 }
 
@@ -291,7 +290,7 @@ Status Checker::explainErrors() {
     OutputError error = judge(i);
     isOver |= !error.ok;
     isByChance |= !error.ok && error.mismatches == 0 && actual[i].isFloat() &&
-                  (reference[i].size() <= kFewElements ||
+                  (error.effective <= kFewElements ||
                    error.rmsRelativeError <= error.tolerance);
   }
   // Otherwise they have been checked already.

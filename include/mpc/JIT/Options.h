@@ -80,8 +80,20 @@ struct ChosenEntry {
   std::string argument;
 };
 
-/// Options of one compile. An aggregate of plain values with defaults; a
-/// compile reads nothing else but the model's files.
+/// Positions that a decoder derives from the number of rows in its caches.
+/// Compiled, a program that has such positions takes them from a further
+/// argument of this name, i64 [batch, tokens]. The batch must be 1 then.
+struct CountedPositions {
+  std::string argument;
+  int64_t batch = 1;
+  /// Tokens of a run, and rows of the caches before them.
+  int64_t tokens = 0, past = 0;
+  /// Shapes of the inputs for one row more; empty: positions stay constants.
+  std::map<std::string, std::vector<int64_t>> longerShapes;
+};
+
+/// Choices of one compile. An aggregate: set what matters, the rest has
+/// defaults. Plain values; a compile reads nothing else but the model's files.
 struct CompileOptions {
   /// Name of a built-in policy, or a path that ends in ".json".
   std::string policy = "float32";
@@ -106,7 +118,10 @@ struct CompileOptions {
   /// KV caches that grow in place, without copying old rows. Refused if a
   /// result is not such a cache.
   std::vector<GrowingCache> caches;
-  /// Results of which only one entry is computed.
+  /// For decoders without an input for positions. Refused where the model reads
+  /// the number of rows in another way than as positions or distances.
+  std::optional<CountedPositions> positions;
+  /// Results of which one entry is enough.
   std::vector<ChosenEntry> chosen;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;

@@ -7,18 +7,20 @@
 #ifndef MPC_LIB_IMPORT_ONNX_CHECKEDINDICES_H
 #define MPC_LIB_IMPORT_ONNX_CHECKEDINDICES_H
 
-#include "NodeImport.h"
+#include "Importer.h"
 
 #include "mpc/Dialect/Mpc/IR/RunChecks.h"
 
 namespace mpc::onnx {
 
-/// Enables bounds checks of the gather or scatter that computed `result`: ONNX
-/// defines an index out of range as an error. Known indices were checked or
-/// folded at import.
+/// Marks the gather or scatter that made `result`: ONNX calls an index out of
+/// range an error. Known indices were checked, unless that is done later, or
+/// folded with the op.
 inline mlir::Value checkIndicesOf(NodeImport &n, mlir::Value result) {
   mlir::Operation *op = result ? result.getDefiningOp() : nullptr;
-  if (op && !indexedExtents(op).empty() && !n.known(op->getOperand(1)))
+  if (op && !indexedExtents(op).empty() &&
+      (n.importer.options.checksKnownIndicesLater ||
+       !n.known(op->getOperand(1))))
     op->setDiscardableAttr(kCheckedIndicesAttr, n.builder.getUnitAttr());
   return result;
 }

@@ -44,7 +44,8 @@ template <typename OpTy> static LogicalResult convertGatherLike(NodeImport &n) {
   if (n.failed())
     return failure();
   int64_t axis = n.axisAttr("axis", 0, n.rank(x));
-  checkIndices(n, indices, n.dim(x, axis));
+  if (!n.isFloat(x) || !n.importer.options.checksKnownIndicesLater)
+    checkIndices(n, indices, n.dim(x, axis));
   return n.result(
       checkIndicesOf(n, n.op<OpTy>({x, indices}, n.attr("axis", axis))));
 }

@@ -120,6 +120,25 @@ TEST_F(CompareTest, FewErrorsAreAPoorEstimate) {
   EXPECT_NEAR(tolerance(1), 0.16, 1e-5);
 }
 
+// A thousand elements of which one makes the error are one sample of it.
+TEST_F(CompareTest, ElementsThatMakeTheErrorAreCounted) {
+  Tensor reference(type("tensor<1000xf32>")), even(type("tensor<1000xf32>")),
+      single(type("tensor<1000xf32>"));
+  llvm::fill(reference.floats(), 1);
+  llvm::fill(even.floats(), 1 + 1e-3);
+  llvm::fill(single.floats(), 1 + 1e-6);
+  single.floats()[7] = 1 + 1e-1;
+  OutputError ofAll = compareOutput(even, reference, even, 1, true),
+              ofOne = compareOutput(single, reference, single, 1, true);
+  EXPECT_EQ(ofAll.effective, 1000);
+  EXPECT_NEAR(ofOne.effective, 3, 0.01);
+  ErrorDeviation deviation{ofOne.rmsRelativeError, 0};
+  allowFor(ofAll, deviation, 1);
+  allowFor(ofOne, deviation, 1);
+  EXPECT_NEAR(ofAll.tolerance / deviation.normwise, 2, 0.01);
+  EXPECT_NEAR(ofOne.tolerance / deviation.normwise, 3, 0.01);
+}
+
 TEST_F(CompareTest, OutputsWithoutAGapAreOneClass) {
   Tensor values = floats("tensor<5xf32>", {3, -4, 0, 1e-3, kInf});
   double rms = std::sqrt((9 + 16 + 1e-6) / 4);

@@ -68,7 +68,9 @@ bool replace(Operation *op, Value by) {
 bool dropCast(ModuleOp module) {
   return changeFirst<CastOp>(module, [](CastOp op) {
     auto inner = op.getInput().getDefiningOp<CastOp>();
-    return inner && isF32(inner.getInput()) && replace(op, inner.getInput());
+    return inner && isF32(inner.getInput()) &&
+           isa<IntegerType>(getElementTypeOrSelf(inner.getType())) &&
+           replace(op, inner.getInput());
   });
 }
 
