@@ -25,7 +25,7 @@ llvm::DenseSet<Operation *> mpc::findBackward(func::FuncOp func) {
       scales.insert(op.getResult(0));
       continue;
     }
-    if (keepsBooks(&op) || (division && isScale(division.getRhs())) ||
+    if (isBookkeepingOp(&op) || (division && isScale(division.getRhs())) ||
         llvm::none_of(op.getOperands(), [&](Value value) {
           return isScale(value) || gradients.contains(value);
         }))

@@ -91,7 +91,8 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
             .str();
   FusionClass family = fusionClassOf(op);
   bool computes = family == FusionClass::Elementwise ||
-                  family == FusionClass::Source || isa<OrderOpInterface>(op);
+                  family == FusionClass::Source ||
+                  isa<OrderDependentOpInterface>(op);
   bool usesLow = plan.cls == PrecisionClass::Low;
   std::optional<PolicyType> chosen =
       builder.policy.productOf(opNames(op), builder.isBackward(op));
@@ -139,7 +140,8 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
     break;
   }
   plan.compute = plan.result = builder.wide;
-  if (isa<OrderOpInterface>(op) && plan.unrounded == OpPlan::Unrounded::None)
+  if (isa<OrderDependentOpInterface>(op) &&
+      plan.unrounded == OpPlan::Unrounded::None)
     plan.unrounded = OpPlan::Unrounded::Ordered;
   return success();
 }

@@ -10,7 +10,7 @@
 
 #include "ErrorEstimate.h"
 
-#include "PlacementModel.h"
+#include "CastPlacementModel.h"
 #include "PlanBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -49,7 +49,7 @@ static double squareOfConstant(ConstantOp op) {
 Moments ErrorEstimate::read(Operation *op, unsigned index) const {
   OpOperand &use = op->getOpOperand(index);
   Moments value = get(use.get());
-  if (readingOf(plan, use).kind == Reading::Kind::Narrow)
+  if (readingOf(plan, use).kind == OperandReading::Kind::Narrow)
     value.error += value.square;
   return value;
 }
@@ -81,7 +81,7 @@ Moments ErrorEstimate::attention(Operation *op) const {
   // weight is 1. Weights are rounded before they multiply.
   double ofScores = scores * (query.relative() + key.relative());
   bool rounds =
-      readingOf(plan, op->getOpOperand(2)).kind == Reading::Kind::Narrow;
+      readingOf(plan, op->getOpOperand(2)).kind == OperandReading::Kind::Narrow;
   return ofSize(value.square * share,
                 value.relative() + (1 - share) * ofScores + rounds);
 }

@@ -12,8 +12,8 @@
 #ifndef MPC_LIB_ANALYSIS_ERRORESTIMATE_H
 #define MPC_LIB_ANALYSIS_ERRORESTIMATE_H
 
-#include "mpc/Analysis/KnownRanges.h"
 #include "mpc/Analysis/PrecisionPlan.h"
+#include "mpc/Analysis/RangeAnalysis.h"
 
 namespace mpc {
 
@@ -42,7 +42,7 @@ private:
   Moments read(mlir::Operation *op, unsigned index) const;
 
   const PrecisionPlan &plan;
-  KnownRanges ranges;
+  RangeAnalysis ranges;
   llvm::DenseMap<mlir::Value, Moments> moments;
 };
 

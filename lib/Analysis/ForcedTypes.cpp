@@ -45,8 +45,8 @@ const PolicyOverride *PlanBuilder::findInputs(Operation *op) const {
 bool PlanBuilder::isBackward(Operation *op) const {
   // Computed on demand: few policies need it.
   if (!backward)
-    backward = policy.speaksOfBackward() ? findBackward(func)
-                                         : llvm::DenseSet<Operation *>();
+    backward = policy.hasBackwardEntries() ? findBackward(func)
+                                           : llvm::DenseSet<Operation *>();
   return backward->contains(op);
 }
 
@@ -184,7 +184,7 @@ LogicalResult mpc::checkComputeType(PlanBuilder &builder, Operation *op,
                            << " has no compute mode; tf32, bf16x2 and bf16x3 "
                               "are for contractions";
   }
-  int64_t fewest = builder.target.fewestBFloat16Terms;
+  int64_t fewest = builder.target.minBFloat16SplitValues;
   int64_t terms = type == PolicyType::BFloat16x3 ? 3 : 2;
   bool isPermitted =
       type == PolicyType::TensorFloat32 || (fewest && terms >= fewest);
@@ -317,7 +317,7 @@ FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
   if (!override)
     return false;
   StringRef type = stringify(override->type);
-  if (keepsBooks(op) &&
+  if (isBookkeepingOp(op) &&
       toFloatType(override->type, builder.context()) != builder.wide) {
     if (failed(builder.refuse(op, *override,
                               "forces " + type + " on '" + opName(op) +
@@ -380,7 +380,7 @@ static bool isModelOutput(const StepFunction &step, unsigned result) {
                    !step.resultName(result).ends_with(kGradientSuffix));
 }
 
-void mpc::roundVariablesAndOutputs(PlanBuilder &builder) {
+void mpc::roundVariablesAndModelOutputs(PlanBuilder &builder) {
   StepFunction step(builder.func);
   FloatType output = toFloatType(builder.policy.getOutput(), builder.context());
   auto holdsIntegers = [&](Value value) {

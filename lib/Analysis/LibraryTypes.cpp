@@ -12,7 +12,7 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
@@ -44,7 +44,7 @@ static FloatType multipliedType(const PlanBuilder &builder, OpOperand &use) {
   if (!add)
     return {};
   Value row = use.get(), sums = add->getOperand(1 - use.getOperandNumber());
-  auto product = behindReshapes(sums).getDefiningOp<MatmulOp>();
+  auto product = sourceOfReshapes(sums).getDefiningOp<MatmulOp>();
   const OpPlan *addPlan = builder.findPlan(add),
                *plan = product ? builder.findPlan(product) : nullptr;
   if (!plan || plan->role != OpPlan::Role::Multiply || !addPlan ||

@@ -8,11 +8,11 @@
 
 #include "mpc/Analysis/Lint.h"
 
-#include "EvaluateAt.h"
 #include "LintContext.h"
+#include "ScalarEvaluation.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -78,7 +78,7 @@ bool mpc::isTransparent(Operation *op) {
   if (auto cast = dyn_cast<CastOp>(op))
     return isa<FloatType>(getElementTypeOrSelf(cast.getInput().getType())) &&
            isa<FloatType>(getElementTypeOrSelf(cast.getType()));
-  return movesOneOperand(op);
+  return isUnaryMovement(op);
 }
 
 Value mpc::beforeCasts(Value value) {
@@ -135,7 +135,7 @@ bool mpc::guardsDivision(Value value) {
     for (OpOperand *use : readersOf(current)) {
       Operation *user = use->getOwner();
       unsigned index = use->getOperandNumber();
-      if (hasPoleAtZero(user, index))
+      if (isSingularAtZero(user, index))
         return true;
       if (auto power = dyn_cast<PowOp>(user)) {
         std::optional<double> exponent = constantSplat(power.getRhs());

@@ -9,7 +9,7 @@
 
 #include "LintContext.h"
 
-#include "mpc/Analysis/WeightRounding.h"
+#include "mpc/Analysis/FakeQuantization.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -166,7 +166,7 @@ void ConstantLint::lintFlush() {
     unsigned index = use->getOperandNumber();
     bool guards =
         user->hasTrait<Additive>() || isBound(*use, /*positive=*/false);
-    if (hasPoleAtZero(user, index))
+    if (isSingularAtZero(user, index))
       divisors.push_back(user);
     else if (isSplat && guards && guardsDivision(user->getResult(0)))
       epsilons.push_back(user);

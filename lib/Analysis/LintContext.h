@@ -7,7 +7,7 @@
 #ifndef MPC_LIB_ANALYSIS_LINTCONTEXT_H
 #define MPC_LIB_ANALYSIS_LINTCONTEXT_H
 
-#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/IntegerValuedFloats.h"
 #include "mpc/Analysis/Lint.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -27,7 +27,7 @@ public:
 
   mlir::func::FuncOp func;
   const Policy &policy;
-  KnownRanges ranges;
+  RangeAnalysis ranges;
   /// Values that contain an infinity, or a zero, which an earlier op made of a
   /// finite nonzero number; their readers are not to blame.
   llvm::DenseSet<mlir::Value> overflowed, flushed;

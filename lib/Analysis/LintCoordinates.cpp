@@ -10,7 +10,7 @@
 
 #include "LintContext.h"
 
-#include "mpc/Analysis/WideParts.h"
+#include "mpc/Analysis/Float32Subgraphs.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -31,8 +31,8 @@ static FloatType policyTypeOf(Operation *op) {
 }
 
 void mpc::lintCoordinates(LintContext &context) {
-  IntegerValues integers(context.func);
-  OpSet angles = opsOfAngles(context.func);
+  IntegerValuedFloats integers(context.func);
+  OpSet angles = findAngleOps(context.func);
   // The first op of a chain represents the later ones.
   llvm::DenseSet<Operation *> reported;
   for (Operation &op : context.body()) {

@@ -53,7 +53,7 @@ private:
   void report(Value value, FloatType type, bool kept);
 
   LintContext &context;
-  IntegerValues integers;
+  IntegerValuedFloats integers;
   FloatType wouldBe;
   /// Carriers whose chain has been reported.
   llvm::DenseSet<Value> told;

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Values with statically known bounds (KnownRanges) that an op or a cast rounds
-// to 16 bits: masks computed from a boolean and a large number, squares of
-// clipped values, epsilons and their squares.
+// Values with statically known bounds (RangeAnalysis) that an op or a cast
+// rounds to 16 bits: masks computed from a boolean and a large number, squares
+// of clipped values, epsilons and their squares.
 //
 //===----------------------------------------------------------------------===//
 

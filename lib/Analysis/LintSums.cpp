@@ -27,7 +27,7 @@ static void lintSum(LintContext &context, Operation *op, Type accumulate,
 
 void mpc::lintSums(LintContext &context) {
   for (Operation &op : context.body()) {
-    if (op.hasTrait<AddsUp>()) {
+    if (op.hasTrait<SumsElements>()) {
       auto reduction = cast<ReductionOpInterface>(op);
       lintSum(context, &op, reduction.getAccumulateType(),
               reduction.getReductionSize());

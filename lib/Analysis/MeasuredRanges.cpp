@@ -8,8 +8,8 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Analysis/KnownRanges.h"
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Analysis/RangeAnalysis.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "llvm/Support/Format.h"
@@ -57,7 +57,7 @@ static KnownRange constantPart(Value value, unsigned depth = 8) {
   if (isa<mpc::ConstantOp>(op))
     return cast<RangeOpInterface>(op).getResultRange(0, {});
   if (isa<CastOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp>(op) ||
-      movesOneOperand(op))
+      isUnaryMovement(op))
     return part(0);
   if (!isa<AddOp, SubOp, MulOp>(op))
     return {};

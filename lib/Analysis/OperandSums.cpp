@@ -6,7 +6,7 @@
 
 #include "mpc/Analysis/OperandSums.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;

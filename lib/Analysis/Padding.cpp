@@ -4,7 +4,7 @@
 //
 // Families of dimensions are a weighted union-find: every node also stores how
 // many units of its root it spans. Costs and gains of a family are computed
-// here; PaddingChoice.cpp chooses by them.
+// here; PaddingPruning.cpp chooses by them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
-#include "mpc/Analysis/Fusion/GroupOps.h"
+#include "mpc/Analysis/Fusion/GreedyFusion.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 using namespace mlir;
@@ -325,7 +325,7 @@ PaddingPlan::PaddingPlan(func::FuncOp func, const TargetInfo &target)
     for (const OpAxis &axis : contraction.axes)
       contraction.places.push_back(placeOf(contraction.op, axis));
   FusionGraph kernels(body);
-  groupOps(kernels, body, target);
+  selectFusionGroups(kernels, body, target);
   auto addStored = [&](Value value) {
     if (isConstant(value) || !isa<RankedTensorType>(value.getType()) ||
         kernels.isInternal(value))

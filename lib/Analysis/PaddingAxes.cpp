@@ -117,10 +117,10 @@ struct ReductionModel
     return list.axes;
   }
   /// Products of finite values may overflow.
-  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
-                            ArrayRef<LaneState> operands) const {
+  PaddingState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
+                               ArrayRef<PaddingState> operands) const {
     if (std::is_same_v<OpTy, ReduceProdOp> && !operands[0].isZero())
-      return LaneState::any();
+      return PaddingState::any();
     return movedLanes(op, axis, operands);
   }
 };

@@ -32,17 +32,17 @@ struct ContractionModel : PaddingOpInterface::ExternalModel<Model, OpTy> {
     Model::addAxes(cast<OpTy>(op), list);
     return list.axes;
   }
-  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
-                            ArrayRef<LaneState> operands) const {
+  PaddingState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
+                               ArrayRef<PaddingState> operands) const {
     bool hasZero = false;
     for (const AxisLink &link : axis.links) {
       if (link.isResult)
         continue;
       if (!operands[link.index].isFinite())
-        return LaneState::any();
+        return PaddingState::any();
       hasZero |= operands[link.index].isZero();
     }
-    return hasZero ? LaneState::zero() : LaneState::finite();
+    return hasZero ? PaddingState::zero() : PaddingState::finite();
   }
   std::array<int64_t, 4> getPaddedExtents(Operation *op) const {
     return Model::extents(cast<OpTy>(op));
@@ -245,14 +245,14 @@ struct AttentionModel : ContractionModel<AttentionOp, AttentionModel> {
 
   std::optional<unsigned> getKeyMaskOperand(Operation *) const { return kMask; }
 
-  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
-                            ArrayRef<LaneState> operands) const {
+  PaddingState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned,
+                               ArrayRef<PaddingState> operands) const {
     for (const AxisLink &link : axis.links)
       if (!link.isResult && !operands[link.index].isFinite())
-        return LaneState::any();
+        return PaddingState::any();
     return axis.role != AxisRole::Rows && operands[kValue].isZero()
-               ? LaneState::zero()
-               : LaneState::finite();
+               ? PaddingState::zero()
+               : PaddingState::finite();
   }
 };
 
@@ -312,11 +312,12 @@ struct AttentionGradientModel
 
   std::optional<unsigned> getKeyMaskOperand(Operation *) const { return kMask; }
 
-  LaneState getPaddedPlaces(Operation *op, const OpAxis &axis, unsigned result,
-                            ArrayRef<LaneState> operands) const {
+  PaddingState getPaddedPlaces(Operation *op, const OpAxis &axis,
+                               unsigned result,
+                               ArrayRef<PaddingState> operands) const {
     for (const AxisLink &link : axis.links)
       if (!link.isResult && !operands[link.index].isFinite())
-        return LaneState::any();
+        return PaddingState::any();
     // A gradient's padded widths are zero because the other factor is.
     unsigned factor = result == kQuery ? kKey
                       : result == kKey ? kQuery
@@ -325,7 +326,7 @@ struct AttentionGradientModel
         axis.role == AxisRole::Depth || axis.role == AxisRole::Columns;
     bool isZero =
         isWidth ? operands[factor].isZero() : axis.role != AxisRole::Batch;
-    return isZero ? LaneState::zero() : LaneState::finite();
+    return isZero ? PaddingState::zero() : PaddingState::finite();
   }
 };
 

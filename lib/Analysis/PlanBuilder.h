@@ -11,7 +11,7 @@
 #ifndef MPC_LIB_ANALYSIS_PLANBUILDER_H
 #define MPC_LIB_ANALYSIS_PLANBUILDER_H
 
-#include "mpc/Analysis/PlanningFacts.h"
+#include "mpc/Analysis/PlanningAnalyses.h"
 #include "mpc/Analysis/PrecisionPlan.h"
 
 #include <optional>
@@ -28,8 +28,8 @@ bool isContraction(mlir::Operation *op);
 class PlanBuilder {
 public:
   PlanBuilder(PrecisionPlan &plan, mlir::func::FuncOp func,
-              const Policy &policy, const FusionTarget &target,
-              const RoundingPrices *prices = nullptr)
+              const Policy &policy, const CastFusionTarget &target,
+              const RoundingErrorPrices *prices = nullptr)
       : func(func), policy(policy), target(target), prices(prices),
         wide(mlir::Float32Type::get(func.getContext())),
         low(toFloatType(policy.getCompute(), func.getContext())),
@@ -71,7 +71,7 @@ public:
   bool isWidePart(mlir::Operation *op) const { return wideParts.contains(op); }
 
   /// Cached policy-independent analyses, or null.
-  const PlanningFacts *facts() const {
+  const PlanningAnalyses *facts() const {
     return prices ? prices->facts : nullptr;
   }
 
@@ -110,15 +110,15 @@ public:
 
   mlir::func::FuncOp func;
   const Policy &policy;
-  const FusionTarget &target;
+  const CastFusionTarget &target;
   /// Prices of errors; null to use rules instead.
-  const RoundingPrices *prices;
+  const RoundingErrorPrices *prices;
   /// f32, the policy's compute type and its storage type.
   mlir::FloatType wide, low, store;
 
 private:
   /// Computed at the first call; planning changes no op of the function.
-  const IntegerValues &getIntegers() const {
+  const IntegerValuedFloats &getIntegers() const {
     if (facts())
       return facts()->getIntegers();
     if (!integers)
@@ -127,14 +127,14 @@ private:
   }
 
   PrecisionPlan &plan;
-  mutable std::optional<IntegerValues> integers;
+  mutable std::optional<IntegerValuedFloats> integers;
   mutable std::optional<llvm::DenseSet<mlir::Operation *>> backward;
   llvm::DenseSet<mlir::Operation *> wideParts;
 };
 
 /// Returns true if `op` computes a bookkeeping scalar of a training step, not
 /// part of the model.
-bool keepsBooks(mlir::Operation *op);
+bool isBookkeepingOp(mlir::Operation *op);
 
 /// Returns true if `op` has a compute mode, as contractions have.
 bool hasComputeMode(mlir::Operation *op);
@@ -172,15 +172,16 @@ bool isParameter(mlir::Value value);
 /// Rounds parameters to the variable type of the policy (of the reader's layer)
 /// if that is narrower than f32, and outputs to the policy's output type,
 /// except values that carry integers.
-void roundVariablesAndOutputs(PlanBuilder &builder);
+void roundVariablesAndModelOutputs(PlanBuilder &builder);
 
 /// After mpc's own lists or layers have planned every op: keeps losses in f32,
 /// and under mpc's own lists the steps of softmax.
-void settleWideParts(PlanBuilder &builder);
+void keepSubgraphsInFloat32(PlanBuilder &builder);
 
 /// After every op is planned: if the target supports it, attention reads 8-bit
-/// rows times their scale without rounding the products again (ScaledRows.cpp).
-void settleScaledRows(PlanBuilder &builder);
+/// rows times their scale without rounding the products again
+/// (QuantizedCacheRows.cpp).
+void planQuantizedCacheRows(PlanBuilder &builder);
 
 /// Returns, if a library computes GEMMs, the 16-bit type in which it sums the
 /// gradient of `parameter`, a bias without other readers: the type of its
@@ -194,17 +195,17 @@ void roundLibraryBiases(PlanBuilder &builder);
 
 /// After every op is planned: keeps losses and the ops around updates in f32,
 /// and rounds the gradients of parameters that are only read in 16 bits.
-void settleTraining(PlanBuilder &builder);
+void planTrainingTypes(PlanBuilder &builder);
 
 /// Assigns each op a role, compute and result type by overrides, pins and the
 /// policy's classes.
 mlir::LogicalResult classifyByLists(PlanBuilder &builder);
 
 /// After classifyByLists: assigns storage types by a minimum cut.
-void placeByMinimumCut(PlanBuilder &builder);
+void assignStorageByMinimumCut(PlanBuilder &builder);
 
 /// After classifyByLists: assigns types by TensorFlow's color propagation.
-void placeByPropagation(PlanBuilder &builder);
+void assignStorageByPainting(PlanBuilder &builder);
 
 /// Plans as torch.autocast types each op.
 mlir::LogicalResult planTorchAutocast(PlanBuilder &builder);

@@ -80,11 +80,10 @@ static ValueReason reasonByRule(const PlanBuilder &builder, Value value) {
   return reason;
 }
 
-FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
-                                               const Policy &policy,
-                                               const FusionTarget &target,
-                                               CastPlacement placement,
-                                               const RoundingPrices *prices) {
+FailureOr<PrecisionPlan>
+PrecisionPlan::create(func::FuncOp func, const Policy &policy,
+                      const CastFusionTarget &target, CastPlacement placement,
+                      const RoundingErrorPrices *prices) {
   PrecisionPlan plan(Float32Type::get(func.getContext()));
   plan.uses.resize(policy.getOverrides().size());
   auto note = [&](Value value) {
@@ -102,14 +101,14 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   case PolicyAlgorithm::MinimumCut:
     planned = classifyByLists(builder);
     if (succeeded(planned)) {
-      settleWideParts(builder);
-      settleScaledRows(builder);
+      keepSubgraphsInFloat32(builder);
+      planQuantizedCacheRows(builder);
       // Before the cut: the operands of updates affect it.
-      settleTraining(builder);
+      planTrainingTypes(builder);
       if (placement == CastPlacement::MinimumCut)
-        placeByMinimumCut(builder);
+        assignStorageByMinimumCut(builder);
       else
-        placeByPropagation(builder);
+        assignStorageByPainting(builder);
       roundLibraryBiases(builder);
     }
     break;
@@ -122,14 +121,14 @@ FailureOr<PrecisionPlan> PrecisionPlan::create(func::FuncOp func,
   case PolicyAlgorithm::KerasLayers:
     planned = planKerasLayers(builder);
     if (succeeded(planned))
-      settleWideParts(builder);
+      keepSubgraphsInFloat32(builder);
     break;
   }
   if (failed(planned))
     return failure();
   if (policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
-    settleTraining(builder);
-  roundVariablesAndOutputs(builder);
+    planTrainingTypes(builder);
+  roundVariablesAndModelOutputs(builder);
   if (prices)
     return plan;
   for (Value value : plan.eligible)

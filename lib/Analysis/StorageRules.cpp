@@ -43,7 +43,7 @@ static bool passesOrder(Operation *op) {
 }
 
 void StorageRules::findUnrounded(const PlanBuilder &builder) {
-  using Kind = Reading::Kind;
+  using Kind = OperandReading::Kind;
   // Propagates the reader of a result of `op` to its operand `value`.
   auto inherit = [](llvm::DenseMap<Value, Operation *> &readers, Value value,
                     Operation *op) {
@@ -55,9 +55,9 @@ void StorageRules::findUnrounded(const PlanBuilder &builder) {
     for (OpOperand &operand : op.getOpOperands()) {
       Value value = operand.get();
       Kind kind = readingOf(builder.getPlan(), operand).kind;
-      auto order = dyn_cast<OrderOpInterface>(op);
+      auto order = dyn_cast<OrderDependentOpInterface>(op);
       if (kind == Kind::Exact && order &&
-          order.decidesByOrder(operand.getOperandNumber()))
+          order.dependsOnOrder(operand.getOperandNumber()))
         ordered[value] = &op;
       else if (kind == Kind::Exact && builder.isEligible(value))
         unrounded[value] = &op;
@@ -82,7 +82,7 @@ static Operation *onlyNormsRead(Value value) {
 }
 
 std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
-                                                const PlacementModel &model,
+                                                const CastPlacementModel &model,
                                                 Value value) const {
   Operation *op = value.getDefiningOp();
   auto high = [](std::string text, Operation *because = nullptr,
@@ -111,7 +111,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high("the order of its values decides what " + describeOp(reader) +
                     " gives, which a rounding may change",
                 reader, "the order of its values decides");
-  const PlacementModel::Demand &demand = model.demandOf(value);
+  const CastPlacementModel::Demand &demand = model.demandOf(value);
   if (demand.narrow.size() > 1)
     return high("its readers want different 16-bit types", op);
   if (!model.lowType(value))
@@ -182,7 +182,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
 }
 
 StorageRules::StorageRules(const PlanBuilder &builder,
-                           const PlacementModel &model) {
+                           const CastPlacementModel &model) {
   findUnrounded(builder);
   for (Value value : model.getValues()) {
     std::optional<StorageRule> rule = ruleOf(builder, model, value);

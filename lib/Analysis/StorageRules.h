@@ -9,7 +9,7 @@
 #ifndef MPC_LIB_ANALYSIS_STORAGERULES_H
 #define MPC_LIB_ANALYSIS_STORAGERULES_H
 
-#include "PlacementModel.h"
+#include "CastPlacementModel.h"
 #include "PlanBuilder.h"
 
 #include <string>
@@ -33,7 +33,7 @@ std::string describeOp(mlir::Operation *op);
 /// The rules of one function with planned ops.
 class StorageRules {
 public:
-  StorageRules(const PlanBuilder &builder, const PlacementModel &model);
+  StorageRules(const PlanBuilder &builder, const CastPlacementModel &model);
 
   /// The rule for `value`, or null for a free one.
   const StorageRule *find(mlir::Value value) const {
@@ -48,7 +48,7 @@ public:
 private:
   void findUnrounded(const PlanBuilder &builder);
   std::optional<StorageRule> ruleOf(const PlanBuilder &builder,
-                                    const PlacementModel &model,
+                                    const CastPlacementModel &model,
                                     mlir::Value value) const;
 
   llvm::DenseMap<mlir::Value, StorageRule> rules;

@@ -13,11 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PlacementModel.h"
+#include "CastPlacementModel.h"
 #include "PlanBuilder.h"
 
+#include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Analysis/TrainingTypes.h"
-#include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/StepNames.h"
@@ -36,7 +36,9 @@ bool mpc::isPrecisionResult(Value result) {
   return !isa_and_present<OptimizerOpInterface>(op);
 }
 
-bool mpc::keepsBooks(Operation *op) { return op->hasTrait<KeepsBooks>(); }
+bool mpc::isBookkeepingOp(Operation *op) {
+  return op->hasTrait<IsBookkeeping>();
+}
 
 /// Plans `op` to compute in f32, for `reason`.
 static void computeWide(PlanBuilder &builder, Operation *op,
@@ -76,17 +78,17 @@ static void keepWide(PlanBuilder &builder, Operation *op, StringRef reason) {
   storeWide(builder, op);
 }
 
-void mpc::settleWideParts(PlanBuilder &builder) {
-  for (Operation *op : opsOfLosses(builder.func))
+void mpc::keepSubgraphsInFloat32(PlanBuilder &builder) {
+  for (Operation *op : findLossOps(builder.func))
     keepWide(builder, op, "part of the loss");
-  for (Operation *op : opsOfStatistics(builder.func))
+  for (Operation *op : findStatisticsOps(builder.func))
     keepWide(builder, op, "part of a statistic that steps renew");
-  for (Operation *op : opsOfRowScales(builder.func))
+  for (Operation *op : findRowScaleOps(builder.func))
     keepWide(builder, op, "part of a row's scale");
   // Keras computes the steps of a softmax, and angles, in the layer's type.
   if (builder.policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return;
-  for (Operation *op : opsOfExponentialSums(builder.func))
+  for (Operation *op : findExponentialSumOps(builder.func))
     keepWide(builder, op, "part of a softmax in steps");
   auto keepUnrounded = [&](Operation *op, StringRef reason) {
     keepWide(builder, op, reason);
@@ -94,7 +96,7 @@ void mpc::settleWideParts(PlanBuilder &builder) {
     if (builder.isWidePart(op))
       builder.planOf(op).unrounded = OpPlan::Unrounded::All;
   };
-  for (Operation *op : opsOfAngles(builder.func))
+  for (Operation *op : findAngleOps(builder.func))
     keepUnrounded(op, "an angle that grows with a position");
   auto feedsIntegers = [&](Value value) {
     return builder.feedsIntegers(value);
@@ -109,7 +111,7 @@ static void settleOp(PlanBuilder &builder, Operation *op) {
   if (!plan || plan->role == OpPlan::Role::Untouched)
     return;
   // Bookkeeping scalars of a step are not part of the model.
-  if (keepsBooks(op) || (op->hasTrait<Loss>() && !plan->override)) {
+  if (isBookkeepingOp(op) || (op->hasTrait<Loss>() && !plan->override)) {
     if (plan->compute != builder.wide)
       computeWide(builder, op);
     storeWide(builder, op);
@@ -253,12 +255,12 @@ static void collectReadTypes(const PlanBuilder &builder, Value value,
     Operation *op = use.getOwner();
     if (isa<OptimizerOpInterface>(op))
       continue;
-    Reading reading = readingOf(builder.getPlan(), use);
+    OperandReading reading = readingOf(builder.getPlan(), use);
     auto movement = dyn_cast<MovementOpInterface>(op);
-    if (reading.kind == Reading::Kind::Narrow)
+    if (reading.kind == OperandReading::Kind::Narrow)
       types.insert(reading.type);
-    else if (reading.kind == Reading::Kind::Moved && movement &&
-             movement.keepsAll())
+    else if (reading.kind == OperandReading::Kind::Moved && movement &&
+             movement.isPermutation())
       collectReadTypes(builder, op->getResult(0), types);
     else
       types.insert(builder.wide);
@@ -312,7 +314,7 @@ static void roundGradients(PlanBuilder &builder) {
 /// Returns the op that defines `value`, before broadcasts, moves and casts.
 static Operation *makerOf(Value value) {
   Operation *op = value.getDefiningOp();
-  while (op && (isa<CastOp>(op) || movesOneOperand(op)))
+  while (op && (isa<CastOp>(op) || isUnaryMovement(op)))
     op = op->getOperand(0).getDefiningOp();
   return op;
 }
@@ -339,7 +341,7 @@ static void roundAsExtrema(PlanBuilder &builder) {
   }
 }
 
-void mpc::settleTraining(PlanBuilder &builder) {
+void mpc::planTrainingTypes(PlanBuilder &builder) {
   roundAsExtrema(builder);
   for (Operation &op : builder.body())
     settleOp(builder, &op);

@@ -59,7 +59,7 @@ std::string WhyBuilder::ruleOf(Operation *op) const {
          "'";
 }
 
-void WhyBuilder::sayLabel(Operation *op) {
+void WhyBuilder::describeLabel(Operation *op) {
   if (isa<ConstantOp>(op))
     return say("a constant: each reader takes it in the type that it wants, "
                "rounded once at compile time",
@@ -88,7 +88,7 @@ void WhyBuilder::sayLabel(Operation *op) {
   }
 }
 
-void WhyBuilder::sayStorage() {
+void WhyBuilder::describeStorage() {
   Operation *op = account.op;
   std::string type = typeName(account.type);
   if (!plan.isEligible(value))
@@ -114,7 +114,7 @@ void WhyBuilder::sayStorage() {
   say(text, op);
 }
 
-void WhyBuilder::sayReaders() {
+void WhyBuilder::describeReaders() {
   llvm::SmallPtrSet<Operation *, 8> seen;
   size_t left = 0;
   for (OpOperand &use : value.getUses()) {
@@ -136,7 +136,7 @@ void WhyBuilder::sayReaders() {
     say("and by " + Twine(left) + " more ops", nullptr);
 }
 
-void WhyBuilder::sayPull() {
+void WhyBuilder::describePull() {
   if (!plan.isEligible(value) || !account.op)
     return;
   const ValueReason &reason = plan.getReason(value);
@@ -300,7 +300,7 @@ std::optional<WhyFlip> WhyBuilder::findFlip() const {
   return std::nullopt;
 }
 
-std::string WhyBuilder::whatKeeps() const {
+std::string WhyBuilder::whyFixed() const {
   if (!plan.isEligible(value))
     return "the model's own type, which no policy changes";
   llvm::SetVector<Operation *> readers;
@@ -318,10 +318,10 @@ std::string WhyBuilder::whatKeeps() const {
 
 WhyAccount WhyBuilder::build() {
   if (account.op)
-    sayLabel(account.op);
-  sayStorage();
-  sayReaders();
-  sayPull();
+    describeLabel(account.op);
+  describeStorage();
+  describeReaders();
+  describePull();
   if (plan.isEligible(value)) {
     const ValueReason &reason = plan.getReason(value);
     if (!reason.hard) {
@@ -331,6 +331,6 @@ WhyAccount WhyBuilder::build() {
     account.flip = findFlip();
   }
   if (!account.flip)
-    account.keeps = whatKeeps();
+    account.keeps = whyFixed();
   return std::move(account);
 }

@@ -37,13 +37,13 @@ private:
   /// The origin of the label of `op`.
   std::string ruleOf(mlir::Operation *op) const;
   /// Adds how `op` computes, and by which rule.
-  void sayLabel(mlir::Operation *op);
+  void describeLabel(mlir::Operation *op);
   /// Adds the plan's reason for the value's storage.
-  void sayStorage();
+  void describeStorage();
   /// Adds the readers of the value, with type and rule.
-  void sayReaders();
+  void describeReaders();
   /// Adds the distant op that pulls the value, if not named yet.
-  void sayPull();
+  void describePull();
 
   /// Returns true if a rule, not the cut, fixes the types of `op`.
   bool isHard(mlir::Operation *op) const;
@@ -64,7 +64,7 @@ private:
                                  llvm::StringRef drop) const;
   std::optional<WhyFlip> findFlip() const;
   /// Why no change of labels affects the value.
-  std::string whatKeeps() const;
+  std::string whyFixed() const;
 
   const WhyAnalysis &why;
   const PrecisionPlan &plan;

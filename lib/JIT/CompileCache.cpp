@@ -418,7 +418,7 @@ void CompileCache::fixInputs(llvm::ArrayRef<std::string> names) {
     key = keyOfInput();
 }
 
-std::optional<KeptCompile> CompileCache::find(bool spoken) const {
+std::optional<CachedCompile> CompileCache::find(bool spoken) const {
   if (key.empty())
     return std::nullopt;
   std::optional<detail::MappedEntry> entry =
@@ -440,7 +440,7 @@ std::optional<KeptCompile> CompileCache::find(bool spoken) const {
     if (auto message = fromJson(value); message && options.onDiagnostic &&
                                         !(spoken && message->stage == "import"))
       options.onDiagnostic(*message);
-  return KeptCompile{std::move(*file), entry->body};
+  return CachedCompile{std::move(*file), entry->body};
 }
 
 void CompileCache::store(llvm::ArrayRef<std::byte> bytes,

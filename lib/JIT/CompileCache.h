@@ -23,7 +23,7 @@
 namespace mpc {
 
 /// A cached compile, opened. The bytes live as long as `file`.
-struct KeptCompile {
+struct CachedCompile {
   ExecutableFile file;
   llvm::ArrayRef<std::byte> bytes;
 };
@@ -45,7 +45,7 @@ public:
   /// Returns the entry of an equal compile. Replays its diagnostics to the
   /// options' callback, without those of stage import if `spoken` (that stage
   /// already reported them).
-  std::optional<KeptCompile> find(bool spoken = false) const;
+  std::optional<CachedCompile> find(bool spoken = false) const;
   /// Sets the inputs that became constants: their values become part of the
   /// key.
   void fixInputs(llvm::ArrayRef<std::string> names);

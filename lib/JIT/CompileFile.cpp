@@ -67,7 +67,7 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
   if (infos.empty())
     return Status(StatusCode::InvalidArgument, output, "no target was given");
   CompileCache cache(model, infos, options);
-  if (std::optional<KeptCompile> kept = cache.find())
+  if (std::optional<CachedCompile> kept = cache.find())
     return writeFile(kept->file, kept->bytes, output);
   CompileOptions choices = options;
   std::vector<Diagnostic> messages;

@@ -12,8 +12,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/StableHLO.h"
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
 
@@ -154,7 +154,7 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
       if (failed(passes.run(module)))
         return failure(first);
       if (step.name == "precision")
-        noteLayers(module);
+        recordLayerTypes(module);
       if (Status status = dump(module, step.name); !status.ok())
         return status;
     }
@@ -166,7 +166,7 @@ Status Compiler::runStages(ModuleOp module, StringRef after, StringRef last) {
                 "does not exist");
 }
 
-void Compiler::noteLayers(ModuleOp module) {
+void Compiler::recordLayerTypes(ModuleOp module) {
   layers.clear();
   func::FuncOp function = entry(module);
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
@@ -247,7 +247,7 @@ Result<Compiler::Lowered> Compiler::lowerKernels(ModuleOp module) {
     return stoppedStatus();
   size_t first = said.size();
   Module kernels = copyKernels(module);
-  watchResults(module, *kernels);
+  enableFiniteResultChecks(module, *kernels);
   if (failed((*backend)->lower(*kernels)))
     return failure(first);
   if (Status status = dump(*kernels, "codegen"); !status.ok())

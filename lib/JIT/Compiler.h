@@ -12,7 +12,7 @@
 
 #include "Backend.h"
 
-#include "mpc/Analysis/TypedLayers.h"
+#include "mpc/Analysis/LayerTypeSummary.h"
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
@@ -102,14 +102,14 @@ public:
   std::optional<ElementType> cacheType();
   /// Suppresses the warning about an unused KV-cache type of the policy: the
   /// caller compiles a decoder.
-  void expectCaches() { expectsCaches = true; }
+  void setCacheFormats() { expectsCaches = true; }
   /// Returns the entry function, which a module has after a successful import.
   static mlir::func::FuncOp entry(mlir::ModuleOp module);
 
 private:
   Compiler(const CompileOptions &options, const TargetInfo &target);
   /// Records the types of the layers, after stage precision.
-  void noteLayers(mlir::ModuleOp module);
+  void recordLayerTypes(mlir::ModuleOp module);
   void hear(mlir::Diagnostic &message);
   /// Returns the value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
@@ -120,7 +120,7 @@ private:
   /// with them.
   void setInitialValues(mlir::ModuleOp module);
   /// Warns if the policy sets a KV-cache type, which has no effect here.
-  void noteCacheType();
+  void recordCacheType();
   /// Imports an ONNX model; null after diagnostics.
   Module importOnnx(const ModelSource &model, const SourceBytes &bytes);
   void enter(llvm::StringRef stage);
@@ -153,7 +153,7 @@ private:
   InputSymbols symbols;
   /// Layers of the module before the first stage, and their types afterwards.
   std::optional<LayerPaths> layerPaths;
-  std::vector<TypedLayer> layers;
+  std::vector<LayerTypeSummary> layers;
   int dumped = 0;
   bool expectsCaches = false;
 };
@@ -164,11 +164,11 @@ Result<TargetInfo> resolveTarget(const std::string &text);
 
 /// Location and op name as shown in messages: "m.onnx: fc/MatMul",
 /// "m.mlir:3:5".
-struct Place {
+struct MessageLocation {
   std::string where;
   std::string op;
 };
-Place describeLocation(mlir::Location location);
+MessageLocation describeLocation(mlir::Location location);
 
 /// Returns the op names in a location, outermost first; fused locations give
 /// several.
@@ -214,14 +214,14 @@ inline std::string scaleNameOf(const std::string &name) {
 /// rows, updated in place (GrowingCache); emits a diagnostic at a result that
 /// is not its argument with rows appended. Caches without a type in `caches`
 /// use `narrow` if it is set and narrower than the model's type.
-mlir::LogicalResult placeCaches(mlir::func::FuncOp function,
-                                llvm::ArrayRef<GrowingCache> caches,
-                                std::optional<ElementType> narrow);
+mlir::LogicalResult makeCachesInPlace(mlir::func::FuncOp function,
+                                      llvm::ArrayRef<GrowingCache> caches,
+                                      std::optional<ElementType> narrow);
 
 /// Computes only one entry of each result in `chosen` (ChosenEntry); emits a
 /// diagnostic if a result has no such dimension.
-mlir::LogicalResult chooseEntries(mlir::func::FuncOp function,
-                                  llvm::ArrayRef<ChosenEntry> chosen);
+mlir::LogicalResult selectResultEntries(mlir::func::FuncOp function,
+                                        llvm::ArrayRef<ChosenEntry> chosen);
 
 /// Reports, at its op, a value of more than `most` bytes, or constants,
 /// arguments and results that exceed it together.
@@ -242,7 +242,7 @@ mlir::RankedTensorType compilerType(const TensorType &type,
                                     mlir::MLIRContext &context);
 
 /// Converts layer types to the runtime's form.
-std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<TypedLayer> layers);
+std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<LayerTypeSummary> layers);
 
 /// Marks the results of the imported model `function` that may legitimately
 /// contain infinities or NaNs, because such constants (a mask of -inf) reach
@@ -255,8 +255,8 @@ void markInfiniteResults(mlir::func::FuncOp function);
 llvm::SmallVector<exe::ResultOp> watchedResults(exe::ProgramOp program);
 
 /// Enables the check in the CPU kernels that store such results
-/// (kWatchedResultsAttr).
-void watchResults(mlir::ModuleOp planned, mlir::ModuleOp kernels);
+/// (kCheckedResultsAttr).
+void enableFiniteResultChecks(mlir::ModuleOp planned, mlir::ModuleOp kernels);
 
 /// Builds the program that `module`'s exe.program describes, without code.
 mlir::FailureOr<std::shared_ptr<Program>>

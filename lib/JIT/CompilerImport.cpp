@@ -92,7 +92,7 @@ void Compiler::setInitialValues(ModuleOp module) {
   }
 }
 
-void Compiler::noteCacheType() {
+void Compiler::recordCacheType() {
   llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
   if (!policy)
     // The stage that reads the policy again reports the error.
@@ -153,7 +153,7 @@ Status Compiler::findPositions(const ModelSource &model,
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(longer);
   if (!compiler.ok())
     return compiler.status();
-  (*compiler)->expectCaches();
+  (*compiler)->setCacheFormats();
   Result<Module> module = (*compiler)->import(model);
   if (!module.ok())
     return module.status();
@@ -211,12 +211,12 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (Status status = findPositions(model, entry(*module)); !status.ok())
       return status;
   if (!options.caches.empty() &&
-      failed(placeCaches(entry(*module), options.caches, cacheType())))
+      failed(makeCachesInPlace(entry(*module), options.caches, cacheType())))
     return failure(first);
   if (options.caches.empty() && !expectsCaches)
-    noteCacheType();
+    recordCacheType();
   if (!options.chosen.empty() &&
-      failed(chooseEntries(entry(*module), options.chosen)))
+      failed(selectResultEntries(entry(*module), options.chosen)))
     return failure(first);
   markInfiniteResults(entry(*module));
   if (options.training && !options.training->parameters.empty())

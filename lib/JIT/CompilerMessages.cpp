@@ -30,9 +30,9 @@ static std::string placed(const std::string &where, const std::string &text) {
   return where.empty() ? text : where + ": " + text;
 }
 
-Place mpc::describeLocation(Location location) {
+MessageLocation mpc::describeLocation(Location location) {
   if (auto name = dyn_cast<NameLoc>(location)) {
-    Place inner = describeLocation(name.getChildLoc());
+    MessageLocation inner = describeLocation(name.getChildLoc());
     std::string op = name.getName().str();
     if (auto file = dyn_cast<FileLineColLoc>(name.getChildLoc());
         file && file.getColumn() == 0)
@@ -79,7 +79,7 @@ void Compiler::hear(mlir::Diagnostic &message) {
     heard.severity = mpc::Diagnostic::Severity::Remark;
     break;
   }
-  Place place = describeLocation(message.getLocation());
+  MessageLocation place = describeLocation(message.getLocation());
   heard.stage = stage;
   heard.where = place.where;
   heard.op = place.op;

@@ -47,15 +47,15 @@ LogicalResult CudaBackend::lower(ModuleOp kernels) {
     passes.addPass(std::move(pass));
     return passes.run(kernels);
   };
-  if (failed(run(createPartKernelsPass())) ||
+  if (failed(run(createSplitFusedKernelsPass())) ||
       failed(run(createScheduleKernelsPass())) ||
       failed(dump(kernels, "scheduled")) ||
       failed(run(createLowerKernelsToGpuPass())) ||
       failed(dump(kernels, "tiles")))
     return failure();
-  if (failed(run(createLowerTeamsPass())))
+  if (failed(run(createLowerTilesToThreadsPass())))
     return failure();
-  return run(createMergePartsPass());
+  return run(createMergeFusedKernelsPass());
 }
 
 Status CudaBackend::dumpFile(const std::string &name,

@@ -6,10 +6,10 @@
 
 #include "mpc/JIT/Decoder.h"
 
+#include "AttentionWindowCheck.h"
 #include "Compiler.h"
 #include "DecoderSignature.h"
 #include "DecoderState.h"
-#include "HiddenRows.h"
 
 #include <algorithm>
 #include <bit>
@@ -140,8 +140,8 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
     kept.inputShapes =
         signature->shapes(/*batch=*/1, options.chunk, 2 * options.capacity);
     kept.caches = signature->growing(/*batch=*/1);
-    if (Status status = checkHiddenRows(model, std::move(kept),
-                                        signature->mask.name, options.capacity);
+    if (Status status = checkAttentionWindow(
+            model, std::move(kept), signature->mask.name, options.capacity);
         !status.ok())
       return status;
   }
@@ -184,12 +184,12 @@ detail::DecoderState::makeCaches(const Stream &stream) const {
   }
   // Slack: rows are moved back once per capacity / 4 tokens, about four moved
   // rows per written row.
-  return SlidingCache::create(stream, types,
-                              std::max(piece.count, capacity / 4));
+  return SlidingWindowCache::create(stream, types,
+                                    std::max(piece.count, capacity / 4));
 }
 
 Result<detail::Caches>
-detail::DecoderState::takeIdle(const Stream &stream) const {
+detail::DecoderState::acquireIdleBuffer(const Stream &stream) const {
   {
     std::scoped_lock lock(mutex);
     if (!idle.empty()) {
@@ -201,7 +201,7 @@ detail::DecoderState::takeIdle(const Stream &stream) const {
   return makeCaches(stream);
 }
 
-void detail::DecoderState::giveBackIdle(Caches caches) const {
+void detail::DecoderState::releaseIdleBuffer(Caches caches) const {
   std::scoped_lock lock(mutex);
   idle.push_back(std::move(caches));
 }

@@ -7,7 +7,7 @@
 #ifndef MPC_LIB_JIT_DECODERSTATE_H
 #define MPC_LIB_JIT_DECODERSTATE_H
 
-#include "SlidingCache.h"
+#include "SlidingWindowCache.h"
 
 #include "mpc/JIT/Decoder.h"
 
@@ -39,7 +39,7 @@ struct DecoderForm {
 namespace detail {
 
 /// KV caches of one sequence.
-using Caches = std::vector<SlidingCache>;
+using Caches = std::vector<SlidingWindowCache>;
 
 struct DecoderState {
   DecoderState(std::string name, Device device, DecoderForm one,
@@ -62,8 +62,8 @@ struct DecoderState {
   Result<Caches> makeCaches(const Stream &stream) const;
 
   /// KV caches for unused batch rows, borrowed during a run.
-  Result<Caches> takeIdle(const Stream &stream) const;
-  void giveBackIdle(Caches caches) const;
+  Result<Caches> acquireIdleBuffer(const Stream &stream) const;
+  void releaseIdleBuffer(Caches caches) const;
 
 private:
   mutable std::mutex mutex;

@@ -6,7 +6,7 @@
 
 #include "mpc/JIT/Engine.h"
 
-#include "LocalCompile.h"
+#include "DeviceCompilation.h"
 #include "ModelState.h"
 
 using namespace mpc;
@@ -18,13 +18,13 @@ Result<Engine> Engine::create(Device device, EngineLimits limits) {
         StatusCode::Unavailable, "cpu",
         "this machine lacks AVX2, FMA or F16C, which compiled code needs");
   return Engine(std::move(device),
-                std::make_shared<detail::Specialisations>(limits));
+                std::make_shared<detail::SpecializationTable>(limits));
 }
 
 Result<Executable> Engine::compile(const ModelSource &model,
                                    const CompileOptions &options) const {
-  Result<detail::Specialisations::Made> made =
-      compileLocally(model, options, target);
+  Result<detail::SpecializationTable::Made> made =
+      compileForDevice(model, options, target);
   if (!made.ok())
     return made.status();
   return std::move(made->executable);

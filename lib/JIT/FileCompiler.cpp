@@ -78,7 +78,7 @@ void FileCompiler::specialise(const std::map<std::string, int64_t> &extents) {
   current().dims = options.dims;
 }
 
-void FileCompiler::describeSums() {
+void FileCompiler::describeAccumulation() {
   for (BlockArgument argument : entry().getArguments())
     bounds.push_back(indexBound(argument).value_or(0));
   current().longestReduction = std::max(current().longestReduction,
@@ -104,13 +104,13 @@ Status FileCompiler::import(const TargetInfo &target) {
 
 Status FileCompiler::plan() {
   if (!options.training)
-    describeSums();
+    describeAccumulation();
   if (Status status = compiler->runStages(*module, "import", "precision");
       !status.ok())
     return status;
   // Labels and gradients are not part of the model.
   if (options.training)
-    describeSums();
+    describeAccumulation();
   describeRounding(entry(), current());
   return compiler->runStages(*module, "precision", "plan");
 }
@@ -143,7 +143,7 @@ Status FileCompiler::finish() {
   return {};
 }
 
-Result<std::shared_ptr<Program>> FileCompiler::finishInMemory(bool withCode) {
+Result<std::shared_ptr<Program>> FileCompiler::finalizeInMemory(bool withCode) {
   if (Status status = plan(); !status.ok())
     return status;
   return generate(withCode);

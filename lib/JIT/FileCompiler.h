@@ -35,7 +35,7 @@ public:
   Status finish();
   /// Alternative to finish(): returns the program for this process, which is
   /// not added to the file.
-  Result<std::shared_ptr<Program>> finishInMemory(bool withCode);
+  Result<std::shared_ptr<Program>> finalizeInMemory(bool withCode);
   /// import() and finish().
   Status add(const TargetInfo &target);
 
@@ -45,11 +45,11 @@ public:
   const std::vector<std::string> &fixedInputs() const {
     return compiler->fixedInputs();
   }
-  /// After finish() or finishInMemory(): the program's arguments.
+  /// After finish() or finalizeInMemory(): the program's arguments.
   const std::vector<StoredValue> &arguments() const {
     return current().arguments;
   }
-  /// After finish() or finishInMemory(): the planned module and its compiler.
+  /// After finish() or finalizeInMemory(): the planned module and its compiler.
   mlir::ModuleOp planned() { return *module; }
   Compiler &lastCompiler() { return *compiler; }
   /// Program and object code of the last target.
@@ -66,7 +66,7 @@ private:
   const container::StoredSpecialisation &current() const {
     return contents.specialisations.back();
   }
-  void describeSums();
+  void describeAccumulation();
   /// Runs all stages up to plan.
   Status plan();
   Result<std::shared_ptr<Program>> generate(bool withCode);

@@ -16,8 +16,9 @@ static constexpr double kNever = std::numeric_limits<double>::infinity();
 
 namespace {
 /// Hill-climbing state of one kernel.
-struct Climber {
-  explicit Climber(std::string chosen) : best(std::move(chosen)), known{best} {}
+struct HillClimber {
+  explicit HillClimber(std::string chosen)
+      : best(std::move(chosen)), known{best} {}
 
   std::string best;
   double bestMs = kNever;
@@ -31,7 +32,7 @@ struct Climber {
 
 class Search {
 public:
-  Search(std::vector<TunedKernel> &kernels, const TunerQuestions &questions)
+  Search(std::vector<TunedKernel> &kernels, const TunerCallbacks &questions)
       : kernels(kernels), questions(questions) {
     for (const TunedKernel &kernel : kernels)
       climbers.emplace_back(kernel.chosen);
@@ -54,7 +55,7 @@ private:
   std::vector<std::string> bests() const {
     std::vector<std::string> all;
     all.reserve(climbers.size());
-    for (const Climber &climber : climbers)
+    for (const HillClimber &climber : climbers)
       all.push_back(climber.best);
     return all;
   }
@@ -63,15 +64,15 @@ private:
   Status measureRound(size_t trials, double end);
 
   std::vector<TunedKernel> &kernels;
-  const TunerQuestions &questions;
-  std::vector<Climber> climbers;
+  const TunerCallbacks &questions;
+  std::vector<HillClimber> climbers;
 };
 } // namespace
 
 size_t Search::beginRound() {
   size_t longest = 0;
   for (size_t i = 0; i < climbers.size(); ++i) {
-    Climber &climber = climbers[i];
+    HillClimber &climber = climbers[i];
     climber.found.clear();
     climber.foundMs = kNever;
     climber.frontier.clear();
@@ -90,7 +91,7 @@ Status Search::measureRound(size_t trials, double end) {
       if (trial < climbers[i].frontier.size())
         schedules[i] = climbers[i].frontier[trial];
     Status status = measure(schedules, [&](size_t i, double ms) {
-      Climber &climber = climbers[i];
+      HillClimber &climber = climbers[i];
       if (trial >= climber.frontier.size()) {
         climber.bestMs = std::min(climber.bestMs, ms);
         return;
@@ -125,7 +126,7 @@ Status Search::climb(double seconds) {
     if (Status status = measure(bests(), atBest); !status.ok())
       return status;
     bool moved = false;
-    for (Climber &climber : climbers)
+    for (HillClimber &climber : climbers)
       if (climber.foundMs < climber.bestMs) {
         climber.best = climber.found;
         climber.bestMs = climber.foundMs;
@@ -170,7 +171,7 @@ Status Search::confirm(double leastGain) {
 }
 
 Status mpc::tuneKernels(std::vector<TunedKernel> &kernels,
-                        const TunerQuestions &questions, double seconds,
+                        const TunerCallbacks &questions, double seconds,
                         double leastGain) {
   if (kernels.empty())
     return {};

@@ -29,7 +29,7 @@ struct TunedKernel {
 };
 
 /// Callbacks of the search.
-struct TunerQuestions {
+struct TunerCallbacks {
   /// Returns the neighbors of schedule `around` of kernel `kernel`.
   std::function<std::vector<std::string>(size_t kernel,
                                          const std::string &around)>
@@ -50,7 +50,7 @@ struct TunerQuestions {
 /// by `leastGain` (a fraction) in minimum time is dropped. `kernels` are given
 /// with names and initial schedules. Fails if a measurement fails.
 Status tuneKernels(std::vector<TunedKernel> &kernels,
-                   const TunerQuestions &questions, double seconds,
+                   const TunerCallbacks &questions, double seconds,
                    double leastGain = 0.02);
 
 } // namespace mpc

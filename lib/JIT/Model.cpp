@@ -6,14 +6,14 @@
 
 #include "ModelState.h"
 
-#include "LocalCompile.h"
+#include "DeviceCompilation.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
 
 using namespace mpc;
-using detail::Specialisations;
+using detail::SpecializationTable;
 
 std::string Model::State::shapeKey(const NamedBuffers &arguments) const {
   std::string key = std::to_string(number);
@@ -48,15 +48,15 @@ std::string Model::State::valueKey(const std::set<std::string> &names,
 /// Returns true for the loss-scale state of a training step, which is not an
 /// input of the model: if the caller does not pass it, it starts from its
 /// initial value.
-static bool beginsByItself(const ProgramValue &value) {
+static bool isSelfInitialized(const ProgramValue &value) {
   return value.initial && value.role == "loss_scale_state";
 }
 
-Status Model::State::checkNames(const Specialisations::Made &made,
+Status Model::State::checkNames(const SpecializationTable::Made &made,
                                 const NamedBuffers &arguments) const {
   const Program &program = made.executable.program();
   for (const ProgramValue &value : program.arguments)
-    if (!arguments.contains(value.name) && !beginsByItself(value))
+    if (!arguments.contains(value.name) && !isSelfInitialized(value))
       return Status(StatusCode::InvalidArgument, source.name(),
                     "input '" + value.name + "' (" + value.type.toString() +
                         ") was not given");
@@ -67,7 +67,7 @@ Status Model::State::checkNames(const Specialisations::Made &made,
   return {};
 }
 
-Result<Specialisations::Made>
+Result<SpecializationTable::Made>
 Model::State::compile(const NamedBuffers &arguments) const {
   CompileOptions choices = options;
   for (const auto &[name, buffer] : arguments) {
@@ -75,7 +75,7 @@ Model::State::compile(const NamedBuffers &arguments) const {
     if (!buffer.onDevice())
       choices.inputValues[name] = buffer;
   }
-  return compileLocally(source, choices, device);
+  return compileForDevice(source, choices, device);
 }
 
 Result<Executable> Model::specialise(const NamedBuffers &arguments) const {
@@ -86,7 +86,7 @@ Result<Executable> Model::specialise(const NamedBuffers &arguments) const {
   std::set<std::string> names;
   for (const auto &[name, buffer] : arguments)
     names.insert(name);
-  Result<Specialisations::Made> made = state->kept->get(
+  Result<SpecializationTable::Made> made = state->kept->get(
       state->shapeKey(arguments), names,
       [&](const std::set<std::string> &matter) {
         return state->valueKey(matter, arguments);

@@ -7,8 +7,8 @@
 #ifndef MPC_LIB_JIT_MODELSTATE_H
 #define MPC_LIB_JIT_MODELSTATE_H
 
-#include "Buckets.h"
-#include "Specialisations.h"
+#include "LengthBuckets.h"
+#include "SpecializationTable.h"
 
 namespace mpc {
 
@@ -16,7 +16,7 @@ struct Model::State {
   ModelSource source;
   CompileOptions options;
   Device device;
-  std::shared_ptr<detail::Specialisations> kept;
+  std::shared_ptr<detail::SpecializationTable> kept;
   /// Id among the engine's models, part of the cache key.
   int64_t number = 0;
   /// Null if there are no buckets.
@@ -27,11 +27,11 @@ struct Model::State {
   /// Returns digests of the values of `names`.
   std::string valueKey(const std::set<std::string> &names,
                        const NamedBuffers &arguments) const;
-  Result<detail::Specialisations::Made>
+  Result<detail::SpecializationTable::Made>
   compile(const NamedBuffers &arguments) const;
   /// Fails unless the program takes exactly `arguments`, except those compiled
   /// in.
-  Status checkNames(const detail::Specialisations::Made &made,
+  Status checkNames(const detail::SpecializationTable::Made &made,
                     const NamedBuffers &arguments) const;
 };
 

@@ -14,8 +14,8 @@
 
 #include "PastPositions.h"
 
+#include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/IR/RunChecks.h"
 #include "mpc/Reference/Interpreter.h"
 
 using namespace mlir;

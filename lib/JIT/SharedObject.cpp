@@ -6,7 +6,7 @@
 
 #include "Backend.h"
 
-#include "mpc/Support/ScratchFolder.h"
+#include "mpc/Support/ScopedTempFolder.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -70,7 +70,7 @@ mpc::linkObjects(llvm::ArrayRef<std::unique_ptr<llvm::MemoryBuffer>> objects) {
   Result<std::string> linker = findLinker();
   if (!linker.ok())
     return linker.status();
-  ScratchFolder folder("mpc-link");
+  ScopedTempFolder folder("mpc-link");
   if (!folder.ok())
     return ioFailure("temporary folder", "none can be made");
   std::string output = folder.path("kernels.so"), log = folder.path("log");

@@ -8,7 +8,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/RunChecks.h"
+#include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Runtime/Buffer.h"
 
@@ -351,9 +351,9 @@ static std::vector<TypeShare> runtimeShares(ArrayRef<TypeAmount> amounts) {
   return shares;
 }
 
-std::vector<LayerTypes> mpc::runtimeLayers(ArrayRef<TypedLayer> layers) {
+std::vector<LayerTypes> mpc::runtimeLayers(ArrayRef<LayerTypeSummary> layers) {
   std::vector<LayerTypes> result;
-  for (const TypedLayer &layer : layers) {
+  for (const LayerTypeSummary &layer : layers) {
     LayerTypes &types = result.emplace_back();
     types.path = layer.path;
     types.policy = layer.policy;

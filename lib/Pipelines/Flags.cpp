@@ -38,7 +38,7 @@ static constexpr std::pair<TrainingPart, llvm::StringLiteral> kParts[] = {
     {TrainingPart::Apply, "apply"},
     {TrainingPart::Evaluate, "evaluate"}};
 
-StringRef mpc::partName(TrainingPart part) {
+StringRef mpc::shardFileName(TrainingPart part) {
   for (auto &[known, name] : kParts)
     if (known == part)
       return name;
@@ -307,7 +307,7 @@ std::string mpc::printFlags(const PipelineOptions &options) {
   Strings flags;
   printOptions(options, /*always=*/2, flags);
   if (options.training) {
-    flags.push_back("training=" + partName(options.training->part).str());
+    flags.push_back("training=" + shardFileName(options.training->part).str());
     printOptions(*options.training, /*always=*/0, flags);
   }
   return llvm::join(flags, " ");

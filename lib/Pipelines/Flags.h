@@ -19,7 +19,7 @@
 namespace mpc {
 
 /// "step", "forward-backward", "apply" or "evaluate".
-llvm::StringRef partName(TrainingPart part);
+llvm::StringRef shardFileName(TrainingPart part);
 std::optional<TrainingPart> parsePart(llvm::StringRef name);
 
 /// Formats "NAME=VALUE" pairs; values as the shortest text that parses back.

@@ -10,8 +10,8 @@
 
 #include "Flags.h"
 
-#include "mpc/Analysis/PairedColumns.h"
-#include "mpc/Analysis/WeightStorage.h"
+#include "mpc/Analysis/GatedMatmulColumns.h"
+#include "mpc/Analysis/QuantizedWeightStorage.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -114,13 +114,13 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   // Canonicalization folds the constants from which cotangents start.
   if (stepLossScale(options) != "none")
-    func.addPass(createFindGradientsPass());
+    func.addPass(createDetectBackwardPass());
   func.addPass(createCanonicalizerPass());
   // Folding turns dequantized weights into floats, which gradients need.
   if (options.target.kernels().multipliesIntegers && !options.training) {
     // Integer matmuls match quantized values at their operands.
     func.addPass(createSinkDequantizationPass());
-    func.addPass(createRecognizeIntegerProductsPass());
+    func.addPass(createRecognizeIntegerMatmulsPass());
     // Evaluate weight sums shared by several matmuls once.
     func.addPass(createCSEPass());
   }
@@ -134,8 +134,8 @@ static void buildSimplify(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createRecognizeGeluPass());
   func.addPass(createRecognizeAttentionPass());
   // Without row fusion, a top_k and a scatter need fewer passes over the row.
-  if (options.target.kernels().joinsSiblings)
-    func.addPass(createRecognizeRoutingPass());
+  if (options.target.kernels().fusesSiblings)
+    func.addPass(createRecognizeExpertRoutingPass());
   func.addPass(createFoldBatchNormPass());
   // Folding batch norms leaves arithmetic on weights.
   addFoldConstants(func, options);
@@ -162,7 +162,7 @@ static void buildDifferentiate(OpPassManager &pm,
   const TrainingOptions training = options.training.value_or(TrainingOptions());
   OpPassManager &func = pm.nest<func::FuncOp>();
   // Otherwise every step would concatenate the parameters.
-  if (trains(training) && options.target.kernels().joinsParameters) {
+  if (trains(training) && options.target.kernels().concatenatesParameters) {
     MergeContractionsPassOptions merge;
     merge.parameters = true;
     func.addPass(createMergeContractionsPass(merge));
@@ -184,7 +184,7 @@ static void buildDifferentiate(OpPassManager &pm,
   if (trains(training)) {
     DifferentiatePassOptions differentiate;
     differentiate.splitRecurrent =
-        options.target.kernels().keepsStates && !imitates(options);
+        options.target.kernels().hasPersistentRecurrence && !imitates(options);
     differentiate.gradients = list(training.gradients);
     differentiate.cotangent = training.cotangent;
     differentiate.output = training.loss.output;
@@ -192,7 +192,7 @@ static void buildDifferentiate(OpPassManager &pm,
   }
   if (training.part != TrainingPart::Evaluate) {
     AttachOptimizerPassOptions attach;
-    attach.part = partName(training.part).str();
+    attach.part = shardFileName(training.part).str();
     attach.optimizer = training.optimizer.kind;
     attach.form = training.optimizer.form;
     attach.numbers = list(pairTexts(training.optimizer.numbers));
@@ -210,7 +210,7 @@ static void buildDifferentiate(OpPassManager &pm,
   func.addPass(createCSEPass());
   // CSE merges constants repeated by derivatives; then ops on them can merge.
   if (trains(training))
-    func.addPass(createShareRepeatedOpsPass());
+    func.addPass(createMergeRepeatedOpsPass());
   addVerifier(func, "differentiate");
 }
 
@@ -231,10 +231,10 @@ static void buildWeights(OpPassManager &pm, const PipelineOptions &options) {
   if (!narrowsWeights(options))
     return;
   OpPassManager &func = pm.nest<func::FuncOp>();
-  NarrowWeightsPassOptions narrow;
+  QuantizeWeightsPassOptions narrow;
   narrow.policy = options.policy;
   narrow.sets.assign(options.sets.begin(), options.sets.end());
-  func.addPass(createNarrowWeightsPass(narrow));
+  func.addPass(createQuantizeWeightsPass(narrow));
   addVerifier(func, "simplify");
 }
 
@@ -317,7 +317,7 @@ static void buildPad(OpPassManager &pm, const PipelineOptions &options) {
 /// constants.
 static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
-  const KernelModel &kernels = options.target.kernels();
+  const KernelCapabilities &kernels = options.target.kernels();
   DecomposePassOptions decompose;
   decompose.keep = list(kernels.composites);
   func.addPass(createDecomposePass(decompose));
@@ -333,9 +333,9 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
   func.addPass(createCSEPass());
   // The slices of the halves are final from here on. Library epilogues cannot
   // combine two accumulators.
-  if (int64_t block = PairedColumns::blockFor(kernels);
+  if (int64_t block = GatedMatmulColumns::blockFor(kernels);
       block && !options.libraryGemms)
-    func.addPass(createPairContractionsPass({block}));
+    func.addPass(createFuseGatedMatmulsPass({block}));
   if (kernels.panelColumns) {
     PackConstantsPassOptions pack;
     pack.columns = kernels.panelColumns;
@@ -352,17 +352,17 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
     func.addPass(createPackConstantsPass(pack));
     // Stores all constants quantized by the policy in low precision, and other
     // constants of memory-bound GEMMs.
-    NarrowPanelsPassOptions narrow;
+    CompressPanelsPassOptions narrow;
     constexpr int64_t kMostRows = 8;
     narrow.mostRows = narrowsWeights(options) ? 0 : kMostRows;
     if (const MathUnit *unit = options.target.unit(MathType::Int8);
         unit && unit->depth == 4)
       narrow.int8Depth = unit->depth;
-    func.addPass(createNarrowPanelsPass(narrow));
+    func.addPass(createCompressPanelsPass(narrow));
     func.addPass(createCSEPass());
-  } else if (unpacksMatrices(options.target) && !options.libraryGemms) {
+  } else if (dequantizesMatrices(options.target) && !options.libraryGemms) {
     // Library GEMMs need unpacked operands.
-    func.addPass(createNarrowMatricesPass());
+    func.addPass(createCompressMatricesPass());
     func.addPass(createCSEPass());
   }
   addVerifier(func, "layout");
@@ -372,11 +372,11 @@ static void buildLayout(OpPassManager &pm, const PipelineOptions &options) {
 static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   OpPassManager &func = pm.nest<func::FuncOp>();
   addFusionPasses(func);
-  const KernelModel &kernels = options.target.kernels();
-  if (!kernels.openComposites.empty()) {
+  const KernelCapabilities &kernels = options.target.kernels();
+  if (!kernels.decomposedComposites.empty()) {
     std::vector<StringLiteral> closed = kernels.composites;
     llvm::erase_if(closed, [&](StringRef name) {
-      return llvm::is_contained(kernels.openComposites, name);
+      return llvm::is_contained(kernels.decomposedComposites, name);
     });
     DecomposePassOptions decompose;
     decompose.keep = list(closed);
@@ -386,19 +386,19 @@ static void buildFuse(OpPassManager &pm, const PipelineOptions &options) {
   if (options.relaxedRounding)
     func.addPass(createRelaxRoundingPass());
   if (options.libraryGemms)
-    func.addPass(createSplitProductsPass());
+    func.addPass(createSplitLibraryGemmsPass());
   // After grouping, which assumes the plain order.
-  if (kernels.storesFilters)
-    func.addPass(createStoreFiltersPass());
+  if (kernels.choosesFilterLayouts)
+    func.addPass(createChooseFilterLayoutsPass());
   if (kernels.panelColumns)
     func.addPass(createPackOperandsPass());
   func.addPass(createCSEPass());
   // No pass moves ops between fusions from here on, and a fused launch reads
   // the operands of its parts.
-  func.addPass(createAttachIndexChecksPass());
+  func.addPass(createAddIndexChecksPass());
   // Grids depend on the final kernels. Library GEMMs are separate calls.
-  if (kernels.joinsSiblings && !options.libraryGemms)
-    func.addPass(createJoinLaunchesPass());
+  if (kernels.fusesSiblings && !options.libraryGemms)
+    func.addPass(createFuseLaunchesPass());
   addVerifier(func, "fuse");
 }
 

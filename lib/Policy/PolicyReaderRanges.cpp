@@ -162,7 +162,7 @@ std::optional<bool> Policy::storesNarrow(ArrayRef<StringRef> names,
   return narrow;
 }
 
-bool Policy::speaksOfBackward() const {
+bool Policy::hasBackwardEntries() const {
   auto speaks = [](const auto &entry) {
     return StringRef(entry.first).starts_with(kBackward);
   };

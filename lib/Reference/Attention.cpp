@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
-#include "MatrixProduct.h"
+#include "ReferenceGemm.h"
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 
@@ -63,7 +63,7 @@ public:
     inner = query.getElementType().isF64()
                 ? query.getElementType()
                 : Type(Float32Type::get(op.getContext()));
-    rules = ProductRules{rounding, inner, op.getCompute()};
+    rules = GemmRounding{rounding, inner, op.getCompute()};
 
     matrices = SmallVector<int64_t>(shape.drop_back(2));
     SmallVector<int64_t> scores(matrices);
@@ -87,8 +87,8 @@ public:
   /// Computes the probabilities of one matrix, `[length][positions]`.
   void probabilities(int64_t matrix, int64_t keyMatrix, int64_t maskOffset,
                      std::vector<double> &scores) const {
-    multiplyMatrices(length, width, positions, queries(matrix),
-                     transposed(keys(keyMatrix)), scores.data(), rules);
+    referenceGemm(length, width, positions, queries(matrix),
+                  transposed(keys(keyMatrix)), scores.data(), rules);
     int64_t maskRow = maskStrides[maskStrides.size() - 2],
             maskColumn = maskStrides.back();
     withRounding(rounding, inner, [&](auto round) {
@@ -133,7 +133,7 @@ public:
   int64_t heads, length, width, groups, positions, valueWidth;
   /// Type of scores and accumulators.
   Type inner;
-  ProductRules rules;
+  GemmRounding rules;
 
 private:
   SmallVector<int64_t> matrices, maskStrides;
@@ -147,11 +147,11 @@ static void runAttention(AttentionOp op, Evaluation &evaluation) {
   std::vector<double> scores(heads.length * heads.positions);
   heads.run([&](int64_t matrix, int64_t keyMatrix, int64_t maskOffset) {
     heads.probabilities(matrix, keyMatrix, maskOffset, scores);
-    multiplyMatrices(
-        heads.length, heads.positions, heads.valueWidth,
-        {scores.data(), heads.positions, 1}, heads.values(keyMatrix),
-        result.floats().data() + matrix * heads.length * heads.valueWidth,
-        heads.rules);
+    referenceGemm(heads.length, heads.positions, heads.valueWidth,
+                  {scores.data(), heads.positions, 1}, heads.values(keyMatrix),
+                  result.floats().data() +
+                      matrix * heads.length * heads.valueWidth,
+                  heads.rules);
   });
 }
 
@@ -179,9 +179,9 @@ static void runAttentionGradient(AttentionGradientOp op,
     heads.probabilities(matrix, keyMatrix, maskOffset, probability);
     Matrix outer{gradient.floats().data() + matrix * length * valueWidth,
                  valueWidth, 1};
-    multiplyMatrices(length, valueWidth, positions, outer,
-                     Heads::transposed(heads.values(keyMatrix)), slope.data(),
-                     heads.rules);
+    referenceGemm(length, valueWidth, positions, outer,
+                  Heads::transposed(heads.values(keyMatrix)), slope.data(),
+                  heads.rules);
     withRounding(heads.rounding, heads.inner, [&](auto round) {
       // Accumulates `scale` times the product into a result.
       auto gather = [&](unsigned result, int64_t offset, int64_t count,
@@ -192,9 +192,8 @@ static void runAttentionGradient(AttentionGradientOp op,
       };
       llvm::transform(probability, factor.begin(), asFactor);
       Matrix factors{factor.data(), positions, 1};
-      multiplyMatrices(positions, length, valueWidth,
-                       Heads::transposed(factors), outer, product.data(),
-                       heads.rules);
+      referenceGemm(positions, length, valueWidth, Heads::transposed(factors),
+                    outer, product.data(), heads.rules);
       gather(2, keyMatrix * positions * valueWidth, positions * valueWidth, 1);
 
       for (int64_t s = 0; s < length; ++s) {
@@ -206,11 +205,11 @@ static void runAttentionGradient(AttentionGradientOp op,
           factor[s * positions + t] =
               asFactor(round(p[t] * round(d[t] - mean)));
       }
-      multiplyMatrices(length, positions, width, factors, heads.keys(keyMatrix),
-                       product.data(), heads.rules);
+      referenceGemm(length, positions, width, factors, heads.keys(keyMatrix),
+                    product.data(), heads.rules);
       gather(0, matrix * length * width, length * width, heads.scale);
-      multiplyMatrices(positions, length, width, Heads::transposed(factors),
-                       heads.queries(matrix), product.data(), heads.rules);
+      referenceGemm(positions, length, width, Heads::transposed(factors),
+                    heads.queries(matrix), product.data(), heads.rules);
       gather(1, keyMatrix * positions * width, positions * width, heads.scale);
     });
   });

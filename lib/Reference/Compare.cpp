@@ -118,7 +118,7 @@ double mpc::reference::componentwiseError(const Tensor &actual,
   return std::sqrt(squares / static_cast<double>(std::max<int64_t>(count, 1)));
 }
 
-Tensor mpc::reference::magnitudeClasses(const Tensor &reference) {
+Tensor mpc::reference::clusterMagnitudes(const Tensor &reference) {
   constexpr double kGap = 1024;
   constexpr int64_t kFewest = 2;
   Tensor result(reference.getType());
@@ -160,9 +160,9 @@ static double orderTolerance(int64_t longestReduction) {
   return 4 * std::sqrt(length) * 0x1p-24;
 }
 
-void mpc::reference::allowFor(OutputError &error,
-                              const ErrorDeviation &deviation,
-                              int64_t longestReduction) {
+void mpc::reference::widenTolerance(OutputError &error,
+                                    const ErrorDeviation &deviation,
+                                    int64_t longestReduction) {
   // The root mean square of n normal numbers varies by 1 / sqrt(2n) around 1.
   double factor =
       std::max(2.0, 1 + 4.9 / std::sqrt(2 * std::max(error.effective, 1.0)));
@@ -230,7 +230,7 @@ static OutputError compareIntegers(const Tensor &actual,
   for (auto [a, b, d] :
        llvm::zip_equal(actual.ints(), reference.ints(), declared.ints())) {
     error.mismatches += a != b;
-    error.declaredMismatches += d != b;
+    error.storageMismatches += d != b;
     error.maxAbsError =
         std::max(error.maxAbsError,
                  std::fabs(static_cast<double>(a) - static_cast<double>(b)));
@@ -314,8 +314,8 @@ static void printPosition(int64_t index, ArrayRef<int64_t> shape,
   os << "]";
 }
 
-std::string mpc::reference::componentFault(const OutputError &error,
-                                           ArrayRef<int64_t> shape) {
+std::string mpc::reference::describeComponentError(const OutputError &error,
+                                                   ArrayRef<int64_t> shape) {
   if (error.worstElement < 0 || error.mismatches > 0 ||
       error.componentwiseError <= error.componentwiseTolerance)
     return "";
@@ -332,8 +332,8 @@ std::string mpc::reference::componentFault(const OutputError &error,
   return text;
 }
 
-std::string mpc::reference::finitenessFault(const OutputError &error,
-                                            ArrayRef<int64_t> shape) {
+std::string mpc::reference::describeFinitenessError(const OutputError &error,
+                                                    ArrayRef<int64_t> shape) {
   if (error.firstMismatch < 0)
     return "";
   bool overflowed = error.overflows > 0;
@@ -365,7 +365,8 @@ static bool rounds(Operation *op) {
          llvm::any_of(op->getResultTypes(), isNarrowFloat);
 }
 
-llvm::SmallVector<bool> mpc::reference::roundedResults(func::FuncOp function) {
+llvm::SmallVector<bool>
+mpc::reference::resultsWithRounding(func::FuncOp function) {
   llvm::DenseSet<Value> rounded;
   Block &body = function.getBody().front();
   auto isRounded = [&](Value value) { return rounded.contains(value); };

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
-#include "MatrixProduct.h"
 #include "Packing.h"
+#include "ReferenceGemm.h"
 #include "StridedLoop.h"
 
 using namespace mlir;
@@ -142,10 +142,10 @@ static void evaluateMatmulOp(MatmulOp op, Evaluation &evaluation) {
                          packed, unpacked);
     rhsElements = unpacked;
   }
-  ProductRules rules{evaluation.rounding, op.getAccumulateType(),
+  GemmRounding rules{evaluation.rounding, op.getAccumulateType(),
                      op.getComputeMode()};
   batches.run([&](int64_t position, const std::array<int64_t, 2> &at) {
-    multiplyMatrices(
+    referenceGemm(
         shape.rows, shape.depth, shape.columns,
         {lhs.floats().data() + at[0], shape.lhsRow, shape.lhsDepth},
         {rhsElements.data() + at[1], shape.rhsDepth, shape.rhsColumn},

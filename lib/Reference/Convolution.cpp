@@ -9,8 +9,8 @@
 
 #include "Evaluation.h"
 #include "Image.h"
-#include "MatrixProduct.h"
 #include "Packing.h"
+#include "ReferenceGemm.h"
 #include "RoundingKernels.h"
 
 using namespace mlir;
@@ -42,7 +42,7 @@ static std::vector<double> filterMatrix(ConvOp op, const Tensor &filter,
   int64_t groups = op.getGroups(), depth = window * channels;
   std::vector<double> matrix(groups * depth * outputs);
   std::vector<double> storage;
-  ArrayRef<double> elements = numbersOf(filter, storage);
+  ArrayRef<double> elements = constantFloats(filter, storage);
   if (PackedAttr packed = op.getPackedAttr()) {
     int64_t panels = llvm::divideCeil(outputs, packed.getColumns());
     int64_t run = op.getContractionRun();
@@ -81,7 +81,7 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
       filterMatrix(op, evaluation.operand(1), window.size, channels, outputs);
 
   std::vector<double> transposed, storage;
-  const double *input = numbersOf(inputTensor, storage).data();
+  const double *input = constantFloats(inputTensor, storage).data();
   if (!channelsLast) {
     transposed.resize(inputTensor.size());
     transposeImage(input, in.batch, in.channels, in.pixels, transposed.data());
@@ -100,7 +100,7 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
   int64_t block = std::clamp<int64_t>((int64_t(1) << 20) / perPixel, 16, 1024);
   std::vector<double> gathered(groups * block * depth);
   std::vector<double> product(block * outputs);
-  ProductRules rules{evaluation.rounding, op.getAccumulateType(),
+  GemmRounding rules{evaluation.rounding, op.getAccumulateType(),
                      op.getComputeMode()};
   if (!isFloat)
     rules = {Rounding::Float64, Float64Type::get(op.getContext()),
@@ -123,10 +123,10 @@ static void evaluateConv(ConvOp op, Evaluation &evaluation) {
       });
     }
     for (int64_t group = 0; group < groups; ++group) {
-      multiplyMatrices(count, depth, outputs,
-                       {gathered.data() + group * block * depth, depth, 1},
-                       {filter.data() + group * depth * outputs, outputs, 1},
-                       product.data(), rules);
+      referenceGemm(count, depth, outputs,
+                    {gathered.data() + group * block * depth, depth, 1},
+                    {filter.data() + group * depth * outputs, outputs, 1},
+                    product.data(), rules);
       for (int64_t row = 0; row < count; ++row)
         std::copy_n(product.data() + row * outputs, outputs,
                     target + (first + row) * out.channels + group * outputs);
@@ -159,7 +159,7 @@ static void evaluateConvTranspose(ConvTransposeOp op, Evaluation &evaluation) {
                        op.getStrides(), op.getPadLow(), op.getPadHigh(),
                        op.getDilations());
   Type accumulate = op.getAccumulateType();
-  ProductRules rules{evaluation.rounding, accumulate, op.getComputeMode()};
+  GemmRounding rules{evaluation.rounding, accumulate, op.getComputeMode()};
   int64_t columns = outputs * window.size;
   std::vector<double> product(in.pixels * columns);
   for (int64_t image = 0; image < in.batch; ++image)
@@ -167,7 +167,7 @@ static void evaluateConvTranspose(ConvTransposeOp op, Evaluation &evaluation) {
       const double *source =
           input.floats().data() +
           (image * in.channels + group * channels) * in.pixels;
-      multiplyMatrices(
+      referenceGemm(
           in.pixels, channels, columns, {source, 1, in.pixels},
           {filter.floats().data() + group * channels * columns, columns, 1},
           product.data(), rules);

@@ -8,7 +8,7 @@
 
 #include "mpc/Reference/Interpreter.h"
 
-#include "Communication.h"
+#include "EvaluateCollectives.h"
 #include "Evaluation.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AxisSlices.h"
 #include "Evaluation.h"
-#include "Lines.h"
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 
@@ -25,7 +25,7 @@ static void evaluateSoftmax(OpTy op, Evaluation &evaluation, bool logarithm) {
   ArrayRef<double> input = evaluation.operand(0).floats();
   Tensor &resultTensor = evaluation.addResult();
   MutableArrayRef<double> result = resultTensor.floats();
-  Lines lines(resultTensor.getShape(), op.getAxis());
+  AxisSlices lines(resultTensor.getShape(), op.getAxis());
   withRounding(evaluation.rounding, op.getAccumulateType(), [&](auto round) {
     lines.run([&](int64_t, int64_t base) {
       double largest = -std::numeric_limits<double>::infinity();

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
-#include "MatrixProduct.h"
+#include "ReferenceGemm.h"
 #include "RoundingKernels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
@@ -21,9 +21,10 @@ namespace {
 
 /// Backpropagation through time for one op. Sequences of states are
 /// `[batch * hidden]`.
-template <typename Round> class GradientWalk {
+template <typename Round> class BackpropThroughTime {
 public:
-  GradientWalk(RecurrenceGradientOp op, Evaluation &evaluation, Round round)
+  BackpropThroughTime(RecurrenceGradientOp op, Evaluation &evaluation,
+                      Round round)
       : op(op), evaluation(evaluation), round(round),
         recurrence(evaluation.operand(0)), kept(evaluation.operand(1)),
         sequence(evaluation.find(op.getResultGradient())),
@@ -176,10 +177,9 @@ private:
     Values result(units);
     const double *rows =
         recurrence.floats().data() + (d * gates + first) * hidden * hidden;
-    multiplyMatrices(batch, count * hidden, hidden,
-                     {values.data(), count * hidden, 1}, {rows, hidden, 1},
-                     result.data(),
-                     {evaluation.rounding, kept.getElementType()});
+    referenceGemm(batch, count * hidden, hidden,
+                  {values.data(), count * hidden, 1}, {rows, hidden, 1},
+                  result.data(), {evaluation.rounding, kept.getElementType()});
     return result;
   }
 
@@ -233,9 +233,10 @@ mpc::reference::evaluateRecurrenceGradient(Evaluation &evaluation) {
     return false;
   for (unsigned i = 0, e = op->getNumResults(); i < e; ++i)
     evaluation.addResult();
-  withRounding(evaluation.rounding, evaluation.results[0].getElementType(),
-               [&](auto round) {
-                 GradientWalk<decltype(round)>(op, evaluation, round).run();
-               });
+  withRounding(
+      evaluation.rounding, evaluation.results[0].getElementType(),
+      [&](auto round) {
+        BackpropThroughTime<decltype(round)>(op, evaluation, round).run();
+      });
   return true;
 }

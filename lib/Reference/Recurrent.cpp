@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Evaluation.h"
-#include "MatrixProduct.h"
+#include "ReferenceGemm.h"
 #include "RoundingKernels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
@@ -69,9 +69,9 @@ public:
                                     i % columns];
       return product;
     }
-    multiplyMatrices(rows, width, columns, {input.floats().data(), width, 1},
-                     {weight->floats().data() + d * columns * width, 1, width},
-                     product.data(), rules());
+    referenceGemm(rows, width, columns, {input.floats().data(), width, 1},
+                  {weight->floats().data() + d * columns * width, 1, width},
+                  product.data(), rules());
     if (bias)
       for (int64_t i = 0; i < rows * columns; ++i)
         product[i] = round(product[i] + biasOf(d, i % columns));
@@ -91,8 +91,8 @@ public:
     std::vector<double> product(batch * columns);
     const double *rows =
         recurrence.floats().data() + (d * gates + first) * hidden * hidden;
-    multiplyMatrices(batch, hidden, columns, {state.data(), hidden, 1},
-                     {rows, 1, hidden}, product.data(), rules());
+    referenceGemm(batch, hidden, columns, {state.data(), hidden, 1},
+                  {rows, 1, hidden}, product.data(), rules());
     if (bias)
       for (int64_t i = 0; i < batch * columns; ++i)
         product[i] =
@@ -141,7 +141,7 @@ public:
   }
 
 private:
-  ProductRules rules() const { return {evaluation.rounding, stateType}; }
+  GemmRounding rules() const { return {evaluation.rounding, stateType}; }
   void addResults() {
     for (unsigned i = 0, e = evaluation.op->getNumResults(); i < e; ++i)
       evaluation.addResult();

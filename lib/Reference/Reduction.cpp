@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AxisSlices.h"
 #include "Evaluation.h"
-#include "Lines.h"
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 
@@ -169,7 +169,7 @@ static void evaluateArgReduce(Evaluation &evaluation, int64_t axis,
                               bool selectLast, bool largest) {
   const Tensor &input = evaluation.operand(0);
   MutableArrayRef<int64_t> result = evaluation.addResult().ints();
-  Lines lines(input.getShape(), axis);
+  AxisSlices lines(input.getShape(), axis);
   if (input.isFloat()) {
     // NaN takes precedence, as in reduce_max and reduce_min.
     auto before = [&](double a, double b) {
@@ -199,7 +199,7 @@ static void evaluateArgReduce(Evaluation &evaluation, int64_t axis,
 
 template <typename T, typename Add>
 static void runningSum(ArrayRef<T> input, MutableArrayRef<T> result,
-                       const Lines &lines, bool exclusive, bool reverse,
+                       const AxisSlices &lines, bool exclusive, bool reverse,
                        Add add) {
   lines.run([&](int64_t, int64_t base) {
     T sum = 0;
@@ -215,7 +215,7 @@ static void runningSum(ArrayRef<T> input, MutableArrayRef<T> result,
 static void evaluateCumsum(CumsumOp op, Evaluation &evaluation) {
   const Tensor &input = evaluation.operand(0);
   Tensor &result = evaluation.addResult();
-  Lines lines(input.getShape(), op.getAxis());
+  AxisSlices lines(input.getShape(), op.getAxis());
   if (input.isFloat()) {
     withRounding(evaluation.rounding, op.getAccumulateType(), [&](auto round) {
       runningSum(input.floats(), result.floats(), lines, op.getExclusive(),
@@ -238,8 +238,8 @@ static void evaluateCumsum(CumsumOp op, Evaluation &evaluation) {
 
 template <typename T, typename Before>
 static void selectTop(ArrayRef<T> input, MutableArrayRef<T> values,
-                      MutableArrayRef<int64_t> indices, const Lines &from,
-                      const Lines &to, Before before) {
+                      MutableArrayRef<int64_t> indices, const AxisSlices &from,
+                      const AxisSlices &to, Before before) {
   std::vector<int64_t> order(from.extent);
   from.run([&](int64_t line, int64_t base) {
     std::iota(order.begin(), order.end(), 0);
@@ -262,7 +262,7 @@ static void evaluateTopK(TopKOp op, Evaluation &evaluation) {
   evaluation.addResult();
   evaluation.addResult();
   Tensor &values = evaluation.results[0], &indices = evaluation.results[1];
-  Lines from(input.getShape(), op.getAxis()),
+  AxisSlices from(input.getShape(), op.getAxis()),
       to(values.getShape(), op.getAxis());
   bool largest = op.getLargest();
   if (input.isFloat()) {

@@ -7,7 +7,7 @@
 #include "mpc/Runtime/Device.h"
 
 #include "CPU/CpuDevice.h"
-#include "CUDA/BlasLibrary.h"
+#include "CUDA/CublasLibrary.h"
 #include "CUDA/CudaDevice.h"
 #include "CUDA/KernelCompiler.h"
 #include "CUDA/NcclLibrary.h"

@@ -50,7 +50,7 @@ public:
   virtual Status then(std::function<void(const Status &)> function);
 };
 
-class Collectives;
+class CollectiveThread;
 class ResultMemory;
 
 /// A program loaded on a device. Thread-safe; buffers are already checked
@@ -89,7 +89,8 @@ public:
   /// entry per launch or is empty. `messages` performs the collectives: it is
   /// called before each launch, and null if there are none.
   virtual Status execute(const Program &program, const Addresses &addresses,
-                         Collectives *messages, std::span<double> milliseconds);
+                         CollectiveThread *messages,
+                         std::span<double> milliseconds);
 
   virtual bool hasOwnMemory() const { return false; }
   /// Number of ranks of a device that performs collectives itself; 0: none.

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An entry is a magic number, the SHA-256 of its bytes, and the bytes. A
-// two-part entry has a header of 64 bytes (PartsHeader), the body at the next
-// multiple of 64, and then the head.
+// two-part entry has a header of 64 bytes (CacheEntryHeader), the body at the
+// next multiple of 64, and then the head.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,15 +45,15 @@ constexpr std::array<uint8_t, 8> kMagic = {'M', 'P', 'C', 'K',
 constexpr size_t kHeaderBytes = kMagic.size() + sizeof(Sha256Digest);
 
 /// Header of a two-part entry.
-struct PartsHeader {
+struct CacheEntryHeader {
   std::array<uint8_t, 8> magic = {'M', 'P', 'C', 'K', 'E', 'P', 'T', 2};
   uint64_t bodyBytes = 0, headBytes = 0;
   uint64_t zero = 0;
   /// Digest of the fields above and the head.
   Sha256Digest digest = {};
 };
-constexpr PartsHeader kPartsHeader = {};
-static_assert(sizeof(PartsHeader) == 64);
+constexpr CacheEntryHeader kPartsHeader = {};
+static_assert(sizeof(CacheEntryHeader) == 64);
 
 /// RAII file descriptor.
 struct File {
@@ -291,10 +291,11 @@ bool DiskCache::write(const std::string &key,
 // Two parts
 //===----------------------------------------------------------------------===//
 
-static Sha256Digest digestOf(const PartsHeader &header,
+static Sha256Digest digestOf(const CacheEntryHeader &header,
                              std::span<const std::byte> head) {
   std::array<std::span<const std::byte>, 2> parts = {
-      std::as_bytes(std::span(&header, 1)).first(offsetof(PartsHeader, digest)),
+      std::as_bytes(std::span(&header, 1))
+          .first(offsetof(CacheEntryHeader, digest)),
       head};
   return sha256OfParts(parts);
 }
@@ -341,7 +342,7 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
   if (file.descriptor < 0)
     return std::nullopt;
   // What is larger than all may be was not stored.
-  PartsHeader header;
+  CacheEntryHeader header;
   auto size = size_t(facts.st_size);
   if (size < sizeof(header) || size > mostBytes ||
       !readAll(file.descriptor, &header, sizeof(header)))
@@ -373,7 +374,7 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
 bool DiskCache::storeParts(const std::string &key,
                            std::span<const std::byte> head,
                            std::span<const std::byte> body) const {
-  PartsHeader header;
+  CacheEntryHeader header;
   header.bodyBytes = body.size();
   header.headBytes = head.size();
   header.digest = digestOf(header, head);

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Communication/Collectives.h"
+#include "Communication/CollectiveThread.h"
 #include "DeviceImpl.h"
 #include "RunChecks.h"
 
@@ -59,28 +59,28 @@ private:
 };
 
 /// Pool of Collectives; one per concurrent run.
-class CollectivesPool {
+class CollectiveThreadPool {
 public:
-  std::unique_ptr<Collectives> acquire(const Program &program,
-                                       const MessagePlan &plan) {
+  std::unique_ptr<CollectiveThread> acquire(const Program &program,
+                                            const CollectiveDependences &plan) {
     {
       std::lock_guard<std::mutex> lock(mutex);
       if (!free.empty()) {
-        std::unique_ptr<Collectives> messages = std::move(free.back());
+        std::unique_ptr<CollectiveThread> messages = std::move(free.back());
         free.pop_back();
         return messages;
       }
     }
-    return std::make_unique<Collectives>(program, plan);
+    return std::make_unique<CollectiveThread>(program, plan);
   }
-  void release(std::unique_ptr<Collectives> messages) {
+  void release(std::unique_ptr<CollectiveThread> messages) {
     std::lock_guard<std::mutex> lock(mutex);
     free.push_back(std::move(messages));
   }
 
 private:
   std::mutex mutex;
-  std::vector<std::unique_ptr<Collectives>> free;
+  std::vector<std::unique_ptr<CollectiveThread>> free;
 };
 
 class HostProgram : public LoadedProgram {
@@ -103,8 +103,8 @@ private:
   std::shared_ptr<DeviceImpl> device;
   std::shared_ptr<const Program> program;
   ArenaPool arenas;
-  MessagePlan plan;
-  CollectivesPool collectives; // uses `program` and `plan`
+  CollectiveDependences plan;
+  CollectiveThreadPool collectives; // uses `program` and `plan`
 };
 
 } // namespace
@@ -148,7 +148,8 @@ Status HostProgram::execute(const Addresses &addresses,
     milliseconds = *options.launchMilliseconds;
   if (plan.launches.empty() || !device->needsCode())
     return device->execute(*program, addresses, nullptr, milliseconds);
-  std::unique_ptr<Collectives> messages = collectives.acquire(*program, plan);
+  std::unique_ptr<CollectiveThread> messages =
+      collectives.acquire(*program, plan);
   messages->begin(addresses, options);
   Status status =
       device->execute(*program, addresses, messages.get(), milliseconds);
@@ -191,7 +192,7 @@ const std::string &DeviceImpl::architecture() const {
 }
 
 Status DeviceImpl::execute(const Program &program, const Addresses &,
-                           Collectives *, std::span<double>) {
+                           CollectiveThread *, std::span<double>) {
   return Status(StatusCode::Internal, program.name,
                 "device '" + name() + "' runs no program in host memory");
 }

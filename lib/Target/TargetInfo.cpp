@@ -24,7 +24,7 @@ namespace {
 /// A family with its facts, which have static lifetime.
 struct Described {
   TargetFamily family;
-  std::vector<TargetFacts> targets;
+  std::vector<MachineDescription> targets;
 
   explicit Described(const TargetFamily &family)
       : family(family), targets(family.describe()) {}
@@ -50,9 +50,9 @@ static const Described *findFamily(StringRef name) {
   return nullptr;
 }
 
-static const TargetFacts *findFacts(const Described &described,
-                                    StringRef name) {
-  for (const TargetFacts &facts : described.targets)
+static const MachineDescription *findFacts(const Described &described,
+                                           StringRef name) {
+  for (const MachineDescription &facts : described.targets)
     if (facts.name == name)
       return &facts;
   return nullptr;
@@ -75,7 +75,7 @@ std::optional<TargetInfo> TargetInfo::parse(StringRef text) {
   const Described *described = findFamily(familyName);
   if (!described)
     return std::nullopt;
-  const TargetFacts *facts =
+  const MachineDescription *facts =
       findFacts(*described, described->family.find(member));
   if (!facts)
     return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<TargetInfo> TargetInfo::parse(StringRef text) {
 llvm::SmallVector<StringRef> TargetInfo::names() {
   llvm::SmallVector<StringRef> all;
   for (const Described &described : families())
-    for (const TargetFacts &facts : described.targets)
+    for (const MachineDescription &facts : described.targets)
       if (!facts.emulatesUnits)
         all.push_back(facts.name);
   return all;
@@ -103,7 +103,7 @@ std::string TargetInfo::describeUnknown(StringRef text) {
 std::vector<TargetInfo> TargetInfo::runnable() {
   std::vector<TargetInfo> all;
   for (const Described &described : families())
-    for (const TargetFacts &facts : described.targets)
+    for (const MachineDescription &facts : described.targets)
       if (facts.isGenerated && described.family.runsHere(facts))
         all.push_back(TargetInfo(facts, facts.name));
   return all;
@@ -114,7 +114,7 @@ std::optional<TargetInfo> TargetInfo::native() {
   const TargetFamily &family = findFamily("cpu")->family;
   for (const TargetInfo &target : runnable())
     if (target.family() == family.name &&
-        (!family.paysHere || family.paysHere(target.facts())))
+        (!family.isDefaultHere || family.isDefaultHere(target.facts())))
       best = target;
   return best;
 }
@@ -131,7 +131,7 @@ StringRef TargetInfo::member() const {
   return StringRef(spelling).split(':').second;
 }
 
-bool KernelModel::takesWhole(StringRef opName) const {
+bool KernelCapabilities::hasCompositeKernel(StringRef opName) const {
   opName.consume_front("mpc.");
   return llvm::is_contained(composites, opName);
 }
@@ -227,9 +227,10 @@ double TargetInfo::flopsPerSecond(MathType type, bool aligned) const {
   if (rate == 0)
     return described->float32Rate * 1e12;
   bool loses = !aligned && multiple(type) > 1;
-  return rate * 1e12 * (loses ? described->unalignedPart : 1);
+  return rate * 1e12 * (loses ? described->misalignedRateFraction : 1);
 }
 
 double TargetInfo::bytesPerSecond(bool aligned) const {
-  return described->bandwidth * 1e9 * (aligned ? 1 : described->unalignedPart);
+  return described->bandwidth * 1e9 *
+         (aligned ? 1 : described->misalignedRateFraction);
 }

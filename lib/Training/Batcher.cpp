@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Elements.h"
+#include "ElementConversion.h"
 
 #include "mpc/Training/Dataset.h"
 

@@ -6,7 +6,7 @@
 
 #include "mpc/Training/Checkpoint.h"
 
-#include "CheckpointParts.h"
+#include "CheckpointShards.h"
 #include "TensorFile.h"
 
 #include "mpc/Support/Files.h"
@@ -61,10 +61,10 @@ listFolder(const std::string &folder, std::vector<Entry> *parts = nullptr,
             : std::string_view();
     if (std::optional<int64_t> step = stepOf(name))
       entries.push_back({*step, at->path().string()});
-    else if (std::optional<int64_t> part = training::stepOfPart(name)) {
+    else if (std::optional<int64_t> part = training::stepOfShard(name)) {
       if (parts)
         parts->push_back({*part, at->path().string()});
-    } else if (abandoned && (stepOf(written) || training::stepOfPart(written)))
+    } else if (abandoned && (stepOf(written) || training::stepOfShard(written)))
       abandoned->push_back(at->path().string());
   }
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
@@ -78,7 +78,7 @@ static bool isPartOf(const std::string &path, const Checkpoint &checkpoint) {
   const auto ranks = int64_t(checkpoint.parts.size());
   for (int64_t rank = 0; rank < ranks; ++rank)
     if (fs::path(path).filename() ==
-        training::partName(checkpoint.step, rank, ranks))
+        training::shardFileName(checkpoint.step, rank, ranks))
       return true;
   return false;
 }
@@ -88,7 +88,7 @@ Result<std::string> mpc::saveCheckpoint(const std::string &folder,
   if (Status status = makeFolder(folder); !status.ok())
     return status;
   Checkpoint described = checkpoint;
-  training::describeParts(described);
+  training::recordShards(described);
   training::TensorFile file{checkpoint.tensors, described.facts};
   file.metadata[kVersionKey] = kVersion;
   file.metadata[kStepKey] = std::to_string(checkpoint.step);
@@ -153,7 +153,7 @@ static Result<Checkpoint> readCheckpoint(const std::string &path,
   checkpoint.step = *step;
   checkpoint.facts.erase(kVersionKey);
   checkpoint.facts.erase(kStepKey);
-  if (Status status = training::joinParts(path, checkpoint, mostBytes);
+  if (Status status = training::mergeShards(path, checkpoint, mostBytes);
       !status.ok())
     return status;
   return checkpoint;

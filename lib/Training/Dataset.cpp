@@ -6,9 +6,9 @@
 
 #include "mpc/Training/Dataset.h"
 
-#include "Elements.h"
-#include "Idx.h"
-#include "Tokens.h"
+#include "ElementConversion.h"
+#include "IdxFile.h"
+#include "TokenFile.h"
 
 #include "mpc/Support/Npy.h"
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Elements.h"
+#include "ElementConversion.h"
 #include "TrainerImpl.h"
 
 #include <numeric>
@@ -54,7 +54,7 @@ Trainer::Impl::evaluator(int64_t batch,
       return made.status();
     found = evaluators.emplace(batch, std::move(*made)).first;
   }
-  if (Status status = renewFor(found->second); !status.ok())
+  if (Status status = recomputeNarrowCopiesFor(found->second); !status.ok())
     return status;
   return &found->second;
 }

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "BatchStream.h"
-#include "Position.h"
+#include "TrainingProgress.h"
 
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 #include "mpc/Training/LossScale.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -39,9 +39,9 @@ static double secondsSince(Clock::time_point start) {
 namespace {
 
 /// State of one call of fit().
-class Fitting {
+class FitLoop {
 public:
-  Fitting(Trainer &trainer, Trainer::Impl &impl, const Dataset &data,
+  FitLoop(Trainer &trainer, Trainer::Impl &impl, const Dataset &data,
           const FitOptions &options)
       : trainer(trainer), impl(impl), data(data), options(options),
         normalization(options.normalization.value_or(data.unitRange())) {}
@@ -65,7 +65,7 @@ private:
   Status checkpoint();
   /// Returns true if `state`, or that of another rank, contains a NaN or an
   /// infinity, which means divergence.
-  Result<bool> findDivergence(const Trainer::Impl::OwnState &state);
+  Result<bool> findDivergence(const Trainer::Impl::OwnedTrainerState &state);
   /// Writes this rank's shards and returns all ranks' digests.
   Result<std::vector<std::string>> writeParts(std::vector<NamedTensor> pieces);
   /// Settings that determine the order of batches; must be equal on resume.
@@ -75,7 +75,7 @@ private:
   /// Returns a digest of the data.
   std::string fingerprint() const;
   /// Fails unless all ranks have equal options.
-  Status checkAlike() const;
+  Status checkRanksAgree() const;
   bool done() const {
     return position.epoch >= options.epochs ||
            (options.steps && position.step >= *options.steps);
@@ -89,7 +89,7 @@ private:
   std::optional<Batcher> batcher;
   std::optional<LossScalePreset> preset;
   int64_t accumulate = 1, stepsPerEpoch = 0, totalSteps = 0;
-  Position position;
+  TrainingProgress position;
   FitReport report;
   Clock::time_point start, intervalStart;
   int64_t startStep = 0, intervalStep = 0;
@@ -99,7 +99,7 @@ private:
 
 } // namespace
 
-Json Fitting::settings() const {
+Json FitLoop::settings() const {
   return {{"batch", wholeBatch()},
           {"accumulate", accumulate},
           {"examples", data.size()},
@@ -111,7 +111,7 @@ Json Fitting::settings() const {
 // The run
 //===----------------------------------------------------------------------===//
 
-Status Fitting::prepare() {
+Status FitLoop::prepare() {
   std::string ignored;
   preset = LossScalePreset::parse(impl.options.training->lossScale, ignored);
   Result<Batcher> made = trainer.batcher(data, normalization);
@@ -149,13 +149,13 @@ Status Fitting::prepare() {
   return {};
 }
 
-Result<FoundCheckpoint> Fitting::findCheckpoint() const {
+Result<FoundCheckpoint> FitLoop::findCheckpoint() const {
   // That of another optimizer is read, so that the message can name it.
   constexpr uint64_t kMostCopies = 4;
   return loadCheckpoint(options.checkpoints, kMostCopies * impl.stateBytes());
 }
 
-Status Fitting::resume() {
+Status FitLoop::resume() {
   Result<FoundCheckpoint> found = findCheckpoint();
   if (!found.ok())
     return found.status();
@@ -170,8 +170,8 @@ Status Fitting::resume() {
                     "is of a run with " + key + " " + jsonText(was) +
                         ", but this one has " + jsonText(value));
   }
-  if (!decodePosition(checkpoint.facts[kPositionKey], checkpoint.step,
-                      position))
+  if (!decodeTrainingProgress(checkpoint.facts[kPositionKey], checkpoint.step,
+                              position))
     return Status(StatusCode::InvalidArgument, found->path,
                   "does not say where its run stood");
   if (Status status = trainer.setState(checkpoint.tensors); !status.ok())
@@ -187,7 +187,7 @@ Status Fitting::resume() {
   return {};
 }
 
-std::string Fitting::fingerprint() const {
+std::string FitLoop::fingerprint() const {
   constexpr size_t kMost = size_t(1) << 20;
   llvm::SHA256 hash;
   auto add = [&](const Buffer &data) {
@@ -200,7 +200,7 @@ std::string Fitting::fingerprint() const {
   return llvm::toHex(hash.final()).substr(0, 16);
 }
 
-Status Fitting::checkAlike() const {
+Status FitLoop::checkRanksAgree() const {
   Json wanted = settings();
   wanted["epochs"] = options.epochs;
   wanted["steps"] = options.steps.value_or(-1);
@@ -220,7 +220,7 @@ Status Fitting::checkAlike() const {
   return {};
 }
 
-Status Fitting::look() {
+Status FitLoop::look() {
   if (Status status = impl.drain(); !status.ok())
     return status;
   if (Status status = impl.ranks.join(impl.totals); !status.ok())
@@ -231,7 +231,7 @@ Status Fitting::look() {
   return {};
 }
 
-Status Fitting::oneUpdate(BatchStream &stream) {
+Status FitLoop::oneUpdate(BatchStream &stream) {
   if (options.traceStep == position.step - startStep && impl.first)
     impl.first->traceInto(&report.trace);
   for (int64_t i = 0; i < accumulate; ++i) {
@@ -246,7 +246,7 @@ Status Fitting::oneUpdate(BatchStream &stream) {
   return {};
 }
 
-Status Fitting::tell(bool logged) {
+Status FitLoop::tell(bool logged) {
   if (Status status = look(); !status.ok())
     return status;
   Result<LossScaleReport> scale = trainer.lossScale();
@@ -280,7 +280,7 @@ Status Fitting::tell(bool logged) {
   return {};
 }
 
-Status Fitting::watch() {
+Status FitLoop::watch() {
   if (Status status = look(); !status.ok())
     return status;
   auto diverge = [&](const std::string &why) {
@@ -292,7 +292,7 @@ Status Fitting::watch() {
   bool isFull = position.step % kWatchInterval == 0;
   if (watched.finite < watched.batches) {
     // A single non-finite loss may be of a batch whose update was skipped.
-    Result<Trainer::Impl::OwnState> state = impl.ownState();
+    Result<Trainer::Impl::OwnedTrainerState> state = impl.ownState();
     if (!state.ok())
       return state.status();
     if (Result<bool> lost = findDivergence(*state); !lost.ok() || *lost)
@@ -316,7 +316,7 @@ Status Fitting::watch() {
   return {};
 }
 
-Status Fitting::endEpoch() {
+Status FitLoop::endEpoch() {
   EpochReport epoch;
   epoch.epoch = position.epoch + 1;
   epoch.train = position.epochSoFar().metrics();
@@ -362,7 +362,8 @@ static const NamedTensor *findNonFinite(std::span<const NamedTensor> tensors) {
   return nullptr;
 }
 
-Result<bool> Fitting::findDivergence(const Trainer::Impl::OwnState &state) {
+Result<bool>
+FitLoop::findDivergence(const Trainer::Impl::OwnedTrainerState &state) {
   const NamedTensor *found = findNonFinite(state.tensors);
   if (!found)
     found = findNonFinite(state.pieces);
@@ -385,7 +386,7 @@ Result<bool> Fitting::findDivergence(const Trainer::Impl::OwnState &state) {
 }
 
 Result<std::vector<std::string>>
-Fitting::writeParts(std::vector<NamedTensor> pieces) {
+FitLoop::writeParts(std::vector<NamedTensor> pieces) {
   Result<std::string> digest =
       saveCheckpointPart(options.checkpoints, position.step, impl.ranks.rank(),
                          impl.ranks.size(), std::move(pieces));
@@ -394,7 +395,7 @@ Fitting::writeParts(std::vector<NamedTensor> pieces) {
   return gatherTexts(*impl.ranks.communicator(), *digest);
 }
 
-Status Fitting::checkpoint() {
+Status FitLoop::checkpoint() {
   // Do not replace a good checkpoint after divergence.
   if (options.checkpoints.empty() || saved == position.step || report.diverged)
     return {};
@@ -402,7 +403,7 @@ Status Fitting::checkpoint() {
     return status;
   Checkpoint checkpoint;
   checkpoint.step = position.step;
-  Result<Trainer::Impl::OwnState> state = impl.ownState();
+  Result<Trainer::Impl::OwnedTrainerState> state = impl.ownState();
   if (!state.ok())
     return state.status();
   Result<bool> lost = findDivergence(*state);
@@ -417,7 +418,7 @@ Status Fitting::checkpoint() {
     checkpoint.pieces = std::move(state->shapes);
   }
   checkpoint.tensors = std::move(state->tensors);
-  checkpoint.facts[kPositionKey] = encodePosition(position);
+  checkpoint.facts[kPositionKey] = encodeTrainingProgress(position);
   checkpoint.facts[kSettingsKey] = jsonText(settings());
   // All ranks have the same tensors; every rank waits until they are written.
   Status written;
@@ -433,7 +434,7 @@ Status Fitting::checkpoint() {
   return {};
 }
 
-Status Fitting::train() {
+Status FitLoop::train() {
   BatchStream stream(*batcher,
                      {options.seed, options.shuffle, stepsPerEpoch * accumulate,
                       impl.ranks.rank(), impl.ranks.size()},
@@ -477,7 +478,7 @@ Status Fitting::train() {
   return {};
 }
 
-Result<FitReport> Fitting::run() {
+Result<FitReport> FitLoop::run() {
   if (options.epochs < 1 || options.logEvery < 1)
     return Status(StatusCode::InvalidArgument, "fit",
                   "needs at least one epoch and a log interval of one");
@@ -486,7 +487,7 @@ Result<FitReport> Fitting::run() {
                   "needs the folder of the checkpoints");
   if (Status status = impl.ranks.allOk(prepare()); !status.ok())
     return status;
-  if (Status status = checkAlike(); !status.ok())
+  if (Status status = checkRanksAgree(); !status.ok())
     return status;
   impl.totals = {};
   start = intervalStart = Clock::now();
@@ -519,7 +520,7 @@ Result<FitReport> Fitting::run() {
   // A run shorter than an interval ends before its losses are checked; a state
   // that was just saved has been checked.
   if (saved != position.step) {
-    Result<Trainer::Impl::OwnState> state = impl.ownState();
+    Result<Trainer::Impl::OwnedTrainerState> state = impl.ownState();
     if (!state.ok())
       return state.status();
     if (Result<bool> lost = findDivergence(*state); !lost.ok())
@@ -537,5 +538,5 @@ Result<FitReport> Fitting::run() {
 }
 
 Result<FitReport> Trainer::fit(const Dataset &data, const FitOptions &options) {
-  return Fitting(*this, *impl, data, options).run();
+  return FitLoop(*this, *impl, data, options).run();
 }

@@ -103,10 +103,10 @@ Status Trainer::setGradients(std::span<const NamedTensor> gradients,
   if (!report.ok())
     return report.status();
   // Check everything before changing anything.
-  std::vector<std::pair<const SharedState::Entry *, Buffer>> changes;
+  std::vector<std::pair<const SharedProgramState::Entry *, Buffer>> changes;
   for (const NamedTensor &gradient : gradients) {
     std::string where = "gradient '" + gradient.name + "'";
-    const SharedState::Entry *entry =
+    const SharedProgramState::Entry *entry =
         std::string_view(gradient.name).ends_with(kGradientSuffix)
             ? impl->state.find(gradient.name)
             : nullptr;

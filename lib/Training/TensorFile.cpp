@@ -8,7 +8,7 @@
 
 #include "../Runtime/Sha256.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <nlohmann/json.hpp>
 

@@ -6,7 +6,7 @@
 
 #include "TrainerImpl.h"
 
-#include "Elements.h"
+#include "ElementConversion.h"
 
 #include "mpc/Runtime/RankDevice.h"
 
@@ -122,7 +122,7 @@ bool Trainer::isOneProgram(const TrainingOptions &training) {
 
 /// Checks a rank's own device and options.
 static Status checkOptions(const Device &device, const CompileOptions &options,
-                           const Ranks &ranks) {
+                           const DataParallelGroup &ranks) {
   auto bad = [](const char *where, const std::string &text) {
     return Status(StatusCode::InvalidArgument, where, text);
   };
@@ -147,9 +147,10 @@ static Status checkOptions(const Device &device, const CompileOptions &options,
 Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
                                 const CompileOptions &options, uint64_t seed,
                                 std::shared_ptr<Communicator> communicator) {
-  Ranks ranks(std::move(communicator));
+  DataParallelGroup ranks(std::move(communicator));
   Result<Engine> engine = Engine::create(device);
-  Result<SharedState> state = SharedState::create(device, seed, ranks);
+  Result<SharedProgramState> state =
+      SharedProgramState::create(device, seed, ranks);
   // A failure on one rank ends the others before they wait for it.
   Status fits = checkOptions(device, options, ranks);
   for (const Status &status : {engine.status(), state.status()})
@@ -160,15 +161,15 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
   auto impl = std::make_unique<Impl>(*engine, model, std::move(*state));
   impl->options = options;
   impl->ranks = std::move(ranks);
-  if (Status status = impl->shareBatch(); !status.ok())
+  if (Status status = impl->partitionBatch(); !status.ok())
     return status;
   bool whole = isOneProgram(*options.training);
   Result<BoundProgram> first = impl->compile(
       model, whole ? TrainingPart::Step : TrainingPart::ForwardBackward);
-  Status made = first.ok() ? impl->hasParts(*first) : first.status();
+  Status made = first.ok() ? impl->hasShards(*first) : first.status();
   if (Status status = impl->ranks.allOk(made); !status.ok())
     return status;
-  if (Status status = impl->checkAlike(first->program()); !status.ok())
+  if (Status status = impl->checkRanksAgree(first->program()); !status.ok())
     return status;
   auto program = std::make_unique<BoundProgram>(std::move(*first));
   const std::vector<ProgramValue> &types = program->batchTypes();
@@ -179,28 +180,29 @@ Result<Trainer> Trainer::create(const Device &device, const ModelSource &model,
                   "train with");
   (whole ? impl->first : impl->forward) = std::move(program);
   if (!whole)
-    if (Status status = impl->needHalves(); !status.ok())
+    if (Status status = impl->compileGradientAndUpdate(); !status.ok())
       return status;
-  if (Status status = impl->renewCopies(); !status.ok())
+  if (Status status = impl->recomputeNarrowCopies(); !status.ok())
     return status;
   return Trainer(std::move(impl));
 }
 
-Status Trainer::Impl::renewCopies() {
-  for (const SharedState::Entry &entry : state.entries())
+Status Trainer::Impl::recomputeNarrowCopies() {
+  for (const SharedProgramState::Entry &entry : state.entries())
     if (entry.value.role == "parameter_copy")
       renewed.insert(entry.value.name);
-  return state.renewCopies();
+  return state.recomputeNarrowCopies();
 }
 
-Status Trainer::Impl::renewFor(const BoundProgram &reader) {
+Status Trainer::Impl::recomputeNarrowCopiesFor(const BoundProgram &reader) {
   if (recorder == &reader)
     return {};
   for (const ProgramValue &value : reader.program().arguments)
     if (value.role == "parameter_copy" &&
         !(recorder && recorder->replaces(value.name)) &&
         renewed.insert(value.name).second)
-      if (Status status = state.renewCopies(&value.name); !status.ok())
+      if (Status status = state.recomputeNarrowCopies(&value.name);
+          !status.ok())
         return status;
   return {};
 }
@@ -210,7 +212,7 @@ void Trainer::Impl::noteUpdate(const BoundProgram &program) {
   renewed.clear();
 }
 
-Status Trainer::Impl::needHalves() {
+Status Trainer::Impl::compileGradientAndUpdate() {
   for (auto [part, place] : {std::pair{TrainingPart::ForwardBackward, &forward},
                              std::pair{TrainingPart::Apply, &update}}) {
     if (*place)
@@ -302,7 +304,7 @@ Status Trainer::Impl::runForward(BoundProgram &program,
                                  std::span<const Buffer> batch) {
   if (Status status = program.check(batch); !status.ok())
     return status;
-  if (Status status = renewFor(program); !status.ok())
+  if (Status status = recomputeNarrowCopiesFor(program); !status.ok())
     return status;
   const Buffer &loss = program.result(program.resultOf("loss"));
   Buffer output;
@@ -375,7 +377,7 @@ Status Trainer::step(std::span<const Buffer> batch) {
 }
 
 Status Trainer::forwardBackward(std::span<const Buffer> batch) {
-  if (Status status = impl->needHalves(); !status.ok())
+  if (Status status = impl->compileGradientAndUpdate(); !status.ok())
     return status;
   if (Status status = impl->runForward(*impl->forward, batch); !status.ok())
     return status;
@@ -384,7 +386,7 @@ Status Trainer::forwardBackward(std::span<const Buffer> batch) {
 }
 
 Status Trainer::apply() {
-  if (Status status = impl->needHalves(); !status.ok())
+  if (Status status = impl->compileGradientAndUpdate(); !status.ok())
     return status;
   if (!impl->hasGradients)
     return Status(StatusCode::InvalidArgument, "update",

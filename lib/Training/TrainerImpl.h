@@ -7,8 +7,8 @@
 #ifndef MPC_LIB_TRAINING_TRAINERIMPL_H
 #define MPC_LIB_TRAINING_TRAINERIMPL_H
 
-#include "Ranks.h"
-#include "Session.h"
+#include "BoundProgram.h"
+#include "DataParallelGroup.h"
 
 #include "mpc/Training/LossScale.h"
 #include "mpc/Training/Trainer.h"
@@ -43,7 +43,7 @@ struct Totals {
 } // namespace training
 
 struct Trainer::Impl {
-  Impl(Engine engine, ModelSource model, training::SharedState state)
+  Impl(Engine engine, ModelSource model, training::SharedProgramState state)
       : engine(std::move(engine)), model(std::move(model)),
         state(std::move(state)) {}
 
@@ -52,8 +52,8 @@ struct Trainer::Impl {
   CompileOptions options;
   /// Remarks of the compile of the first program.
   std::vector<WeightChoice> weightChoices;
-  training::SharedState state;
-  training::Ranks ranks;
+  training::SharedProgramState state;
+  training::DataParallelGroup ranks;
 
   /// The whole step, or with accumulation its first half.
   std::unique_ptr<training::BoundProgram> first;
@@ -88,27 +88,27 @@ struct Trainer::Impl {
                                          std::optional<int64_t> batch = {});
   /// Assigns each rank its part of the batch, and all the same network
   /// parameters. Fails on every rank if options differ.
-  Status shareBatch();
+  Status partitionBatch();
   /// Fails unless `program` takes this rank's part of a batch.
-  Status hasParts(const training::BoundProgram &program) const;
+  Status hasShards(const training::BoundProgram &program) const;
   /// Fails on every rank unless `program` is equal on all.
-  Status checkAlike(const Program &program) const;
+  Status checkRanksAgree(const Program &program) const;
   /// Compiles the programs of forwardBackward() and apply().
-  Status needHalves();
+  Status compileGradientAndUpdate();
   /// State of this rank: complete tensors, and shards with their unsharded
   /// shapes.
-  struct OwnState {
+  struct OwnedTrainerState {
     std::vector<NamedTensor> tensors, pieces;
     std::map<std::string, std::vector<int64_t>> shapes;
   };
-  Result<OwnState> ownState() const;
+  Result<OwnedTrainerState> ownState() const;
   /// Bytes of what a checkpoint holds, all pieces together.
   uint64_t stateBytes() const;
   /// Makes all copies of parameters anew.
-  Status renewCopies();
+  Status recomputeNarrowCopies();
   /// Recomputes those that `reader` reads and the last update did not write.
   /// Collective.
-  Status renewFor(const training::BoundProgram &reader);
+  Status recomputeNarrowCopiesFor(const training::BoundProgram &reader);
   /// Records an update by `program`.
   void noteUpdate(const training::BoundProgram &program);
   Status runForward(training::BoundProgram &program,
@@ -134,7 +134,7 @@ struct Trainer::Impl {
   /// Returns the loss-scaling preset.
   LossScalePreset lossScalePreset() const;
   /// Returns the entry of a field of the loss scale's state, or null.
-  const training::SharedState::Entry *
+  const training::SharedProgramState::Entry *
   lossScaleField(const std::string &field) const;
   std::optional<int64_t> ignored() const {
     return options.training->loss.ignoreIndex;

@@ -196,9 +196,9 @@ void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,
     int64_t counted = 0;
     switch (measure) {
     case Measure::Rms:
-      worst = std::max(
-          worst, reference::componentwiseError(
-                     value, reference, reference::magnitudeClasses(reference)));
+      worst = std::max(worst, reference::componentwiseError(
+                                  value, reference,
+                                  reference::clusterMagnitudes(reference)));
       break;
     case Measure::Max:
       for (auto [a, b] : llvm::zip_equal(reference.floats(), value.floats()))
@@ -300,7 +300,7 @@ static void seedMargin(llvm::ArrayRef<double> row,
 /// zeros.
 static void seedRms(const Tensor &output, Tensor &seed,
                     std::mt19937_64 &generator) {
-  Tensor classes = reference::magnitudeClasses(output);
+  Tensor classes = reference::clusterMagnitudes(output);
   int64_t count = llvm::count_if(
       output.floats(), [](double value) { return std::isfinite(value); });
   double root = std::sqrt(double(count));
@@ -320,8 +320,8 @@ static void seedMax(const Tensor &output, Tensor &seed,
 }
 
 std::vector<std::optional<Tensor>>
-mpc::drawSeeds(Measure measure, llvm::ArrayRef<Tensor> outputs,
-               std::mt19937_64 &generator) {
+mpc::generateSeeds(Measure measure, llvm::ArrayRef<Tensor> outputs,
+                   std::mt19937_64 &generator) {
   std::vector<std::optional<Tensor>> seeds(outputs.size());
   for (const auto &[output, seed] : llvm::zip_equal(outputs, seeds)) {
     int64_t length = rowLength(output);

@@ -23,7 +23,7 @@ void BudgetSearch::pin(size_t variable, int option) {
   pinned.emplace_back(variable, option);
 }
 
-PricedChoice BudgetSearch::plan(const Choice &choice, double price) {
+PricedConfiguration BudgetSearch::plan(const Choice &choice, double price) {
   constexpr size_t kMostKnown = 1 << 16;
   Choice asked = choice;
   for (auto [variable, option] : pinned)
@@ -31,7 +31,7 @@ PricedChoice BudgetSearch::plan(const Choice &choice, double price) {
   if (auto found = known.find(asked); found != known.end())
     return found->second;
   ++plans;
-  PricedChoice made = space.plan(asked, price);
+  PricedConfiguration made = space.plan(asked, price);
   bool isFixed = std::find(asked.begin(), asked.end(), kFree) == asked.end();
   if (known.size() < kMostKnown && (isFixed || price == 0))
     known[isFixed ? asked : made.choice] = made;
@@ -46,15 +46,15 @@ Choice BudgetSearch::extreme(bool narrow) const {
   return choice;
 }
 
-PricedChoice BudgetSearch::descend(Choice start, double price) {
+PricedConfiguration BudgetSearch::descend(Choice start, double price) {
   // Without a price an infinite error costs nothing either.
-  auto weigh = [&](const PricedChoice &found) {
+  auto weigh = [&](const PricedConfiguration &found) {
     return price == 0 ? found.cost : found.cost + price * found.error;
   };
   for (size_t i = 0; i < start.size(); ++i)
     if (space.planned[i])
       start[i] = kFree;
-  PricedChoice best = plan(start, price);
+  PricedConfiguration best = plan(start, price);
   bool improved = true;
   for (int round = 0; improved && round < kMostRounds; ++round) {
     improved = false;
@@ -66,7 +66,7 @@ PricedChoice BudgetSearch::descend(Choice start, double price) {
           continue;
         Choice other = start;
         other[i] = option;
-        PricedChoice found = plan(other, price);
+        PricedConfiguration found = plan(other, price);
         if (weigh(found) >= weigh(best))
           continue;
         best = std::move(found);
@@ -79,16 +79,16 @@ PricedChoice BudgetSearch::descend(Choice start, double price) {
 }
 
 /// Applies the most profitable change of each round.
-PricedChoice BudgetSearch::spend(PricedChoice from, Figure goal, Figure limited,
-                                 double limit) {
+PricedConfiguration BudgetSearch::spend(PricedConfiguration from, Figure goal,
+                                        Figure limited, double limit) {
   size_t count = space.options.size();
   bool inPairs = count <= kFewVariables;
   bool improved = true;
   for (int round = 0; improved && !stops(); ++round) {
     improved = false;
-    PricedChoice best = from;
+    PricedConfiguration best = from;
     auto consider = [&](const Choice &choice) {
-      PricedChoice found = plan(choice, 0);
+      PricedConfiguration found = plan(choice, 0);
       if (found.*limited <= limit && found.*goal < best.*goal)
         best = std::move(found);
     };
@@ -124,16 +124,16 @@ PricedChoice BudgetSearch::spend(PricedChoice from, Figure goal, Figure limited,
   return from;
 }
 
-std::optional<PricedChoice>
+std::optional<PricedConfiguration>
 BudgetSearch::within(double limit, const std::function<bool()> &stop) {
   shouldStop = stop;
-  PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
+  PricedConfiguration widest = plan(extreme(/*narrow=*/false), 0);
   if (!(widest.error <= limit))
     return std::nullopt;
-  PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
-  PricedChoice best = widest;
-  std::vector<PricedChoice> kept = {widest};
-  auto consider = [&](const PricedChoice &found) {
+  PricedConfiguration cheapest = descend(extreme(/*narrow=*/true), 0);
+  PricedConfiguration best = widest;
+  std::vector<PricedConfiguration> kept = {widest};
+  auto consider = [&](const PricedConfiguration &found) {
     if (found.error > limit)
       return;
     kept.push_back(found);
@@ -150,12 +150,12 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
   Choice at = cheapest.choice;
   for (int i = 0; needsPrice && i < kHalvings && !stops(); ++i) {
     double middle = (low + high) / 2;
-    PricedChoice found = descend(at, std::exp2(middle));
+    PricedConfiguration found = descend(at, std::exp2(middle));
     consider(found);
     // Try the other end: where a descent from narrow is stuck, one from wide
     // may not be.
     if (found.error > limit) {
-      PricedChoice other =
+      PricedConfiguration other =
           descend(extreme(/*narrow=*/false), std::exp2(middle));
       consider(other);
       if (other.error <= limit)
@@ -164,14 +164,16 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
     (found.error <= limit ? high : low) = middle;
     at = found.choice;
   }
-  constexpr Figure kCost = &PricedChoice::cost, kError = &PricedChoice::error;
+  constexpr Figure kCost = &PricedConfiguration::cost,
+                   kError = &PricedConfiguration::error;
   best = spend(std::move(best), kCost, kError, limit);
   bool isSmall = space.options.size() <= kFewVariables;
-  for (const PricedChoice &start : starts()) {
+  for (const PricedConfiguration &start : starts()) {
     if (start.error > limit)
       continue;
     kept.push_back(start);
-    PricedChoice other = isSmall ? start : spend(start, kCost, kError, limit);
+    PricedConfiguration other =
+        isSmall ? start : spend(start, kCost, kError, limit);
     if (other.cost < best.cost)
       best = std::move(other);
   }
@@ -182,40 +184,40 @@ BudgetSearch::within(double limit, const std::function<bool()> &stop) {
   for (size_t i = 0; i < kept.size() && !stops(); ++i) {
     if (i && kept[i].choice == kept[i - 1].choice)
       continue;
-    PricedChoice other = spend(kept[i], kCost, kError, limit);
+    PricedConfiguration other = spend(kept[i], kCost, kError, limit);
     if (other.cost < best.cost)
       best = std::move(other);
   }
   return best;
 }
 
-PricedChoice BudgetSearch::cheapest(const std::function<bool()> &stop) {
+PricedConfiguration BudgetSearch::cheapest(const std::function<bool()> &stop) {
   shouldStop = stop;
   return descend(extreme(/*narrow=*/true), 0);
 }
 
-std::vector<PricedChoice> BudgetSearch::starts() {
-  std::vector<PricedChoice> priced;
+std::vector<PricedConfiguration> BudgetSearch::starts() {
+  std::vector<PricedConfiguration> priced;
   priced.reserve(space.starts.size());
   for (const Choice &start : space.starts)
     priced.push_back(plan(start, 0));
   return priced;
 }
 
-std::optional<PricedChoice>
+std::optional<PricedConfiguration>
 BudgetSearch::withinCost(double limit, const std::function<bool()> &stop) {
   shouldStop = stop;
-  PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
+  PricedConfiguration cheapest = descend(extreme(/*narrow=*/true), 0);
   if (!(cheapest.cost <= limit))
     return std::nullopt;
-  PricedChoice best = cheapest;
-  auto consider = [&](const PricedChoice &found) {
+  PricedConfiguration best = cheapest;
+  auto consider = [&](const PricedConfiguration &found) {
     if (found.cost <= limit && found.error < best.error)
       best = found;
   };
-  PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
+  PricedConfiguration widest = plan(extreme(/*narrow=*/false), 0);
   consider(widest);
-  for (const PricedChoice &start : starts())
+  for (const PricedConfiguration &start : starts())
     consider(start);
   // As in within(), for the error of the cheapest configuration.
   double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
@@ -225,21 +227,21 @@ BudgetSearch::withinCost(double limit, const std::function<bool()> &stop) {
   Choice at = cheapest.choice;
   for (int i = 0; widest.cost > limit && i < kHalvings && !stops(); ++i) {
     double middle = (low + high) / 2;
-    PricedChoice found = descend(at, std::exp2(middle));
+    PricedConfiguration found = descend(at, std::exp2(middle));
     consider(found);
     (found.cost <= limit ? low : high) = middle;
     at = found.choice;
   }
-  return spend(std::move(best), &PricedChoice::error, &PricedChoice::cost,
-               limit);
+  return spend(std::move(best), &PricedConfiguration::error,
+               &PricedConfiguration::cost, limit);
 }
 
-std::vector<PricedChoice>
+std::vector<PricedConfiguration>
 BudgetSearch::front(int prices, const std::function<bool()> &stop) {
   shouldStop = stop;
-  PricedChoice widest = plan(extreme(/*narrow=*/false), 0);
-  PricedChoice cheapest = descend(extreme(/*narrow=*/true), 0);
-  std::vector<PricedChoice> found = {cheapest, widest};
+  PricedConfiguration widest = plan(extreme(/*narrow=*/false), 0);
+  PricedConfiguration cheapest = descend(extreme(/*narrow=*/true), 0);
+  std::vector<PricedConfiguration> found = {cheapest, widest};
   // An infinite error has no price; use a large one instead.
   double errors = std::isfinite(cheapest.error) ? cheapest.error : 1;
   double saving = std::max(widest.cost - cheapest.cost, 1e-30);
@@ -248,7 +250,7 @@ BudgetSearch::front(int prices, const std::function<bool()> &stop) {
     // From a hundredth to 2^30 times the value of the cheapest configuration's
     // error.
     double power = -7 + 37.0 * i / std::max(prices - 1, 1);
-    PricedChoice next =
+    PricedConfiguration next =
         descend(at, saving / std::max(errors, 1e-30) * std::exp2(power));
     at = next.choice;
     found.push_back(std::move(next));
@@ -256,8 +258,8 @@ BudgetSearch::front(int prices, const std::function<bool()> &stop) {
   std::sort(found.begin(), found.end(), [](const auto &a, const auto &b) {
     return a.cost != b.cost ? a.cost < b.cost : a.error < b.error;
   });
-  std::vector<PricedChoice> front;
-  for (PricedChoice &point : found)
+  std::vector<PricedConfiguration> front;
+  for (PricedConfiguration &point : found)
     if (front.empty() || point.error < front.back().error)
       front.push_back(std::move(point));
   return front;

@@ -130,8 +130,8 @@ FailureOr<SmallVector<Tensor>> Sensitivity::addSample(ForwardValues &forward,
     auto onValue = [&](Value value, const Tensor &cotangent) {
       add(values[value], *forward.get(value), cotangent, weight);
     };
-    if (failed(walk.run(forward, drawSeeds(measure, *outputs, generator), onUse,
-                        onValue)))
+    if (failed(walk.run(forward, generateSeeds(measure, *outputs, generator),
+                        onUse, onValue)))
       return failure();
   }
   if (!wasRead)

@@ -27,9 +27,9 @@ static constexpr double kCostSpent = 0.97;
 static constexpr double kCaution = 0.9;
 
 /// Measures and records a configuration; nullopt if the measurement failed.
-static std::optional<TunedPoint> measurePoint(const PricedChoice &priced,
+static std::optional<TunedPoint> measurePoint(const PricedConfiguration &priced,
                                               Budget::Measure measure,
-                                              const TuningQuestions &questions,
+                                              const TuningCallbacks &questions,
                                               TuningResult &result) {
   std::optional<Measurement> measured = questions.measure(priced.choice);
   if (!measured)
@@ -47,13 +47,13 @@ namespace {
 class Tuner {
 public:
   Tuner(BudgetSearch &search, const Budget &budget,
-        const TuningQuestions &questions)
+        const TuningCallbacks &questions)
       : search(search), budget(budget), questions(questions) {}
 
   TuningResult run();
 
 private:
-  std::optional<TunedPoint> measure(const PricedChoice &priced);
+  std::optional<TunedPoint> measure(const PricedConfiguration &priced);
   void measureStarts();
   bool findCulprits(const Choice &choice);
   double square(double error) const { return squareOf(budget.measure, error); }
@@ -64,14 +64,14 @@ private:
 
   BudgetSearch &search;
   const Budget &budget;
-  const TuningQuestions &questions;
+  const TuningCallbacks &questions;
   TuningResult result;
   bool failed = false;
 };
 
 } // namespace
 
-std::optional<TunedPoint> Tuner::measure(const PricedChoice &priced) {
+std::optional<TunedPoint> Tuner::measure(const PricedConfiguration &priced) {
   for (const TunedPoint &point : result.tried)
     if (point.priced.choice == priced.choice)
       return point;
@@ -89,7 +89,7 @@ std::optional<TunedPoint> Tuner::measure(const PricedChoice &priced) {
 }
 
 void Tuner::measureStarts() {
-  for (const PricedChoice &start : search.starts())
+  for (const PricedConfiguration &start : search.starts())
     if (!stops())
       measure(start);
 }
@@ -128,7 +128,8 @@ TuningResult Tuner::run() {
   target = std::max(target - square(result.widest->measured), 0.0);
   double kept = 0, broken = INFINITY;
   for (int round = 0; round < kMostRounds && !stops(); ++round) {
-    std::optional<PricedChoice> found = search.within(target, questions.stop);
+    std::optional<PricedConfiguration> found =
+        search.within(target, questions.stop);
     if (!found)
       break;
     std::optional<TunedPoint> point = measure(*found);
@@ -170,12 +171,12 @@ TuningResult Tuner::run() {
 }
 
 TuningResult mpc::tuneToBudget(BudgetSearch &search, const Budget &budget,
-                               const TuningQuestions &questions) {
+                               const TuningCallbacks &questions) {
   return Tuner(search, budget, questions).run();
 }
 
 TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
-                             double share, const TuningQuestions &questions) {
+                             double share, const TuningCallbacks &questions) {
   TuningResult result;
   auto stops = [&] {
     result.isStopped |= questions.stop && questions.stop();
@@ -191,7 +192,7 @@ TuningResult mpc::tuneToCost(BudgetSearch &search, Budget::Measure measure,
   double target = share * result.widest->priced.cost;
   double kept = 0, broken = INFINITY;
   for (int round = 0; round < 2 * kMostRounds && !stops(); ++round) {
-    std::optional<PricedChoice> found =
+    std::optional<PricedConfiguration> found =
         search.withinCost(target, questions.stop);
     // The measured cost of the cheapest may be below its prediction.
     if (!found && !result.best)

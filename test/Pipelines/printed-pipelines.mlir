@@ -24,7 +24,7 @@
 // SIMPLIFY-NEXT: func.func(
 // SIMPLIFY-NEXT: canonicalize{
 // SIMPLIFY-NEXT: mpc-sink-dequantization,
-// SIMPLIFY-NEXT: mpc-recognize-integer-products,
+// SIMPLIFY-NEXT: mpc-recognize-integer-matmuls,
 // SIMPLIFY-NEXT: cse,
 // SIMPLIFY-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // SIMPLIFY-NEXT: cse,
@@ -91,8 +91,8 @@
 // Panels are the CPU's: no constant is packed for another target.
 // CUDA: mpc-assign-layout,
 // CUDA: cse,
-// CUDA-NEXT: mpc-pair-contractions{block=8},
-// CUDA-NEXT: mpc-narrow-matrices{target=},
+// CUDA-NEXT: mpc-fuse-gated-matmuls{block=8},
+// CUDA-NEXT: mpc-compress-matrices{target=},
 // CUDA-NEXT: cse,
 // CUDA-NEXT: mpc-verify-stage{stage=layout}
 
@@ -108,9 +108,9 @@
 // LAYOUT-NEXT: mpc-fold-constants{max-bytes=67108864 max-flops=1073741824},
 // LAYOUT-NEXT: canonicalize{
 // LAYOUT-NEXT: cse,
-// LAYOUT-NEXT: mpc-pair-contractions{block={{8|16}}},
+// LAYOUT-NEXT: mpc-fuse-gated-matmuls{block={{8|16}}},
 // LAYOUT-NEXT: mpc-pack-constants{bf16-depth={{[12]}} columns=[[COLUMNS]] f16-depth={{[12]}} int8-depth={{[24]}} other-int8-depth={{[24]}}},
-// LAYOUT-NEXT: mpc-narrow-panels{int8-depth={{[14]}} most-rows=8},
+// LAYOUT-NEXT: mpc-compress-panels{int8-depth={{[14]}} most-rows=8},
 // LAYOUT-NEXT: cse,
 // LAYOUT-NEXT: mpc-verify-stage{stage=layout}
 // LAYOUT-NEXT: )
@@ -120,12 +120,12 @@
 // FUSE-NEXT: mpc-set-target{target=cpu:avx512},
 // FUSE-NEXT: func.func(
 // FUSE-NEXT: mpc-prepare-fusion{target=},
-// FUSE-NEXT: mpc-group-ops{report=false target=},
-// FUSE-NEXT: mpc-join-kernels{target=},
-// FUSE-NEXT: mpc-form-fusions,
+// FUSE-NEXT: mpc-select-fusion-groups{report=false target=},
+// FUSE-NEXT: mpc-fuse-horizontal{target=},
+// FUSE-NEXT: mpc-outline-fusions,
 // FUSE-NEXT: mpc-pack-operands{target=},
 // FUSE-NEXT: cse,
-// FUSE-NEXT: mpc-attach-index-checks,
+// FUSE-NEXT: mpc-add-index-checks,
 // FUSE-NEXT: mpc-verify-stage{stage=fuse}
 // FUSE-NEXT: )
 // FUSE-NEXT: )

@@ -6,7 +6,7 @@
 
 #include "FuzzFile.h"
 
-#include "Training/Idx.h"
+#include "Training/IdxFile.h"
 
 using namespace mpc;
 

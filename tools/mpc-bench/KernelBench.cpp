@@ -15,7 +15,7 @@
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Runtime/Buffer.h"
-#include "mpc/Support/UnitLoops.h"
+#include "mpc/Support/PeakBenchmarks.h"
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -468,7 +468,7 @@ int main(int argc, char **argv) {
         allocateAligned(std::max<int64_t>(info.sharedBytes, 1));
     buffers.push_back(shared.get());
     // The peak rate varies with the machine's load.
-    double ceiling = probeUnit(unitLoopOf(target->name(), factors));
+    double ceiling = measureUnitPeak(peakBenchmarkOf(target->name(), factors));
     auto [best, median] = measure(
         [&] { function(buffers.data(), 0, info.items, scratch.get()); });
     std::printf("%-44s %7.1f GFLOP/s (%3.0f %% of %3.0f, median %7.1f) %9.1f "

@@ -6,7 +6,7 @@
 
 #include "Campaign.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <cstdio>
 #include <filesystem>

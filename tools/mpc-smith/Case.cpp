@@ -8,7 +8,7 @@
 
 #include "ExactGraph.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <algorithm>
 
@@ -237,7 +237,7 @@ Case smith::drawCase(uint64_t seed, const Plan &plan) {
     drawn.kind = Kind::Training;
   else if (share < plan.cudaHost + plan.training + plan.exact)
     drawn.kind = Kind::Exact;
-  DrawOptions options;
+  GeneratorOptions options;
   options.ops = int(random.range(2, random.chance(25) ? plan.ops : 16));
   options.ops = std::min(options.ops, plan.ops);
   options.differentiable = drawn.kind == Kind::Training;

@@ -10,7 +10,7 @@
 #ifndef MPC_TOOLS_SMITH_CASE_H
 #define MPC_TOOLS_SMITH_CASE_H
 
-#include "Drawer.h"
+#include "GraphGenerator.h"
 
 #include <nlohmann/json.hpp>
 

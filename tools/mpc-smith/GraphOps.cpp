@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Graph.h"
+#include "TextGraphBuilder.h"
 
 #include <algorithm>
 #include <cmath>

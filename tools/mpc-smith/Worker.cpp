@@ -9,7 +9,7 @@
 
 #include "Worker.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <chrono>
 #include <csignal>
@@ -62,7 +62,7 @@ static void setLimits(const Limits &limits) {
   setpgid(0, 0);
   setLimits(limits);
   std::ofstream report(folder + "/report.txt", std::ios::binary);
-  JudgeContext context;
+  CheckContext context;
   context.folder = folder;
   context.onStep = [&](const std::string &step) {
     report << "step " << step << std::endl;
@@ -182,8 +182,9 @@ bool Worker::finished(bool wait, Outcome &outcome) {
   return false;
 }
 
-Outcome smith::judgeApart(const Case &drawn, const std::string &scratch,
-                          const Limits &limits) {
+Outcome smith::checkInChildProcess(const Case &drawn,
+                                   const std::string &scratch,
+                                   const Limits &limits) {
   Worker worker;
   Outcome outcome;
   worker.start(drawn, scratch, limits);

@@ -7,7 +7,7 @@
 #ifndef MPC_TOOLS_SMITH_WORKER_H
 #define MPC_TOOLS_SMITH_WORKER_H
 
-#include "Judge.h"
+#include "CaseChecks.h"
 
 #include <sys/types.h>
 
@@ -57,8 +57,8 @@ private:
 };
 
 /// Runs one case to completion in a child process.
-Outcome judgeApart(const Case &drawn, const std::string &scratch,
-                   const Limits &limits);
+Outcome checkInChildProcess(const Case &drawn, const std::string &scratch,
+                            const Limits &limits);
 
 /// Seconds of a monotonic clock.
 double now();

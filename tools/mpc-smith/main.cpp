@@ -8,8 +8,8 @@
 
 #include "Campaign.h"
 
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 #include <CLI/CLI.hpp>
 
@@ -52,7 +52,7 @@ static int judgeFile(const std::string &path, const CampaignOptions &options) {
     return fail(tool::kBadInput,
                 path + ": is no file that mpc-smith has written");
   Scratch scratch;
-  Outcome outcome = judgeApart(*drawn, scratch.path(), options.limits);
+  Outcome outcome = checkInChildProcess(*drawn, scratch.path(), options.limits);
   if (options.json) {
     std::printf("%s\n", jsonText(toJson(*drawn, outcome)).c_str());
   } else {

@@ -141,7 +141,7 @@ static LogicalResult printCuda(Operation *op, StringRef target,
   passes.addPass(mpc::createSetTargetPass({target.str()}));
   passes.addPass(mpc::createScheduleKernelsPass());
   passes.addPass(mpc::createLowerKernelsToGpuPass());
-  passes.addPass(mpc::createLowerTeamsPass());
+  passes.addPass(mpc::createLowerTilesToThreadsPass());
   if (failed(passes.run(module)))
     return failure();
   auto kernels = module.getOps<gpu::GPUModuleOp>();

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Ceilings.h"
+#include "CompiledModel.h"
 #include "HtmlReport.h"
+#include "PeakRates.h"
+#include "PreparedModel.h"
 #include "RunCommands.h"
-#include "StoredModel.h"
-#include "Subject.h"
 
 #include "mpc/Runtime/Executable.h"
 
@@ -245,7 +245,7 @@ int tool::benchCommand(const BenchArguments &arguments) {
       loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return reporter.fail(arrays.status());
-  Subject subject;
+  PreparedModel subject;
   std::vector<Status> problems =
       prepareSubject(arguments.common, *arrays, /*draw=*/true, *device,
                      reporter, subject, arguments.training);
@@ -260,10 +260,10 @@ int tool::benchCommand(const BenchArguments &arguments) {
     return reporter.fail(status);
   const Program &plan = executable.program();
   // Peak rates are measured where the kernels run, on the CPU only.
-  std::optional<Ceilings> ceilings;
+  std::optional<PeakRates> ceilings;
   if (device->architecture().empty())
-    ceilings = measureCeilings(subject.isa, multipliesBf16(subject.policy),
-                               device->threads());
+    ceilings = measurePeakRates(subject.isa, multipliesBf16(subject.policy),
+                                device->threads());
 
   double median = medianOf(timing.milliseconds);
   double least =

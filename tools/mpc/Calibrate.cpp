@@ -12,15 +12,15 @@
 
 #include "Commands.h"
 #include "Inputs.h"
-#include "Instrument.h"
+#include "InstrumentOps.h"
 
 #include "mpc/Analysis/BackwardOps.h"
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/RangeRecorder.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Policy/Policy.h"
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -58,7 +58,8 @@ OpObserver tool::observeRanges(const SampledModel &model, size_t number,
 }
 
 Status tool::recordRanges(const SampledModel &model, RangeRecorder &recorder,
-                          RangeRecorder &gradients, MomentRecorder *moments) {
+                          RangeRecorder &gradients,
+                          ActivationMoments *moments) {
   llvm::DenseSet<mlir::Operation *> backward = findBackward(model.entry());
   for (size_t number = 0; number < model.samples().size(); ++number) {
     OpObserver forward = observeRanges(model, number, recorder);
@@ -204,7 +205,7 @@ static Result<Json> calibratedPolicy(const CalibrateArguments &arguments,
 
 /// Formats `policy` with `moments`, one op per line.
 static std::string policyText(const Json &policy,
-                              const MomentRecorder &moments) {
+                              const ActivationMoments &moments) {
   std::string text = jsonText(policy, 1), separator;
   auto means = moments.means();
   if (means.empty())
@@ -250,7 +251,7 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
       !problems.empty())
     return reporter.fail(problems);
   RangeRecorder recorder, gradients;
-  MomentRecorder moments;
+  ActivationMoments moments;
   if (Status status = recordRanges(model, recorder, gradients, &moments);
       !status.ok())
     return reporter.fail(status);

@@ -7,10 +7,10 @@
 #ifndef MPC_TOOLS_MPC_CALIBRATE_H
 #define MPC_TOOLS_MPC_CALIBRATE_H
 
-#include "Samples.h"
+#include "SampleInputs.h"
 
+#include "mpc/Analysis/ActivationMoments.h"
 #include "mpc/Analysis/RangeRecorder.h"
-#include "mpc/Analysis/WeightMoments.h"
 #include "mpc/Tuning/LossScaleChoice.h"
 
 namespace mpc::tool {
@@ -24,7 +24,7 @@ Status setGradients(const std::string &text, CompileOptions &options);
 /// of contraction operands in `moments`, if given.
 Status recordRanges(const SampledModel &model, RangeRecorder &recorder,
                     RangeRecorder &gradients,
-                    MomentRecorder *moments = nullptr);
+                    ActivationMoments *moments = nullptr);
 
 /// Formats the result of chooseLossScale(), as JSON and as a sentence.
 Json describe(const LossScaleChoice &choice);

@@ -14,11 +14,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Checker.h"
-#include "FastPath.h"
+#include "CompiledModel.h"
+#include "ErrorVerdict.h"
 #include "Inputs.h"
-#include "Resample.h"
-#include "StoredModel.h"
-#include "Verdict.h"
+#include "MatrixUnitReport.h"
+#include "RoundingErrorSampling.h"
 
 #include "mpc/Policy/Policy.h"
 #include "mpc/Reference/TermMagnitudes.h"
@@ -33,7 +33,7 @@ static mlir::RankedTensorType tensorType(mlir::Type type) {
   return mlir::cast<mlir::RankedTensorType>(type);
 }
 
-Status Checker::prepare() {
+Status ModelCheck::prepare() {
   Result<Device> made = makeDevice(arguments.common);
   if (!made.ok())
     return made.status();
@@ -49,7 +49,7 @@ Status Checker::prepare() {
   if (!given.ok())
     return given.status();
   arrays = std::move(*given);
-  offerInputs(arrays, options);
+  passInputShapes(arrays, options);
   if (!arguments.expected.empty()) {
     Result<std::vector<NamedArray>> read =
         loadArrays({arguments.expected}, arguments.common.maxMemory);
@@ -69,7 +69,7 @@ Status Checker::prepare() {
   return {};
 }
 
-std::vector<Status> Checker::bind() {
+std::vector<Status> ModelCheck::bind() {
   mlir::func::FuncOp entry = Compiler::entry(*module);
   if (arguments.inputs.empty()) {
     Result<std::vector<Buffer>> drawn =
@@ -88,8 +88,8 @@ std::vector<Status> Checker::bind() {
   return {};
 }
 
-Status Checker::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
-                       std::vector<Tensor> &results, OpObserver observer) {
+Status ModelCheck::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
+                          std::vector<Tensor> &results, OpObserver observer) {
   reference::InterpretOptions interpret;
   interpret.rounding = rounding;
   interpret.observer = std::move(observer);
@@ -110,7 +110,7 @@ Status Checker::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
   return {};
 }
 
-Status Checker::interpretModel() {
+Status ModelCheck::interpretModel() {
   longestReduction = reference::longestReduction(Compiler::entry(*module));
   predictor = module->clone();
   ObservedGraph imported{Compiler::entry(*predictor), {}};
@@ -134,7 +134,7 @@ Status Checker::interpretModel() {
   if (Status status = compiler->runStages(*module, "simplify", "precision");
       !status.ok())
     return status;
-  if (Status status = beginState(); !status.ok())
+  if (Status status = makeInitialState(); !status.ok())
     return status;
   llvm::Expected<Policy> policy = Policy::load(options.policy);
   if (!policy) // already read by the stages
@@ -142,7 +142,7 @@ Status Checker::interpretModel() {
                   llvm::toString(policy.takeError()));
   narrowsWeights = policy->narrowsWeights();
   mlir::func::FuncOp typed = Compiler::entry(*module);
-  rounded = reference::roundedResults(typed);
+  rounded = reference::resultsWithRounding(typed);
   mlir::FailureOr<llvm::SmallVector<Tensor>> found =
       terms.results(reference::smallestNormal(typed));
   if (mlir::failed(found))
@@ -154,7 +154,7 @@ Status Checker::interpretModel() {
   return narrowReference();
 }
 
-Status Checker::predict(const ObservedGraph &imported) {
+Status ModelCheck::predict(const ObservedGraph &imported) {
   rewriteErrors.resize(outputs.size());
   mlir::func::FuncOp typed = Compiler::entry(*module),
                      graph = imported.function;
@@ -166,7 +166,7 @@ Status Checker::predict(const ObservedGraph &imported) {
         !status.ok())
       return status;
     if (typed.getNumArguments() == graph.getNumArguments())
-      carryPrecision(imported, rewritten, typed);
+      transferPrecision(imported, rewritten, typed);
     else
       predictor = module->clone();
   }
@@ -179,7 +179,7 @@ Status Checker::predict(const ObservedGraph &imported) {
   return {};
 }
 
-Status Checker::checkRewrites(OpObserver observer) {
+Status ModelCheck::checkRewrites(OpObserver observer) {
   std::vector<Tensor> exact, own;
   if (Status status = oracle(*simplified, reference::Rounding::Float64, exact,
                              std::move(observer));
@@ -205,7 +205,7 @@ Status Checker::checkRewrites(OpObserver observer) {
   return {};
 }
 
-Status Checker::narrowReference() {
+Status ModelCheck::narrowReference() {
   if (!narrowsWeights)
     return {};
   Compiler::Module stored = simplified->clone();
@@ -225,7 +225,7 @@ Status Checker::narrowReference() {
   return {};
 }
 
-Status Checker::beginState() {
+Status ModelCheck::makeInitialState() {
   mlir::func::FuncOp entry = Compiler::entry(*module);
   for (unsigned i = inputs.size(); i < entry.getNumArguments(); ++i) {
     auto initial =
@@ -244,7 +244,7 @@ Status Checker::beginState() {
   return {};
 }
 
-Status Checker::compileAndRun() {
+Status ModelCheck::compileAndRun() {
   // The instrumented compile restarts from here.
   Compiler::Module compiled = module->clone();
   if (arguments.afterPrecision)
@@ -271,12 +271,12 @@ Status Checker::compileAndRun() {
   return {};
 }
 
-OutputError Checker::judge(size_t output) const {
+OutputError ModelCheck::judge(size_t output) const {
   OutputError error = reference::compareOutput(
       actual[output], reference[output], declared[output], longestReduction,
       exactIntegers(output), &magnitudes[output]);
   if (!sampled.empty() && actual[output].isFloat())
-    reference::allowFor(
+    reference::widenTolerance(
         error,
         {error.effective <= kFewElements ? sampled[output].normwise : 0,
          sampled[output].componentwise},
@@ -284,7 +284,7 @@ OutputError Checker::judge(size_t output) const {
   return error;
 }
 
-Status Checker::explainErrors() {
+Status ModelCheck::explainErrors() {
   bool isOver = false, isByChance = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
     OutputError error = judge(i);
@@ -310,7 +310,7 @@ Status Checker::explainErrors() {
   return {};
 }
 
-void Checker::reportOutputs(Json &document, bool &ok) {
+void ModelCheck::reportOutputs(Json &document, bool &ok) {
   std::vector<std::vector<std::string>> table = {
       {"output", "type", "max abs error", "rms rel error", "tolerance", ""}};
   Json list = Json::array();
@@ -361,7 +361,7 @@ void Checker::reportOutputs(Json &document, bool &ok) {
                     "wrong, please report the model");
 }
 
-Status Checker::compareExpected(Json &document, bool &ok) {
+Status ModelCheck::compareExpected(Json &document, bool &ok) {
   if (arguments.expected.empty())
     return {};
   Json list = Json::array();
@@ -403,7 +403,7 @@ Status Checker::compareExpected(Json &document, bool &ok) {
   return {};
 }
 
-int Checker::run() {
+int ModelCheck::run() {
   if (Status status = prepare(); !status.ok())
     return reporter.fail(status);
   if (std::vector<Status> problems = bind(); !problems.empty())
@@ -440,5 +440,5 @@ int tool::checkCommand(const CheckArguments &arguments) {
     return checkStoredModel(arguments);
   if (!arguments.training.empty())
     return checkTraining(arguments);
-  return Checker(arguments).run();
+  return ModelCheck(arguments).run();
 }

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Checker.h"
-#include "Verdict.h"
+#include "ErrorVerdict.h"
 
 #include "mpc/Reference/TermMagnitudes.h"
 
@@ -21,7 +21,7 @@ using namespace mpc::tool;
 using mpc::reference::OutputError;
 using mpc::reference::Tensor;
 
-Status Checker::traceOps() {
+Status ModelCheck::traceOps() {
   if (trace)
     return {};
   // The precision stage rewrites in place, so ops of the graph before it are
@@ -69,7 +69,7 @@ Status Checker::traceOps() {
   return {};
 }
 
-Status Checker::runInstrumented() {
+Status ModelCheck::runInstrumented() {
   if (Status status = traceOps(); !status.ok())
     return status;
   if (trace->instrumented)
@@ -79,7 +79,7 @@ Status Checker::runInstrumented() {
   return compileAndRun();
 }
 
-Status Checker::reportFiniteness(Json &document) {
+Status ModelCheck::reportFiniteness(Json &document) {
   std::optional<Overflow> first;
   if (faults.overflowed()) {
     if (Status status = traceOps(); !status.ok())
@@ -108,7 +108,7 @@ Status Checker::reportFiniteness(Json &document) {
   return {};
 }
 
-Status Checker::checkOps(Json &document, bool &ok) {
+Status ModelCheck::checkOps(Json &document, bool &ok) {
   if (Status status = runInstrumented(); !status.ok())
     return status;
 

@@ -6,7 +6,7 @@
 
 #include "CheckRanks.h"
 
-#include "StoredModel.h"
+#include "CompiledModel.h"
 
 #include "mpc/Support/StepNames.h"
 

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
+#include "CompiledModel.h"
+#include "FaultReport.h"
 #include "Inputs.h"
-#include "ResultFaults.h"
-#include "StoredModel.h"
 
+#include "ErrorVerdict.h"
 #include "JIT/Compiler.h"
-#include "Verdict.h"
 
 #include "mpc/Reference/Compare.h"
 
@@ -74,7 +74,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
   const std::vector<ProgramValue> &outputs = executable.program().results;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   double predicted = predictedError(file);
-  ResultFaults faults;
+  FaultReport faults;
   bool exactIntegers = elementBytes(file.narrowestType()) >= 4;
   Json outputList = Json::array(), expectedList = Json::array();
   std::vector<std::vector<std::string>> table = {
@@ -91,7 +91,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
                                       results[i].data());
     std::optional<Tensor> magnitudes;
     if (wanted.isFloat())
-      magnitudes = reference::magnitudeClasses(wanted);
+      magnitudes = reference::clusterMagnitudes(wanted);
     OutputError error = reference::compareOutput(
         actual, wanted, wanted, file.longestReduction(), exactIntegers,
         magnitudes ? &*magnitudes : nullptr);

@@ -11,14 +11,14 @@
 
 #include "CheckRanks.h"
 #include "Commands.h"
-#include "FastPath.h"
+#include "CompiledModel.h"
+#include "ErrorVerdict.h"
+#include "FaultReport.h"
+#include "InitialState.h"
 #include "Inputs.h"
-#include "KeptState.h"
-#include "ResultFaults.h"
-#include "StoredModel.h"
-#include "Verdict.h"
+#include "MatrixUnitReport.h"
 
-#include "JIT/TrainingOracle.h"
+#include "JIT/TrainingReference.h"
 
 #include "mpc/JIT/Engine.h"
 #include "mpc/Support/Files.h"
@@ -232,7 +232,7 @@ Status StepCheck::report(Json &document, bool &ok) {
   std::vector<std::vector<std::string>> table = {
       {"result", "type", "max abs error", "rms rel error", "tolerance", ""}};
   Json list = Json::array();
-  ResultFaults faults;
+  FaultReport faults;
   // A sum over ranks has the terms of each.
   int64_t longest = oracle->longestReduction() * rankCount();
   for (size_t k = 0; k < answers[0].size(); ++k) {
@@ -297,15 +297,16 @@ void StepCheck::reportRanks(Json &document, bool &ok) {
   document["ranks"] = rankCount();
   Json wire = Json::array(), unlike = Json::array();
   // Largest error of each communication type.
-  std::map<std::string, const TrainingOracle::WireError *> worst;
-  for (const TrainingOracle::WireError &error : oracle->wireErrors()) {
+  std::map<std::string, const TrainingOracle::CommunicationError *> worst;
+  for (const TrainingOracle::CommunicationError &error :
+       oracle->communicationErrors()) {
     std::string type(elementTypeName(
         runtimeType(mlir::RankedTensorType::get({}, error.type)).element));
     wire.push_back(
         {{"gradient", error.parameter},
          {"type", type},
          {"rms_relative_error", jsonNumber(error.rmsRelativeError)}});
-    const TrainingOracle::WireError *&most = worst[type];
+    const TrainingOracle::CommunicationError *&most = worst[type];
     if (!most || error.rmsRelativeError > most->rmsRelativeError)
       most = &error;
   }

@@ -7,13 +7,13 @@
 #ifndef MPC_TOOLS_MPC_CHECKER_H
 #define MPC_TOOLS_MPC_CHECKER_H
 
-#include "Arrays.h"
 #include "Commands.h"
-#include "Instrument.h"
-#include "ResultFaults.h"
+#include "FaultReport.h"
+#include "InstrumentOps.h"
+#include "NamedArrays.h"
 
-#include "JIT/CarriedPrecision.h"
 #include "JIT/Compiler.h"
+#include "JIT/PrecisionTransfer.h"
 
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -21,9 +21,9 @@
 namespace mpc::tool {
 
 /// State of one `mpc check`.
-class Checker {
+class ModelCheck {
 public:
-  explicit Checker(const CheckArguments &arguments)
+  explicit ModelCheck(const CheckArguments &arguments)
       : arguments(arguments),
         reporter(arguments.common.json, arguments.common.quiet) {}
   int run();
@@ -65,7 +65,7 @@ private:
                      reference[output], ownWeights[output], magnitudes[output]);
   }
   /// Appends the initial loss-scale state of a training step to the inputs.
-  Status beginState();
+  Status makeInitialState();
   /// Compiles and runs with the result of every op as an output.
   Status runInstrumented();
   Status checkOps(Json &document, bool &ok);
@@ -132,7 +132,7 @@ private:
     bool instrumented = false;
   };
   std::optional<Trace> trace;
-  ResultFaults faults;
+  FaultReport faults;
 };
 
 } // namespace mpc::tool

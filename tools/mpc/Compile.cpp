@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Commands.h"
-#include "FastPath.h"
-#include "StoredModel.h"
+#include "CompiledModel.h"
+#include "MatrixUnitReport.h"
 
 #include "mpc/JIT/CompileFile.h"
 #include "mpc/Support/Files.h"

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CrashHandler.h"
-#include "FastPath.h"
+#include "MatrixUnitReport.h"
 #include "Options.h"
 
 #include "JIT/Compiler.h"
@@ -82,7 +82,7 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
   return level;
 }
 
-std::string tool::keptScheduleTable(const std::string &target) {
+std::string tool::cachedScheduleTable(const std::string &target) {
   std::string folder = detail::cacheFolder();
   if (folder.empty())
     return {};
@@ -100,7 +100,7 @@ static std::string chooseSchedules(const CommonOptions &options,
   Result<TargetInfo> info = resolveTarget(target);
   if (!info.ok() || !llvm::is_contained(TargetInfo::runnable(), *info))
     return {};
-  std::string kept = keptScheduleTable(info->name());
+  std::string kept = cachedScheduleTable(info->name());
   if (!llvm::sys::fs::exists(kept))
     return {};
   Result<ScheduleTable> table = ScheduleTable::read(kept);

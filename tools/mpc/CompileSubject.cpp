@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FastPath.h"
 #include "Inputs.h"
-#include "Subject.h"
+#include "MatrixUnitReport.h"
+#include "PreparedModel.h"
 
-#include "JIT/LocalCompile.h"
+#include "JIT/DeviceCompilation.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -16,7 +16,8 @@ using namespace mpc::tool;
 std::vector<Status> tool::compileSubject(const CommonOptions &common,
                                          const std::vector<NamedArray> &arrays,
                                          bool draw, const Device &device,
-                                         Reporter &reporter, Subject &subject,
+                                         Reporter &reporter,
+                                         PreparedModel &subject,
                                          const std::string &training) {
   Result<CompileOptions> options = makeCompileOptions(common, device, reporter);
   if (!options.ok())
@@ -24,27 +25,27 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   if (Status status = setTraining(training, *options); !status.ok())
     return {status};
   reportFastPath(*options, reporter);
-  offerInputs(arrays, *options);
+  passInputShapes(arrays, *options);
   auto start = Clock::now();
-  Result<std::unique_ptr<LocalCompile>> made =
-      LocalCompile::create(common.model, *options, device);
+  Result<std::unique_ptr<DeviceCompilation>> made =
+      DeviceCompilation::create(common.model, *options, device);
   if (!made.ok())
     return {made.status()};
-  LocalCompile &compile = **made;
+  DeviceCompilation &compile = **made;
   subject.policy = options->policy;
   subject.isa = compile.target().member().str();
-  auto take = [&](LocalCompile::Found found) {
+  auto take = [&](DeviceCompilation::Found found) {
     subject.isCached = true;
     subject.compileMs = millisecondsSince(start);
     subject.executable = std::move(found.executable);
-    return bindStored(found.file.arguments(), arrays, draw, common.seed,
-                      subject);
+    return bindCompiledInputs(found.file.arguments(), arrays, draw, common.seed,
+                              subject);
   };
-  if (std::optional<LocalCompile::Found> found = compile.find())
+  if (std::optional<DeviceCompilation::Found> found = compile.find())
     return take(std::move(*found));
   if (Status status = compile.import(); !status.ok())
     return {status};
-  if (std::optional<LocalCompile::Found> found = compile.findFixed())
+  if (std::optional<DeviceCompilation::Found> found = compile.findFixed())
     return take(std::move(*found));
   subject.compileMs = millisecondsSince(start);
   // Check arrays before spending time on a compile; but labels are not inputs
@@ -65,5 +66,6 @@ std::vector<Status> tool::compileSubject(const CommonOptions &common,
   if (bindsNow &&
       subject.inputs.size() == subject.executable->program().arguments.size())
     return {};
-  return bindStored(compile.arguments(), arrays, draw, common.seed, subject);
+  return bindCompiledInputs(compile.arguments(), arrays, draw, common.seed,
+                            subject);
 }

@@ -9,7 +9,7 @@
 
 #include "CrashHandler.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -61,7 +61,7 @@ CpuReport tool::describeCpu(bool measure) {
   report.target = TargetInfo::native();
   if (report.target && measure) {
     std::string level = report.target->member().str();
-    report.ceilings = measureCeilings(level, /*ofBf16=*/false, report.cores);
+    report.ceilings = measurePeakRates(level, /*ofBf16=*/false, report.cores);
     if (report.target->unit(MathType::BFloat16))
       report.bf16FlopsPerSecond =
           measureFlopsPerSecond(level, /*ofBf16=*/true, report.cores);

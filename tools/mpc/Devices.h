@@ -9,8 +9,8 @@
 #ifndef MPC_TOOLS_MPC_DEVICES_H
 #define MPC_TOOLS_MPC_DEVICES_H
 
-#include "Ceilings.h"
-#include "FastPath.h"
+#include "MatrixUnitReport.h"
+#include "PeakRates.h"
 #include "Reporter.h"
 
 #include "mpc/Runtime/Gpus.h"
@@ -43,7 +43,7 @@ struct CpuReport {
   /// Best level with code generation; nullopt if there is none.
   std::optional<TargetInfo> target;
   /// Measured with all cores; nullopt if not requested.
-  std::optional<Ceilings> ceilings;
+  std::optional<PeakRates> ceilings;
   /// Measured bf16 peak; 0 if the target has no bf16 unit.
   double bf16FlopsPerSecond = 0;
 };

@@ -31,7 +31,7 @@ static std::string stageNames() {
 /// Runs fusion on a module after stage layout and prints its decisions, in
 /// order.
 static int dumpFusion(mlir::ModuleOp module, Reporter &reporter) {
-  GroupOpsPassOptions group;
+  SelectFusionGroupsPassOptions group;
   group.report = true;
   mlir::PassManager passes(module.getContext());
   addFusionPasses(passes.nest<mlir::func::FuncOp>(), group);

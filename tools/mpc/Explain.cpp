@@ -8,9 +8,9 @@
 
 #include "Commands.h"
 #include "Explanation.h"
-#include "FastPath.h"
 #include "HtmlReport.h"
 #include "Lint.h"
+#include "MatrixUnitReport.h"
 
 #include "JIT/DecoderSignature.h"
 
@@ -45,7 +45,7 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
   if (!policy)
     return Status(StatusCode::InvalidArgument, "--policy " + options.policy,
                   llvm::toString(policy.takeError()));
-  FusionTarget target(compiler.target());
+  CastFusionTarget target(compiler.target());
   target.hasProductLibrary = compiler.pipelineOptions().libraryGemms;
   WhyAnalysis analysis(function, *policy, compiler.pipelineOptions().sets,
                        target, castPlacementOf(options));
@@ -123,7 +123,7 @@ static std::vector<ExplainedCache> cachesOf(const std::string &model,
 }
 
 /// Drops everything except the requested op or value.
-static void keepOnly(const std::string &name, Explanation &explanation) {
+static void combineMasks(const std::string &name, Explanation &explanation) {
   std::erase_if(explanation.ops,
                 [&](const ExplainedOp &op) { return op.name != name; });
   explanation.edges.clear();
@@ -142,7 +142,7 @@ Result<Explanation> tool::explainModel(const ExplainRequest &request,
   explanation.target = compiler.targetName();
   explanation.caches = cachesOf(request.model, compiler);
   if (!explanation.caches.empty())
-    compiler.expectCaches();
+    compiler.setCacheFormats();
 
   Result<Compiler::Module> module = compiler.import(request.model);
   if (!module.ok())
@@ -238,7 +238,7 @@ int tool::explainCommand(const ExplainArguments &arguments) {
     return reporter.fail(status);
 
   if (explanation.why) {
-    keepOnly(arguments.why, explanation);
+    combineMasks(arguments.why, explanation);
     reporter.lines(whyToText(explanation));
   } else if (arguments.sass) {
     reporter.lines(sassToText(explanation));

@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Explanation.h"
-#include "Instrument.h"
+#include "InstrumentOps.h"
 
 #include "JIT/Compiler.h"
 
+#include "mpc/Analysis/FakeQuantization.h"
 #include "mpc/Analysis/OpTypes.h"
-#include "mpc/Analysis/WeightRounding.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 #include "llvm/ADT/DenseMap.h"

@@ -9,7 +9,7 @@
 
 #include "Calibrate.h"
 #include "Explanation.h"
-#include "Instrument.h"
+#include "InstrumentOps.h"
 
 #include "mpc/Analysis/PlannedRoundings.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -47,7 +47,7 @@ findOps(mlir::func::FuncOp function, const Explanation &explanation) {
 
 void tool::explainErrors(
     mlir::func::FuncOp function, const PrecisionPlan &plan,
-    const RoundingErrors &errors, Budget::Measure measure, int64_t samples,
+    const RoundingErrorModel &errors, Budget::Measure measure, int64_t samples,
     Explanation &explanation,
     const std::vector<std::pair<mlir::Operation *, double>> &weights) {
   llvm::DenseMap<mlir::Operation *, size_t> numbers =
@@ -136,7 +136,7 @@ Status tool::explainSamples(const SampledModel &model, const Policy &policy,
   for (const Sample &sample : model.samples())
     if (failed(sensitivity.addSample(sample.tensors, draws)))
       return model.compiler().failure(before);
-  FusionTarget target(model.compiler().target());
+  CastFusionTarget target(model.compiler().target());
   target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
   mlir::FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
       model.entry(), policy, target, castPlacementOf(model.options()));

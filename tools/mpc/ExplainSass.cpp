@@ -10,8 +10,8 @@
 
 #include "Runtime/CUDA/KernelCompiler.h"
 #include "Runtime/Environment.h"
-#include "Target/CUDA/Sass/SassTime.h"
-#include "mpc/Support/ScratchFolder.h"
+#include "Target/CUDA/Sass/SassTimeEstimate.h"
+#include "mpc/Support/ScopedTempFolder.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -49,7 +49,7 @@ static Result<std::string> findDisassembler() {
 /// Disassembles a cubin.
 static Result<std::string> disassemble(const std::string &program,
                                        llvm::ArrayRef<std::byte> cubin) {
-  ScratchFolder folder("mpc-sass");
+  ScopedTempFolder folder("mpc-sass");
   if (!folder.ok())
     return Status(StatusCode::Unavailable, "--sass",
                   "no temporary folder can be made");

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CompiledModel.h"
 #include "Explanation.h"
 #include "Inputs.h"
-#include "StoredModel.h"
-#include "Subject.h"
+#include "PreparedModel.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -25,7 +25,7 @@ Result<Json> tool::explainSubject(const CommonOptions &common,
     return options.status();
   if (Status status = setTraining(training, *options); !status.ok())
     return status;
-  offerInputs(arrays, *options);
+  passInputShapes(arrays, *options);
   options->dumpDir.clear();
   Result<Explanation> explanation =
       explainModel({common.model, *options}, silent);

@@ -8,7 +8,7 @@
 
 #include "Explanation.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <algorithm>
 #include <map>

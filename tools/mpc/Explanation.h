@@ -11,7 +11,7 @@
 #define MPC_TOOLS_MPC_EXPLANATION_H
 
 #include "LaunchCost.h"
-#include "Samples.h"
+#include "SampleInputs.h"
 
 #include "mpc/Analysis/Why.h"
 #include "mpc/JIT/Options.h"
@@ -212,7 +212,7 @@ Result<Explanation> explainModel(const ExplainRequest &request,
 /// weights.
 void explainErrors(
     mlir::func::FuncOp function, const PrecisionPlan &plan,
-    const RoundingErrors &errors, Budget::Measure measure, int64_t samples,
+    const RoundingErrorModel &errors, Budget::Measure measure, int64_t samples,
     Explanation &explanation,
     const std::vector<std::pair<mlir::Operation *, double>> &weights = {});
 

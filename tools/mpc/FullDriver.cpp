@@ -6,7 +6,7 @@
 
 #include "Commands.h"
 #include "Generate.h"
-#include "Plan.h"
+#include "ParallelPlanCommand.h"
 #include "Train.h"
 
 #include <CLI/CLI.hpp>

@@ -6,8 +6,8 @@
 
 #include "Generate.h"
 
-#include "Ceilings.h"
-#include "FastPath.h"
+#include "MatrixUnitReport.h"
+#include "PeakRates.h"
 #include "Reporter.h"
 
 #include "mpc/JIT/Decoder.h"
@@ -387,8 +387,8 @@ int tool::generateCommand(const GenerateArguments &arguments) {
   // Peak rates are measured where the kernels run, on the CPU only.
   if (writer.stepped > 0 && device->architecture().empty() &&
       device->needsCode()) {
-    Ceilings ceilings = measureCeilings(arguments.common.isa, /*ofBf16=*/false,
-                                        device->threads());
+    PeakRates ceilings = measurePeakRates(arguments.common.isa,
+                                          /*ofBf16=*/false, device->threads());
     double ceiling = ceilings.bytesPerSecond.back().second;
     double share = double(bytes) * perSecond / ceiling;
     document["memory_bytes_per_second"] = ceiling;

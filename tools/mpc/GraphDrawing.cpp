@@ -10,7 +10,7 @@
 #include "GraphDrawing.h"
 
 #include "mpc/Support/Files.h"
-#include "mpc/Support/ScratchFolder.h"
+#include "mpc/Support/ScopedTempFolder.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Program.h"
@@ -179,7 +179,7 @@ static Result<std::string> findDot() {
 /// Runs dot; nullopt on timeout.
 static Result<std::optional<std::string>> runDot(const std::string &program,
                                                  const std::string &text) {
-  ScratchFolder folder("mpc-graph");
+  ScopedTempFolder folder("mpc-graph");
   if (!folder.ok())
     return Status(StatusCode::Unavailable, "--html",
                   "no temporary folder can be made");

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Plan.h"
-#include "Subject.h"
+#include "ParallelPlanCommand.h"
+#include "PreparedModel.h"
 
 #include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"

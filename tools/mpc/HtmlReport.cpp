@@ -8,8 +8,8 @@
 
 #include "Runtime/Sha256.h"
 
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 #include <nettle/base64.h>
 #include <span>

@@ -6,7 +6,7 @@
 
 #include "Inputs.h"
 
-#include "StoredModel.h"
+#include "CompiledModel.h"
 
 #include "JIT/Compiler.h"
 
@@ -17,8 +17,8 @@
 using namespace mpc;
 using namespace mpc::tool;
 
-void tool::offerInputs(const std::vector<NamedArray> &arrays,
-                       CompileOptions &options) {
+void tool::passInputShapes(const std::vector<NamedArray> &arrays,
+                           CompileOptions &options) {
   for (const NamedArray &array : arrays) {
     options.inputShapes[array.name] = array.data.type().shape;
     options.inputValues[array.name] = array.data;

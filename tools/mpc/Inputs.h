@@ -7,7 +7,7 @@
 #ifndef MPC_TOOLS_MPC_INPUTS_H
 #define MPC_TOOLS_MPC_INPUTS_H
 
-#include "Arrays.h"
+#include "NamedArrays.h"
 
 #include "mpc/JIT/Options.h"
 
@@ -21,8 +21,8 @@ namespace mpc::tool {
 
 /// Passes the shapes of `arrays` to the importer, so that symbolic dimensions
 /// need no --dim, and their values, for inputs that determine shapes.
-void offerInputs(const std::vector<NamedArray> &arrays,
-                 CompileOptions &options);
+void passInputShapes(const std::vector<NamedArray> &arrays,
+                     CompileOptions &options);
 
 /// Return names and types of a function's arguments or results.
 std::vector<ProgramValue> argumentsOf(mlir::func::FuncOp function);

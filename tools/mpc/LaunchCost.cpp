@@ -6,7 +6,7 @@
 
 #include "LaunchCost.h"
 
-#include "Instrument.h"
+#include "InstrumentOps.h"
 
 #include "mpc/Analysis/OpTypes.h"
 

@@ -7,7 +7,7 @@
 #include "Lint.h"
 
 #include "Commands.h"
-#include "Instrument.h"
+#include "InstrumentOps.h"
 
 #include "mpc/Analysis/Lint.h"
 

@@ -74,7 +74,7 @@ Result<CompileOptions> makeCompileOptions(const CommonOptions &options,
 
 /// Returns the default schedule table of `mpc tune-kernels` for `target` on
 /// this machine; empty if caching is disabled.
-std::string keptScheduleTable(const std::string &target);
+std::string cachedScheduleTable(const std::string &target);
 
 /// Selects a part of a training step in `compile`, from the text of --training:
 /// "step optimizer=sgd".

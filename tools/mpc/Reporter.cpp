@@ -8,7 +8,7 @@
 
 #include "CrashHandler.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PreparedModel.h"
 #include "RunCommands.h"
-#include "Subject.h"
 
 #include "mpc/Runtime/Finiteness.h"
 #include "mpc/Support/Files.h"
@@ -28,7 +28,7 @@ int tool::runCommand(const RunArguments &options) {
   Result<Device> device = makeDevice(options.common);
   if (!device.ok())
     return reporter.fail(device.status());
-  Subject subject;
+  PreparedModel subject;
   if (std::vector<Status> problems = prepareSubject(
           options.common, *arrays, /*draw=*/false, *device, reporter, subject);
       !problems.empty())

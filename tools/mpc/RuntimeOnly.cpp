@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "HtmlReport.h"
+#include "PreparedModel.h"
 #include "RunCommands.h"
-#include "Subject.h"
 
 #include "mpc/Support/Files.h"
 #include "mpc/Target/CUDA/Host/HostDevice.h"
@@ -35,8 +35,8 @@ std::unique_ptr<Driver> tool::makeDriver() {
 
 std::vector<Status> tool::compileSubject(const CommonOptions &options,
                                          const std::vector<NamedArray> &, bool,
-                                         const Device &, Reporter &, Subject &,
-                                         const std::string &) {
+                                         const Device &, Reporter &,
+                                         PreparedModel &, const std::string &) {
   return {Status(StatusCode::Unavailable, options.model,
                  "needs a compiler, which this build of mpc lacks; it runs "
                  ".mpcx files")};

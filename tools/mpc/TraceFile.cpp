@@ -8,8 +8,8 @@
 
 #include "TraceFile.h"
 
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 #include <nlohmann/json.hpp>
 

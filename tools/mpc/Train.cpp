@@ -7,12 +7,12 @@
 #include "Train.h"
 
 #include "Commands.h"
+#include "CompiledModel.h"
 #include "EventFile.h"
 #include "Explanation.h"
-#include "FastPath.h"
 #include "HtmlReport.h"
+#include "MatrixUnitReport.h"
 #include "StopOnSignal.h"
-#include "StoredModel.h"
 #include "TraceFile.h"
 
 #include "JIT/Compiler.h"

@@ -158,7 +158,7 @@ Status TuneCommand::resume() {
 // Search
 //===----------------------------------------------------------------------===//
 
-double TuneCommand::costOf(const PolicyFigures &figures) const {
+double TuneCommand::costOf(const PolicyMeasurements &figures) const {
   switch (objective) {
   case TuningObjective::Bytes:
     return figures.bytes;
@@ -170,7 +170,7 @@ double TuneCommand::costOf(const PolicyFigures &figures) const {
   llvm_unreachable("an objective without a figure");
 }
 
-Result<PolicyFigures>
+Result<PolicyMeasurements>
 TuneCommand::compileAndMeasure(const Choice &choice, TuneState::Part part,
                                std::vector<OutputAgreement> *agreements) {
   TunedPoint point;
@@ -187,11 +187,11 @@ TuneCommand::compileAndMeasure(const Choice &choice, TuneState::Part part,
                         agreements);
 }
 
-Result<PolicyFigures> TuneCommand::measure(const Choice &choice,
-                                           TuneState::Part part) {
-  if (const PolicyFigures *known = state.find(choice, part))
+Result<PolicyMeasurements> TuneCommand::measure(const Choice &choice,
+                                                TuneState::Part part) {
+  if (const PolicyMeasurements *known = state.find(choice, part))
     return *known;
-  Result<PolicyFigures> figures = compileAndMeasure(choice, part);
+  Result<PolicyMeasurements> figures = compileAndMeasure(choice, part);
   if (!figures.ok())
     return figures;
   state.add(choice, part, *figures);
@@ -206,12 +206,13 @@ bool TuneCommand::stops() const {
 }
 
 /// `failed` is set if a measurement fails; it must outlive the questions.
-TuningQuestions TuneCommand::questions(Status &failed) {
-  TuningQuestions questions;
+TuningCallbacks TuneCommand::questions(Status &failed) {
+  TuningCallbacks questions;
   questions.stop = [this] { return stops(); };
   questions.measure =
       [this, &failed](const Choice &choice) -> std::optional<Measurement> {
-    Result<PolicyFigures> figures = measure(choice, TuneState::Part::Searched);
+    Result<PolicyMeasurements> figures =
+        measure(choice, TuneState::Part::Searched);
     if (!figures.ok()) {
       failed = figures.status();
       return std::nullopt;
@@ -237,15 +238,15 @@ TuningQuestions TuneCommand::questions(Status &failed) {
   return questions;
 }
 
-Status TuneCommand::lookAtHeldBack() {
-  Result<PolicyFigures> figures =
+Status TuneCommand::evaluateValidation() {
+  Result<PolicyMeasurements> figures =
       measure(result.best->priced.choice, TuneState::Part::HeldBack);
   if (figures.ok())
     promised = figures->error;
   return figures.status();
 }
 
-Status TuneCommand::searchError(const TuningQuestions &questions,
+Status TuneCommand::searchError(const TuningCallbacks &questions,
                                 const Status &failed) {
   aim = budget;
   while (true) {
@@ -258,7 +259,7 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
       result.best = result.widest;
     if (!result.best || heldBack.empty())
       return {};
-    if (Status status = lookAtHeldBack(); !status.ok())
+    if (Status status = evaluateValidation(); !status.ok())
       return status;
     ++looks;
     if (*promised <= budget.limit)
@@ -279,17 +280,17 @@ Status TuneCommand::searchError(const TuningQuestions &questions,
   }
 }
 
-Status TuneCommand::searchCost(const TuningQuestions &questions,
+Status TuneCommand::searchCost(const TuningCallbacks &questions,
                                const Status &failed) {
   result = tuneToCost(*finder, budget.measure, costBudget->share, questions);
   if (!failed.ok())
     return failed;
   if (!result.best || heldBack.empty())
     return {};
-  return lookAtHeldBack();
+  return evaluateValidation();
 }
 
-Status TuneCommand::lookAtAgreement() {
+Status TuneCommand::evaluateAgreement() {
   if (!result.best || !model.options().training)
     return {};
   bool isSearched = heldBack.empty();
@@ -302,22 +303,22 @@ Status TuneCommand::lookAtAgreement() {
 
 Status TuneCommand::search() {
   if (isCheapest)
-    return lookAtAgreement();
+    return evaluateAgreement();
   if (!stopper)
     stopper.emplace();
   Status failed;
-  TuningQuestions asked = questions(failed);
+  TuningCallbacks asked = questions(failed);
   front = finder->front(kFrontPrices, asked.stop);
-  for (const PricedChoice &start : finder->starts())
+  for (const PricedConfiguration &start : finder->starts())
     builtIn.push_back(start.choice);
   builtIn.push_back(finder->widest().choice);
   if (Status status =
           costBudget ? searchCost(asked, failed) : searchError(asked, failed);
       !status.ok())
     return status;
-  if (Status status = chooseBeside(asked, failed); !status.ok())
+  if (Status status = chooseAmongTypes(asked, failed); !status.ok())
     return status;
-  if (Status status = lookAtAgreement(); !status.ok())
+  if (Status status = evaluateAgreement(); !status.ok())
     return status;
   return measureTrials();
 }
@@ -336,8 +337,8 @@ int TuneCommand::run() {
     return reporter.fail(problems);
   for (Status (TuneCommand::*step)() :
        {&TuneCommand::chooseScale, &TuneCommand::resume,
-        &TuneCommand::lookAtSamples, &TuneCommand::makeSpace,
-        &TuneCommand::tryCheapest, &TuneCommand::differentiate,
+        &TuneCommand::evaluateSamples, &TuneCommand::makeSpace,
+        &TuneCommand::refineCheapest, &TuneCommand::differentiate,
         &TuneCommand::search})
     if (Status status = (this->*step)(); !status.ok())
       return reporter.fail(status);

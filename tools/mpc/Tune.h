@@ -9,16 +9,16 @@
 
 #include "Calibrate.h"
 #include "Commands.h"
-#include "PolicyFigures.h"
-#include "Samples.h"
+#include "PolicyMeasurements.h"
+#include "SampleInputs.h"
 #include "StopOnSignal.h"
 #include "TuneState.h"
 
 #include "mpc/Runtime/Executable.h"
-#include "mpc/Tuning/KernelTimes.h"
+#include "mpc/Tuning/KernelTimeModel.h"
+#include "mpc/Tuning/PolicySearchSpace.h"
 #include "mpc/Tuning/Sensitivity.h"
 #include "mpc/Tuning/Tuner.h"
-#include "mpc/Tuning/TypeSpace.h"
 
 #include <chrono>
 #include <memory>
@@ -42,10 +42,10 @@ struct PolicyTimes {
 };
 
 /// Measures a model under policies.
-class PolicyMeter {
+class PolicyEvaluator {
 public:
-  PolicyMeter(const CommonOptions &common, const SampledModel &model,
-              Budget::Measure measure)
+  PolicyEvaluator(const CommonOptions &common, const SampledModel &model,
+                  Budget::Measure measure)
       : common(common), model(model), meter(measure) {}
 
   /// Checks whether programs run here; otherwise the oracle replaces them, with
@@ -58,7 +58,7 @@ public:
   /// Measures the policy file `path` on `samples`; if programs run here and
   /// `isTimed`, also times the first. `agreements`, if not null, gets an entry
   /// for each float output.
-  Result<PolicyFigures>
+  Result<PolicyMeasurements>
   measure(const std::string &path, llvm::ArrayRef<size_t> samples, bool isTimed,
           std::vector<OutputAgreement> *agreements = nullptr) const;
 
@@ -130,43 +130,45 @@ private:
   /// precision.
   Status chooseScale();
   /// Records ranges and float64 outputs.
-  Status lookAtSamples();
+  Status evaluateSamples();
   Status makeSpace();
   /// Sets the default types and weight formats.
-  void chooseTypes(const FusionTarget &target);
+  void chooseTypes(const CastFusionTarget &target);
   /// Tries the cheapest configuration: if it satisfies the budget, there is
   /// nothing to search.
-  Status tryCheapest();
+  Status refineCheapest();
   /// Returns true if no built-in policy is cheaper once compiled, or faster if
   /// that matters.
   Result<bool> costsLeast(const TunedPoint &point, BudgetSearch &cheap);
   /// Computes sensitivities, unless the cheapest configuration is sufficient.
   Status differentiate();
   /// Returns the cached or measured figures of a configuration.
-  Result<PolicyFigures> measure(const Choice &choice, TuneState::Part part);
-  Result<PolicyFigures>
+  Result<PolicyMeasurements> measure(const Choice &choice,
+                                     TuneState::Part part);
+  Result<PolicyMeasurements>
   compileAndMeasure(const Choice &choice, TuneState::Part part,
                     std::vector<OutputAgreement> *agreements = nullptr);
   /// Returns the figure of the objective.
-  double costOf(const PolicyFigures &figures) const;
+  double costOf(const PolicyMeasurements &figures) const;
   Result<double> compiledCost(const Choice &choice) const;
-  TuningQuestions questions(Status &failed);
+  TuningCallbacks questions(Status &failed);
   /// Measures the agreement of a training step's outputs.
-  Status lookAtAgreement();
+  Status evaluateAgreement();
   /// Searches by an error or cost budget.
   Status search();
   /// Tunes to the limit, tightening it after validation failures.
-  Status searchError(const TuningQuestions &questions, const Status &failed);
+  Status searchError(const TuningCallbacks &questions, const Status &failed);
   /// Measures the best point's error on the validation set.
-  Status lookAtHeldBack();
-  Status searchCost(const TuningQuestions &questions, const Status &failed);
+  Status evaluateValidation();
+  Status searchCost(const TuningCallbacks &questions, const Status &failed);
   /// True if the result must not exceed the best built-in policy in the other
   /// one of bytes and time.
   bool isGuarded() const;
   /// Selects, among points that satisfy the budget, the cheapest that exceeds
   /// the best built-in policy neither in bytes nor in time; searches for more
   /// of them if bytes are the objective.
-  Status chooseBeside(const TuningQuestions &questions, const Status &failed);
+  Status chooseAmongTypes(const TuningCallbacks &questions,
+                          const Status &failed);
   /// Times configurations in alternation, to cancel disturbances.
   Status timeInTurn(llvm::ArrayRef<Choice> choices);
   Result<bool> isAsFast(const Choice &choice, std::vector<Choice> others);
@@ -177,10 +179,10 @@ private:
   Result<bool> holds(const TunedPoint &point);
   /// Returns the points that are worth timing.
   Result<std::vector<TunedPoint>> contenders(std::vector<TunedPoint> pool);
-  Rival rivalOf(const TunedPoint &point) const;
+  TuningCandidate rivalOf(const TunedPoint &point) const;
   /// Times points, including built-in ones, and selects the best.
   Status chooseTimed(llvm::ArrayRef<TunedPoint> points);
-  Result<std::vector<TunedPoint>> searchTimed(const TuningQuestions &questions,
+  Result<std::vector<TunedPoint>> searchTimed(const TuningCallbacks &questions,
                                               double target);
   bool stops() const;
   /// Measures random configurations.
@@ -201,7 +203,7 @@ private:
   /// Returns the explanation of a point's policy, with error contributions.
   Result<Json> explain(const TunedPoint &point);
   int report();
-  std::string whyNothing() const;
+  std::string explainEmptyResult() const;
   double seconds() const;
   std::string unit() const {
     return objective == TuningObjective::Time     ? "seconds"
@@ -230,10 +232,10 @@ private:
   /// Set once there is a result to save.
   std::optional<StopOnSignal> stopper;
   std::optional<Sensitivity> sensitivity;
-  std::optional<PolicyMeter> meter;
-  std::optional<TypeSpace> space;
+  std::optional<PolicyEvaluator> meter;
+  std::optional<PolicySearchSpace> space;
   std::optional<BudgetSearch> finder;
-  std::vector<PricedChoice> front;
+  std::vector<PricedConfiguration> front;
   TuningResult result;
   /// The budget, tightened after validation failures.
   Budget aim;
@@ -244,7 +246,7 @@ private:
   /// Times measured in alternation.
   std::map<Choice, double> secondsOf;
   std::map<Choice, Executable> loaded;
-  std::optional<KernelTimes> kernelTimes;
+  std::optional<KernelTimeModel> kernelTimes;
   /// True if the cheapest configuration satisfies the budget, so that
   /// sensitivities were not computed.
   bool isCheapest = false;

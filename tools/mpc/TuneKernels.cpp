@@ -6,7 +6,7 @@
 
 #include "Commands.h"
 #include "Inputs.h"
-#include "Subject.h"
+#include "PreparedModel.h"
 
 #include "JIT/Backend.h"
 #include "JIT/FileCompiler.h"
@@ -64,7 +64,7 @@ private:
   std::optional<FileCompiler> model;
   std::unique_ptr<Backend> backend;
   /// With the cost model's schedules.
-  Subject subject;
+  PreparedModel subject;
 };
 
 } // namespace
@@ -83,7 +83,7 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
       loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!arrays.ok())
     return {arrays.status()};
-  offerInputs(*arrays, *options);
+  passInputShapes(*arrays, *options);
   Result<TargetInfo> target = resolveTarget(options->target);
   if (!target.ok())
     return {target.status()};
@@ -91,14 +91,14 @@ TuningSubject::prepare(const TuneKernelsArguments &arguments,
   if (Status status = model->import(*target); !status.ok())
     return {status};
   Result<std::shared_ptr<Program>> program =
-      model->finishInMemory(/*withCode=*/true);
+      model->finalizeInMemory(/*withCode=*/true);
   if (!program.ok())
     return {program.status()};
   Result<Executable> executable = Executable::create(device, *program);
   if (!executable.ok())
     return {executable.status()};
   subject.executable = std::move(*executable);
-  if (std::vector<Status> problems = bindStored(
+  if (std::vector<Status> problems = bindCompiledInputs(
           model->arguments(), *arrays, /*draw=*/true, common.seed, subject);
       !problems.empty())
     return problems;
@@ -260,7 +260,7 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
   std::string path = arguments.output;
   bool isKept = path.empty();
   if (isKept) {
-    path = keptScheduleTable(subject.target());
+    path = cachedScheduleTable(subject.target());
     if (path.empty())
       return reporter.fail(Status(
           StatusCode::InvalidArgument, "--output",
@@ -277,7 +277,7 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
 
   std::vector<TunedKernel> kernels = subject.kernels();
   auto start = Clock::now();
-  TunerQuestions questions;
+  TunerCallbacks questions;
   questions.neighbours = [&](size_t kernel, const std::string &around) {
     return subject.neighbours(kernels[kernel].name, around);
   };

@@ -8,8 +8,8 @@
 #include "Tune.h"
 
 #include "mpc/Analysis/GraphDigest.h"
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 #include <cmath>
 
@@ -49,7 +49,7 @@ Json TuneCommand::policyFile(const TunedPoint &point) const {
        overrides = Json::object(), weights = Json::object();
   for (auto [variable, number] :
        llvm::zip_equal(space->getVariables(), point.priced.choice)) {
-    const TypeSpace::Option &option = variable.options[number];
+    const PolicySearchSpace::Option &option = variable.options[number];
     for (const std::string &name : variable.names) {
       if (!variable.isProduct) {
         values[name] = number ? "narrow" : "float32";
@@ -109,11 +109,11 @@ Status TuneCommand::describeModel(Json &file) {
 /// Returns for each narrow variable its contribution to the predicted squared
 /// error, and for each contraction in f32 the contribution it would add.
 Json TuneCommand::shares(const Choice &choice) const {
-  const SearchSpace search = space->searchSpace(*sensitivity);
+  const BudgetSearchProblem search = space->searchSpace(*sensitivity);
   double all = search.plan(choice, 0).error;
   Json list = Json::array();
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
-    const TypeSpace::Option &option = variable.options[choice[index]];
+    const PolicySearchSpace::Option &option = variable.options[choice[index]];
     bool isNarrow = choice[index] != 0;
     if (!variable.isProduct && !isNarrow)
       continue;
@@ -140,12 +140,12 @@ Json TuneCommand::shares(const Choice &choice) const {
 
 Json TuneCommand::ruined(const Choice &choice) const {
   Json list = Json::array();
-  for (const TypeSpace::Overflowing &value : space->getOverflowing())
+  for (const PolicySearchSpace::Overflowing &value : space->getOverflowing())
     list.push_back(
         {{"name", value.name}, {"why", value.why + ": it stays in float32"}});
   if (costBudget || isCheapest)
     return list;
-  const SearchSpace search = space->searchSpace(*sensitivity);
+  const BudgetSearchProblem search = space->searchSpace(*sensitivity);
   double all = search.plan(choice, 0).error;
   for (auto [index, variable] : llvm::enumerate(space->getVariables())) {
     if (variable.options[choice[index]].type != PolicyType::Float32)
@@ -157,7 +157,7 @@ Json TuneCommand::ruined(const Choice &choice) const {
         continue;
       Choice other = choice;
       other[index] = int(option);
-      PricedChoice found = search.plan(other, 0);
+      PricedConfiguration found = search.plan(other, 0);
       // Excluded by the planner because samples overflow.
       if (found.choice[index] == int(option))
         least = std::min(least, found.error - all);
@@ -195,7 +195,7 @@ Json TuneCommand::document() const {
   Json tried = Json::array(), prices = Json::array(), culprits = Json::array();
   for (const TunedPoint &point : result.tried)
     tried.push_back(describe(point));
-  for (const PricedChoice &point : front)
+  for (const PricedConfiguration &point : front)
     prices.push_back(
         {{"cost", point.cost},
          {"predicted", jsonNumber(errorOf(budget.measure, point.error))}});
@@ -259,13 +259,14 @@ Json TuneCommand::document() const {
 }
 
 /// Formats the number of variables of each type.
-static std::string countTypes(const TypeSpace &space, const Choice &choice) {
+static std::string countTypes(const PolicySearchSpace &space,
+                              const Choice &choice) {
   std::map<std::string, int> products, weights;
   int values = 0, narrow = 0;
   for (auto [variable, number] :
        llvm::zip_equal(space.getVariables(), choice)) {
     if (variable.isProduct) {
-      const TypeSpace::Option &option = variable.options[number];
+      const PolicySearchSpace::Option &option = variable.options[number];
       ++products[stringify(option.type).str()];
       if (option.weights.isNarrow())
         ++weights[stringify(option.weights.type).str()];
@@ -288,7 +289,7 @@ static std::string countTypes(const TypeSpace &space, const Choice &choice) {
          std::to_string(values) + " values in 16 bits";
 }
 
-std::string TuneCommand::whyNothing() const {
+std::string TuneCommand::explainEmptyResult() const {
   if (costBudget) {
     double least = INFINITY;
     for (const TunedPoint &point : result.tried)
@@ -309,7 +310,7 @@ int TuneCommand::report() {
   std::string cost = unit();
   std::vector<std::vector<std::string>> table = {
       {cost, "predicted " + stringify(budget.measure).str()}};
-  for (const PricedChoice &point : front)
+  for (const PricedConfiguration &point : front)
     table.push_back({shortNumber(point.cost),
                      shortNumber(errorOf(budget.measure, point.error))});
   if (isCheapest)
@@ -319,7 +320,7 @@ int TuneCommand::report() {
     reporter.lines(formatTable(table, {true, true}));
   if (!result.best) {
     reporter.line("budget " + budgetText() +
-                  " cannot be kept: " + whyNothing());
+                  " cannot be kept: " + explainEmptyResult());
     if (!result.isStopped)
       state.remove();
     if (Status status = writeHtml(arguments.html, "tune", found); !status.ok())

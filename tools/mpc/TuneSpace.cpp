@@ -6,7 +6,7 @@
 
 #include "Tune.h"
 
-#include "mpc/Analysis/WeightStorage.h"
+#include "mpc/Analysis/QuantizedWeightStorage.h"
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -32,7 +32,7 @@ Status TuneCommand::chooseScale() {
   return {};
 }
 
-Status TuneCommand::lookAtSamples() {
+Status TuneCommand::evaluateSamples() {
   // Limit of cached forward values of samples.
   constexpr int64_t kMostKept = int64_t(1) << 29;
   int64_t keptBytes = 0;
@@ -91,7 +91,7 @@ Status TuneCommand::differentiate() {
   return state.save();
 }
 
-void TuneCommand::chooseTypes(const FusionTarget &target) {
+void TuneCommand::chooseTypes(const CastFusionTarget &target) {
   bool isTime = objective == TuningObjective::Time;
   if (types.empty() && weights.empty()) {
     types = {PolicyType::Float16, PolicyType::BFloat16};
@@ -100,13 +100,13 @@ void TuneCommand::chooseTypes(const FusionTarget &target) {
       types.push_back(PolicyType::TensorFloat32);
     // With a 16-bit unit, an f32 contraction with unpacked int8 weights saves
     // bytes but loses time.
-    if (isTime || multipliesWideAsFast(target))
+    if (isTime || isFloat32AsFast(target))
       weights = {WeightType::Int16, WeightType::Int8};
   }
   // The same holds for 16-bit weights of an f32 contraction: floats unpack
   // faster, integers have less error.
-  PolicyType store = TypeSpace::basePolicy(types).getStore();
-  if (store != PolicyType::Float32 && (isTime || multipliesWideAsFast(target)))
+  PolicyType store = PolicySearchSpace::basePolicy(types).getStore();
+  if (store != PolicyType::Float32 && (isTime || isFloat32AsFast(target)))
     weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
                                                    : WeightType::BFloat16);
   // The weights of a training step are arguments.
@@ -115,7 +115,7 @@ void TuneCommand::chooseTypes(const FusionTarget &target) {
 }
 
 Status TuneCommand::makeSpace() {
-  FusionTarget target(model.compiler().target());
+  CastFusionTarget target(model.compiler().target());
   target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
   if (objective == TuningObjective::Time && !target.machine.hasCeilings())
     return Status(StatusCode::InvalidArgument,
@@ -131,7 +131,7 @@ Status TuneCommand::makeSpace() {
     reporter.note("the library of " + target.machine.name() +
                   " reads no narrow weights: they are no choice");
   chooseTypes(target);
-  Policy base = TypeSpace::basePolicy(types);
+  Policy base = PolicySearchSpace::basePolicy(types);
   for (const std::string &text : arguments.common.sets)
     if (llvm::Error error = base.addOverride(text))
       return Status(StatusCode::InvalidArgument, "--set " + text,
@@ -142,8 +142,8 @@ Status TuneCommand::makeSpace() {
                                   ? ""
                                   : model.samples()[range.largestSample].name});
   size_t before = model.compiler().diagnostics().size();
-  mlir::FailureOr<TypeSpace> made =
-      TypeSpace::create(model.entry(), target, base, types, weights, objective);
+  mlir::FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
+      model.entry(), target, base, types, weights, objective);
   if (failed(made))
     return model.compiler().failure(before);
   space.emplace(std::move(*made));

@@ -6,8 +6,8 @@
 
 #include "TuneState.h"
 
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 #include "llvm/Support/MD5.h"
 
@@ -30,7 +30,8 @@ static bool toNumber(const Json &json, double &value) {
   return json.is_number() || json.is_null();
 }
 
-const PolicyFigures *TuneState::find(const Choice &choice, Part part) const {
+const PolicyMeasurements *TuneState::find(const Choice &choice,
+                                          Part part) const {
   auto found = measured.find({choice, part});
   return found == measured.end() ? nullptr : &found->second;
 }
@@ -75,9 +76,9 @@ Status TuneState::load() {
   for (const Json &entry : json["shares"])
     if (!toNumber(entry, numbers.emplace_back()))
       return damaged;
-  std::map<std::pair<Choice, Part>, PolicyFigures> points;
+  std::map<std::pair<Choice, Part>, PolicyMeasurements> points;
   for (const Json &entry : json["measured"]) {
-    PolicyFigures figures;
+    PolicyMeasurements figures;
     double heldBack = 0, seconds = 0;
     if (!readField(entry, "held_back", heldBack) ||
         !readField(entry, "error", figures.error) ||

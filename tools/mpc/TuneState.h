@@ -10,7 +10,7 @@
 #ifndef MPC_TOOLS_MPC_TUNESTATE_H
 #define MPC_TOOLS_MPC_TUNESTATE_H
 
-#include "PolicyFigures.h"
+#include "PolicyMeasurements.h"
 #include "Reporter.h"
 
 #include "mpc/Runtime/Status.h"
@@ -42,8 +42,8 @@ public:
 
   /// Calibration set or validation set.
   enum class Part { Searched, HeldBack };
-  const PolicyFigures *find(const Choice &choice, Part part) const;
-  void add(const Choice &choice, Part part, const PolicyFigures &figures) {
+  const PolicyMeasurements *find(const Choice &choice, Part part) const;
+  void add(const Choice &choice, Part part, const PolicyMeasurements &figures) {
     measured[{choice, part}] = figures;
   }
   size_t countMeasured() const { return measured.size(); }
@@ -53,7 +53,7 @@ public:
 
 private:
   std::string path, key;
-  std::map<std::pair<Choice, Part>, PolicyFigures> measured;
+  std::map<std::pair<Choice, Part>, PolicyMeasurements> measured;
 };
 
 } // namespace mpc::tool

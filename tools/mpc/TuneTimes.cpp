@@ -11,7 +11,7 @@
 
 #include "Tune.h"
 
-#include "mpc/Analysis/WeightStorage.h"
+#include "mpc/Analysis/QuantizedWeightStorage.h"
 
 #include <algorithm>
 
@@ -87,13 +87,13 @@ Result<bool> TuneCommand::isAsFast(const Choice &choice,
 }
 
 Status TuneCommand::timeOptions() {
-  llvm::ArrayRef<TypeSpace::Variable> variables = space->getVariables();
+  llvm::ArrayRef<PolicySearchSpace::Variable> variables = space->getVariables();
   // Without a matrix unit bf16 is as slow as f16 and less precise.
-  bool isShort = multipliesWideAsFast(space->getTarget()) &&
+  bool isShort = isFloat32AsFast(space->getTarget()) &&
                  llvm::is_contained(types, PolicyType::Float16);
   std::vector<std::string> texts;
-  for (const TypeSpace::Variable &variable : variables)
-    for (const TypeSpace::Option &option : variable.options)
+  for (const PolicySearchSpace::Variable &variable : variables)
+    for (const PolicySearchSpace::Option &option : variable.options)
       if (variable.isProduct && !llvm::is_contained(texts, option.text()) &&
           !(isShort && option.type == PolicyType::BFloat16))
         texts.push_back(option.text());
@@ -102,7 +102,7 @@ Status TuneCommand::timeOptions() {
       if (stops())
         return {};
       Choice choice;
-      for (const TypeSpace::Variable &variable : variables) {
+      for (const PolicySearchSpace::Variable &variable : variables) {
         auto option = llvm::find_if(variable.options, [&](const auto &option) {
           return variable.isProduct && option.text() == text;
         });
@@ -122,7 +122,7 @@ Result<bool> TuneCommand::holds(const TunedPoint &point) {
     return false;
   if (heldBack.empty())
     return true;
-  Result<PolicyFigures> figures =
+  Result<PolicyMeasurements> figures =
       measure(point.priced.choice, TuneState::Part::HeldBack);
   if (!figures.ok())
     return figures.status();
@@ -167,11 +167,12 @@ TuneCommand::contenders(std::vector<TunedPoint> pool) {
 }
 
 /// Returns the point's cost (time or bytes) and the other of the two.
-Rival TuneCommand::rivalOf(const TunedPoint &point) const {
+TuningCandidate TuneCommand::rivalOf(const TunedPoint &point) const {
   double seconds = secondsOf.at(point.priced.choice);
   double bytes =
       state.find(point.priced.choice, TuneState::Part::Searched)->bytes;
-  Rival rival{bytes, seconds, llvm::is_contained(builtIn, point.priced.choice)};
+  TuningCandidate rival{bytes, seconds,
+                        llvm::is_contained(builtIn, point.priced.choice)};
   if (objective == TuningObjective::Time)
     std::swap(rival.cost, rival.beside);
   return rival;
@@ -183,7 +184,7 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
     choices.push_back(point.priced.choice);
   if (Status status = timeInTurn(choices); !status.ok() || stops())
     return status;
-  std::vector<Rival> rivals;
+  std::vector<TuningCandidate> rivals;
   for (const TunedPoint &point : points) {
     rivals.push_back(rivalOf(point));
     reporter.note(
@@ -195,17 +196,18 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
   }
   // If time is the objective, the fastest wins without a margin.
   bool isTime = objective == TuningObjective::Time;
-  RivalNoise noise{isTime ? 0 : kByteNoise, isTime ? kByteNoise : kTimeNoise};
-  result.best = points[chooseRival(rivals, noise)];
+  CandidateNoise noise{isTime ? 0 : kByteNoise,
+                       isTime ? kByteNoise : kTimeNoise};
+  result.best = points[chooseTuningCandidate(rivals, noise)];
   // The best built-in point is the bar.
   std::vector<TunedPoint> known;
-  std::vector<Rival> bars;
+  std::vector<TuningCandidate> bars;
   for (auto [point, rival] : llvm::zip_equal(points, rivals))
     if (rival.isBuiltIn) {
       known.push_back(point);
       bars.push_back(rival);
     }
-  bar = known[chooseRival(bars, noise)];
+  bar = known[chooseTuningCandidate(bars, noise)];
   // Alternating measurements are more reliable than single ones.
   for (TunedPoint *point : {&*result.best, &*bar, &*result.widest})
     if (auto found = secondsOf.find(point->priced.choice);
@@ -216,10 +218,10 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
 
 /// Points that satisfy the budget within the bar's time.
 Result<std::vector<TunedPoint>>
-TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
+TuneCommand::searchTimed(const TuningCallbacks &questions, double target) {
   // The planner's min-cut ignores time: treat values as variables like
   // contractions, and plan configurations without free values only once.
-  SearchSpace timed = space->searchSpace(*sensitivity);
+  BudgetSearchProblem timed = space->searchSpace(*sensitivity);
   timed.planned.assign(timed.planned.size(), false);
   timed.plan = [this](const Choice &choice, double) {
     return finder->price(choice);
@@ -231,7 +233,7 @@ TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
   std::vector<TunedPoint> points;
   // Half of the clock noise.
   double most = (1 + kTimeNoise / 2) * foretold(bar->priced.choice);
-  std::optional<PricedChoice> start =
+  std::optional<PricedConfiguration> start =
       cheapestInTime(timed, foretold, target, most, questions.stop);
   if (!start)
     return points;
@@ -252,8 +254,8 @@ TuneCommand::searchTimed(const TuningQuestions &questions, double target) {
   return points;
 }
 
-Status TuneCommand::chooseBeside(const TuningQuestions &questions,
-                                 const Status &failed) {
+Status TuneCommand::chooseAmongTypes(const TuningCallbacks &questions,
+                                     const Status &failed) {
   if (!isGuarded() || !result.best || stops())
     return {};
   // The best point's measured error, and the remaining budget.
@@ -304,5 +306,5 @@ Status TuneCommand::chooseBeside(const TuningQuestions &questions,
   }
   loaded.clear();
   result.isStopped |= stops();
-  return heldBack.empty() ? Status() : lookAtHeldBack();
+  return heldBack.empty() ? Status() : evaluateValidation();
 }

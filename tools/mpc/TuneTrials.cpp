@@ -16,11 +16,12 @@ using namespace mpc::tool;
 
 /// Narrows a random fraction of the variables, so that errors spread over the
 /// whole range.
-static Choice drawChoice(const TypeSpace &space, std::mt19937_64 &generator) {
+static Choice drawChoice(const PolicySearchSpace &space,
+                         std::mt19937_64 &generator) {
   std::uniform_real_distribution<double> part(0, 1);
   double share = part(generator);
   Choice choice;
-  for (const TypeSpace::Variable &variable : space.getVariables()) {
+  for (const PolicySearchSpace::Variable &variable : space.getVariables()) {
     bool isNarrow = part(generator) < share;
     std::uniform_int_distribution<int> option(1,
                                               int(variable.options.size()) - 1);
@@ -40,10 +41,10 @@ Status TuneCommand::measureTrials() {
   for (int64_t draw = 0;
        draw < most && int64_t(trials.size()) < arguments.trials && !stops();
        ++draw) {
-    PricedChoice priced = finder->price(drawChoice(*space, generator));
+    PricedConfiguration priced = finder->price(drawChoice(*space, generator));
     if (!std::isfinite(priced.error))
       continue;
-    Result<PolicyFigures> figures =
+    Result<PolicyMeasurements> figures =
         measure(priced.choice, TuneState::Part::Searched);
     if (!figures.ok())
       return figures.status();

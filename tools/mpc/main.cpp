@@ -10,7 +10,7 @@
 #include "CrashHandler.h"
 #include "RunCommands.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include <CLI/CLI.hpp>
 

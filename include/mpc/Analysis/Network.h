@@ -7,7 +7,7 @@
 #ifndef MPC_ANALYSIS_NETWORK_H
 #define MPC_ANALYSIS_NETWORK_H
 
-#include "mpc/Analysis/BucketPlan.h"
+#include "mpc/Analysis/GradientBucketing.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"

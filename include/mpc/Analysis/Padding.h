@@ -85,7 +85,7 @@ private:
   using Families = std::map<int, int64_t>;
   /// Special values of `without`: no family is excluded, all families are.
   static constexpr int kNothing = -1, kEverything = -2;
-  /// Drops families whose padding does not pay (PaddingChoice.cpp).
+  /// Drops families whose padding does not pay (PaddingPruning.cpp).
   class Choice;
 
   int nodeOf(mlir::Value value, unsigned dim);

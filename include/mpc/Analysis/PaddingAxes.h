@@ -37,12 +37,12 @@ struct DimPadding {
 
 /// Values of padding elements, provided that the model's own values are finite:
 /// a known value, finite values, or anything including infinities and NaN.
-class LaneState {
+class PaddingState {
 public:
-  static LaneState known(double value) { return {Kind::Known, value}; }
-  static LaneState zero() { return known(0); }
-  static LaneState finite() { return {Kind::Finite, 0}; }
-  static LaneState any() { return {Kind::Any, 0}; }
+  static PaddingState known(double value) { return {Kind::Known, value}; }
+  static PaddingState zero() { return known(0); }
+  static PaddingState finite() { return {Kind::Finite, 0}; }
+  static PaddingState any() { return {Kind::Any, 0}; }
 
   /// Value of all padding elements, if known.
   std::optional<double> getValue() const {
@@ -60,11 +60,11 @@ public:
     return kind == Kind::Known ? value < HUGE_VAL : kind == Kind::Finite;
   }
 
-  bool operator==(const LaneState &) const = default;
+  bool operator==(const PaddingState &) const = default;
 
 private:
   enum class Kind { Known, Finite, Any };
-  LaneState(Kind kind, double value) : kind(kind), value(value) {}
+  PaddingState(Kind kind, double value) : kind(kind), value(value) {}
 
   Kind kind;
   double value;
@@ -124,8 +124,8 @@ AxisLink resultLink(unsigned dim, int64_t scale = 1, unsigned index = 0);
 
 /// Returns the state of the operands on an axis: Known if all have one value
 /// and the op only moves it, zero for sums of zeros, else finite if all are.
-LaneState movedLanes(mlir::Operation *op, const OpAxis &axis,
-                     llvm::ArrayRef<LaneState> operands);
+PaddingState movedLanes(mlir::Operation *op, const OpAxis &axis,
+                        llvm::ArrayRef<PaddingState> operands);
 
 } // namespace mpc
 
@@ -145,8 +145,9 @@ llvm::SmallVector<OpAxis> paddableAxes(mlir::Operation *op);
 /// Returns the state of a result's padding elements along an axis. `operands`
 /// holds the state of each operand; ignored for an operand without the axis,
 /// which repeats its own values.
-LaneState resultLanes(mlir::Operation *op, const OpAxis &axis,
-                      llvm::ArrayRef<LaneState> operands, unsigned result = 0);
+PaddingState resultLanes(mlir::Operation *op, const OpAxis &axis,
+                         llvm::ArrayRef<PaddingState> operands,
+                         unsigned result = 0);
 
 /// Returns true if an elementwise op is finite on padding elements, given the
 /// indices in `padded` of the operands that are padded.

@@ -24,9 +24,9 @@ def Mpc_PaddingOpInterface : OpInterface<"PaddingOpInterface"> {
         holds the state of each operand there; only those on the axis are read.
         By default what is moved, or nothing but zero for sums of zeros.
       }],
-      "::mpc::LaneState", "getPaddedPlaces",
+      "::mpc::PaddingState", "getPaddedPlaces",
       (ins "const ::mpc::OpAxis &":$axis, "unsigned":$result,
-           "::llvm::ArrayRef<::mpc::LaneState>":$operands), "",
+           "::llvm::ArrayRef<::mpc::PaddingState>":$operands), "",
       [{ return ::mpc::movedLanes($_op, axis, operands); }]>,
     InterfaceMethod<[{
         Extents of a contraction as `#mpc.padding` counts them; zeros for other

@@ -20,7 +20,7 @@ struct PlannedRounding {
   mlir::FloatType type;
 
   /// Squared error that the rounding adds to the outputs.
-  double errorBy(const RoundingErrors &errors) const {
+  double errorBy(const RoundingErrorModel &errors) const {
     return use ? errors.ofUse(*use, type) : errors.ofValue(value, type);
   }
 };

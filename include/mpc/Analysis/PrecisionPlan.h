@@ -11,8 +11,8 @@
 #ifndef MPC_ANALYSIS_PRECISIONPLAN_H
 #define MPC_ANALYSIS_PRECISIONPLAN_H
 
-#include "mpc/Analysis/Fusibility.h"
-#include "mpc/Analysis/RoundingErrors.h"
+#include "mpc/Analysis/CastFusion.h"
+#include "mpc/Analysis/RoundingErrorModel.h"
 #include "mpc/Policy/Policy.h"
 
 #include "llvm/ADT/DenseSet.h"
@@ -119,8 +119,8 @@ public:
   /// named values against bytes, instead of the rules that protect precision.
   static mlir::FailureOr<PrecisionPlan>
   create(mlir::func::FuncOp func, const Policy &policy,
-         const FusionTarget &target, CastPlacement placement,
-         const RoundingPrices *prices = nullptr);
+         const CastFusionTarget &target, CastPlacement placement,
+         const RoundingErrorPrices *prices = nullptr);
 
   const OpPlan &getPlan(mlir::Operation *op) const { return plans.at(op); }
   bool hasPlan(mlir::Operation *op) const { return plans.contains(op); }
@@ -152,13 +152,14 @@ public:
   /// Returns the predicted bytes that the kernels of `func` read and write of
   /// its eligible values under this plan, casts included. `func` is the planned
   /// function, before the plan is applied; `facts` are its analyses, if cached.
-  int64_t placementBytes(mlir::func::FuncOp func, const FusionTarget &target,
-                         const PlanningFacts *facts = nullptr) const;
+  int64_t placementBytes(mlir::func::FuncOp func,
+                         const CastFusionTarget &target,
+                         const PlanningAnalyses *facts = nullptr) const;
 
   /// Returns the predicted bytes of constants plus the peak of values that are
   /// live between kernels. `func` is the planned function, with its analyses.
   int64_t memoryBytes(mlir::func::FuncOp func,
-                      const PlanningFacts &facts) const;
+                      const PlanningAnalyses &facts) const;
 
 private:
   friend class PlanBuilder;

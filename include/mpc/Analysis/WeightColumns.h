@@ -10,7 +10,7 @@
 #ifndef MPC_ANALYSIS_WEIGHTCOLUMNS_H
 #define MPC_ANALYSIS_WEIGHTCOLUMNS_H
 
-#include "mpc/Analysis/WeightRounding.h"
+#include "mpc/Analysis/FakeQuantization.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include <optional>

@@ -66,7 +66,7 @@ class WhyAnalysis {
 public:
   /// `policy` without `sets`, the overrides of the command line.
   WhyAnalysis(mlir::func::FuncOp func, const Policy &policy,
-              std::vector<std::string> sets, const FusionTarget &target,
+              std::vector<std::string> sets, const CastFusionTarget &target,
               CastPlacement placement)
       : func(func), policy(policy), sets(std::move(sets)), target(target),
         placement(placement) {}
@@ -91,7 +91,7 @@ private:
   mlir::func::FuncOp func;
   const Policy &policy;
   std::vector<std::string> sets;
-  FusionTarget target;
+  CastFusionTarget target;
   CastPlacement placement;
 };
 

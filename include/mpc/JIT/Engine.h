@@ -44,11 +44,11 @@ public:
   const Device &device() const { return target; }
 
 private:
-  Engine(Device device, std::shared_ptr<detail::Specialisations> kept)
+  Engine(Device device, std::shared_ptr<detail::SpecializationTable> kept)
       : target(std::move(device)), kept(std::move(kept)) {}
 
   Device target;
-  std::shared_ptr<detail::Specialisations> kept;
+  std::shared_ptr<detail::SpecializationTable> kept;
 };
 
 } // namespace mpc

@@ -23,7 +23,7 @@
 namespace mpc {
 
 namespace detail {
-class Specialisations;
+class SpecializationTable;
 } // namespace detail
 
 /// Limits of an engine's specialization cache (LRU, over all models that it

@@ -244,7 +244,7 @@ public:
                                    bool isBackward = false) const;
 
   /// Returns true if any entry applies only to a backward pass.
-  bool speaksOfBackward() const;
+  bool hasBackwardEntries() const;
   static constexpr llvm::StringLiteral kBackward = "backward:";
 
   /// Maps a layer path, or a regular expression for whole paths, to the policy

@@ -53,7 +53,7 @@ struct OutputError {
   /// float output; else -1.
   int64_t firstMismatch = -1;
   /// Number of integer elements that differ in storage-rounding mode.
-  int64_t declaredMismatches = 0;
+  int64_t storageMismatches = 0;
   bool ok = true;
 
   /// Returns true if elements agree in finiteness and both errors are within
@@ -101,23 +101,23 @@ struct ErrorDeviation {
 
 /// Widens the tolerances of a float output to the one-in-a-million quantile for
 /// normally distributed element errors with `deviation`, and updates `ok`.
-void allowFor(OutputError &error, const ErrorDeviation &deviation,
-              int64_t longestReduction);
+void widenTolerance(OutputError &error, const ErrorDeviation &deviation,
+                    int64_t longestReduction);
 
 /// Describes the worst violation of the componentwise tolerance of an output of
 /// `shape`, as a sentence without its subject; empty if there is none.
-std::string componentFault(const OutputError &error,
-                           llvm::ArrayRef<int64_t> shape);
+std::string describeComponentError(const OutputError &error,
+                                   llvm::ArrayRef<int64_t> shape);
 
 /// Describes the difference in finiteness from a reference of `shape`, as a
 /// sentence without its subject; empty if there is none.
-std::string finitenessFault(const OutputError &error,
-                            llvm::ArrayRef<int64_t> shape);
+std::string describeFinitenessError(const OutputError &error,
+                                    llvm::ArrayRef<int64_t> shape);
 
 /// Returns, for each result of `function` (one block), whether it depends on a
 /// float below 32 bits, or on a GEMM that rounds its operands to fewer.
 /// Otherwise integers have no reason to differ.
-llvm::SmallVector<bool> roundedResults(mlir::func::FuncOp function);
+llvm::SmallVector<bool> resultsWithRounding(mlir::func::FuncOp function);
 
 /// Returns the number of terms of the longest sum in `function`: contractions,
 /// reductions, norms, softmax, attention, pools, losses, and recurrent GEMMs
@@ -139,7 +139,7 @@ double componentwiseError(const Tensor &actual, const Tensor &expected,
 /// least two nonzero elements below; zeros belong to the smallest class. Each
 /// element has the rms of its class, or 1 if that is 0; without gaps, the rms
 /// of the output.
-Tensor magnitudeClasses(const Tensor &reference);
+Tensor clusterMagnitudes(const Tensor &reference);
 
 } // namespace mpc::reference
 

@@ -7,7 +7,7 @@
 #ifndef MPC_TARGET_TARGETFAMILY_H
 #define MPC_TARGET_TARGETFAMILY_H
 
-#include "mpc/Target/TargetFacts.h"
+#include "mpc/Target/MachineDescription.h"
 
 #include <string>
 #include <vector>
@@ -20,16 +20,16 @@ struct TargetFamily {
   /// Target name prefix, before the colon.
   llvm::StringLiteral name;
   /// The targets, weakest first.
-  std::vector<TargetFacts> (*describe)();
+  std::vector<MachineDescription> (*describe)();
   /// Maps the part after the colon to a name in `describe` ("sm_90a" to
   /// "cuda:sm_90"); empty if unknown.
   std::string (*find)(llvm::StringRef member);
   /// Returns true if this machine can run code for a target without a separate
   /// device.
-  bool (*runsHere)(const TargetFacts &facts);
+  bool (*runsHere)(const MachineDescription &facts);
   /// Returns true if the target is also a good default on this machine; null:
   /// all are.
-  bool (*paysHere)(const TargetFacts &facts) = nullptr;
+  bool (*isDefaultHere)(const MachineDescription &facts) = nullptr;
 };
 
 /// Registers a family defined outside of lib/Target. Call before other threads

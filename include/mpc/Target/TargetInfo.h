@@ -8,7 +8,7 @@
 #define MPC_TARGET_TARGETINFO_H
 
 #include "mpc/Policy/Policy.h"
-#include "mpc/Target/TargetFacts.h"
+#include "mpc/Target/MachineDescription.h"
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SmallVector.h"
@@ -55,8 +55,8 @@ public:
   /// Part after the colon: "avx512", "sm_90a".
   llvm::StringRef member() const;
   bool isGpu() const { return described->computeCapability != 0; }
-  const TargetFacts &facts() const { return *described; }
-  const KernelModel &kernels() const { return described->kernels; }
+  const MachineDescription &facts() const { return *described; }
+  const KernelCapabilities &kernels() const { return described->kernels; }
 
   /// Unit that multiplies a type; null if it is upconverted to f32.
   const MathUnit *unit(MathType type) const;
@@ -90,10 +90,10 @@ public:
   }
 
 private:
-  TargetInfo(const TargetFacts &facts, std::string spelling)
+  TargetInfo(const MachineDescription &facts, std::string spelling)
       : described(&facts), spelling(std::move(spelling)) {}
 
-  const TargetFacts *described;
+  const MachineDescription *described;
   std::string spelling;
 };
 

@@ -26,7 +26,7 @@ namespace mpc {
 struct Budget {
   enum class Measure {
     Rms,    ///< root mean square error, relative to the rms of the output, or
-            ///< of an element's class (reference::magnitudeClasses) if a gap
+            ///< of an element's class (reference::clusterMagnitudes) if a gap
             ///< separates large elements, such as masks, from small ones
     Max,    ///< largest absolute error
     Kl,     ///< mean Kullback-Leibler divergence of rows: as they are if they
@@ -75,10 +75,11 @@ double cosineOf(const reference::Tensor &wanted,
 /// Max the square of the error, for Kl and Top1 about the error itself, for
 /// Cosine twice the error. nullopt for outputs without an effect.
 std::vector<std::optional<reference::Tensor>>
-drawSeeds(Budget::Measure measure, llvm::ArrayRef<reference::Tensor> outputs,
-          std::mt19937_64 &generator);
+generateSeeds(Budget::Measure measure,
+              llvm::ArrayRef<reference::Tensor> outputs,
+              std::mt19937_64 &generator);
 
-/// Converts a squared error of drawSeeds() to an error.
+/// Converts a squared error of generateSeeds() to an error.
 double errorOf(Budget::Measure measure, double squared);
 /// Converts an error to a squared error.
 double squareOf(Budget::Measure measure, double error);

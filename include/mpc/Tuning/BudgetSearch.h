@@ -23,21 +23,21 @@ using Choice = std::vector<int>;
 inline constexpr int kFree = -1;
 
 /// A configuration with its cost and error.
-struct PricedChoice {
+struct PricedConfiguration {
   /// Without free variables.
   Choice choice;
   double cost = 0, error = 0;
 };
 
 /// Definition of a search problem.
-struct SearchSpace {
+struct BudgetSearchProblem {
   /// Number of options per variable.
   std::vector<int> options;
   /// Whether the planner can decide the variable.
   std::vector<bool> planned;
   /// Returns the configuration with its free variables chosen to minimize cost
   /// + price * error.
-  std::function<PricedChoice(const Choice &, double price)> plan;
+  std::function<PricedConfiguration(const Choice &, double price)> plan;
   /// Configurations without free variables from other policies; the result is
   /// at least as cheap as each that is within the limit.
   std::vector<Choice> starts = {};
@@ -51,60 +51,60 @@ struct SearchSpace {
 /// the limit found so far.
 class BudgetSearch {
 public:
-  explicit BudgetSearch(SearchSpace space) : space(std::move(space)) {}
+  explicit BudgetSearch(BudgetSearchProblem space) : space(std::move(space)) {}
 
   /// Fixes a variable at an option from now on.
   void pin(size_t variable, int option);
 
   /// Returns the cheapest configuration found with error at most `limit`;
   /// nullopt if the widest exceeds it. `stop` ends the search early.
-  std::optional<PricedChoice> within(double limit,
-                                     const std::function<bool()> &stop = {});
+  std::optional<PricedConfiguration>
+  within(double limit, const std::function<bool()> &stop = {});
 
   /// Returns the configuration found of least error with cost at most `limit`;
   /// nullopt if the cheapest costs more.
-  std::optional<PricedChoice>
+  std::optional<PricedConfiguration>
   withinCost(double limit, const std::function<bool()> &stop = {});
 
   /// Returns the cheapest configuration, whatever its error.
-  PricedChoice cheapest(const std::function<bool()> &stop = {});
+  PricedConfiguration cheapest(const std::function<bool()> &stop = {});
 
   /// Returns the Pareto front: configurations for rising prices, from the
   /// cheapest to the most accurate, in order of cost.
-  std::vector<PricedChoice> front(int prices,
-                                  const std::function<bool()> &stop = {});
+  std::vector<PricedConfiguration>
+  front(int prices, const std::function<bool()> &stop = {});
 
   /// All variables at their widest option.
-  PricedChoice widest() { return plan(extreme(/*narrow=*/false), 0); }
+  PricedConfiguration widest() { return plan(extreme(/*narrow=*/false), 0); }
 
   /// The starts, with pins applied.
-  std::vector<PricedChoice> starts();
+  std::vector<PricedConfiguration> starts();
 
   /// Returns the cost and error of a configuration without free variables.
-  PricedChoice price(const Choice &choice) { return plan(choice, 0); }
+  PricedConfiguration price(const Choice &choice) { return plan(choice, 0); }
 
   /// Number of plans made so far.
   int64_t getPlans() const { return plans; }
 
 private:
-  PricedChoice plan(const Choice &choice, double price);
+  PricedConfiguration plan(const Choice &choice, double price);
   /// All variables wide, or those that the planner does not decide narrow and
   /// the others free.
   Choice extreme(bool narrow) const;
-  PricedChoice descend(Choice start, double price);
+  PricedConfiguration descend(Choice start, double price);
   /// Applies single changes, and in small problems pairs, that improve `goal`
   /// and keep the other figure within `limit`.
-  using Figure = double PricedChoice::*;
-  PricedChoice spend(PricedChoice from, Figure goal, Figure limited,
-                     double limit);
+  using Figure = double PricedConfiguration::*;
+  PricedConfiguration spend(PricedConfiguration from, Figure goal,
+                            Figure limited, double limit);
   bool stops() const { return shouldStop && shouldStop(); }
 
-  SearchSpace space;
+  BudgetSearchProblem space;
   std::vector<std::pair<size_t, int>> pinned;
   std::function<bool()> shouldStop;
   int64_t plans = 0;
   /// Cache of configurations without free variables (price-independent).
-  std::map<Choice, PricedChoice> known;
+  std::map<Choice, PricedConfiguration> known;
 };
 
 /// Returns the elements of 0 .. count - 1 that alone make `violates` true, by

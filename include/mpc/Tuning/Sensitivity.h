@@ -7,10 +7,10 @@
 #ifndef MPC_TUNING_SENSITIVITY_H
 #define MPC_TUNING_SENSITIVITY_H
 
-#include "mpc/Analysis/RoundingErrors.h"
+#include "mpc/Analysis/RoundingErrorModel.h"
 #include "mpc/Analysis/WeightColumns.h"
-#include "mpc/Tuning/Adjoints.h"
 #include "mpc/Tuning/Budget.h"
+#include "mpc/Tuning/ReverseMode.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallVector.h"
@@ -32,7 +32,7 @@ namespace mpc {
 /// (rounded - element), which are unbiased but noisy, deviate significantly,
 /// they are used instead. A value that becomes non-finite by rounding has an
 /// infinite share, unless it was non-finite before.
-class Sensitivity : public RoundingErrors {
+class Sensitivity : public RoundingErrorModel {
 public:
   /// `function` is in f32 after Simplify, and must outlive this unchanged.
   Sensitivity(mlir::func::FuncOp function, Budget::Measure measure,
@@ -94,7 +94,7 @@ private:
   mlir::func::FuncOp function;
   Budget::Measure measure;
   std::mt19937_64 generator;
-  AdjointWalk walk;
+  ReverseModePass walk;
   std::array<mlir::FloatType, kTypes> types;
   int64_t samples = 0, drawn = 0;
   llvm::DenseMap<mlir::Value, Shares> values;

@@ -22,14 +22,14 @@ struct Measurement {
 
 /// A measured configuration.
 struct TunedPoint {
-  PricedChoice priced;
+  PricedConfiguration priced;
   /// First-order and measured errors, in the unit of the budget.
   double predicted = 0, measured = 0;
   /// Measured or predicted cost.
   double cost = 0;
 };
 
-struct TuningQuestions {
+struct TuningCallbacks {
   /// Measures a configuration on samples; nullopt ends the tuning as failed.
   std::function<std::optional<Measurement>(const Choice &)> measure;
   /// Returns true to end the tuning with the best so far.
@@ -56,17 +56,17 @@ struct TuningResult {
 /// measures them; a larger measured error tightens the search's limit, a
 /// smaller one loosens it. If errors do not add up, bisects for the variables
 /// that exceed the budget and pins them wide. Also measures
-/// SearchSpace::starts: the best point costs no more than any of those within
-/// the budget.
+/// BudgetSearchProblem::starts: the best point costs no more than any of those
+/// within the budget.
 TuningResult tuneToBudget(BudgetSearch &search, const Budget &budget,
-                          const TuningQuestions &questions);
+                          const TuningCallbacks &questions);
 
 /// Searches for the least error at `share` of the cost of the widest
 /// configuration, as measured; measured costs adjust the search's limit. Errors
 /// are in the unit of `measure`; `best` is nullopt if the cheapest
 /// configuration costs more.
 TuningResult tuneToCost(BudgetSearch &search, Budget::Measure measure,
-                        double share, const TuningQuestions &questions);
+                        double share, const TuningCallbacks &questions);
 
 } // namespace mpc
 

@@ -9,7 +9,7 @@
 #include "FusionCost.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/Padding.h"
 
 #include "llvm/Support/MathExtras.h"

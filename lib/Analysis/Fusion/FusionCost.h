@@ -10,7 +10,7 @@
 #ifndef MPC_LIB_ANALYSIS_FUSION_FUSIONCOST_H
 #define MPC_LIB_ANALYSIS_FUSION_FUSIONCOST_H
 
-#include "mpc/Analysis/Fusion/GroupOps.h"
+#include "mpc/Analysis/Fusion/GreedyFusion.h"
 
 namespace mpc {
 

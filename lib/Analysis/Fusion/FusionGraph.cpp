@@ -165,7 +165,8 @@ LogicalResult FusionGraph::readMarks(Block &block) {
     auto number = op.getAttrOfType<IntegerAttr>(kGroupAttr);
     if (!number) {
       if (!isa<mpc::ConstantOp>(op) && !isView(&op))
-        return op.emitOpError() << "is in no group; run mpc-group-ops before";
+        return op.emitOpError()
+               << "is in no group; run mpc-select-fusion-groups before";
       own->isLoose = true;
       continue;
     }

@@ -9,7 +9,7 @@
 
 #include "mpc/Analysis/Fusion/Views.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -54,7 +54,7 @@ static bool returnsInPlace(Operation *terminator, Value value,
   return alias && alias.getInt() == argument.getArgNumber();
 }
 
-BlockArgument mpc::appendedTo(ConcatOp concat) {
+BlockArgument mpc::inPlaceAppendArgument(ConcatOp concat) {
   auto kept = concat.getInputs().front().getDefiningOp<SliceOp>();
   auto argument =
       kept ? dyn_cast<BlockArgument>(kept.getInput()) : BlockArgument();
@@ -76,7 +76,7 @@ static bool isAppended(SliceOp slice) {
   while (op->hasOneUse()) {
     OpOperand &use = *op->use_begin();
     if (auto concat = dyn_cast<ConcatOp>(use.getOwner()))
-      return use.getOperandNumber() > 0 && appendedTo(concat);
+      return use.getOperandNumber() > 0 && inPlaceAppendArgument(concat);
     op = use.getOwner();
     if (!isa<ReshapeOp>(op))
       return false;
@@ -91,9 +91,9 @@ bool mpc::isFreeSlice(SliceOp slice) {
     auto concat = slice->hasOneUse() ? dyn_cast<ConcatOp>(*slice->user_begin())
                                      : ConcatOp();
     return concat && slice.getResult() == concat.getInputs().front() &&
-           isFreeConcat(concat) && appendedTo(concat);
+           isFreeConcat(concat) && inPlaceAppendArgument(concat);
   }
-  Value source = behindReshapes(slice.getInput());
+  Value source = sourceOfReshapes(slice.getInput());
   if (auto inner = source.getDefiningOp<SliceOp>())
     return isFreeSlice(inner);
   return isa<OpResult>(source) && !source.getDefiningOp<mpc::ConstantOp>();
@@ -105,13 +105,13 @@ bool mpc::isFreeConcat(ConcatOp concat) {
       productOf(shape.take_front(concat.getAxis())) != 1)
     return false;
   SmallPtrSet<Value, 8> sources;
-  bool isAppend = bool(appendedTo(concat));
+  bool isAppend = bool(inPlaceAppendArgument(concat));
   for (Value input : concat.getInputs().drop_front(isAppend)) {
     int64_t bytes = byteCount(input.getType());
     bool last = input == concat.getInputs().back();
     if (bytes == 0 || (!last && bytes % kBufferAlign != 0))
       return false;
-    Value source = behindReshapes(input);
+    Value source = sourceOfReshapes(input);
     Operation *producer = source.getDefiningOp();
     auto slice = dyn_cast_if_present<SliceOp>(producer);
     if (!producer || isa<mpc::ConstantOp, ConcatOp>(producer) ||
@@ -132,7 +132,7 @@ bool mpc::isFreeConcat(ConcatOp concat) {
   return true;
 }
 
-bool mpc::joinsSmallLoops(ConcatOp concat) {
+bool mpc::concatenatesSmallLoops(ConcatOp concat) {
   constexpr size_t kFewParts = 16;
   constexpr int64_t kSmallBytes = 4096;
   return concat.getInputs().size() > kFewParts &&

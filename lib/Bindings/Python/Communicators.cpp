@@ -7,7 +7,7 @@
 #include "Communicators.h"
 
 #include "Errors.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 
 #include "mpc/Runtime/RankDevice.h"
 
@@ -42,7 +42,7 @@ public:
   PythonCommunicator(nb::object made, int rank, int size)
       : made(std::move(made)), self(rank), ranks(size) {}
   ~PythonCommunicator() override {
-    Locked lock;
+    GilAcquire lock;
     made.reset();
   }
 
@@ -87,7 +87,7 @@ private:
   template <typename Work> Status call(size_t bytes, Work work) {
     if (bytes == 0)
       return {};
-    Locked lock;
+    GilAcquire lock;
     std::string text;
     try {
       work();
@@ -138,7 +138,7 @@ static std::shared_ptr<Communicator> ofObject(nb::object made) {
 /// Returns GPU `ordinal` for a rank; -1: the GPU with the index of its local
 /// rank.
 static Device gpuOf(int ordinal, const std::shared_ptr<Communicator> &group) {
-  Unlocked release;
+  GilRelease release;
   CudaDeviceOptions options;
   options.ordinal = ordinal >= 0 ? ordinal : valueOf(localRank(*group));
   return valueOf(cudaForRanks(options, group));
@@ -151,7 +151,7 @@ void python::addCommunicators(nb::module_ &module) {
       .def(
           "abort",
           [](Communicator &group, const std::string &why) {
-            Unlocked release;
+            GilRelease release;
             group.abort(why);
           },
           nb::arg("why"))
@@ -165,7 +165,7 @@ void python::addCommunicators(nb::module_ &module) {
       [](Communicator &group, const std::string &own) {
         Status status;
         {
-          Unlocked release;
+          GilRelease release;
           status = shareFailure(
               group, own.empty()
                          ? Status()
@@ -180,7 +180,7 @@ void python::addCommunicators(nb::module_ &module) {
   module.def(
       "join_mpi",
       [](double timeout) {
-        Unlocked release;
+        GilRelease release;
         return valueOf(joinMpi({.patience = timeout}));
       },
       nb::arg("timeout"));

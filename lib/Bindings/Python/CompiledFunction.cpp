@@ -7,7 +7,7 @@
 #include "CompiledFunction.h"
 
 #include "Errors.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 
 #include "mpc/JIT/CompileFile.h"
 
@@ -21,10 +21,10 @@ CompiledFunction::CompiledFunction(const Engine &engine,
                                    std::shared_ptr<Gpu> gpu,
                                    const ModelSource &source,
                                    CompileOptions given)
-    : Function(std::move(gpu), CompileWatch::over(given)),
+    : Function(std::move(gpu), CompileMonitor::over(given)),
       options(std::move(given)) {
   {
-    Unlocked release;
+    GilRelease release;
     declared = valueOf(readInputs(source));
   }
   model = engine.open(source, options);
@@ -34,7 +34,7 @@ void CompiledFunction::save(
     const std::string &path, const std::vector<std::string> &targets,
     const std::vector<std::map<std::string, int64_t>> &sets) {
   {
-    Unlocked release;
+    GilRelease release;
     CompileOptions choices = options;
     choices.specialisations = sets;
     watch->valueOf(compileToFile(model->source(), path, targets, choices));

@@ -7,7 +7,7 @@
 #include "Function.h"
 
 #include "Errors.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 #include "ProgramArguments.h"
 
 #include <nanobind/stl/string.h>
@@ -56,9 +56,10 @@ Function::Call Function::bind(const nb::args &positional,
   std::vector<std::pair<std::string, nb::object>> arrays;
   arrays.reserve(positional.size() + named.size());
   auto add = [&](const ModelInput &input, nb::handle value) {
-    arrays.emplace_back(
-        input.name, input.element ? numbersAs(value, *input.element, input.name)
-                                  : nb::borrow(value));
+    arrays.emplace_back(input.name,
+                        input.element
+                            ? convertElements(value, *input.element, input.name)
+                            : nb::borrow(value));
   };
   if (positional.size() > declared.size())
     throw wrong("takes " + std::to_string(declared.size()) + " inputs, not " +
@@ -152,7 +153,7 @@ std::vector<GpuResult> Function::enqueue(Call &call,
                                          const std::set<std::string> &donated) {
   std::optional<Executable> executable;
   {
-    Unlocked release;
+    GilRelease release;
     executable = watch->valueOf(executableFor(call.arguments));
   }
   const Program &program = executable->program();
@@ -163,7 +164,7 @@ std::vector<GpuResult> Function::enqueue(Call &call,
         needsCopy(program, i, call.arguments, donated))
       made[i] = gpu->allocate(program.results[i].type, call.framework, stream);
   {
-    Unlocked release;
+    GilRelease release;
     std::unique_lock guard(stateLock, std::defer_lock);
     bool keepsState = hasState(program, call.arguments);
     if (keepsState) {
@@ -210,7 +211,7 @@ nb::object Function::call(const nb::args &positional, const nb::kwargs &named) {
   } else {
     std::vector<Buffer> results;
     {
-      Unlocked release;
+      GilRelease release;
       results = run(call.arguments, {});
     }
     for (Buffer &result : results)
@@ -234,7 +235,7 @@ Function::callInPlace(const std::set<std::string> &donated,
     for (GpuResult &result : enqueue(call, donated))
       results.push_back(share(std::move(result.buffer), true));
   } else {
-    Unlocked release;
+    GilRelease release;
     for (Buffer &result : run(call.arguments, donated))
       results.push_back(share(std::move(result), false));
   }
@@ -245,7 +246,7 @@ Function::callInPlace(const std::set<std::string> &donated,
 void Function::prepare(const nb::args &positional, const nb::kwargs &named) {
   Call call = bind(positional, named);
   {
-    Unlocked release;
+    GilRelease release;
     watch->valueOf(executableFor(call.arguments));
     if (call.stream)
       gpu->keep(*call.stream, std::move(call.held));
@@ -290,7 +291,7 @@ std::vector<double> Function::time(double seconds, const nb::args &positional,
                                    const nb::kwargs &named) {
   using Clock = std::chrono::steady_clock;
   Call call = bind(positional, named);
-  Unlocked release;
+  GilRelease release;
   Executable executable = watch->valueOf(executableFor(call.arguments));
   // Timing must not change the loss scale.
   NamedBuffers begun;

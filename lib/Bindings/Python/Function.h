@@ -9,9 +9,9 @@
 #ifndef MPC_LIB_BINDINGS_PYTHON_FUNCTION_H
 #define MPC_LIB_BINDINGS_PYTHON_FUNCTION_H
 
-#include "Arrays.h"
+#include "ArrayConversion.h"
+#include "CompileMonitor.h"
 #include "GpuArrays.h"
-#include "Watch.h"
 
 #include "mpc/JIT/Model.h"
 #include "mpc/JIT/Signature.h"
@@ -68,7 +68,7 @@ public:
 
 protected:
   /// `gpu` is null for host-memory devices.
-  Function(std::shared_ptr<Gpu> gpu, std::shared_ptr<CompileWatch> watch)
+  Function(std::shared_ptr<Gpu> gpu, std::shared_ptr<CompileMonitor> watch)
       : watch(std::move(watch)), gpu(std::move(gpu)) {}
 
   /// Name of the model, for errors.
@@ -85,7 +85,7 @@ protected:
                                  const auto &arguments) const;
 
   std::vector<ModelInput> declared;
-  std::shared_ptr<CompileWatch> watch;
+  std::shared_ptr<CompileMonitor> watch;
 
 private:
   struct Call {
@@ -130,7 +130,7 @@ private:
 
 /// Returns true for the loss-scale state of a training step, which callers do
 /// not pass.
-bool beginsByItself(const auto &value) {
+bool isSelfInitialized(const auto &value) {
   return value.initial && value.role == "loss_scale_state";
 }
 

@@ -8,7 +8,7 @@
 
 #include "ArrayTypes.h"
 #include "Errors.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -43,10 +43,11 @@ std::string python::gpuName(int ordinal) {
   return "cuda:" + std::to_string(ordinal);
 }
 
-ArrayPlace python::placeOf(nb::handle object) {
+ArrayLocation python::placeOf(nb::handle object) {
   if (nb::isinstance<SharedResult>(object)) {
     const SharedResult &result = nb::cast<SharedResult &>(object);
-    return result.gpu ? ArrayPlace{true, result.gpu->ordinal()} : ArrayPlace();
+    return result.gpu ? ArrayLocation{true, result.gpu->ordinal()}
+                      : ArrayLocation();
   }
   if (frameworkOf(object) == Framework::PyTorch) {
     // Fast path for host tensors: a single look-up.
@@ -79,7 +80,7 @@ Gpu::Gpu(Device device)
       queue(valueOf(Stream::create(on))) {}
 
 Gpu::~Gpu() {
-  Unlocked release;
+  GilRelease release;
   // keep() makes this stream wait for all others.
   (void)queue.synchronize();
   pending.clear();
@@ -236,7 +237,7 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
                  std::vector<Buffer> &held) const {
   if (nb::isinstance<SharedResult>(object))
     return *nb::cast<SharedResult &>(object).buffer;
-  ArrayPlace place = placeOf(object);
+  ArrayLocation place = placeOf(object);
   if (!place.onGpu) {
     Buffer host = python::toBuffer(object, input);
     if (!host.type().shape.empty())
@@ -270,7 +271,7 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
   if (!bytes)
     throw StatusError(wrong(input, "has no size that fits in memory"));
   auto release = [kept = found.owner.release().ptr()] {
-    Locked interpreter;
+    GilAcquire interpreter;
     Py_DECREF(kept);
   };
   Buffer buffer = valueOf(Buffer::fromDevice(on, found.type, found.address,

@@ -11,7 +11,7 @@
 #ifndef MPC_LIB_BINDINGS_PYTHON_GPUARRAYS_H
 #define MPC_LIB_BINDINGS_PYTHON_GPUARRAYS_H
 
-#include "Arrays.h"
+#include "ArrayConversion.h"
 
 #include "mpc/Runtime/Stream.h"
 
@@ -36,7 +36,7 @@ uintptr_t numberOf(const Stream &stream);
 std::string gpuName(int ordinal);
 
 /// Location of an array.
-struct ArrayPlace {
+struct ArrayLocation {
   bool onGpu = false;
   /// Index of the GPU; -1 if the array does not specify it.
   int ordinal = -1;
@@ -44,7 +44,7 @@ struct ArrayPlace {
 
 /// Returns the location of an array; host memory for other objects. Needs the
 /// GIL.
-ArrayPlace placeOf(nanobind::handle object);
+ArrayLocation placeOf(nanobind::handle object);
 
 /// A result of a GPU call, and its array if that was allocated before the call.
 struct GpuResult {

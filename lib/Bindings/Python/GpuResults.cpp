@@ -7,7 +7,7 @@
 #include "ArrayTypes.h"
 #include "Errors.h"
 #include "GpuArrays.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -66,7 +66,7 @@ nb::dict GpuArray::interface() const {
 }
 
 Buffer GpuArray::toHost() const {
-  Unlocked release;
+  GilRelease release;
   return valueOf(result.buffer->toHost(result.gpu->own()));
 }
 

@@ -6,7 +6,7 @@
 
 #include "Errors.h"
 #include "Function.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 
 namespace nb = nanobind;
 using namespace mpc;
@@ -14,9 +14,9 @@ using namespace mpc::python;
 
 LoadedFunction::LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
                                const std::string &path)
-    : Function(std::move(gpu), std::make_shared<CompileWatch>()),
+    : Function(std::move(gpu), std::make_shared<CompileMonitor>()),
       device(device) {
-  Unlocked release;
+  GilRelease release;
   file = valueOf(ExecutableFile::open(path));
   for (const StoredValue &value : file->arguments())
     declared.push_back({value.name, value.type.element, value.type.shape,
@@ -28,7 +28,7 @@ LoadedFunction::LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
         if (other.arguments()[i].type.shape[axis] != declared[i].shape[axis])
           declared[i].shape[axis] = -1;
   for (size_t i = declared.size(); i-- > 0;)
-    if (beginsByItself(file->arguments()[i]))
+    if (isSelfInitialized(file->arguments()[i]))
       declared.erase(declared.begin() + ptrdiff_t(i));
 }
 

@@ -11,7 +11,7 @@
 #include "Errors.h"
 #include "Function.h"
 #include "GpuArrays.h"
-#include "Lock.h"
+#include "InterpreterLock.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -27,7 +27,7 @@ using namespace mpc::python;
 
 /// Creates a device by name: "cpu", "cuda", "cuda:1" or "null".
 static Device makeDevice(const std::string &name, int threads) {
-  Unlocked release;
+  GilRelease release;
   if (name == "cpu")
     return valueOf(Device::cpu({.threads = threads}));
   if (name == "null")
@@ -51,7 +51,7 @@ NB_MODULE(_mpc, module) {
   module.def("end_under_threads", [] {
     // Objects still alive are not freed any more.
     nb::set_leak_warnings(false);
-    letOthersWaitForTheEnd();
+    blockThreadsAtExit();
   });
   registerErrors();
   nb::enum_<Framework>(module, "Framework")

@@ -14,7 +14,7 @@ using namespace mpc::python;
 
 /// Returns true for state that the caller did not pass.
 static bool isState(const ProgramValue &value, const NamedBuffers &arguments) {
-  return beginsByItself(value) && !arguments.contains(value.name);
+  return isSelfInitialized(value) && !arguments.contains(value.name);
 }
 
 bool python::hasState(const Program &program, const NamedBuffers &arguments) {

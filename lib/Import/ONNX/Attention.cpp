@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionParts.h"
+#include "AttentionSubgraphs.h"
 
 #include <cmath>
 
@@ -27,14 +27,15 @@ static Value maskInput(NodeImport &n, Type type, int64_t keys) {
     Value lengths = n.in(6);
     Value count = n.reshape(lengths, {n.dim(lengths, 0), 1, 1, 1});
     Value position = n.iota(keys, 3, 4, n.element(lengths));
-    mask = keepOnly(n, mask, n.compare(ComparePredicate::lt, position, count));
+    mask =
+        combineMasks(n, mask, n.compare(ComparePredicate::lt, position, count));
   }
   return mask;
 }
 
 /// Decomposes attention, and sets output 3 to the scores that attribute
 /// 'qk_matmul_output_mode' selects.
-static Value spellOut(NodeImport &n, SpelledAttention spelled) {
+static Value decomposeAttention(NodeImport &n, DecomposedAttention spelled) {
   int64_t mode = n.intAttr("qk_matmul_output_mode", 0);
   spelled.build(n);
   Value shown = mode == 2   ? spelled.masked
@@ -79,7 +80,8 @@ static LogicalResult convertAttention(NodeImport &n) {
     mask = addCausalMask(n, mask, queries, keys, past);
   Value y;
   if (spelled) {
-    y = spellOut(n, {query, key, value, mask, Value(), scale, softcap});
+    y = decomposeAttention(n,
+                           {query, key, value, mask, Value(), scale, softcap});
   } else {
     SmallVector<Value> operands = {query, key, value};
     if (mask)

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NarrowStorageType.h"
 #include "NodeImport.h"
-#include "SmallType.h"
 
 #include "llvm/ADT/APFloat.h"
 
@@ -37,9 +37,11 @@ static LogicalResult recastKnown(NodeImport &n, Value x, Type to) {
   SmallVector<int64_t> integers;
   auto from = dyn_cast<FloatType>(n.element(x));
   if (from)
-    floats = n.knownFloats(0, "the input, whose floats are taken as bits,");
+    floats =
+        n.constantFloatValues(0, "the input, whose floats are taken as bits,");
   else
-    integers = n.knownInts(0, "the input, whose bits are taken as floats,");
+    integers =
+        n.constantIntValues(0, "the input, whose bits are taken as floats,");
   RankedTensorType type = n.tensorType(n.shape(x), to);
   if (!type)
     return failure();
@@ -63,19 +65,19 @@ static LogicalResult convertBitCast(NodeImport &n) {
   auto dataType = int32_t(n.intAttr("to", 0));
   if (n.failed())
     return failure();
-  int32_t small = n.smallType(x);
+  int32_t small = n.narrowStorageType(x);
   Type from = n.element(x),
        to = storageTypeOf(dataType, n.builder.getContext());
   if (!to)
     return n.error() << "attribute 'to' asks for " << dataTypeName(dataType)
                      << ", which mpc does not have";
   auto bits = [](int32_t small, Type type) {
-    const SmallType *known = smallTypeOf(small);
+    const NarrowStorageType *known = smallTypeOf(small);
     return known               ? unsigned(known->bits)
            : type.isInteger(1) ? 8 // ONNX booleans are bytes
                                : type.getIntOrFloatBitWidth();
   };
-  const SmallType *target = smallTypeOf(dataType);
+  const NarrowStorageType *target = smallTypeOf(dataType);
   unsigned fromBits = bits(small, from), toBits = bits(dataType, to);
   if (fromBits != toBits)
     return n.error() << "elements of " << fromBits << " bits cannot be taken "
@@ -87,7 +89,7 @@ static LogicalResult convertBitCast(NodeImport &n) {
   // Small floats are already stored as their bits.
   if (small != 0 || target) {
     Value bytes = small != 0 ? n.cast(n.carried(x), to) : n.cast(x, to);
-    return n.result(target ? n.asSmall(bytes, dataType) : bytes);
+    return n.result(target ? n.withNarrowType(bytes, dataType) : bytes);
   }
   bool isFloat = isa<FloatType>(from) || isa<FloatType>(to);
   return isFloat ? recastKnown(n, x, to) : n.result(n.cast(x, to));

@@ -9,7 +9,7 @@
 
 #include "Importer.h"
 
-#include "mpc/Dialect/Mpc/IR/RunChecks.h"
+#include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 
 namespace mpc::onnx {
 

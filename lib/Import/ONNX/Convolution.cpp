@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Window.h"
+#include "WindowAttributes.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -182,8 +182,8 @@ static LogicalResult convertConvTranspose(NodeImport &n) {
 /// Sum of overlapping blocks, as a transposed convolution with one-hot filters.
 static LogicalResult convertCol2Im(NodeImport &n) {
   Value x = n.in(0);
-  SmallVector<int64_t> image = n.knownInts(1, "image_shape"),
-                       block = n.knownInts(2, "block_shape");
+  SmallVector<int64_t> image = n.constantIntValues(1, "image_shape"),
+                       block = n.constantIntValues(2, "block_shape");
   if (n.failed())
     return failure();
   Window window = readWindow(n, block, image);

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "SmallType.h"
+#include "NarrowStorageType.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -66,7 +66,7 @@ void Importer::noteDeclaredShape(const ValueInfo &info, Value value,
     wrongShape.emplace(DeclaredShape{&info, value.getType(), location});
 }
 
-void Importer::warnOfWrongShapes() {
+void Importer::warnShapeMismatch() {
   if (!wrongShape)
     return;
   InFlightDiagnostic warning =

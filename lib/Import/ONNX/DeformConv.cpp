@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sampling.h"
-#include "Window.h"
+#include "WindowAttributes.h"
 
 using namespace mlir;
 using namespace mpc;

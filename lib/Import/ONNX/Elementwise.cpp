@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NarrowStorageType.h"
 #include "NodeImport.h"
-#include "SmallType.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -114,9 +114,9 @@ static LogicalResult castTo(NodeImport &n, Value value, Type type) {
   return n.result(n.cast(value, type, /*pinned=*/rounds));
 }
 
-/// Casts to a small type (SmallType.h).
+/// Casts to a small type (NarrowStorageType.h).
 static LogicalResult castToSmall(NodeImport &n, Value value, int32_t to) {
-  SmallRounding rounding;
+  NarrowRounding rounding;
   rounding.saturate = n.flag("saturate", true);
   bool fnuz = to == kFloat8E4M3FNUZ || to == kFloat8E5M2FNUZ;
   rounding.saturateInfinity = rounding.saturate && (!fnuz || n.version >= 24);
@@ -124,19 +124,19 @@ static LogicalResult castToSmall(NodeImport &n, Value value, int32_t to) {
   if (!llvm::is_contained({"up", "down", "nearest"}, rounding.powers))
     return n.error() << "attribute 'round_mode' is '" << rounding.powers
                      << "', expected up, down or nearest";
-  return n.result(toSmall(n, value, to, rounding));
+  return n.result(encodeNarrow(n, value, to, rounding));
 }
 
 static LogicalResult castTo(NodeImport &n, int32_t to, Type type) {
   Value value = n.in(0);
-  int32_t from = n.smallType(value);
+  int32_t from = n.narrowStorageType(value);
   if (n.failed())
     return failure();
   if (from != 0 && from == to)
     return n.result(value);
   if (from != 0)
-    value = fromSmall(n, value,
-                      smallTypeOf(to) ? Type(n.builder.getF32Type()) : type);
+    value = decodeNarrow(n, value,
+                         smallTypeOf(to) ? Type(n.builder.getF32Type()) : type);
   if (smallTypeOf(to))
     return castToSmall(n, value, to);
   return from != 0 ? n.result(value) : castTo(n, value, type);
@@ -153,7 +153,8 @@ static LogicalResult convertCast(NodeImport &n) {
 
 static LogicalResult convertCastLike(NodeImport &n) {
   Value like = n.in(1);
-  return n.failed() ? failure() : castTo(n, n.smallType(like), n.element(like));
+  return n.failed() ? failure()
+                    : castTo(n, n.narrowStorageType(like), n.element(like));
 }
 
 OpFamily mpc::onnx::elementwiseOps() {

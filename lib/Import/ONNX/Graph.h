@@ -46,7 +46,7 @@ enum DataType : int32_t {
   kUint32 = 12,
   kUint64 = 13,
   kBfloat16 = 16,
-  // Small types, stored as bytes: see SmallType.h.
+  // Small types, stored as bytes: see NarrowStorageType.h.
   kFloat8E4M3FN = 17,
   kFloat8E4M3FNUZ = 18,
   kFloat8E5M2 = 19,

@@ -113,7 +113,7 @@ static LogicalResult convertGridSample(NodeImport &n) {
       position = n.op<ClampOp>(
           {position, axis.number(-3), axis.number(double(extent + 2))});
     else
-      position = axis.bringInside(position);
+      position = axis.mapIntoExtent(position);
     combined =
         combineTaps(n, combined, tapsAround(n, axis, position, mode), stride);
   }
@@ -125,7 +125,7 @@ static LogicalResult convertGridSample(NodeImport &n) {
 /// constant positions.
 static LogicalResult convertAffineGrid(NodeImport &n) {
   Value theta = n.in(0);
-  SmallVector<int64_t> size = n.knownInts(1, "size");
+  SmallVector<int64_t> size = n.constantIntValues(1, "size");
   bool aligned = n.flag("align_corners");
   if (n.failed())
     return failure();

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionParts.h"
+#include "AttentionSubgraphs.h"
 #include "Importer.h"
 
 #include <cmath>
@@ -307,7 +307,7 @@ Value GroupQuery::mask() {
   if (window > 0 && window < keys) {
     Value first = n.op<SubOp>({row, n.ints({window}, {})});
     result =
-        keepOnly(n, result, n.compare(ComparePredicate::gt, column, first));
+        combineMasks(n, result, n.compare(ComparePredicate::gt, column, first));
   }
   if (!n.has(10))
     return result;
@@ -320,7 +320,7 @@ Value GroupQuery::mask() {
     return nullptr;
   }
   bias = n.cast(n.sliceAxis(bias, 3, 0, keys), n.element(query));
-  return result ? keepOnly(n, bias, result) : bias;
+  return result ? combineMasks(n, bias, result) : bias;
 }
 
 Value GroupQuery::attend(Value keys, Value values) {
@@ -351,7 +351,7 @@ Value GroupQuery::attend(Value keys, Value values) {
     kept = addCausalMask(n, kept, length, count, past);
   else if (causal && !before)
     kept = addCausalMask(n, kept, length, count, offset);
-  SpelledAttention spelled;
+  DecomposedAttention spelled;
   spelled.query = query;
   spelled.key = keys;
   spelled.value = values;

@@ -8,7 +8,7 @@
 
 #include "Importer.h"
 
-#include "SmallType.h"
+#include "NarrowStorageType.h"
 #include "TensorReader.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -66,7 +66,7 @@ FailureOr<Binding> Importer::lookup(StringRef name, Location user) {
   return emitError(user) << "value '" << name << "' is not available here";
 }
 
-void Importer::noteSmallType(Value value, int32_t dataType) {
+void Importer::recordNarrowType(Value value, int32_t dataType) {
   if (value && smallTypeOf(dataType))
     smallTypes[value] = dataType;
 }
@@ -114,7 +114,7 @@ Value Importer::makeConstantOp(TensorData &data, Location location) {
   if (failed(op))
     return nullptr;
   Value result = adopt(*op)->getResult(0);
-  noteSmallType(result, data.dataType);
+  recordNarrowType(result, data.dataType);
   return fileConstants[&data] = result;
 }
 
@@ -244,7 +244,7 @@ LogicalResult Importer::fixInputs() {
     if (failed(op))
       return failure();
     Value value = adopt(*op)->getResult(0);
-    noteSmallType(value, input.dataType);
+    recordNarrowType(value, input.dataType);
     StringRef what = "the value given for input";
     if (failed(checkDeclaredType(input, value, modelLocation, what)))
       return failure();
@@ -297,7 +297,7 @@ OwningOpRef<ModuleOp> Importer::run() {
   for (auto [input, argument] :
        llvm::zip_equal(arguments, body->getArguments())) {
     define(input->name, {argument, nullptr});
-    noteSmallType(argument, input->dataType);
+    recordNarrowType(argument, input->dataType);
     argumentNames.push_back(input->name);
   }
   if (failed(fixInputs()) || failed(importNodes(graph)))
@@ -337,7 +337,7 @@ OwningOpRef<ModuleOp> Importer::run() {
                            builder.getStringAttr(output.name));
   }
   eraseDead();
-  warnOfWrongShapes();
+  warnShapeMismatch();
   return module;
 }
 

@@ -63,7 +63,7 @@ public:
 
   /// Records that `value` is stored as bytes of `dataType`, if that is a small
   /// type.
-  void noteSmallType(mlir::Value value, int32_t dataType);
+  void recordNarrowType(mlir::Value value, int32_t dataType);
 
   /// The constant op of file data, made where there is none yet. Null after an
   /// error.
@@ -75,7 +75,7 @@ public:
   /// Number of random streams so far: each unrolled node gets a new one.
   int64_t randomStreams = 0;
 
-  /// Small types (SmallType.h) of values.
+  /// Small types (NarrowStorageType.h) of values.
   llvm::DenseMap<mlir::Value, int32_t> smallTypes;
 
   Model &model;
@@ -108,7 +108,7 @@ private:
   void noteDeclaredShape(const ValueInfo &declared, mlir::Value value,
                          mlir::Location location);
   /// Warns about the first such value, if any.
-  void warnOfWrongShapes();
+  void warnShapeMismatch();
   mlir::LogicalResult importNodes(Graph &graph);
   mlir::LogicalResult importNode(const Node &node);
   void eraseDead();

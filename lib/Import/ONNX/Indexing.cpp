@@ -124,7 +124,7 @@ static LogicalResult convertScatterNd(NodeImport &n) {
 
 static LogicalResult convertOneHot(NodeImport &n) {
   Value indices = n.in(0), values = n.in(2);
-  SmallVector<double> depth = n.knownFloats(1, "depth");
+  SmallVector<double> depth = n.constantFloatValues(1, "depth");
   if (n.failed())
     return failure();
   if (depth.size() != 1 || depth.front() < 0 ||
@@ -147,7 +147,7 @@ static LogicalResult convertOneHot(NodeImport &n) {
 /// The result's extent depends on data, so the condition must be known.
 static LogicalResult convertCompress(NodeImport &n) {
   Value x = n.in(0);
-  SmallVector<int64_t> condition = n.knownInts(1, "condition"), picks;
+  SmallVector<int64_t> condition = n.constantIntValues(1, "condition"), picks;
   if (n.failed())
     return failure();
   int64_t axis = 0;

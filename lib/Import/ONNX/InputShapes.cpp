@@ -9,7 +9,7 @@
 
 #include "Importer.h"
 
-#include "SmallType.h"
+#include "NarrowStorageType.h"
 #include "TensorReader.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionParts.h"
+#include "AttentionSubgraphs.h"
 #include "Importer.h"
 #include "NodeImport.h"
 

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionParts.h"
+#include "AttentionSubgraphs.h"
 
 #include <cmath>
 

@@ -120,17 +120,17 @@ static LogicalResult convertSlice(NodeImport &n) {
   Value x = n.in(0);
   SmallVector<int64_t> starts, ends, axes, steps;
   bool inputs = n.version >= 10;
-  starts = inputs ? n.knownInts(1, "starts") : n.intsAttr("starts");
-  ends = inputs ? n.knownInts(2, "ends") : n.intsAttr("ends");
+  starts = inputs ? n.constantIntValues(1, "starts") : n.intsAttr("starts");
+  ends = inputs ? n.constantIntValues(2, "ends") : n.intsAttr("ends");
   for (size_t i = 0; i < starts.size(); ++i)
     axes.push_back(int64_t(i));
   steps.assign(starts.size(), 1);
   if (inputs && n.has(3))
-    axes = n.knownInts(3, "axes");
+    axes = n.constantIntValues(3, "axes");
   else if (!inputs)
     axes = n.intsAttr("axes", axes);
   if (inputs && n.has(4))
-    steps = n.knownInts(4, "steps");
+    steps = n.constantIntValues(4, "steps");
   if (n.failed())
     return failure();
   if (ends.size() != starts.size() || axes.size() != starts.size() ||
@@ -180,12 +180,12 @@ static LogicalResult convertPad(NodeImport &n) {
   Value x = n.in(0);
   bool inputs = n.version >= 11;
   SmallVector<int64_t> pads =
-      inputs ? n.knownInts(1, "pads") : n.intsAttr("pads");
+      inputs ? n.constantIntValues(1, "pads") : n.intsAttr("pads");
   SmallVector<int64_t> axes;
   for (int64_t d = 0; d < n.rank(x); ++d)
     axes.push_back(d);
   if (n.has(3)) {
-    axes = n.knownInts(3, "axes");
+    axes = n.constantIntValues(3, "axes");
     (void)n.axes(axes, n.rank(x));
   }
   std::string modeName = n.stringAttr("mode", "constant");
@@ -224,7 +224,7 @@ static LogicalResult convertPad(NodeImport &n) {
 
 static LogicalResult convertTile(NodeImport &n) {
   Value x = n.in(0);
-  SmallVector<int64_t> repeats = n.knownInts(1, "repeats");
+  SmallVector<int64_t> repeats = n.constantIntValues(1, "repeats");
   if (n.failed())
     return failure();
   if (int64_t(repeats.size()) != n.rank(x))
@@ -312,7 +312,7 @@ static LogicalResult convertReverseSequence(NodeImport &n) {
 /// Crops or pads around the center, with the odd element at the end.
 static LogicalResult convertCenterCropPad(NodeImport &n) {
   Value x = n.in(0);
-  SmallVector<int64_t> target = n.knownInts(1, "shape"), axes;
+  SmallVector<int64_t> target = n.constantIntValues(1, "shape"), axes;
   for (int64_t d = 0; d < n.rank(x); ++d)
     axes.push_back(d);
   axes = n.intsAttr("axes", axes);

@@ -43,21 +43,21 @@ Operation *NodeImport::finish(FailureOr<Operation *> created) {
                 SourceAttr::get(op->getContext(),
                                 builder.getStringAttr(node.source),
                                 node.sourceId));
-  FailureOr<int32_t> small = movedSmallType(op);
+  FailureOr<int32_t> small = forwardNarrowType(op);
   if (mlir::failed(small)) {
     op->erase();
     return nullptr;
   }
   op = importer.adopt(op);
   for (Value result : op->getResults())
-    importer.noteSmallType(result, *small);
+    importer.recordNarrowType(result, *small);
   return op;
 }
 
-FailureOr<int32_t> NodeImport::movedSmallType(Operation *op) {
+FailureOr<int32_t> NodeImport::forwardNarrowType(Operation *op) {
   int32_t moved = 0;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    int32_t type = smallType(operand);
+    int32_t type = narrowStorageType(operand);
     if (type == 0)
       continue;
     auto movement = dyn_cast<MovementOpInterface>(op);
@@ -71,7 +71,7 @@ FailureOr<int32_t> NodeImport::movedSmallType(Operation *op) {
   return moved;
 }
 
-int32_t NodeImport::smallType(Value value) const {
+int32_t NodeImport::narrowStorageType(Value value) const {
   return importer.smallTypes.lookup(value);
 }
 
@@ -88,8 +88,8 @@ Value NodeImport::carried(Value value) {
   return importer.adopt(*op)->getResult(0);
 }
 
-Value NodeImport::asSmall(Value bytes, int32_t dataType) {
-  importer.noteSmallType(bytes, dataType);
+Value NodeImport::withNarrowType(Value bytes, int32_t dataType) {
+  importer.recordNarrowType(bytes, dataType);
   return bytes;
 }
 

@@ -293,7 +293,7 @@ std::shared_ptr<const reference::Tensor> NodeImport::need(size_t i,
   return nullptr;
 }
 
-SmallVector<int64_t> NodeImport::knownInts(size_t i, StringRef what) {
+SmallVector<int64_t> NodeImport::constantIntValues(size_t i, StringRef what) {
   std::shared_ptr<const reference::Tensor> tensor = need(i, what);
   if (!tensor)
     return {};
@@ -305,7 +305,7 @@ SmallVector<int64_t> NodeImport::knownInts(size_t i, StringRef what) {
   return SmallVector<int64_t>(tensor->ints());
 }
 
-SmallVector<double> NodeImport::knownFloats(size_t i, StringRef what) {
+SmallVector<double> NodeImport::constantFloatValues(size_t i, StringRef what) {
   std::shared_ptr<const reference::Tensor> tensor = need(i, what);
   if (!tensor)
     return {};
@@ -317,7 +317,7 @@ SmallVector<double> NodeImport::knownFloats(size_t i, StringRef what) {
 int64_t NodeImport::knownInt(size_t i, StringRef what, int64_t fallback) {
   if (!has(i))
     return fallback;
-  SmallVector<int64_t> values = knownInts(i, what);
+  SmallVector<int64_t> values = constantIntValues(i, what);
   if (hasFailed)
     return fallback;
   if (values.size() != 1) {
@@ -333,5 +333,5 @@ std::optional<SmallVector<int64_t>> NodeImport::attrOrInput(StringRef name,
     return intsAttr(name);
   if (!has(i))
     return std::nullopt;
-  return knownInts(i, name);
+  return constantIntValues(i, name);
 }

@@ -124,15 +124,15 @@ public:
   broadcastShape(llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes);
 
   //===--------------------------------------------------------------------===//
-  // Small types: see SmallType.h
+  // Small types: see NarrowStorageType.h
   //===--------------------------------------------------------------------===//
 
   /// Returns the small type of a value, 0 if it has none.
-  int32_t smallType(mlir::Value value) const;
+  int32_t narrowStorageType(mlir::Value value) const;
   /// Returns the bytes of `value`, of a small type, as i32.
   mlir::Value carried(mlir::Value value);
   /// Marks new `bytes` as a small type and returns them.
-  mlir::Value asSmall(mlir::Value bytes, int32_t dataType);
+  mlir::Value withNarrowType(mlir::Value bytes, int32_t dataType);
 
   //===--------------------------------------------------------------------===//
   // Building
@@ -227,8 +227,8 @@ public:
   std::shared_ptr<const reference::Tensor> known(mlir::Value value);
   /// Returns input `i` as known integers (floats are an error). `what` is its
   /// name in messages.
-  llvm::SmallVector<int64_t> knownInts(size_t i, llvm::StringRef what);
-  llvm::SmallVector<double> knownFloats(size_t i, llvm::StringRef what);
+  llvm::SmallVector<int64_t> constantIntValues(size_t i, llvm::StringRef what);
+  llvm::SmallVector<double> constantFloatValues(size_t i, llvm::StringRef what);
   /// Returns input `i` as one known integer, `fallback` if absent.
   int64_t knownInt(size_t i, llvm::StringRef what, int64_t fallback = 0);
   /// Returns attribute `name` (old versions) or input `i` (new versions) as
@@ -244,7 +244,7 @@ private:
   mlir::Operation *finish(mlir::FailureOr<mlir::Operation *> created);
   /// Returns the small type of the results of `op`; fails if it computes with
   /// one.
-  mlir::FailureOr<int32_t> movedSmallType(mlir::Operation *op);
+  mlir::FailureOr<int32_t> forwardNarrowType(mlir::Operation *op);
   std::shared_ptr<const reference::Tensor> need(size_t i, llvm::StringRef what);
 
   bool hasFailed = false;

@@ -272,7 +272,7 @@ static LogicalResult convertDropout(NodeImport &n) {
   if (n.has(2) && n.knownInt(2, "training_mode") != 0) {
     bool noDrop = false;
     if (n.has(1)) {
-      SmallVector<double> ratio = n.knownFloats(1, "ratio");
+      SmallVector<double> ratio = n.constantFloatValues(1, "ratio");
       noDrop = ratio.size() == 1 && ratio.front() == 0;
     }
     if (!noDrop && !n.failed())

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Window.h"
+#include "WindowAttributes.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -188,7 +188,7 @@ static LogicalResult convertMaxUnpool(NodeImport &n) {
                      window.kernel[i] - window.low[i] - window.high[i];
   SmallVector<int64_t> target = natural;
   if (n.has(2))
-    target = n.knownInts(2, "output_shape");
+    target = n.constantIntValues(2, "output_shape");
   RankedTensorType type = n.tensorType(target, n.element(input));
   RankedTensorType naturalType = n.tensorType(natural, n.element(input));
   if (!type || !naturalType)

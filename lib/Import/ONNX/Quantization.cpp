@@ -9,8 +9,8 @@
 
 #include "Quantization.h"
 #include "Matmul.h"
-#include "SmallType.h"
-#include "Window.h"
+#include "NarrowStorageType.h"
+#include "WindowAttributes.h"
 
 #include <cmath>
 
@@ -86,7 +86,7 @@ struct Spread {
 struct Quantized {
   /// Returns the type of `value`.
   Quantized(NodeImport &n, Value value)
-      : element(n.element(value)), small(n.smallType(value)) {}
+      : element(n.element(value)), small(n.narrowStorageType(value)) {}
   Quantized(NodeImport &n, int64_t dataType)
       : element(storageTypeOf(int32_t(dataType), n.builder.getContext())),
         small(smallTypeOf(int32_t(dataType)) ? int32_t(dataType) : 0) {}
@@ -99,13 +99,15 @@ struct Quantized {
 
 /// Converts `value`, of an mpc type or a small type, to `type`.
 static Value read(NodeImport &n, Value value, Type type) {
-  return n.smallType(value) ? fromSmall(n, value, type) : n.cast(value, type);
+  return n.narrowStorageType(value) ? decodeNarrow(n, value, type)
+                                    : n.cast(value, type);
 }
 
 /// Returns a scale as an mpc float.
 static Value readScale(NodeImport &n, Value scale) {
-  return n.smallType(scale) ? fromSmall(n, scale, n.builder.getF32Type())
-                            : scale;
+  return n.narrowStorageType(scale)
+             ? decodeNarrow(n, scale, n.builder.getF32Type())
+             : scale;
 }
 
 /// Rounds `x` (float), adds the zero point and saturates to the quantized type.
@@ -114,12 +116,12 @@ static Value quantize(NodeImport &n, Value x, Value zeroPoint,
   if (n.failed())
     return nullptr;
   Type type = n.element(x);
-  const SmallType *small = smallTypeOf(target.small);
+  const NarrowStorageType *small = smallTypeOf(target.small);
   if (small && small->semantics) {
     Value shifted = zeroPoint ? n.op<AddOp>({x, read(n, zeroPoint, type)}) : x;
-    SmallRounding rounding;
+    NarrowRounding rounding;
     rounding.saturate = rounding.saturateInfinity = n.flag("saturate", true);
-    return toSmall(n, shifted, target.small, rounding);
+    return encodeNarrow(n, shifted, target.small, rounding);
   }
   auto integer = dyn_cast_if_present<IntegerType>(target.element);
   if (!integer || integer.getWidth() > 16) {
@@ -135,7 +137,7 @@ static Value quantize(NodeImport &n, Value x, Value zeroPoint,
   Value clamped = n.op<ClampOp>(
       {rounded, n.scalar(low, type), n.scalar(low + span - 1, type)});
   if (small)
-    return toSmall(n, clamped, target.small);
+    return encodeNarrow(n, clamped, target.small);
   return n.cast(clamped, target.element);
 }
 
@@ -172,7 +174,7 @@ static LogicalResult convertQuantizeLinear(NodeImport &n) {
 Value mpc::onnx::centred(NodeImport &n, Value x, Value zeroPoint, Type type) {
   if (!zeroPoint)
     return read(n, x, type);
-  const SmallType *small = smallTypeOf(n.smallType(x));
+  const NarrowStorageType *small = smallTypeOf(n.narrowStorageType(x));
   if (small && small->semantics)
     return n.op<SubOp>({read(n, x, type), read(n, zeroPoint, type)});
   Type i64 = n.builder.getI64Type();

@@ -35,7 +35,7 @@ static Value uniform(NodeImport &n, ArrayRef<int64_t> shape, Type type) {
 
 /// Returns the element type in attribute 'dtype', or `fallback`. Null after an
 /// error.
-static Type drawnType(NodeImport &n, Type fallback) {
+static Type randomElementType(NodeImport &n, Type fallback) {
   if (!n.hasAttr("dtype"))
     return fallback;
   auto dtype = int32_t(n.intAttr("dtype", kFloat));
@@ -47,7 +47,7 @@ static Type drawnType(NodeImport &n, Type fallback) {
 }
 
 /// Returns the type of the random tensor, from the input or from attributes.
-template <bool like> static RankedTensorType drawnTensor(NodeImport &n) {
+template <bool like> static RankedTensorType randomTensorType(NodeImport &n) {
   SmallVector<int64_t> shape;
   Type type = n.builder.getF32Type();
   if (like) {
@@ -61,7 +61,7 @@ template <bool like> static RankedTensorType drawnTensor(NodeImport &n) {
         n.error() << "attribute 'shape' has the entry " << extent
                   << ", expected at least 0";
   }
-  type = drawnType(n, type);
+  type = randomElementType(n, type);
   if (n.failed())
     return nullptr;
   if (!isa<FloatType>(type)) {
@@ -74,7 +74,7 @@ template <bool like> static RankedTensorType drawnTensor(NodeImport &n) {
 
 template <bool like> static LogicalResult convertUniform(NodeImport &n) {
   double low = n.floatAttr("low", 0), high = n.floatAttr("high", 1);
-  RankedTensorType drawn = drawnTensor<like>(n);
+  RankedTensorType drawn = randomTensorType<like>(n);
   if (!drawn)
     return failure();
   Value number = uniform(n, drawn.getShape(), drawn.getElementType());
@@ -87,7 +87,7 @@ template <bool like> static LogicalResult convertUniform(NodeImport &n) {
 /// Box-Muller transform (1958): radius from one number, angle from another.
 template <bool like> static LogicalResult convertNormal(NodeImport &n) {
   double mean = n.floatAttr("mean", 0), scale = n.floatAttr("scale", 1);
-  RankedTensorType drawn = drawnTensor<like>(n);
+  RankedTensorType drawn = randomTensorType<like>(n);
   if (!drawn)
     return failure();
   Type type = drawn.getElementType();
@@ -106,7 +106,7 @@ template <bool like> static LogicalResult convertNormal(NodeImport &n) {
 
 static LogicalResult convertBernoulli(NodeImport &n) {
   Value x = n.in(0);
-  Type type = drawnType(n, n.element(x));
+  Type type = randomElementType(n, n.element(x));
   if (n.failed())
     return failure();
   if (!n.isFloat(x))
@@ -123,7 +123,7 @@ static LogicalResult convertBernoulli(NodeImport &n) {
 static LogicalResult convertMultinomial(NodeImport &n) {
   Value x = n.in(0);
   int64_t samples = n.intAttr("sample_size", 1);
-  Type type = drawnType(n, n.builder.getI32Type());
+  Type type = randomElementType(n, n.builder.getI32Type());
   if (n.failed())
     return failure();
   if (n.rank(x) != 2 || !n.isFloat(x) || n.dim(x, 1) < 1 || samples < 1)

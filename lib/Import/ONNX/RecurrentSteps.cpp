@@ -98,7 +98,7 @@ Value mpc::onnx::readSequenceLengths(NodeImport &n, int64_t steps,
   if (!n.known(lengths))
     return lengths;
   bool areFull = true;
-  for (int64_t length : n.knownInts(4, "sequence_lens")) {
+  for (int64_t length : n.constantIntValues(4, "sequence_lens")) {
     areFull &= length == steps;
     if ((length < 0 || length > steps) && !n.failed())
       n.error() << "sequence_lens has the entry " << length

@@ -272,10 +272,10 @@ static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
   bool sized = n.has(3);
   if (n.failed())
     return rules;
-  SmallVector<double> values = sized ? n.knownFloats(3, "sizes")
-                               : n.has(scalesInput)
-                                   ? n.knownFloats(scalesInput, "scales")
-                                   : SmallVector<double>();
+  SmallVector<double> values =
+      sized                ? n.constantFloatValues(3, "sizes")
+      : n.has(scalesInput) ? n.constantFloatValues(scalesInput, "scales")
+                           : SmallVector<double>();
   if (n.failed())
     return rules;
   if (values.size() != axes.size()) {
@@ -318,7 +318,7 @@ static SmallVector<AxisRule> readAxes(NodeImport &n, Value x,
   if (n.stringAttr("coordinate_transformation_mode", "") ==
       "tf_crop_and_resize") {
     SmallVector<double> roi =
-        n.has(1) ? n.knownFloats(1, "roi") : SmallVector<double>();
+        n.has(1) ? n.constantFloatValues(1, "roi") : SmallVector<double>();
     if (!n.failed() && roi.size() != 2 * axes.size()) {
       n.error() << "roi has " << roi.size() << " entries, expected "
                 << 2 * axes.size();
@@ -373,8 +373,9 @@ static LogicalResult convertUpsample(NodeImport &n) {
   rule.mode = choice(n, "mode", "nearest", {"nearest", "linear"});
   rule.coordinates = "asymmetric";
   rule.isSimple = rule.mode == "nearest";
-  SmallVector<double> scales =
-      n.version >= 9 ? n.knownFloats(1, "scales") : n.floatsAttr("scales");
+  SmallVector<double> scales = n.version >= 9
+                                   ? n.constantFloatValues(1, "scales")
+                                   : n.floatsAttr("scales");
   if (n.failed())
     return failure();
   if (int64_t(scales.size()) != n.rank(x))

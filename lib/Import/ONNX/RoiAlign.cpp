@@ -62,7 +62,7 @@ static RoiAxis sampleAxis(NodeImport &n, const RoiRule &rule, Value rois,
     if (n.failed())
       return axis;
     if (!known) {
-      (void)n.knownFloats(1, "rois, where 'sampling_ratio' is 0,");
+      (void)n.constantFloatValues(1, "rois, where 'sampling_ratio' is 0,");
       return axis;
     }
     double most = 1;
@@ -173,7 +173,7 @@ static LogicalResult convertRoiAlign(NodeImport &n) {
       near = n.op<AndOp>({near, axes[d].counts});
     near = overBoth(near, d);
     inside = inside ? n.op<AndOp>({inside, near}) : near;
-    SmallVector<Tap> along = axis.linear(axis.bringInside(position));
+    SmallVector<Tap> along = axis.linear(axis.mapIntoExtent(position));
     for (Tap &tap : along)
       tap = {overBoth(tap.index, d), overBoth(tap.weight, d)};
     taps = combineTaps(n, taps, along, d == 0 ? n.dim(x, 3) : 1);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionParts.h"
+#include "AttentionSubgraphs.h"
 #include "CheckedIndices.h"
 
 using namespace mlir;

@@ -26,7 +26,7 @@ Value SampleAxis::reflect(Value x) {
 }
 
 /// Returns 1 for positions inside, else 0; null unless padding is zeros.
-Value SampleAxis::weightInside(Value x) {
+Value SampleAxis::zeroPaddingWeight(Value x) {
   if (padding != Padding::Zeros)
     return nullptr;
   Value inside = n.op<AndOp>(
@@ -35,7 +35,7 @@ Value SampleAxis::weightInside(Value x) {
   return n.cast(inside, type);
 }
 
-Value SampleAxis::bringInside(Value x) {
+Value SampleAxis::mapIntoExtent(Value x) {
   if (padding == Padding::Zeros)
     return x;
   if (padding == Padding::Reflection)
@@ -47,7 +47,7 @@ Value SampleAxis::bringInside(Value x) {
 }
 
 Tap SampleAxis::at(Value x, Value weight) {
-  if (Value inside = weightInside(x))
+  if (Value inside = zeroPaddingWeight(x))
     weight = weight ? n.op<MulOp>({weight, inside}) : inside;
   if (padding == Padding::Reflection)
     x = reflect(x);

@@ -40,7 +40,7 @@ public:
     return n.op<MulOp>({x, number(factor)});
   }
   /// Clamps or reflects positions outside, unless padding is zeros.
-  mlir::Value bringInside(mlir::Value x);
+  mlir::Value mapIntoExtent(mlir::Value x);
   /// Returns the single tap at whole positions `x`.
   Tap at(mlir::Value x, mlir::Value weight = nullptr);
   /// Returns the two taps of linear interpolation at `x`.
@@ -52,7 +52,7 @@ public:
 private:
   mlir::Value clamp(mlir::Value x);
   mlir::Value reflect(mlir::Value x);
-  mlir::Value weightInside(mlir::Value x);
+  mlir::Value zeroPaddingWeight(mlir::Value x);
 
   Padding padding;
   mlir::Type type;

@@ -19,7 +19,7 @@ using namespace mpc;
 using namespace mpc::onnx;
 
 static LogicalResult convertNonZero(NodeImport &n) {
-  SmallVector<double> values = n.knownFloats(0, "input");
+  SmallVector<double> values = n.constantFloatValues(0, "input");
   if (n.failed())
     return failure();
   SmallVector<int64_t> shape(n.shape(n.in(0)));
@@ -87,7 +87,7 @@ rowsOf(ArrayRef<int64_t> x, ArrayRef<int64_t> shape, int64_t axis) {
 static LogicalResult convertUnique(NodeImport &n) {
   Value x = n.in(0);
   // Emits an error if the input is not known.
-  (void)n.knownFloats(0, "input");
+  (void)n.constantFloatValues(0, "input");
   bool sorted = n.flag("sorted", true);
   int64_t axis =
       n.hasAttr("axis") ? n.axisAttr("axis", 0, n.rank(x)) : int64_t(-1);
@@ -166,13 +166,13 @@ static double knownNumber(NodeImport &n, size_t i, StringRef what,
                           double fallback) {
   if (!n.has(i))
     return fallback;
-  SmallVector<double> values = n.knownFloats(i, what);
+  SmallVector<double> values = n.constantFloatValues(i, what);
   return values.empty() ? fallback : values.front();
 }
 
 static LogicalResult convertNonMaxSuppression(NodeImport &n) {
-  SmallVector<double> boxes = n.knownFloats(0, "boxes"),
-                      scores = n.knownFloats(1, "scores");
+  SmallVector<double> boxes = n.constantFloatValues(0, "boxes"),
+                      scores = n.constantFloatValues(1, "scores");
   int64_t most = n.knownInt(2, "max_output_boxes_per_class");
   double threshold = knownNumber(n, 3, "iou_threshold", 0);
   double least = knownNumber(n, 4, "score_threshold",

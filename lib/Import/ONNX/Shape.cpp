@@ -64,7 +64,7 @@ static void rebindBatch(NodeImport &n, SmallVectorImpl<int64_t> &shape,
 
 static LogicalResult convertReshape(NodeImport &n) {
   Value x = n.in(0);
-  SmallVector<int64_t> shape = n.knownInts(1, "shape");
+  SmallVector<int64_t> shape = n.constantIntValues(1, "shape");
   bool allowZero = n.flag("allowzero");
   if (n.failed())
     return failure();
@@ -172,7 +172,7 @@ static LogicalResult convertUnsqueeze(NodeImport &n) {
 
 static LogicalResult convertExpand(NodeImport &n) {
   Value x = n.in(0);
-  SmallVector<int64_t> shape = n.knownInts(1, "shape");
+  SmallVector<int64_t> shape = n.constantIntValues(1, "shape");
   if (n.failed())
     return failure();
   for (int64_t extent : shape)

@@ -177,8 +177,8 @@ static LogicalResult convertMelWeightMatrix(NodeImport &n) {
   int64_t bins = n.knownInt(0, "num_mel_bins"),
           length = n.knownInt(1, "dft_length"),
           rate = n.knownInt(2, "sample_rate");
-  SmallVector<double> lower = n.knownFloats(3, "lower_edge_hertz"),
-                      upper = n.knownFloats(4, "upper_edge_hertz");
+  SmallVector<double> lower = n.constantFloatValues(3, "lower_edge_hertz"),
+                      upper = n.constantFloatValues(4, "upper_edge_hertz");
   int64_t dataType = n.intAttr("output_datatype", kFloat);
   if (n.failed())
     return failure();

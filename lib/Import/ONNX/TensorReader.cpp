@@ -9,7 +9,7 @@
 
 #include "TensorReader.h"
 
-#include "SmallType.h"
+#include "NarrowStorageType.h"
 #include "onnx.pb.h"
 
 #include "mlir/IR/Builders.h"
@@ -108,7 +108,7 @@ int64_t mpc::onnx::bytesOf(int32_t dataType) {
 
 /// Returns the number of elements per byte of the file.
 static int64_t elementsPerByte(int32_t dataType) {
-  const SmallType *small = smallTypeOf(dataType);
+  const NarrowStorageType *small = smallTypeOf(dataType);
   return small ? 8 / small->bits : 1;
 }
 
@@ -125,7 +125,7 @@ void mpc::onnx::unpack(int32_t dataType, int64_t count, std::string &bytes) {
   int64_t each = elementsPerByte(dataType);
   if (each == 1)
     return;
-  const SmallType &small = *smallTypeOf(dataType);
+  const NarrowStorageType &small = *smallTypeOf(dataType);
   int span = 1 << small.bits;
   bool isSigned = !small.semantics && small.isSigned;
   std::string elements(size_t(count), '\0');

@@ -202,7 +202,7 @@ static LogicalResult convertCompare(OpImport &op) {
     lhs = op.cast(lhs, op.builder.getI32Type());
     rhs = op.cast(rhs, op.builder.getI32Type());
   }
-  if (Value compared = compareCountedFromEnd(op, predicate, lhs, rhs))
+  if (Value compared = matchNegativeIndexSelect(op, predicate, lhs, rhs))
     return op.result(compared);
   return op.result(op.compare(predicate, lhs, rhs));
 }

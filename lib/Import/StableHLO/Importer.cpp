@@ -79,7 +79,7 @@ LogicalResult Importer::importBlock(Block &block, Scope &scope,
     Converter convert = findConverter(op.getName().getStringRef());
     if (!convert)
       return op.emitOpError()
-             << stablehlo::whyNotRead(op.getName().getStringRef());
+             << stablehlo::unsupportedReason(op.getName().getStringRef());
     OpImport import(*this, &op, scope);
     if (failed(convert(import)) || failed(import.status()))
       return failure();

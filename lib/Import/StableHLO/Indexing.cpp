@@ -17,8 +17,8 @@ using namespace mpc;
 using namespace mpc::hlo;
 
 /// Returns i of `select(i < 0, i + extent, i)`; null for another form.
-static Value countedFromEnd(OpImport &op, Value index, int64_t extent) {
-  std::optional<CountedFromEnd> counted = countedFromEnd(op, index);
+static Value matchNegativeIndex(OpImport &op, Value index, int64_t extent) {
+  std::optional<NegativeIndexPattern> counted = matchNegativeIndex(op, index);
   return counted && counted->extent == extent ? counted->index : Value();
 }
 
@@ -134,7 +134,7 @@ static SmallVector<int64_t> batchLabels(size_t count, int64_t rank) {
 static Value clampedBelow(OpImport &op, Value index, int64_t extent) {
   if (!index)
     return {};
-  if (Value plain = countedFromEnd(op, index, extent))
+  if (Value plain = matchNegativeIndex(op, index, extent))
     return plain;
   return isNotNegative(index) ? index : op.with<mpc::MaxOp>(index, 0);
 }
@@ -266,13 +266,13 @@ static std::optional<ScatterReduction> reductionOf(OpImport &op,
 
 /// Returns an index that mpc's ops drop whenever StableHLO's do: moved past the
 /// end if the window does not fit.
-static Value droppedOutside(OpImport &op, Value index, int64_t extent,
-                            int64_t size) {
+static Value dropIfOutOfRange(OpImport &op, Value index, int64_t extent,
+                              int64_t size) {
   if (!index)
     return {};
   Type type = OpImport::element(index);
   if (size == 1) {
-    if (Value plain = countedFromEnd(op, index, extent))
+    if (Value plain = matchNegativeIndex(op, index, extent))
       return plain;
     if (isNotNegative(index))
       return index;
@@ -371,8 +371,8 @@ static LogicalResult convertScatter(OpImport &op) {
       index = op.iota(extents[dim], indices.batchPlaces[i],
                       int64_t(shape.size()), type);
     } else if (i < batch.size() + map.size()) {
-      index = droppedOutside(op, indices.components[i - batch.size()],
-                             extents[dim], sizeOf(dim));
+      index = dropIfOutOfRange(op, indices.components[i - batch.size()],
+                               extents[dim], sizeOf(dim));
       index =
           withWindows(op, op.broadcast(index, indices.shape), windows.size());
     }

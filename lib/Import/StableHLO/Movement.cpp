@@ -98,8 +98,8 @@ static LogicalResult convertReshape(OpImport &op) {
 /// (AB)^T = B^T A^T: if the permutation swaps rows and columns, folds the swap
 /// into the matmul and leaves the remainder in `permutation`. Returns null if
 /// it does not.
-static Value exchangedProduct(OpImport &op, Value value,
-                              MutableArrayRef<int64_t> permutation) {
+static Value foldTransposeIntoMatmul(OpImport &op, Value value,
+                                     MutableArrayRef<int64_t> permutation) {
   auto rank = int64_t(permutation.size());
   auto cast = value.getDefiningOp<CastOp>();
   auto matmul = (cast ? cast.getInput() : value).getDefiningOp<MatmulOp>();
@@ -127,7 +127,7 @@ static LogicalResult convertTranspose(OpImport &op) {
   Value value = op.in(0);
   SmallVector<int64_t> permutation(transpose.getPermutation());
   if (Value product =
-          value ? exchangedProduct(op, value, permutation) : Value())
+          value ? foldTransposeIntoMatmul(op, value, permutation) : Value())
     value = product;
   return op.result(op.transpose(value, permutation));
 }
@@ -199,7 +199,7 @@ static LogicalResult convertDynamicSlice(OpImport &op) {
       continue;
     }
     Value start = clampedStart(op, op.of(source), size, extent);
-    if (std::optional<int64_t> known = OpImport::knownScalar(start)) {
+    if (std::optional<int64_t> known = OpImport::constantScalar(start)) {
       value = op.sliceAxis(value, axis, *known, size);
       continue;
     }
@@ -221,13 +221,13 @@ static Value joinedUpdate(OpImport &op, Value operand, Value update,
   for (auto [i, size] : llvm::enumerate(OpImport::shape(update))) {
     if (size == OpImport::shape(operand)[i])
       continue;
-    if (only || !OpImport::knownScalar(starts[i]))
+    if (only || !OpImport::constantScalar(starts[i]))
       return {};
     only = int64_t(i);
   }
   if (!only)
     return update;
-  int64_t start = *OpImport::knownScalar(starts[*only]);
+  int64_t start = *OpImport::constantScalar(starts[*only]);
   int64_t end = start + OpImport::shape(update)[*only];
   int64_t extent = OpImport::shape(operand)[*only];
   SmallVector<Value> parts;

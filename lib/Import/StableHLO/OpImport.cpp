@@ -360,7 +360,7 @@ std::optional<SmallVector<int64_t>> OpImport::known(Value value) {
   return constant ? integerElements(constant.getValue()) : std::nullopt;
 }
 
-std::optional<int64_t> OpImport::knownScalar(Value value) {
+std::optional<int64_t> OpImport::constantScalar(Value value) {
   std::optional<SmallVector<int64_t>> all = known(value);
   return all && all->size() == 1 ? std::optional(all->front()) : std::nullopt;
 }

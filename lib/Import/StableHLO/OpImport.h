@@ -156,7 +156,7 @@ public:
 
   /// Returns the elements of an integer constant, else nullopt.
   static std::optional<llvm::SmallVector<int64_t>> known(mlir::Value value);
-  static std::optional<int64_t> knownScalar(mlir::Value value);
+  static std::optional<int64_t> constantScalar(mlir::Value value);
 
 private:
   mlir::Operation *finish(mlir::FailureOr<mlir::Operation *> created);
@@ -199,19 +199,20 @@ convertScalars(OpImport &import, mlir::Region &region,
                llvm::ArrayRef<mlir::Value> arguments);
 
 /// An index that counts from the end of `extent` if negative.
-struct CountedFromEnd {
+struct NegativeIndexPattern {
   mlir::Value index;
   int64_t extent;
 };
 
 /// Matches `select(index < 0, index + extent, index)`, broadcast to the shape
 /// of `value`; nullopt for other forms.
-std::optional<CountedFromEnd> countedFromEnd(OpImport &op, mlir::Value value);
+std::optional<NegativeIndexPattern> matchNegativeIndex(OpImport &op,
+                                                       mlir::Value value);
 
 /// Simplifies a comparison of such an index with a bound of its range to a
 /// comparison of the original index; null for other forms.
-mlir::Value compareCountedFromEnd(OpImport &op, ComparePredicate predicate,
-                                  mlir::Value value, mlir::Value bound);
+mlir::Value matchNegativeIndexSelect(OpImport &op, ComparePredicate predicate,
+                                     mlir::Value value, mlir::Value bound);
 
 } // namespace mpc::hlo
 

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "ScalarBody.h"
+#include "RegionAnalysis.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
@@ -106,7 +106,7 @@ static Value reduceBy(OpImport &op, const Joining &joining, Value value,
 }
 
 /// Tree reduction: combines halves along `axis` until one position is left.
-static void joinHalves(OpImport &op, Region &body, int64_t axis,
+static void foldHalves(OpImport &op, Region &body, int64_t axis,
                        SmallVectorImpl<Value> &values) {
   while (values.front() && OpImport::shape(values.front())[axis] > 1) {
     int64_t extent = OpImport::shape(values.front())[axis], half = extent / 2;
@@ -142,7 +142,7 @@ static LogicalResult reduceByBody(OpImport &op, stablehlo::ReduceOp reduce) {
       op.error() << "joins no numbers, which is not read for such a body";
       return failure();
     }
-    joinHalves(op, reduce.getBody(), axis, values);
+    foldHalves(op, reduce.getBody(), axis, values);
   }
   SmallVector<Value> arguments;
   for (auto [value, result] : llvm::zip(inits, reduce.getResults()))

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "ScalarBody.h"
+#include "RegionAnalysis.h"
 
 using namespace mlir;
 using namespace mpc;

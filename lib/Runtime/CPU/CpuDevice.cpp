@@ -6,7 +6,7 @@
 
 #include "CpuDevice.h"
 
-#include "../Communication/Collectives.h"
+#include "../Communication/CollectiveThread.h"
 
 #include "mpc/Runtime/Buffer.h"
 
@@ -39,7 +39,7 @@ public:
   int threads() const override { return threadCount; }
   bool needsCode() const override { return true; }
   Status execute(const Program &program, const Addresses &addresses,
-                 Collectives *messages,
+                 CollectiveThread *messages,
                  std::span<double> milliseconds) override;
 
 private:
@@ -99,7 +99,7 @@ static void runLaunch(const Launch &launch, void *const *buffers, int64_t tasks,
 }
 
 Status CpuDevice::execute(const Program &program, const Addresses &addresses,
-                          Collectives *messages,
+                          CollectiveThread *messages,
                           std::span<double> milliseconds) {
   auto tasksOf = [&](const Launch &launch) {
     int64_t items = firstItems(launch);

@@ -6,7 +6,7 @@
 
 #include "CudaDevice.h"
 
-#include "Binaries.h"
+#include "CubinSelection.h"
 #include "CudaProgram.h"
 
 #include <algorithm>
@@ -56,7 +56,8 @@ private:
   Result<std::shared_ptr<GemmLibrary>> gemmLibrary();
   /// Returns the communication library of `program`; null if it has no
   /// collectives.
-  Result<std::shared_ptr<RankLibrary>> rankLibrary(const Program &program);
+  Result<std::shared_ptr<CollectiveBackend>>
+  rankLibrary(const Program &program);
 
   std::shared_ptr<CudaContext> context;
   CudaServices services;
@@ -66,7 +67,7 @@ private:
   /// Opened by the first program that needs it.
   std::shared_ptr<GemmLibrary> library;
   /// Communication library, opened on demand as well.
-  std::shared_ptr<RankLibrary> rankMessages;
+  std::shared_ptr<CollectiveBackend> rankMessages;
 };
 
 } // namespace
@@ -85,13 +86,13 @@ Result<std::shared_ptr<GemmLibrary>> CudaDevice::gemmLibrary() {
   return opened;
 }
 
-Result<std::shared_ptr<RankLibrary>>
+Result<std::shared_ptr<CollectiveBackend>>
 CudaDevice::rankLibrary(const Program &program) {
   auto message =
       std::find_if(program.launches.begin(), program.launches.end(),
                    [](const Launch &launch) { return launch.collective; });
   if (message == program.launches.end())
-    return std::shared_ptr<RankLibrary>();
+    return std::shared_ptr<CollectiveBackend>();
   if (!services.joinRanks)
     return Status(StatusCode::Unavailable, program.name,
                   "has message '" + message->kernel +
@@ -109,7 +110,8 @@ CudaDevice::rankLibrary(const Program &program) {
   CudaScope scope(*context);
   if (!scope.ok())
     return scope.status();
-  Result<std::shared_ptr<RankLibrary>> joined = services.joinRanks(context);
+  Result<std::shared_ptr<CollectiveBackend>> joined =
+      services.joinRanks(context);
   if (joined.ok())
     rankMessages = *joined;
   return joined;
@@ -118,7 +120,7 @@ CudaDevice::rankLibrary(const Program &program) {
 Result<std::shared_ptr<LoadedProgram>>
 CudaDevice::load(std::shared_ptr<DeviceImpl> self,
                  std::shared_ptr<const Program> program) {
-  Result<std::shared_ptr<RankLibrary>> messages = rankLibrary(*program);
+  Result<std::shared_ptr<CollectiveBackend>> messages = rankLibrary(*program);
   if (!messages.ok())
     return messages.status();
   bool products =

@@ -8,9 +8,9 @@
 #define MPC_LIB_RUNTIME_CUDA_CUDADEVICE_H
 
 #include "../DeviceImpl.h"
+#include "CollectiveBackend.h"
 #include "CudaContext.h"
 #include "GemmLibrary.h"
-#include "RankLibrary.h"
 
 namespace mpc::detail {
 
@@ -26,7 +26,7 @@ struct CudaServices {
       openGemmLibrary;
   /// Connects the GPUs of data-parallel ranks; collective. Empty: programs with
   /// collectives are refused.
-  std::function<Result<std::shared_ptr<RankLibrary>>(
+  std::function<Result<std::shared_ptr<CollectiveBackend>>(
       std::shared_ptr<CudaContext> context)>
       joinRanks = {};
   /// Number of ranks that this connects; 0 without it.

@@ -27,8 +27,8 @@ CudaInstance::create(const std::shared_ptr<CudaContext> &context,
   made->last = made->stream->handle();
   for (size_t i = 0; i < launches.count() && !made->messages; ++i)
     if (launches.isMessage(i)) {
-      Result<std::unique_ptr<CudaMessages>> messages =
-          CudaMessages::create(context, program);
+      Result<std::unique_ptr<CudaCollectives>> messages =
+          CudaCollectives::create(context, program);
       if (!messages.ok())
         return messages.status();
       made->messages = std::move(*messages);
@@ -192,7 +192,7 @@ Status CudaInstance::asynchronousFailure(Status status) const {
       "this process; a device with checkLaunches names the kernel");
 }
 
-Status CudaInstance::earlierFailure() {
+Status CudaInstance::previousAsyncError() {
   if (!checks)
     return {};
   Result<bool> isDone = finished();
@@ -453,7 +453,7 @@ Status CudaInstance::enqueue(std::span<const Buffer> arguments,
                              std::span<const Buffer> results, CuHandle queue,
                              bool checked) {
   const CudaDriver &cu = context->driver();
-  if (Status status = earlierFailure(); !status.ok())
+  if (Status status = previousAsyncError(); !status.ok())
     return status;
   Status status = launchWith(arguments, results, queue, {}, checked);
   if (status.ok())
@@ -470,7 +470,7 @@ Status CudaInstance::run(std::span<const Buffer> arguments,
                          std::span<const Buffer> results,
                          const RunOptions &options, bool checked) {
   CuHandle queue = stream->handle();
-  if (Status status = earlierFailure(); !status.ok())
+  if (Status status = previousAsyncError(); !status.ok())
     return status;
   last = queue;
   std::span<double> milliseconds;

@@ -9,8 +9,8 @@
 #ifndef MPC_LIB_RUNTIME_CUDA_CUDAINSTANCE_H
 #define MPC_LIB_RUNTIME_CUDA_CUDAINSTANCE_H
 
+#include "CudaCollectives.h"
 #include "CudaLaunches.h"
-#include "CudaMessages.h"
 
 #include <functional>
 #include <memory>
@@ -81,7 +81,7 @@ private:
   Status asynchronousFailure(Status status) const;
   /// Returns a violation found by the checks of the previous run, if that is
   /// done.
-  Status earlierFailure();
+  Status previousAsyncError();
 
   struct CapturedGraph {
     std::vector<CuAddress> addresses;
@@ -94,7 +94,7 @@ private:
   const CudaLaunches &launches;
   std::shared_ptr<CudaStream> stream;
   /// Null if the program has no collectives.
-  std::unique_ptr<CudaMessages> messages;
+  std::unique_ptr<CudaCollectives> messages;
   /// Recorded after each run.
   CudaEvent done;
   /// Arena, scratch and workspace.

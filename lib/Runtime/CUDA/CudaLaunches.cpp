@@ -6,7 +6,7 @@
 
 #include "CudaLaunches.h"
 
-#include "Binaries.h"
+#include "CubinSelection.h"
 
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@ Result<std::unique_ptr<CudaLaunches>>
 CudaLaunches::create(std::shared_ptr<CudaContext> context,
                      std::shared_ptr<const Program> program,
                      const CudaServices &services, GemmLibrary *library,
-                     RankLibrary *messages) {
+                     CollectiveBackend *messages) {
   std::unique_ptr<CudaLaunches> made(
       new CudaLaunches(std::move(context), std::move(program)));
   if (Status status = made->checkLimits(); !status.ok())
@@ -121,7 +121,7 @@ Status CudaLaunches::loadModules(const CudaServices &services) {
                   "was compiled for " + program->target +
                       ", not for an NVIDIA GPU");
   const CudaCode &code = *program->cuda;
-  std::vector<const CudaCode::Binary *> binaries = chooseBinaries(code, gpu);
+  std::vector<const CudaCode::Binary *> binaries = selectCubins(code, gpu);
   std::vector<CudaCode::Binary> compiled;
   if (binaries.empty()) {
     bool hasText = std::none_of(

@@ -45,7 +45,7 @@ public:
   static Result<std::unique_ptr<CudaLaunches>>
   create(std::shared_ptr<CudaContext> context,
          std::shared_ptr<const Program> program, const CudaServices &services,
-         GemmLibrary *library, RankLibrary *messages = nullptr);
+         GemmLibrary *library, CollectiveBackend *messages = nullptr);
 
   size_t count() const { return steps.size(); }
   /// Size of the launches' private buffers, in bytes, which are zero before and
@@ -94,7 +94,7 @@ private:
   std::vector<CudaModule> modules;
   std::vector<Step> steps;
   /// Communication library; null without collectives.
-  RankLibrary *messages = nullptr;
+  CollectiveBackend *messages = nullptr;
   int64_t scratch = 0, workspace = 0, messageWorkspace = 0;
   std::shared_ptr<void> constantMemory;
   std::vector<CuAddress> constants;

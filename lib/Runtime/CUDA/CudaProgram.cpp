@@ -13,7 +13,7 @@ Result<std::shared_ptr<LoadedProgram>> CudaProgram::create(
     const std::shared_ptr<CudaContext> &context,
     const std::shared_ptr<const Program> &program, const CudaServices &services,
     const std::shared_ptr<GemmLibrary> &library,
-    const std::shared_ptr<RankLibrary> &messages, bool checked) {
+    const std::shared_ptr<CollectiveBackend> &messages, bool checked) {
   std::shared_ptr<CudaProgram> made(
       new CudaProgram(context, program, library, messages, checked));
   CudaScope scope(*context);

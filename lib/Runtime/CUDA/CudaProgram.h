@@ -25,7 +25,7 @@ public:
          const std::shared_ptr<const Program> &program,
          const CudaServices &services,
          const std::shared_ptr<GemmLibrary> &library,
-         const std::shared_ptr<RankLibrary> &messages, bool checked);
+         const std::shared_ptr<CollectiveBackend> &messages, bool checked);
   ~CudaProgram() override;
 
   Status run(std::span<const Buffer> arguments, std::span<Buffer> results,
@@ -39,7 +39,7 @@ private:
   CudaProgram(std::shared_ptr<CudaContext> context,
               std::shared_ptr<const Program> program,
               std::shared_ptr<GemmLibrary> library,
-              std::shared_ptr<RankLibrary> messages, bool checked)
+              std::shared_ptr<CollectiveBackend> messages, bool checked)
       : context(std::move(context)), program(std::move(program)),
         library(std::move(library)), messages(std::move(messages)),
         checked(checked) {}
@@ -52,7 +52,7 @@ private:
   std::shared_ptr<CudaContext> context;
   std::shared_ptr<const Program> program;
   std::shared_ptr<GemmLibrary> library;
-  std::shared_ptr<RankLibrary> messages;
+  std::shared_ptr<CollectiveBackend> messages;
   const bool checked;
   std::unique_ptr<CudaLaunches> launches;
   std::mutex mutex;

@@ -52,7 +52,7 @@ static NcclReduction reductionOf(Collective::Reduction reduction) {
 
 namespace {
 
-class NcclLibrary : public RankLibrary {
+class NcclLibrary : public CollectiveBackend {
 public:
   NcclLibrary(const Nccl &nccl, std::shared_ptr<CudaContext> context,
               NcclComm comm, int rank, int size)
@@ -206,7 +206,7 @@ Status NcclLibrary::enqueue(const Launch &launch,
   return ended ? failure("ncclGroupEnd", ended, launch) : Status();
 }
 
-Result<std::shared_ptr<RankLibrary>>
+Result<std::shared_ptr<CollectiveBackend>>
 detail::joinNccl(const Result<const Nccl *> &nccl,
                  std::shared_ptr<CudaContext> context, Communicator &group) {
   // Agree on failures first, so that no rank waits for one without NCCL.
@@ -230,7 +230,7 @@ detail::joinNccl(const Result<const Nccl *> &nccl,
     return status;
   NcclComm comm = nullptr;
   NcclResult error = table.commInitRank(&comm, group.size(), id, group.rank());
-  std::shared_ptr<RankLibrary> library;
+  std::shared_ptr<CollectiveBackend> library;
   if (!error)
     library = std::make_shared<NcclLibrary>(table, std::move(context), comm,
                                             group.rank(), group.size());

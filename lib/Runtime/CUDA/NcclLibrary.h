@@ -7,9 +7,9 @@
 #ifndef MPC_LIB_RUNTIME_CUDA_NCCLLIBRARY_H
 #define MPC_LIB_RUNTIME_CUDA_NCCLLIBRARY_H
 
+#include "CollectiveBackend.h"
 #include "CudaContext.h"
 #include "Nccl.h"
-#include "RankLibrary.h"
 
 #include "mpc/Runtime/Communicator.h"
 
@@ -20,7 +20,7 @@ namespace mpc::detail {
 /// Connects the GPUs of all ranks of `group`, which exchanges the NCCL id;
 /// collective. `nccl` is this rank's library: if one rank has none, all fail.
 /// The context is current.
-Result<std::shared_ptr<RankLibrary>>
+Result<std::shared_ptr<CollectiveBackend>>
 joinNccl(const Result<const Nccl *> &nccl, std::shared_ptr<CudaContext> context,
          Communicator &group);
 

@@ -7,7 +7,7 @@
 #include "mpc/Runtime/Communicator.h"
 #include "mpc/Runtime/RankDevice.h"
 
-#include "Words.h"
+#include "TransportHeader.h"
 
 #include <unistd.h>
 

@@ -11,7 +11,7 @@
 
 #include "../Environment.h"
 #include "MpiLibrary.h"
-#include "Words.h"
+#include "TransportHeader.h"
 
 #include <sched.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 
 #include "mpc/Runtime/Communicator.h"
 
-#include "Words.h"
+#include "TransportHeader.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

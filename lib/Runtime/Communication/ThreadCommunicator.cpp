@@ -10,7 +10,7 @@
 
 #include "mpc/Runtime/Communicator.h"
 
-#include "Words.h"
+#include "TransportHeader.h"
 
 #include <algorithm>
 #include <chrono>

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Decoder.h"
+#include "ContainerReader.h"
 
 #include "../Environment.h"
 

@@ -21,7 +21,7 @@ public:
 
   /// Zeroes the results, so that stale values are not mistaken for results.
   Status execute(const Program &program, const Addresses &addresses,
-                 Collectives *, std::span<double> milliseconds) override {
+                 CollectiveThread *, std::span<double> milliseconds) override {
     for (size_t i = 0; i < program.results.size(); ++i)
       std::memset(addresses.results[i], 0,
                   *program.results[i].type.byteCount());

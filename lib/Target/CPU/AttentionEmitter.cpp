@@ -6,7 +6,7 @@
 // per item. The scores of a row block are stored in scratch, exponentiated
 // there and multiplied with the value by a second pass of the micro-kernel, in
 // the accumulator type; rows are divided by their sums at the end. With few
-// rows, as in decoding one token, nothing is packed (AttentionInPlace.cpp).
+// rows, as in decoding one token, nothing is packed (AttentionDecode.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 #include "../Kernel/AttentionMath.h"
 
-#include "mpc/Analysis/ScaledRows.h"
+#include "mpc/Analysis/QuantizedCacheRows.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -23,8 +23,9 @@
 using namespace mlir;
 using namespace mpc;
 
-AttentionEmitter::Packed
-AttentionEmitter::makePacked(DotUnit unit, int64_t depth, int64_t width) {
+AttentionEmitter::Packed AttentionEmitter::makePacked(ArithmeticUnit unit,
+                                                      int64_t depth,
+                                                      int64_t width) {
   Packed packed;
   packed.unit = unit;
   packed.depth = depth;
@@ -51,7 +52,7 @@ void AttentionEmitter::prepare() {
     return;
   }
   key = makePacked(contraction.unit, depth, positions);
-  value = makePacked(DotUnit::MultiplyAdd, positions, width);
+  value = makePacked(ArithmeticUnit::MultiplyAdd, positions, width);
   Type rowType = contraction.rowType();
   int64_t rowBytes = bytesPerElement(rowType);
   bool collides = blocks.packsLeft() && depth * rowBytes % 4096 == 0;
@@ -73,7 +74,7 @@ void AttentionEmitter::takeScales() {
   valueNumbers = op.getValue();
   for (auto [numbers, scales] : {std::pair(&keyNumbers, &keyScales),
                                  std::pair(&valueNumbers, &valueScales)}) {
-    std::optional<ScaledRows> rows = ScaledRows::of(*numbers);
+    std::optional<QuantizedCacheRows> rows = QuantizedCacheRows::of(*numbers);
     if (!rows || rows->isRounded())
       continue;
     // The kernel is not analyzed again: the new ops only have to move rows.
@@ -152,7 +153,7 @@ void AttentionEmitter::emitItem(Value item) {
   math.loop(begin, end, 1, [&](Value block) { emitRowBlock(block); });
 }
 
-SmallVector<Value> AttentionEmitter::sumsOf(SumBlock &block, int64_t rows,
+SmallVector<Value> AttentionEmitter::sumsOf(RegisterBlock &block, int64_t rows,
                                             int64_t pitch, Value memory,
                                             Value base, const Packed &packed) {
   SmallVector<int64_t> offsets;
@@ -183,7 +184,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
   math.loop(key.panels, [&](Value number) {
     key.panel.offset = math.mul(number, key.panelElements);
     blockRows.with([&](int64_t rows) {
-      SumBlock sums;
+      RegisterBlock sums;
       SmallVector<Value> values =
           sumsOf(sums, rows, queryPitch, queryMemory, base, key);
       mpc::storeSums(b, loc, sums, values, scores, scorePitch,
@@ -197,7 +198,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
   math.loop(value.panels, [&](Value number) {
     value.panel.offset = math.mul(number, value.panelElements);
     blockRows.with([&](int64_t rows) {
-      SumBlock sums;
+      RegisterBlock sums;
       SmallVector<Value> values =
           sumsOf(sums, rows, scorePitch, scores, math.constant(0), value);
       for (int64_t r = 0; r < rows; ++r) {
@@ -362,7 +363,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
         sum, reduce(vector::CombiningKind::ADD, second(behind, tailType)));
   });
   if (parts > 1) {
-    leaveRow(local, largest, sum);
+    storePartialRow(local, largest, sum);
     return;
   }
   Value inverse = formula.inverse(sum, largest);

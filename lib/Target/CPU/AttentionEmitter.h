@@ -7,8 +7,8 @@
 #ifndef MPC_LIB_TARGET_CPU_ATTENTIONEMITTER_H
 #define MPC_LIB_TARGET_CPU_ATTENTIONEMITTER_H
 
-#include "AttentionRows.h"
 #include "ContractionEmitter.h"
+#include "KvCacheLayout.h"
 
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
@@ -20,25 +20,25 @@ public:
 
   void prepare() override;
   void emitItem(mlir::Value item) override;
-  /// Reduces the split-KV partial results of one head (AttentionParts.cpp).
+  /// Reduces the split-KV partial results of one head (AttentionCodegen.cpp).
   void emitLaterItem(mlir::Value item) override;
 
 private:
   /// A packed operand: panels of `columns`, each `[steps][columns]` of words
   /// for `unit`.
   struct Packed {
-    DotUnit unit;
+    ArithmeticUnit unit;
     int64_t depth, width, columns, panels, panelElements;
     Panel panel;
   };
-  Packed makePacked(DotUnit unit, int64_t depth, int64_t width);
+  Packed makePacked(ArithmeticUnit unit, int64_t depth, int64_t width);
   /// Separates the scales of quantized keys and values with one scale per row.
   void takeScales();
   void packKey();
   void packValue();
   void emitRowBlock(mlir::Value block);
   /// Several heads of few rows, with keys and values read in place
-  /// (AttentionInPlace.cpp).
+  /// (AttentionDecode.cpp).
   void prepareInPlace();
   void emitInPlace(mlir::Value item);
   /// Computes `count` heads from `first` on, all of one batch entry, over the
@@ -50,26 +50,28 @@ private:
   /// Computes the scores of row `row` of the head for `count` positions (1 or
   /// the number of vector lanes) from `first` on; it is row `local` of the
   /// item.
-  void scoreInPlace(int64_t row, mlir::Value local, mlir::Value first,
-                    int64_t count);
+  void emitDecodeScores(int64_t row, mlir::Value local, mlir::Value first,
+                        int64_t count);
   /// Accumulates the weighted values of positions [first, last) in row `local`.
-  void weighInPlace(mlir::Value local, mlir::Value first, mlir::Value last);
+  void accumulateDecodeValues(mlir::Value local, mlir::Value first,
+                              mlir::Value last);
   /// Rows of keys or values to prefetch, and those of their scales.
   struct FetchedRows {
-    std::optional<StoredRow> numbers, scales;
+    std::optional<InPlaceRow> numbers, scales;
   };
   /// Number of rows, in whole blocks of positions, of about `bytes` bytes.
   int64_t rowsAhead(const FetchedRows &rows, int64_t bytes,
                     int64_t block) const;
   /// Prefetches the rows of positions [begin, end), and of one position.
   void fetchRows(const FetchedRows &rows, mlir::Value begin, mlir::Value end);
-  void fetchRow(const StoredRow &row, mlir::Value position);
-  /// Split-KV for heads whose keys several items share (AttentionParts.cpp):
+  void fetchRow(const InPlaceRow &row, mlir::Value position);
+  /// Split-KV for heads whose keys several items share (AttentionCodegen.cpp):
   /// each item stores its partial sums with maximum and total, and a later item
   /// reduces those of one head, in split order.
   void preparePartials();
-  void leaveSums(mlir::Value local);
-  void leaveRow(mlir::Value local, mlir::Value largest, mlir::Value total);
+  void storePartialSums(mlir::Value local);
+  void storePartialRow(mlir::Value local, mlir::Value largest,
+                       mlir::Value total);
   /// Offset in `partials` of split `part` of row `row` of all heads, and of the
   /// item's split of its row `local`.
   mlir::Value partialAt(mlir::Value row, mlir::Value part) const;
@@ -81,9 +83,9 @@ private:
                                                               mlir::ValueRange)>
                 body);
   /// Reduces the splits of row `row` of all heads, row `local` of the item.
-  void joinRow(mlir::Value row, mlir::Value local);
+  void reduceSplitRow(mlir::Value row, mlir::Value local);
   /// Accumulators of `rows` rows at `base` times a panel.
-  llvm::SmallVector<mlir::Value> sumsOf(SumBlock &block, int64_t rows,
+  llvm::SmallVector<mlir::Value> sumsOf(RegisterBlock &block, int64_t rows,
                                         int64_t pitch, mlir::Value memory,
                                         mlir::Value base, const Packed &packed);
   /// All positions.

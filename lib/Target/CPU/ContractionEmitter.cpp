@@ -102,15 +102,15 @@ FailureOr<int64_t> ContractionEmitter::run() {
   if (failed(stored.check()))
     return failure();
   prepare();
-  auto own = tile::OwnOp::create(b, loc, items, cyclesPerItem,
-                                 /*inOrder=*/false);
+  auto own = tile::ForEachOp::create(b, loc, items, cyclesPerItem,
+                                     /*inOrder=*/false);
   b.setInsertionPoint(own.getBody().front().getTerminator());
   emitItem(own.getItem());
   if (laterItems > 0) {
     b.setInsertionPointAfter(own);
     // Negligible compared with the items before.
-    auto later = tile::OwnOp::create(b, loc, laterItems, /*cycles=*/1.0,
-                                     /*inOrder=*/true);
+    auto later = tile::ForEachOp::create(b, loc, laterItems, /*cycles=*/1.0,
+                                         /*inOrder=*/true);
     b.setInsertionPoint(later.getBody().front().getTerminator());
     emitLaterItem(later.getItem());
   }
@@ -289,10 +289,10 @@ Value ContractionEmitter::sharedArea(int64_t elements) {
   auto type = MemRefType::get({elements}, sumType);
   if (failed(impl.insertArgument(place, type, {}, loc)))
     status = failure();
-  auto apart = cast<DenseBoolArrayAttr>(impl->getAttr(kApartAttr));
+  auto apart = cast<DenseBoolArrayAttr>(impl->getAttr(kNoAliasAttr));
   SmallVector<bool> buffers(apart.asArrayRef());
   buffers.push_back(true);
-  impl->setAttr(kApartAttr, b.getDenseBoolArrayAttr(buffers));
+  impl->setAttr(kNoAliasAttr, b.getDenseBoolArrayAttr(buffers));
   impl->setAttr(kSharedBytesAttr,
                 b.getI64IntegerAttr(elements * bytesPerElement(sumType)));
   return impl.getArgument(place);

@@ -11,11 +11,11 @@
 #ifndef MPC_LIB_TARGET_CPU_CONTRACTIONEMITTER_H
 #define MPC_LIB_TARGET_CPU_CONTRACTIONEMITTER_H
 
+#include "../Kernel/ContractionEpilogue.h"
 #include "../Kernel/ElementEmitter.h"
-#include "../Kernel/StoredResults.h"
+#include "AmxTiles.h"
 #include "ContractionShape.h"
 #include "KernelEmitters.h"
-#include "TileUnit.h"
 
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
@@ -221,7 +221,7 @@ public:
   //===--------------------------------------------------------------------===//
 
   /// Returns true if accumulators are stored in scratch between chunks of K.
-  bool keepsSums() const { return blocks.getChunk() != 0; }
+  bool storesAccumulators() const { return blocks.getChunk() != 0; }
   /// Sets up memory for one accumulator tile on the stack or, with chunks of K,
   /// `tiles` in scratch.
   void prepareSums(int64_t elements, int64_t tiles);
@@ -232,7 +232,8 @@ public:
   /// there unchanged; else null.
   mlir::Value plainResult() const;
   /// Returns a block whose rows start at `offsets`.
-  SumBlock blockOf(llvm::ArrayRef<int64_t> offsets, int64_t vectors) const {
+  RegisterBlock blockOf(llvm::ArrayRef<int64_t> offsets,
+                        int64_t vectors) const {
     return {sumType,
             contraction.unit,
             lanes,
@@ -249,11 +250,11 @@ public:
   void multiply(llvm::ArrayRef<int64_t> rowOffsets, int64_t vectors,
                 mlir::Value memory, mlir::Value base,
                 llvm::ArrayRef<KLoop> loops, mlir::Value offset,
-                const RowsAhead &ahead = {});
+                const RowPrefetch &ahead = {});
   /// Returns the splits of K with accumulators of their own; nullopt if there
   /// is only one.
-  std::optional<KParts> partsOfDepth(const SumBlock &block,
-                                     llvm::ArrayRef<KLoop> loops) const;
+  std::optional<DepthSplits> partsOfDepth(const RegisterBlock &block,
+                                          llvm::ArrayRef<KLoop> loops) const;
   /// Loads from `tensor`, which has a row per quantization group, the element
   /// of each vector of columns of the quantized panel, in `type`.
   llvm::SmallVector<mlir::Value> loadOfGroup(mlir::Value tensor,
@@ -264,9 +265,10 @@ public:
   /// Memory of the accumulator tile, without chunks of K.
   mlir::Value sumsOfTile() const { return sums; }
   /// The same in splits of K, each with accumulators of its own.
-  void multiplyParts(const SumBlock &block, mlir::Value memory,
+  void multiplyParts(const RegisterBlock &block, mlir::Value memory,
                      mlir::Value base, llvm::ArrayRef<KLoop> loops,
-                     KParts parts, mlir::Value offset, const RowsAhead &ahead);
+                     DepthSplits parts, mlir::Value offset,
+                     const RowPrefetch &ahead);
   /// Size of a cache line, in bytes.
   static constexpr int64_t kLineBytes = 64;
   /// Cache level to prefetch into, as the locality hint of memref.prefetch. A
@@ -283,8 +285,8 @@ public:
                   int64_t elements);
   /// Prefetches the residuals that the epilogue in `storeSums` will read, if
   /// the schedule says so.
-  void fetchResiduals(mlir::Value rowCount, Indices indices, mlir::Value column,
-                      int64_t used);
+  void prefetchResiduals(mlir::Value rowCount, Indices indices,
+                         mlir::Value column, int64_t used);
   /// Applies the epilogue to `used` columns of each of `rowCount` rows of the
   /// tile `offset` and stores the outputs. `indices` returns the result's
   /// indices for a row, without the column dimension `columnDim`; columns start
@@ -295,8 +297,8 @@ public:
   /// have overflowed before. Recomputes the non-finite ones with weights scaled
   /// first, among `used` accumulators from `tile[first]` on; `positionOf`
   /// returns the result's indices.
-  void mendOverflow(mlir::Value tile, mlir::Value first, int64_t used,
-                    Indices positionOf);
+  void recomputeOverflowed(mlir::Value tile, mlir::Value first, int64_t used,
+                           Indices positionOf);
   /// The same from `memory[row * pitch]`.
   void storeTile(mlir::Value memory, int64_t pitch, mlir::Value rowCount,
                  Indices indices, unsigned columnDim, mlir::Value column,
@@ -307,7 +309,7 @@ public:
   mlir::Location loc;
   mlir::OpBuilder b;
   IndexMath math;
-  ImplArguments arguments;
+  KernelFunctionArguments arguments;
   mlir::LogicalResult status = mlir::success();
 
   mlir::Type sumType;
@@ -316,7 +318,7 @@ public:
   const int64_t panelsOfGroup, panels, panelsPerItem, panelGroups;
   Panel panel; // memory is set once, offset per panel
   /// Terms of the split operands; planes are set once.
-  OperandTerms terms;
+  Bf16SplitTerms terms;
   int64_t items = 1, laterItems = 0;
   double cyclesPerItem = 1;
   /// Cycles per item for `flops` floating-point operations in total.
@@ -326,8 +328,8 @@ public:
 
 private:
   mlir::func::FuncOp kernel, impl;
-  StoredResults stored;
-  std::optional<TileUnit> tiles;
+  ContractionEpilogue stored;
+  std::optional<AmxTiles> tiles;
   int64_t scratchBytes = 0, sumsStart = 0, tileElements = 0, sumElements = 0;
   mlir::Value sums;
   /// Two blocks for the accumulators of bf16 terms before they are added.

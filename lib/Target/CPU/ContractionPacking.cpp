@@ -6,7 +6,7 @@
 
 #include "ContractionEmitter.h"
 
-#include "UnitArithmetic.h"
+#include "EmulatedArithmetic.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"

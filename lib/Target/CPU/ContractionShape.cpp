@@ -7,7 +7,7 @@
 #include "ContractionShape.h"
 
 #include "../Kernel/ElementMemory.h"
-#include "DigitProductEmitter.h"
+#include "Int8SliceGemmEmitter.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
@@ -52,7 +52,7 @@ static Type sumTypeOf(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the extents of `c`, whose operands are matrices.
-static FailureOr<ProductShape> shapeOf(const Contraction &c) {
+static FailureOr<GemmExtents> shapeOf(const Contraction &c) {
   auto lhs = cast<RankedTensorType>(c.lhs().getType());
   auto rhs = cast<RankedTensorType>(c.rhs().getType());
   auto result = cast<RankedTensorType>(c.op->getResult(0).getType());
@@ -60,7 +60,7 @@ static FailureOr<ProductShape> shapeOf(const Contraction &c) {
   if (rank < 2)
     return c.op->emitError()
            << "code generation takes results of rank 2 or more, not " << result;
-  ProductShape shape;
+  GemmExtents shape;
   shape.m = result.getDimSize(rank - 2);
   shape.n = result.getDimSize(rank - 1);
   shape.depth = lhs.getDimSize(lhs.getRank() - (c.transposeLhs ? 2 : 1));
@@ -85,9 +85,9 @@ static FailureOr<ProductShape> shapeOf(const Contraction &c) {
   return shape;
 }
 
-SmallVector<Value> ProductShape::batchIndices(IndexMath &math,
-                                              ArrayRef<int64_t> operandBatch,
-                                              ArrayRef<Value> position) const {
+SmallVector<Value> GemmExtents::batchIndices(IndexMath &math,
+                                             ArrayRef<int64_t> operandBatch,
+                                             ArrayRef<Value> position) const {
   SmallVector<Value> indices;
   for (size_t i = 0; i < operandBatch.size(); ++i) {
     bool repeated = operandBatch[i] == 1 || position.empty();
@@ -129,7 +129,8 @@ static LogicalResult describePacking(Contraction &c, PackOp op) {
   c.product.n = op.getWidth();
   Type element = getElementTypeOrSelf(op.getInput());
   if (c.packed.getDepth() == 2)
-    c.unit = element.isF16() ? DotUnit::PairsF16 : DotUnit::DotBf16;
+    c.unit =
+        element.isF16() ? ArithmeticUnit::PairsF16 : ArithmeticUnit::DotBf16;
   bool fits = c.packed.getDepth() == 2
                   ? element.isF16() || element.isBF16()
                   : c.packed.getDepth() == 1 && element == c.sumType;
@@ -182,11 +183,11 @@ FailureOr<Contraction> Contraction::get(Operation *op,
     return failure();
   c.geometry = *geometry;
   if (c.form == ContractionForm::Product) {
-    FailureOr<ProductShape> shape = shapeOf(c);
+    FailureOr<GemmExtents> shape = shapeOf(c);
     if (failed(shape))
       return failure();
     c.product = *shape;
-    c.pair = PairedColumns::of(op);
+    c.pair = GatedMatmulColumns::of(op);
   }
   auto isSigned = [](Value value) {
     return !getElementTypeOrSelf(value.getType()).isUnsignedInteger();
@@ -220,7 +221,7 @@ Type Contraction::wordType() const {
 Type Contraction::panelType() const {
   if (narrow)
     return memoryElementType(getElementTypeOrSelf(narrow.getValues()));
-  return packed && unit == DotUnit::PairsInt16 ? rowType() : wordType();
+  return packed && unit == ArithmeticUnit::PairsInt16 ? rowType() : wordType();
 }
 
 Type Contraction::rowType() const {
@@ -300,6 +301,6 @@ int64_t Contraction::mostRows(int64_t columns) const {
   if (!splitsRows())
     return most;
   // Registers other than accumulators hold weights and an int8 slice of a row.
-  int64_t ofRow = vectors(columns) * DigitProductEmitter::sumsOfRow(narrow);
+  int64_t ofRow = vectors(columns) * Int8SliceGemmEmitter::sumsOfRow(narrow);
   return std::clamp<int64_t>(target.registers() * 3 / 4 / ofRow, 1, most);
 }

@@ -15,7 +15,7 @@
 #include "ConvolutionGeometry.h"
 #include "MicroKernel.h"
 
-#include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Analysis/GatedMatmulColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
@@ -24,7 +24,7 @@
 namespace mpc {
 
 /// The extents of a batched GEMM: batch x [m, depth] x [depth, n].
-struct ProductShape {
+struct GemmExtents {
   /// Indices of an operand's batch dimensions for the batch at `position`
   /// (empty: the first).
   llvm::SmallVector<mlir::Value>
@@ -99,7 +99,7 @@ struct Contraction {
   bool isPaired() const { return depthOfStep() > 1; }
   /// Returns true if words contain f16.
   bool isF16() const {
-    return unit == DotUnit::TileF16 || unit == DotUnit::PairsF16;
+    return unit == ArithmeticUnit::TileF16 || unit == ArithmeticUnit::PairsF16;
   }
   /// Returns true if a filter's gradient reads each channel of its input as an
   /// image of its own, with adjacent pixels.
@@ -135,11 +135,11 @@ struct Contraction {
   /// result's type for integers.
   mlir::Type sumType;
   /// Arithmetic unit, for operands that both have its type.
-  DotUnit unit = DotUnit::MultiplyAdd;
+  ArithmeticUnit unit = ArithmeticUnit::MultiplyAdd;
   /// Signs of 8-bit integers.
   OperandSigns signs;
   /// bf16 split of the operands; planes belong to the emitter.
-  OperandTerms terms;
+  Bf16SplitTerms terms;
   int64_t lanes = 0;
   int64_t multiplyAddsInFlight = 1;
   /// Layout of a constant right side, and how its panels are read.
@@ -150,9 +150,9 @@ struct Contraction {
   mutable DequantizeOp narrow;
   bool transposeLhs = false, transposeRhs = false;
   /// Set for a GEMM of two interleaved halves that an epilogue combines.
-  std::optional<PairedColumns> pair;
+  std::optional<GatedMatmulColumns> pair;
   /// Extents of a GEMM, or `[depth, n]` of packing.
-  ProductShape product;
+  GemmExtents product;
   /// Geometry of a convolution or of its filter's gradient.
   ConvolutionGeometry geometry;
 

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RegionReader.h"
+#include "InputRegionReader.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -38,7 +38,7 @@ private:
       perItem(blocks.getBlocksPerItem(), split.lines.blocks);
   int64_t stripGroups = llvm::divideCeil(split.lines.blocks, stripsPerItem);
   int64_t panelElements = contraction.windowSteps() * columns;
-  std::optional<RegionReader> reader;
+  std::optional<InputRegionReader> reader;
 
   Value image, plane, firstRow;
   /// The window's rows, among those that the strip reads.
@@ -198,7 +198,7 @@ void ConvEmitter::emitPanel(Value number, Value strip, Value region) {
         return g.indices(image, {plane, math.add(row, h), math.add(column, w)},
                          Value());
       };
-      fetchResiduals(count, indices, firstColumn(number), used);
+      prefetchResiduals(count, indices, firstColumn(number), used);
       sized.with([&](int64_t size) {
         emitSums(splitsColumns ? split.lines.rows : size,
                  splitsColumns ? size : split.columns.rows, vectors, base);

@@ -8,15 +8,15 @@
 // has half the rate of zmm and double half that of single, by lane count;
 // vpdpbusd multiplies four times the operands of an f32 FMA, an int8 tile twice
 // those of bf16. On Granite Rapids vdpbf16ps reached 0.107, half of the FMA
-// rate: a level is chosen only if its unit is fast (paysHere). Types without a
-// unit are upconverted to f32.
+// rate: a level is chosen only if its unit is fast (isDefaultHere). Types
+// without a unit are upconverted to f32.
 //
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Target/CPU/CpuTarget.h"
 
 #include "mpc/Runtime/TilePermission.h"
-#include "mpc/Support/UnitLoops.h"
+#include "mpc/Support/PeakBenchmarks.h"
 #include "mpc/Target/TargetFamily.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -96,8 +96,8 @@ llvm::SmallVector<CpuIsa> CpuTarget::available() {
 //===----------------------------------------------------------------------===//
 
 /// A level without matrix units.
-static TargetFacts level(StringRef name, int64_t lanes) {
-  TargetFacts facts;
+static MachineDescription level(StringRef name, int64_t lanes) {
+  MachineDescription facts;
   facts.name = "cpu:" + name.str();
   facts.isGenerated = true;
   facts.lanes = lanes;
@@ -115,50 +115,50 @@ static TargetFacts level(StringRef name, int64_t lanes) {
   // Without a unit: vpmaddwd, at the rate of f32 and a quarter of its bytes.
   facts.kernels.multipliesIntegers = true;
   // Even if rounding is permitted, vectors multiply f32 faster unsplit.
-  facts.kernels.fewestBFloat16Terms = 2;
+  facts.kernels.minBFloat16SplitValues = 2;
   return facts;
 }
 
-static std::vector<TargetFacts> describeLevels() {
-  TargetFacts dots = level("avx512bf16", 16);
+static std::vector<MachineDescription> describeLevels() {
+  MachineDescription dots = level("avx512bf16", 16);
   dots.float32Rate = 0.1175;
   dots.float64Rate = dots.float32Rate / 2;
   dots.bandwidth = 29;
   // As fast as L2; such servers have 32 MB for 8 cores.
-  dots.farCacheBytes = 4 << 20;
-  dots.farCacheBandwidth = 100;
+  dots.lastLevelCacheBytes = 4 << 20;
+  dots.lastLevelCacheBandwidth = 100;
   // One port, latency of six cycles; kernels pad odd depths in registers.
   dots.multiplyAddsInFlight = 12;
   dots.units = {{MathType::BFloat16, 1, 0.235, "AVX-512 BF16", 2,
                  /*flushesSubnormals=*/true},
                 {MathType::Int8, 1, 0.47, "VNNI", 4}};
-  TargetFacts amx = level("amx", 16);
+  MachineDescription amx = level("amx", 16);
   TileRegisters tiles{8, 16, 64};
   amx.units = {{MathType::BFloat16, 32, 2.52, "AMX tiles", 2,
                 /*flushesSubnormals=*/true, tiles},
                {MathType::Int8, 64, 2 * 2.52, "AMX tiles", 4,
                 /*flushesSubnormals=*/false, tiles}};
   amx.kernels.splitsIntoBFloat16 = true;
-  TargetFacts halves = amx;
+  MachineDescription halves = amx;
   halves.name = "cpu:amxfp16";
   halves.units.push_back({MathType::Float16, 32, 2.52, "AMX tiles", 2,
                           /*flushesSubnormals=*/false, tiles});
   // An f16 is two bf16, and a product four; none is subnormal.
   amx.units.push_back({MathType::Float16, 32, 2.52 / 4, "AMX tiles", 2,
                        /*flushesSubnormals=*/false, tiles, /*terms=*/2});
-  auto withDots = [](TargetFacts facts, const char *name) {
+  auto withDots = [](MachineDescription facts, const char *name) {
     facts.name = name;
     facts.units = {{MathType::Int8, 1, 4 * facts.float32Rate, "VNNI", 4}};
     return facts;
   };
-  auto emulated = [](TargetFacts facts) {
+  auto emulated = [](MachineDescription facts) {
     facts.name += "-emulated";
     facts.emulatesUnits = true;
     return facts;
   };
-  TargetFacts narrow = level("avx2", 8), wide = level("avx512", 16),
-              narrowDots = withDots(narrow, "cpu:avxvnni"),
-              wideDots = withDots(wide, "cpu:avx512vnni");
+  MachineDescription narrow = level("avx2", 8), wide = level("avx512", 16),
+                     narrowDots = withDots(narrow, "cpu:avxvnni"),
+                     wideDots = withDots(wide, "cpu:avx512vnni");
   return {narrow,
           emulated(narrowDots),
           narrowDots,
@@ -186,13 +186,13 @@ static bool isDotBf16Fast() {
                            "graniterapids", "graniterapids-d"})
       if (core == slow)
         return false;
-    return probeUnit(UnitLoop::DotBf16) >
-           1.2 * probeUnit(UnitLoop::MultiplyAdd512);
+    return measureUnitPeak(PeakBenchmark::DotBf16) >
+           1.2 * measureUnitPeak(PeakBenchmark::MultiplyAdd512);
   }();
   return isFast;
 }
 
-static bool hasLevel(const TargetFacts &facts) {
+static bool hasLevel(const MachineDescription &facts) {
   static const llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
   auto has = [](std::initializer_list<StringRef> names) {
     return llvm::all_of(names,
@@ -223,7 +223,7 @@ static bool hasLevel(const TargetFacts &facts) {
 TargetFamily mpc::cpuFamily() {
   return {"cpu", describeLevels,
           [](StringRef member) { return "cpu:" + member.str(); }, hasLevel,
-          [](const TargetFacts &facts) {
+          [](const MachineDescription &facts) {
             return !facts.emulatesUnits &&
                    (facts.name != "cpu:avx512bf16" || isDotBf16Fast());
           }};

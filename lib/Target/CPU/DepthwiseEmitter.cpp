@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RegionReader.h"
+#include "InputRegionReader.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -33,7 +33,7 @@ private:
   int64_t pixels = blocks.getRows();
   int64_t rowsPerItem = perItem(blocks.getBlocksPerItem(), g.out[1]);
   int64_t rowGroups = llvm::divideCeil(g.out[1], rowsPerItem);
-  std::optional<RegionReader> reader;
+  std::optional<InputRegionReader> reader;
   Value filter, tile, image, plane;
 };
 } // namespace

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ContractionBlocking.h"
 #include "ContractionEmitter.h"
-#include "Schedules.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/IR/InPlace.h"
@@ -79,7 +79,7 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
     types.push_back(memoryType(type));
   for (Type type : kernel.getResultTypes())
     types.push_back(memoryType(type));
-  auto watched = kernel->getAttrOfType<DenseI64ArrayAttr>(kWatchedResultsAttr);
+  auto watched = kernel->getAttrOfType<DenseI64ArrayAttr>(kCheckedResultsAttr);
   if (watched)
     types.append(watched.size(), MemRefType::get({1}, builder.getI64Type()));
   Type index = builder.getIndexType();
@@ -101,13 +101,13 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
   // Launches that share the kernel may share a word.
   if (watched) {
     apart.append(watched.size(), false);
-    impl->setAttr(kWatchedResultsAttr, watched);
+    impl->setAttr(kCheckedResultsAttr, watched);
     int64_t inputs = kernel.getNumArguments();
-    impl->setAttr(kWatchedPlacesAttr,
+    impl->setAttr(kCheckedArgumentsAttr,
                   builder.getDenseI64ArrayAttr(
                       {inputs, inputs + int64_t(kernel.getNumResults())}));
   }
-  impl->setAttr(kApartAttr, builder.getDenseBoolArrayAttr(apart));
+  impl->setAttr(kNoAliasAttr, builder.getDenseBoolArrayAttr(apart));
   return impl;
 }
 
@@ -124,7 +124,7 @@ static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
     anchor = *found;
   }
   if (!anchor) {
-    ImplArguments arguments(kernel, impl);
+    KernelFunctionArguments arguments(kernel, impl);
     KernelMemory memory;
     llvm::append_range(memory.inputs, arguments.inputs());
     llvm::append_range(memory.outputs, arguments.outputs());
@@ -142,7 +142,7 @@ static FailureOr<int64_t> emitKernel(func::FuncOp kernel, func::FuncOp impl,
     return kernel.emitError()
            << "kernel '" << kernel.getName() << "' has no "
            << exe::kScheduleAttr << "; run mpc-schedule-cpu-kernels first";
-  ContractionFunction *const functions[] = {emitProduct,   emitConvolution,
+  ContractionFunction *const functions[] = {emitCpuGemm,   emitConvolution,
                                             emitDepthwise, emitFilterGradient,
                                             emitAttention, emitPacking};
   return functions[static_cast<int>(contraction->form)](

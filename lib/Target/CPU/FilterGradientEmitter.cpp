@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RegionReader.h"
+#include "InputRegionReader.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -61,7 +61,7 @@ private:
   /// Rows of accumulators per window position, and per panel.
   int64_t placeRows = blocksPerItem * cut.split.largest();
   int64_t panelRows = cut.places * placeRows;
-  std::optional<RegionReader> reader;
+  std::optional<InputRegionReader> reader;
 };
 } // namespace
 
@@ -83,7 +83,7 @@ void FilterGradientEmitter::prepare() {
   int64_t distance = contraction.isPaired() && !isPlanar ? g.stride[2] : 0;
   reader.emplace(
       *this, chunkRows,
-      RegionReader::Pixels{held.channels, held.pitch, distance, isPlanar},
+      InputRegionReader::Pixels{held.channels, held.pitch, distance, isPlanar},
       chunkImages);
   prepareSums(cut.split.largest() * columns,
               panelsPerItem * cut.places * blocksPerItem);

@@ -8,9 +8,9 @@
 //                             %begin: index, %end: index, %scratch:
 //                             memref<?xi8>)
 // in func, tile, scf, memref, vector, arith and math. Its entry block and
-// terminator exist; emitters insert before the terminator. Items are tile.own.
-// Memrefs are contiguous and row-major with the tensor's shape and
-// memoryElementType.
+// terminator exist; emitters insert before the terminator. Items are
+// tile.for_each. Memrefs are contiguous and row-major with the tensor's shape
+// and memoryElementType.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 #include "mpc/Target/CPU/Codegen.h"
 
-#include "../Kernel/KernelForm.h"
+#include "../Kernel/KernelFunction.h"
 
 namespace mpc {
 
@@ -29,7 +29,7 @@ struct ContractionKernel;
 /// bytes of scratch memory that they use.
 using ContractionFunction =
     mlir::FailureOr<int64_t>(const ContractionKernel &kernel);
-ContractionFunction emitProduct, emitDigitProduct, emitConvolution,
+ContractionFunction emitCpuGemm, emitInt8SliceGemm, emitConvolution,
     emitDepthwise, emitFilterGradient, emitAttention, emitPacking;
 /// Vector width and limits of this target for loop kernels.
 ElementTarget elementTarget(const CpuTarget &target);
@@ -42,17 +42,18 @@ ElementTarget elementTarget(const TargetInfo &target);
 /// others, and of items per task.
 inline constexpr llvm::StringLiteral kScratchBytesAttr = "mpc.scratch_bytes",
                                      kSharedBytesAttr = "mpc.shared_bytes",
-                                     kApartAttr = "mpc.apart",
+                                     kNoAliasAttr = "mpc.no_alias",
                                      kItemsAttr = "mpc.items",
                                      kLaterItemsAttr = "mpc.later_items",
                                      kGrainAttr = "mpc.grain";
 /// Indices of the arguments that are the first output and its word, in a
 /// function with watched results.
-inline constexpr llvm::StringLiteral kWatchedPlacesAttr = "mpc.watched_places";
+inline constexpr llvm::StringLiteral kCheckedArgumentsAttr =
+    "mpc.checked_arguments";
 /// Instruments every store to a watched result of `kernel`
-/// (kWatchedResultsAttr): sets the result's word, an argument of `impl`, to 1
+/// (kCheckedResultsAttr): sets the result's word, an argument of `impl`, to 1
 /// if an infinity or a NaN is stored.
-void watchStores(mlir::func::FuncOp impl);
+void instrumentNonFiniteStores(mlir::func::FuncOp impl);
 /// Suffix of a kernel's name for its function on memory.
 inline constexpr llvm::StringLiteral kImplSuffix = "_impl";
 /// Sets the size of the last argument of `impl`.

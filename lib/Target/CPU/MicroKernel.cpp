@@ -6,7 +6,7 @@
 
 #include "MicroKernel.h"
 
-#include "UnitArithmetic.h"
+#include "EmulatedArithmetic.h"
 
 #include "../Kernel/Float8Math.h"
 
@@ -61,7 +61,8 @@ void mpc::forEachStep(const IndexMath &math, const KLoop &loop,
     math.loop(loop.extent, body);
 }
 
-std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
+std::optional<DepthSplits> mpc::partsOf(ArrayRef<KLoop> loops,
+                                        int64_t longest) {
   int64_t inner = 1;
   for (size_t i = loops.size(); i-- > 0;) {
     int64_t extent = loops[i].extent;
@@ -73,7 +74,7 @@ std::optional<KParts> mpc::partsOf(ArrayRef<KLoop> loops, int64_t longest) {
     // Equal splits share their code, up to twice as many of them.
     while (2 * size >= most && extent % size)
       --size;
-    return KParts{i, 2 * size >= most ? size : most};
+    return DepthSplits{i, 2 * size >= most ? size : most};
   }
   return std::nullopt;
 }
@@ -96,10 +97,11 @@ Value mpc::addDotBytes(OpBuilder &b, Location loc, Value sum, Value x, Value y,
 
 namespace {
 /// State of one emission. The loop nest over K is built by recursion.
-class Emission {
+class MicroKernelEmission {
 public:
-  Emission(OpBuilder &b, Location loc, const SumBlock &block, Value rows,
-           const Panel &panel, ArrayRef<KLoop> loops, const RowsAhead &ahead)
+  MicroKernelEmission(OpBuilder &b, Location loc, const RegisterBlock &block,
+                      Value rows, const Panel &panel, ArrayRef<KLoop> loops,
+                      const RowPrefetch &ahead)
       : b(b), loc(loc), math{b, loc}, block(block), rows(rows), panel(panel),
         loops(loops), ahead(ahead) {
     vectorType = VectorType::get({block.lanes}, block.type);
@@ -132,11 +134,11 @@ private:
     return arith::AddIOp::create(b, loc, x, y);
   }
   Value multiplyAdd(Value x, Value y, Value sum) {
-    if (block.unit == DotUnit::DotBf16)
+    if (block.unit == ArithmeticUnit::DotBf16)
       return block.isEmulated ? emulateDotBf16(x, y, sum) : dotBf16(x, y, sum);
-    if (block.unit == DotUnit::PairsF16)
+    if (block.unit == ArithmeticUnit::PairsF16)
       return dotHalves(x, y, sum);
-    if (block.unit == DotUnit::PairsInt8)
+    if (block.unit == ArithmeticUnit::PairsInt8)
       return dotBytes(x, y, sum);
     if (stepDepth(block.unit) > 1)
       return dotIntegers(x, y, sum);
@@ -176,7 +178,7 @@ private:
   /// Adds the products of the integers of words. The products of a step need
   /// fewer bits than the accumulator, so only the accumulator wraps.
   Value dotIntegers(Value x, Value y, Value sum) {
-    if (block.unit == DotUnit::DotInt8)
+    if (block.unit == ArithmeticUnit::DotInt8)
       return addDotBytes(b, loc, sum, x, y, block.isEmulated);
     if (block.isEmulated)
       return addDots(b, loc, x, y, sum, 16, {true, true});
@@ -208,9 +210,9 @@ private:
                        : Value(arith::ShRUIOp::create(b, loc, pairs, eight));
       return vector::BitCastOp::create(b, loc, words, pairs);
     };
-    SumBlock pairs = block;
-    pairs.unit = DotUnit::PairsInt16;
-    Emission emission(b, loc, pairs, rows, panel, loops, ahead);
+    RegisterBlock pairs = block;
+    pairs.unit = ArithmeticUnit::PairsInt16;
+    MicroKernelEmission emission(b, loc, pairs, rows, panel, loops, ahead);
     for (bool isOdd : {false, true})
       sum = emission.dotIntegers(bytes(x, isOdd, block.signs.rows),
                                  bytes(y, isOdd, block.signs.columns), sum);
@@ -248,7 +250,7 @@ private:
   Value loadRow(Value at, int64_t missing) {
     Type stored = cast<MemRefType>(rows.getType()).getElementType();
     auto words = VectorType::get({block.lanes}, b.getI32Type());
-    if (block.unit == DotUnit::MultiplyAdd) {
+    if (block.unit == ArithmeticUnit::MultiplyAdd) {
       Value scalar = memref::LoadOp::create(b, loc, rows, at);
       return vector::BroadcastOp::create(b, loc, vectorType, scalar);
     }
@@ -517,11 +519,11 @@ private:
   OpBuilder &b;
   Location loc;
   IndexMath math;
-  const SumBlock &block;
+  const RegisterBlock &block;
   Value rows;
   const Panel &panel;
   ArrayRef<KLoop> loops;
-  const RowsAhead &ahead;
+  const RowPrefetch &ahead;
   VectorType vectorType;
   int64_t sumsPerSet = 0;
   int64_t sets = 1;
@@ -529,16 +531,17 @@ private:
 } // namespace
 
 SmallVector<Value> mpc::emitMicroKernel(OpBuilder &builder, Location loc,
-                                        const SumBlock &block, Value rows,
+                                        const RegisterBlock &block, Value rows,
                                         Value base, const Panel &panel,
                                         ArrayRef<KLoop> loops,
-                                        const RowsAhead &ahead) {
-  return Emission(builder, loc, block, rows, panel, loops, ahead).run(base);
+                                        const RowPrefetch &ahead) {
+  return MicroKernelEmission(builder, loc, block, rows, panel, loops, ahead)
+      .run(base);
 }
 
-void mpc::storeSums(OpBuilder &builder, Location loc, const SumBlock &block,
-                    ValueRange sums, Value tile, int64_t pitch, Value offset,
-                    bool add) {
+void mpc::storeSums(OpBuilder &builder, Location loc,
+                    const RegisterBlock &block, ValueRange sums, Value tile,
+                    int64_t pitch, Value offset, bool add) {
   IndexMath math{builder, loc};
   auto type = VectorType::get({block.lanes}, block.type);
   for (int64_t r = 0; r < block.rows(); ++r)

@@ -25,7 +25,7 @@
 namespace mpc {
 
 /// Arithmetic unit of a step.
-enum class DotUnit {
+enum class ArithmeticUnit {
   MultiplyAdd, ///< one position, in the accumulator type
   DotBf16,     ///< vdpbf16ps: two positions of bf16, f32 accumulators
   TileBf16,    ///< AMX: tiles of bf16 pairs, f32 accumulators
@@ -39,19 +39,19 @@ enum class DotUnit {
   TileTerms,   ///< AMX: bf16 split of wider operands, f32 accumulators
 };
 
-inline bool isTiled(DotUnit unit) {
-  return unit == DotUnit::TileBf16 || unit == DotUnit::TileInt8 ||
-         unit == DotUnit::TileF16 || unit == DotUnit::TileTerms;
+inline bool isTiled(ArithmeticUnit unit) {
+  return unit == ArithmeticUnit::TileBf16 || unit == ArithmeticUnit::TileInt8 ||
+         unit == ArithmeticUnit::TileF16 || unit == ArithmeticUnit::TileTerms;
 }
 
 /// Positions of K in a step.
-inline int64_t stepDepth(DotUnit unit) {
+inline int64_t stepDepth(ArithmeticUnit unit) {
   switch (unit) {
-  case DotUnit::MultiplyAdd:
+  case ArithmeticUnit::MultiplyAdd:
     return 1;
-  case DotUnit::DotInt8:
-  case DotUnit::PairsInt8:
-  case DotUnit::TileInt8:
+  case ArithmeticUnit::DotInt8:
+  case ArithmeticUnit::PairsInt8:
+  case ArithmeticUnit::TileInt8:
     return 4;
   default:
     return 2;
@@ -65,7 +65,7 @@ struct OperandSigns {
 
 /// Split of operands into sums of bf16 (bf16x2, bf16x3): each term is the
 /// remainder of the previous ones, rounded to 8 bits, in a plane of its own.
-struct OperandTerms {
+struct Bf16SplitTerms {
   int64_t count = 1;
   /// Whether the terms are exact and all of their products are computed;
   /// otherwise only those of the larger terms.
@@ -147,19 +147,20 @@ int64_t panelSteps(llvm::ArrayRef<KLoop> loops);
 
 /// Split of K per accumulator: all positions of the loops after loop `loop`,
 /// and `size` iterations of that one.
-struct KParts {
+struct DepthSplits {
   size_t loop;
   int64_t size;
 };
 
 /// Returns splits of at most `longest` steps; nullopt if K is no longer than
 /// that.
-std::optional<KParts> partsOf(llvm::ArrayRef<KLoop> loops, int64_t longest);
+std::optional<DepthSplits> partsOf(llvm::ArrayRef<KLoop> loops,
+                                   int64_t longest);
 
 /// A block of accumulators.
-struct SumBlock {
+struct RegisterBlock {
   mlir::Type type; ///< accumulator type
-  DotUnit unit = DotUnit::MultiplyAdd;
+  ArithmeticUnit unit = ArithmeticUnit::MultiplyAdd;
   int64_t lanes = 0;
   /// Vectors of columns to compute; the rest of the panel is padding.
   int64_t vectors = 0;
@@ -171,7 +172,7 @@ struct SumBlock {
   bool isEmulated = false;
   /// Signs of 8-bit integers.
   OperandSigns signs = {};
-  OperandTerms terms = {};
+  Bf16SplitTerms terms = {};
 
   int64_t rows() const { return rowOffsets.size(); }
 };
@@ -184,7 +185,7 @@ int64_t vectorLanes(mlir::Type type, const CpuTarget &target);
 int64_t maxBlockRows(int64_t vectors, const CpuTarget &target);
 
 /// Memory to prefetch during the block.
-struct RowsAhead {
+struct RowPrefetch {
   mlir::Value begin;  ///< first element, in the rows' memory; or null
   int64_t stride = 0; ///< elements prefetched per step of the last loop
 };
@@ -196,15 +197,16 @@ struct RowsAhead {
 /// extend past the memory's end.
 llvm::SmallVector<mlir::Value>
 emitMicroKernel(mlir::OpBuilder &builder, mlir::Location loc,
-                const SumBlock &block, mlir::Value rows, mlir::Value base,
+                const RegisterBlock &block, mlir::Value rows, mlir::Value base,
                 const Panel &panel, llvm::ArrayRef<KLoop> loops,
-                const RowsAhead &ahead = {});
+                const RowPrefetch &ahead = {});
 
 /// Stores accumulators row by row at `tile[offset + row * pitch]`, or adds them
 /// to the stored values.
 void storeSums(mlir::OpBuilder &builder, mlir::Location loc,
-               const SumBlock &block, mlir::ValueRange sums, mlir::Value tile,
-               int64_t pitch, mlir::Value offset, bool add = false);
+               const RegisterBlock &block, mlir::ValueRange sums,
+               mlir::Value tile, int64_t pitch, mlir::Value offset,
+               bool add = false);
 
 /// Adds to each word of `sum` the dot product of four bytes: unsigned ones of
 /// `x` and signed ones of `y`. `isEmulated`: by the documented arithmetic of
@@ -213,7 +215,7 @@ mlir::Value addDotBytes(mlir::OpBuilder &builder, mlir::Location loc,
                         mlir::Value sum, mlir::Value x, mlir::Value y,
                         bool isEmulated);
 
-class TileUnit;
+class AmxTiles;
 struct TileMemory;
 
 /// Both for a unit with tiles. Positions of the last loop are contiguous in
@@ -223,8 +225,8 @@ struct TileMemory;
 /// summed first, and a non-finite first sum, which only operands cause, is kept
 /// whatever the remainder of an infinity is.
 void emitTileKernel(mlir::OpBuilder &builder, mlir::Location loc,
-                    TileUnit &unit, const SumBlock &block, mlir::Value rows,
-                    mlir::Value base, const Panel &panel,
+                    AmxTiles &unit, const RegisterBlock &block,
+                    mlir::Value rows, mlir::Value base, const Panel &panel,
                     llvm::ArrayRef<KLoop> loops, const TileMemory &to, bool add,
                     mlir::Value spare = {});
 

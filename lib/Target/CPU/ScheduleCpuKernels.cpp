@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Schedules.h"
+#include "ContractionBlocking.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Target/CPU/Passes.h"

@@ -132,7 +132,7 @@ static int64_t multiprocessors(int capability) {
 
 /// Multiprocessors of the smallest GPU, not counting MIG slices: GTX 1650, A30,
 /// A2, Jetson Orin Nano, RTX 500, H20, B200, Jetson T4000, RTX PRO 500, GB10.
-static int64_t fewestMultiprocessors(int capability) {
+static int64_t minMultiprocessors(int capability) {
   switch (capability) {
   case 75:
     return 14;
@@ -159,34 +159,34 @@ static int64_t fewestMultiprocessors(int capability) {
 }
 
 /// Kernel capabilities: every thread loads, computes and stores its elements.
-static KernelModel threadKernels(int capability) {
-  KernelModel kernels;
-  kernels.repeatsScalars = true;
-  kernels.mapsOperands = true;
-  kernels.mapsResults = true;
-  kernels.makesRows = true;
-  kernels.keepsStates = capability >= 75;
-  kernels.joinsSiblings = true;
+static KernelCapabilities threadKernels(int capability) {
+  KernelCapabilities kernels;
+  kernels.recomputesScalars = true;
+  kernels.fusesOperandMovement = true;
+  kernels.fusesResultMovement = true;
+  kernels.hasRowPrologue = true;
+  kernels.hasPersistentRecurrence = capability >= 75;
+  kernels.fusesSiblings = true;
   // Vectors of four registers: half of a thread's 255 registers.
   kernels.liveValues = 32;
   kernels.composites = {"attention_gradient", "norm_gradient"};
-  kernels.openComposites = {"norm_gradient"};
-  kernels.joinsParameters = true;
-  kernels.storesFilters = true;
-  kernels.storesScalarsLast = true;
-  kernels.masksEdges = false;
+  kernels.decomposedComposites = {"norm_gradient"};
+  kernels.concatenatesParameters = true;
+  kernels.choosesFilterLayouts = true;
+  kernels.writesScalarsLast = true;
+  kernels.masksRemainders = false;
   kernels.roundsToTensorFloat32 = capability >= 80;
-  kernels.fewestBFloat16Terms = 3;
+  kernels.minBFloat16SplitValues = 3;
   kernels.hasLibrary = true;
   // bf16-split f32 is faster than f32 on the tensor cores of sm_100 and later.
-  kernels.emulatesFloat32 = capability >= 100;
+  kernels.libraryEmulatesFloat32 = capability >= 100;
   return kernels;
 }
 
-static std::vector<TargetFacts> describeArchitectures() {
-  std::vector<TargetFacts> all;
+static std::vector<MachineDescription> describeArchitectures() {
+  std::vector<MachineDescription> all;
   for (const Row &row : kRows) {
-    TargetFacts facts;
+    MachineDescription facts;
     facts.name = "cuda:sm_" + std::to_string(row.capability);
     facts.isGenerated = row.capability >= 75;
     facts.computeCapability = row.capability;
@@ -194,10 +194,10 @@ static std::vector<TargetFacts> describeArchitectures() {
     facts.float64Rate = row.f64;
     facts.units = tensorCores(row);
     facts.bandwidth = row.bandwidth;
-    facts.unalignedPart = kUnalignedPart;
+    facts.misalignedRateFraction = kUnalignedPart;
     facts.launchSeconds = kGraphNodeSeconds;
     facts.multiprocessors = multiprocessors(row.capability);
-    facts.fewestMultiprocessors = fewestMultiprocessors(row.capability);
+    facts.minMultiprocessors = minMultiprocessors(row.capability);
     facts.sharedBytesPerBlock = sharedBytes(row.capability);
     facts.kernels = threadKernels(row.capability);
     all.push_back(std::move(facts));
@@ -216,5 +216,5 @@ static std::string findArchitecture(StringRef member) {
 TargetFamily mpc::cudaFamily() {
   // Code for a GPU never runs on the host.
   return {"cuda", describeArchitectures, findArchitecture,
-          [](const TargetFacts &) { return false; }};
+          [](const MachineDescription &) { return false; }};
 }

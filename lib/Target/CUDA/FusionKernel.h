@@ -16,13 +16,14 @@ namespace mpc {
 /// How a merged kernel runs a producer before its consumer: in every block as a
 /// whole; as tiles, the block of the same index computing the operand of each
 /// consumer block; or in blocks before those of the consumer, which wait.
-enum class LeadKind { whole, tile, before };
+enum class ProducerFusionKind { whole, tile, before };
 
-/// On a producer, the name of its LeadKind; default: whole.
-inline constexpr llvm::StringLiteral kLeadAttr = "mpc.lead";
+/// On a producer, the name of its ProducerFusionKind; default: whole.
+inline constexpr llvm::StringLiteral kProducerFusionAttr =
+    "mpc.producer_fusion";
 
-llvm::StringRef stringifyLead(LeadKind kind);
-std::optional<LeadKind> symbolizeLead(llvm::StringRef name);
+llvm::StringRef stringifyProducerFusion(ProducerFusionKind kind);
+std::optional<ProducerFusionKind> symbolizeProducerFusion(llvm::StringRef name);
 
 /// Creates a kernel that computes `fusion`, at the insertion point of
 /// `builder`.

@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Creates each gpu.func; the schedule's kernel family generates its body. Runs
-// after mpc-schedule-kernels; mpc-lower-teams lowers the tile ops.
+// after mpc-schedule-kernels; mpc-lower-tiles-to-threads lowers the tile ops.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Emit/Description.h"
 #include "Emit/KernelAttributes.h"
+#include "Emit/KernelComment.h"
 #include "Schedules/Schedule.h"
 
 #include "Target/Kernel/ElementMemory.h"
@@ -136,8 +136,8 @@ private:
       function->setAttr(kIndex64Attr, builder.getUnitAttr());
     if (kernel->hasAttr(exe::kInPlaceAttr))
       function->setAttr("mpc.in_place", builder.getUnitAttr());
-    if (Attribute part = kernel->getAttr(kPartAttr))
-      function->setAttr(kPartAttr, part);
+    if (Attribute part = kernel->getAttr(kFusedPartAttr))
+      function->setAttr(kFusedPartAttr, part);
     // Number of read-only arguments.
     function->setAttr(kInputsAttr,
                       builder.getI64IntegerAttr(kernel.getNumArguments()));

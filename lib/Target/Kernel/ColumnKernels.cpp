@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reducers.h"
-#include "RowForm.h"
+#include "RowPattern.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -30,7 +30,7 @@ static constexpr int64_t kLeastColumns = 512, kMostColumns = 1024;
 namespace {
 class ColumnPhase : public Phase {
 public:
-  ColumnPhase(LoopContext &context, ArrayRef<Root> of, RowForm rows,
+  ColumnPhase(LoopContext &context, ArrayRef<Root> of, RowPattern rows,
               int64_t columns, int64_t lanes)
       : context(context), emitter(context.emitter), builder(context.builder),
         loc(context.loc), roots(of), form(std::move(rows)), columns(columns),
@@ -69,7 +69,7 @@ private:
   OpBuilder &builder;
   Location loc;
   SmallVector<Root> roots;
-  RowForm form;
+  RowPattern form;
   /// Columns per item, and per vector.
   int64_t columns, lanes;
   /// First column of the item.
@@ -234,7 +234,7 @@ static int64_t lanesFor(const ElementTarget &target, int64_t extent) {
 
 /// Returns true if every vector of columns is contiguous in the inputs.
 static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
-                    const RowForm &form) {
+                    const RowPattern &form) {
   // Results of the reducing ops count as available.
   for (Operation *op : form.ops)
     emitter.bindSource(op->getResult(0), {});
@@ -267,7 +267,7 @@ static int64_t columnsFor(int64_t extent, int64_t lanes) {
 std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
                                             ArrayRef<Root> roots) {
   const ElementTarget &target = context.target;
-  RowForm form;
+  RowPattern form;
   if (!target.privateScratch || target.lanes == 1 ||
       failed(form.analyze(context.emitter, roots)) || !form.isVertical() ||
       form.shape.size() != 2 || !form.reshapes.empty() ||
@@ -280,8 +280,8 @@ std::unique_ptr<Phase> mpc::makeColumnPhase(LoopContext &context,
   bool addsUp = llvm::all_of(form.ops, [](Operation *op) {
     Type element = getElementTypeOrSelf(op->getResult(0).getType());
     // A product of a part may overflow when the total does not.
-    return op->hasTrait<JoinsRows>() &&
-           (op->hasTrait<AddsUp>() || op->hasTrait<Exact>()) &&
+    return op->hasTrait<ReducesRows>() &&
+           (op->hasTrait<SumsElements>() || op->hasTrait<Exact>()) &&
            carriedType(element).isF32() && accumulatorType(op).isF32();
   });
   if (!addsUp || !isWhole(context.emitter, roots, form))

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Window.h"
+#include "SlidingWindow.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
@@ -18,9 +18,9 @@ using namespace mpc;
 
 namespace {
 /// Sums products of carried values in a contraction's accumulator type.
-class ProductSum {
+class DotProductEmitter {
 public:
-  ProductSum(ElementEmitter &emitter, ContractionOpInterface op)
+  DotProductEmitter(ElementEmitter &emitter, ContractionOpInterface op)
       : emitter(emitter), math(emitter.getBuilder(), emitter.getLoc()),
         accumulator(op.getAccumulateType()), type(carriedType(accumulator)) {
     for (auto [isUnsigned, operand] :
@@ -100,7 +100,7 @@ FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
   Value lhs = matmul.getLhs(), rhs = matmul.getRhs();
   bool lhsTransposed = matmul.getTransposeLhs(),
        rhsTransposed = matmul.getTransposeRhs();
-  ProductSum product(*this, matmul);
+  DotProductEmitter product(*this, matmul);
   // The operand's own batch indices, then its row and column.
   auto element = [&](Value operand, Value row, Value column) {
     ArrayRef<int64_t> shape = shapeOf(operand);
@@ -165,7 +165,7 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
   Value firstInput =
       groups == 1 ? index(0)
                   : math.mul(math.div(channel, groupOutputs), groupInputs);
-  ProductSum product(*this, conv);
+  DotProductEmitter product(*this, conv);
   SmallVector<Value> from(at.indices), weight(count + 2);
   weight[0] = channel;
   // Positions of a panel are window positions, channels last.

@@ -8,11 +8,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "IndexingRules.h"
-#include "NarrowElements.h"
+#include "DequantizedElements.h"
+#include "LastDimensionRules.h"
 
+#include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/IR/RunChecks.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -497,7 +497,7 @@ FailureOr<Value> ElementEmitter::emitIndexing(Operation *op,
                        narrow.getGroup() % at.lanes == 0;
         if (at.lanes > 1 && !isWhole)
           return emitPerLane(narrow.getResult(), at);
-        Result value = emitNarrow(*this, narrow, at.indices, at.lanes);
+        Result value = emitDequantized(*this, narrow, at.indices, at.lanes);
         // The stored numbers are exact in this type by construction.
         Type element = getElementTypeOrSelf(narrow.getResult().getType());
         if (succeeded(value) && !element.isF32())

@@ -66,7 +66,7 @@ FailureOr<Value> ElementEmitter::emitReduce(Operation *op, const Request &at) {
                      reducer.initial,
                      reducer.body,
                      reducer.join,
-                     reducer.joining == tile::Joining::sum};
+                     reducer.joining == tile::NamedReduction::sum};
   SmallVector<LaneSegment> segments;
   if (horizontal)
     segments = planLanes(*this, input, shape.back());

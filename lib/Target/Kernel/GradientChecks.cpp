@@ -34,9 +34,9 @@ struct Pieces {
 };
 
 /// Shared state of the two phases of one op.
-class Check {
+class GradientCheckState {
 public:
-  Check(LoopContext &context, Operation *op)
+  GradientCheckState(LoopContext &context, Operation *op)
       : context(context), emitter(context.emitter),
         math(context.builder, context.loc),
         index{context.builder, context.loc} {
@@ -104,7 +104,7 @@ private:
 };
 } // namespace
 
-int64_t Check::lanesFor(Value tensor, int64_t length) {
+int64_t GradientCheckState::lanesFor(Value tensor, int64_t length) {
   const ElementTarget &target = context.target;
   if (target.lanes == 1 || target.alignedVectors || length <= kLongestInOrder)
     return 1;
@@ -115,8 +115,9 @@ int64_t Check::lanesFor(Value tensor, int64_t length) {
   return std::max<int64_t>(lanes, 1);
 }
 
-FailureOr<Carried> Check::accumulate(FailureOr<Value> element, Value keep,
-                                     Value scale, ValueRange sums) {
+FailureOr<Carried> GradientCheckState::accumulate(FailureOr<Value> element,
+                                                  Value keep, Value scale,
+                                                  ValueRange sums) {
   if (failed(element))
     return failure();
   Value value = *element;
@@ -147,11 +148,11 @@ FailureOr<Carried> Check::accumulate(FailureOr<Value> element, Value keep,
   return Carried{math.fma(value, isNorm ? value : zero, sums[0])};
 }
 
-LogicalResult
-Check::run(ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
-           Value scale,
-           llvm::function_ref<FailureOr<Value>(const ReductionLoop::Place &)>
-               element) {
+LogicalResult GradientCheckState::run(
+    ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
+    Value scale,
+    llvm::function_ref<FailureOr<Value>(const ReductionLoop::Place &)>
+        element) {
   SmallVector<int64_t> axes =
       llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   ReductionLoop loop{emitter,
@@ -178,8 +179,9 @@ Check::run(ArrayRef<int64_t> shape, ArrayRef<LaneSegment> segments, Value item,
   return success();
 }
 
-LogicalResult Check::reduceRun(Value tensor, Value begin, int64_t length,
-                               Value item, Value scale) {
+LogicalResult GradientCheckState::reduceRun(Value tensor, Value begin,
+                                            int64_t length, Value item,
+                                            Value scale) {
   Value flat;
   if (Value memref = emitter.memoryOf(tensor))
     flat = emitter.viewAs(memref, elementCount(tensor));
@@ -194,7 +196,8 @@ LogicalResult Check::reduceRun(Value tensor, Value begin, int64_t length,
              });
 }
 
-LogicalResult Check::reduceWhole(Value tensor, Value item, Value scale) {
+LogicalResult GradientCheckState::reduceWhole(Value tensor, Value item,
+                                              Value scale) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
   SmallVector<LaneSegment> segments;
   if (!shape.empty())
@@ -207,7 +210,7 @@ LogicalResult Check::reduceWhole(Value tensor, Value item, Value scale) {
       });
 }
 
-LogicalResult Check::reduce(Value item) {
+LogicalResult GradientCheckState::reduce(Value item) {
   Value scale;
   if (unscale) {
     SmallVector<Value> origin(shapeOf(unscale).size(), emitter.index(0));
@@ -259,7 +262,7 @@ namespace {
 /// Reduces pieces.
 class PiecesPhase : public Phase {
 public:
-  explicit PiecesPhase(std::shared_ptr<Check> check)
+  explicit PiecesPhase(std::shared_ptr<GradientCheckState> check)
       : check(std::move(check)) {}
 
   PhaseCost cost() override {
@@ -268,13 +271,14 @@ public:
   LogicalResult emit(Value item) override { return check->reduce(item); }
 
 private:
-  std::shared_ptr<Check> check;
+  std::shared_ptr<GradientCheckState> check;
 };
 
 /// Combines the numbers of all pieces.
-class JoinPhase : public Phase {
+class CombinePiecesPhase : public Phase {
 public:
-  JoinPhase(std::shared_ptr<Check> check, ArrayRef<Value> memrefs)
+  CombinePiecesPhase(std::shared_ptr<GradientCheckState> check,
+                     ArrayRef<Value> memrefs)
       : check(std::move(check)), memrefs(memrefs) {}
 
   PhaseCost cost() override {
@@ -337,7 +341,7 @@ private:
     return success();
   }
 
-  std::shared_ptr<Check> check;
+  std::shared_ptr<GradientCheckState> check;
   SmallVector<Value> memrefs;
 };
 } // namespace
@@ -345,10 +349,10 @@ private:
 SmallVector<std::unique_ptr<Phase>>
 mpc::makeCheckPhases(LoopContext &context, Operation *op,
                      ArrayRef<Value> memrefs) {
-  auto check = std::make_shared<Check>(context, op);
+  auto check = std::make_shared<GradientCheckState>(context, op);
   SmallVector<std::unique_ptr<Phase>> phases;
   if (check->items > 0)
     phases.push_back(std::make_unique<PiecesPhase>(check));
-  phases.push_back(std::make_unique<JoinPhase>(check, memrefs));
+  phases.push_back(std::make_unique<CombinePiecesPhase>(check, memrefs));
   return phases;
 }

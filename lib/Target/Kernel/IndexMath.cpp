@@ -27,7 +27,7 @@ static int64_t divisorOf(Value index, int depth) {
   auto of = [&](Value value) { return divisorOf(value, depth - 1); };
   if (auto argument = dyn_cast<BlockArgument>(index)) {
     Operation *parent = argument.getOwner()->getParentOp();
-    if (auto walk = dyn_cast<tile::WalkOp>(parent)) {
+    if (auto walk = dyn_cast<tile::ItemLoopOp>(parent)) {
       if (argument.getArgNumber() + 1 != walk.getFrom().size())
         return 1;
       // A last vector that overlaps ends with the row.

@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientChecks.h"
-#include "KernelParts.h"
+#include "KernelComponents.h"
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
@@ -199,7 +199,7 @@ LoopKernel::Work LoopKernel::singlePhase(ArrayRef<Root> wanted) {
     if (&other != op && (needsPhase(&other) || isComputed(&other)))
       return nullptr;
   // A scatter of few rows is copied in parallel first.
-  Work phase = makeOpaquePhase(context, op, memrefs);
+  Work phase = makeSequentialPhase(context, op, memrefs);
   bool isScatter = isa<ScatterElementsOp, ScatterNdOp>(op);
   if (isScatter && context.target.lanes == 1 && phase->cost().items < kFewLines)
     return nullptr;
@@ -222,7 +222,7 @@ static SmallVector<SmallVector<Root>> groupByShape(ArrayRef<Root> roots) {
 
 SmallVector<LoopKernel::Work> LoopKernel::independentPhases() {
   SmallVector<Work> phases;
-  for (const KernelPart &part : partsOf(kernel)) {
+  for (const KernelComponent &part : partsOf(kernel)) {
     SmallVector<Root> wanted;
     for (unsigned result : part.results)
       wanted.push_back(roots[result]);
@@ -261,8 +261,8 @@ void LoopKernel::emitScalars() {
 
 LogicalResult LoopKernel::emitItems(Phase &phase, bool inOrder) {
   PhaseCost cost = phase.cost();
-  auto own = tile::OwnOp::create(builder, context.loc, cost.items,
-                                 cost.cyclesPerItem, inOrder);
+  auto own = tile::ForEachOp::create(builder, context.loc, cost.items,
+                                     cost.cyclesPerItem, inOrder);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(own.getBody().front().getTerminator());
   return phase.emit(own.getItem());
@@ -302,7 +302,7 @@ LogicalResult LoopKernel::emitSerial() {
         return failure();
       phase = makeScatterPhase(context, &op, memrefs[0], /*copies=*/false);
     } else if (isOpaque(&op)) {
-      phase = makeOpaquePhase(context, &op, memrefs);
+      phase = makeSequentialPhase(context, &op, memrefs);
     } else {
       Root root{op.getResult(0), memrefs.front()};
       phase = isComputed(&op) ? makeMapPhase(context, root)

@@ -12,7 +12,7 @@
 
 #include "ElementEmitter.h"
 #include "IndexMath.h"
-#include "KernelForm.h"
+#include "KernelFunction.h"
 #include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
@@ -105,9 +105,9 @@ struct ReductionLoop {
 };
 
 /// Reduces the lanes of vectors to scalars, halves first.
-Carried
-joinLanes(ElementEmitter &emitter, mlir::ValueRange vectors,
-          llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)> join);
+Carried reduceLanes(
+    ElementEmitter &emitter, mlir::ValueRange vectors,
+    llvm::function_ref<Carried(mlir::ValueRange, mlir::ValueRange)> join);
 
 /// Mask of the lanes of a vector at the end of a segment that no earlier vector
 /// has covered; null if that is all of them.
@@ -186,9 +186,9 @@ std::unique_ptr<Phase> makeColumnPhase(LoopContext &context,
                                        llvm::ArrayRef<Root> roots);
 /// Creates the phase of cumsum, top_k, scatters and attention, which stores the
 /// results of `op` in `memrefs`.
-std::unique_ptr<Phase> makeOpaquePhase(LoopContext &context,
-                                       mlir::Operation *op,
-                                       llvm::ArrayRef<mlir::Value> memrefs);
+std::unique_ptr<Phase> makeSequentialPhase(LoopContext &context,
+                                           mlir::Operation *op,
+                                           llvm::ArrayRef<mlir::Value> memrefs);
 
 /// Creates the phase of a scatter; unless it copies its input, `memref` already
 /// contains that.

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelParts.h"
+#include "KernelComponents.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
@@ -21,7 +21,7 @@ using namespace mpc;
 namespace {
 class Collapser {
 public:
-  Collapser(func::FuncOp kernel, const KernelPart &part)
+  Collapser(func::FuncOp kernel, const KernelComponent &part)
       : kernel(kernel), values(part.values) {}
   void run();
 
@@ -44,7 +44,7 @@ private:
 };
 } // namespace
 
-static bool isReduce(Operation *op) { return op->hasTrait<JoinsRows>(); }
+static bool isReduce(Operation *op) { return op->hasTrait<ReducesRows>(); }
 
 bool Collapser::collect() {
   auto isOurs = [&](Value value) { return values.contains(value); };
@@ -233,7 +233,7 @@ void Collapser::run() {
 }
 
 void mpc::collapseDimensions(func::FuncOp kernel) {
-  for (const KernelPart &part : partsOf(kernel))
+  for (const KernelComponent &part : partsOf(kernel))
     Collapser(kernel, part).run();
 }
 

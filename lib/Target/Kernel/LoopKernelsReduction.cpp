@@ -258,8 +258,8 @@ Value mpc::keepMask(ElementEmitter &emitter, int64_t lanes, int64_t covered) {
 }
 
 Carried
-mpc::joinLanes(ElementEmitter &emitter, ValueRange vectors,
-               llvm::function_ref<Carried(ValueRange, ValueRange)> join) {
+mpc::reduceLanes(ElementEmitter &emitter, ValueRange vectors,
+                 llvm::function_ref<Carried(ValueRange, ValueRange)> join) {
   OpBuilder &builder = emitter.getBuilder();
   Location loc = emitter.getLoc();
   Carried values(vectors);
@@ -364,7 +364,7 @@ FailureOr<Carried> ReductionLoop::run(ValueRange indices, int64_t lanes,
       return failure();
     if (initial.empty())
       continue;
-    Carried joined = joinLanes(emitter, *sums, join);
+    Carried joined = reduceLanes(emitter, *sums, join);
     total = segments.size() == 1 ? joined : join(total, joined);
   }
   return total;

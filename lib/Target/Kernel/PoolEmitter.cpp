@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Window.h"
+#include "SlidingWindow.h"
 
 #include <limits>
 

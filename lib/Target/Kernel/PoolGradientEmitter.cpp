@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Window.h"
+#include "SlidingWindow.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 

@@ -141,7 +141,7 @@ Value mpc::finishReduction(ElementEmitter &emitter, Operation *op, Value sum) {
 static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
   Type elementType = getElementTypeOrSelf(op->getOperand(0).getType()),
        accumulator = accumulatorType(op);
-  bool isSum = op->hasTrait<AddsUp>() && accumulator.isF32();
+  bool isSum = op->hasTrait<SumsElements>() && accumulator.isF32();
   ValueMath math(emitter.getBuilder(), emitter.getLoc());
   Reducer reducer;
   reducer.initial = {
@@ -150,10 +150,10 @@ static Reducer numberReducer(ElementEmitter &emitter, Operation *op) {
                  : isa<ReduceMinOp>(op)  ? "least"
                  : isa<ReduceProdOp>(op) ? "product"
                                          : "sum";
-  reducer.joining = isa<ReduceMaxOp>(op)   ? tile::Joining::largest
-                    : isa<ReduceMinOp>(op) ? tile::Joining::least
-                    : isSum                ? tile::Joining::sum
-                                           : tile::Joining::any;
+  reducer.joining = isa<ReduceMaxOp>(op)   ? tile::NamedReduction::largest
+                    : isa<ReduceMinOp>(op) ? tile::NamedReduction::least
+                    : isSum                ? tile::NamedReduction::sum
+                                           : tile::NamedReduction::any;
   reducer.body = [&emitter, op](const ReductionLoop::Place &place,
                                 ValueRange carried) {
     return accumulateAt(emitter, op, place, carried);
@@ -277,7 +277,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 bool mpc::isReducing(Operation *op) {
-  return op->hasTrait<JoinsRows>() || isa<ArgmaxOp, ArgminOp>(op);
+  return op->hasTrait<ReducesRows>() || isa<ArgmaxOp, ArgminOp>(op);
 }
 
 SmallVector<Type> mpc::partialTypes(Operation *op, int64_t length) {
@@ -295,7 +295,7 @@ Reducer mpc::reducerOf(ElementEmitter &emitter, Operation *op) {
   auto position = std::make_shared<Position>(emitter, op);
   return {position->initial(),
           isa<ArgmaxOp>(op) ? "largest" : "least",
-          tile::Joining::any,
+          tile::NamedReduction::any,
           [=](const ReductionLoop::Place &place, ValueRange best) {
             return position->take(place, best);
           },

@@ -20,7 +20,7 @@ namespace mpc {
 struct Reducer {
   Carried initial;
   llvm::StringRef name;
-  tile::Joining joining = tile::Joining::any;
+  tile::NamedReduction joining = tile::NamedReduction::any;
   std::function<mlir::FailureOr<Carried>(const ReductionLoop::Place &,
                                          mlir::ValueRange)>
       body;

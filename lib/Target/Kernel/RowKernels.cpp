@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowProgram.h"
+#include "RowKernelEmitter.h"
 #include "TileRegions.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -36,7 +36,7 @@ static constexpr int64_t kCached = 1 << 18;
 namespace {
 class RowPhase : public Phase {
 public:
-  RowPhase(LoopContext &context, ArrayRef<Root> of, RowForm rows)
+  RowPhase(LoopContext &context, ArrayRef<Root> of, RowPattern rows)
       : context(context), emitter(context.emitter), roots(of),
         form(std::move(rows)) {
     if (form.isVertical())
@@ -61,7 +61,7 @@ private:
   LoopContext &context;
   ElementEmitter &emitter;
   SmallVector<Root> roots;
-  RowForm form;
+  RowPattern form;
   /// Adjacent rows per item: more than 1 only if the last dimension is not
   /// reduced.
   int64_t lanes = 1;
@@ -89,7 +89,7 @@ void RowPhase::planVertical() {
     lanes = segments.front().lanes;
   // Sums leave registers free, and longer vectors read longer pieces of memory.
   bool onlyJoins = llvm::all_of(
-      form.ops, [](Operation *op) { return op->hasTrait<JoinsRows>(); });
+      form.ops, [](Operation *op) { return op->hasTrait<ReducesRows>(); });
   if (whole && onlyJoins && context.target.registers >= 32 &&
       form.shape.back() % (2 * lanes) == 0)
     lanes *= 2;
@@ -138,7 +138,7 @@ PhaseCost RowPhase::cost() {
 /// Do not buffer inputs that are read once, or that are in memory already.
 SmallVector<Value> RowPhase::keptBy(Operation *op) {
   Value input = op->getOperand(0);
-  bool single = op->hasTrait<JoinsRows>() && input.hasOneUse();
+  bool single = op->hasTrait<ReducesRows>() && input.hasOneUse();
   if (!context.target.privateScratch || single || emitter.isBound(input))
     return {};
   bool plain = emitter.breaksOf(input).empty() &&
@@ -149,7 +149,7 @@ SmallVector<Value> RowPhase::keptBy(Operation *op) {
 }
 
 LogicalResult RowPhase::emit(Value item) {
-  RowChoice choice;
+  RowKernelSchedule choice;
   choice.columns = lanes;
   choice.takesOneWalk = form.isVertical() && form.fitsOneWalk();
   choice.keepsPowers = context.target.privateScratch;
@@ -157,10 +157,10 @@ LogicalResult RowPhase::emit(Value item) {
   if (fitsFour())
     choice.vector = vectorOfFour();
   choice.kept = [&](size_t op) { return keptBy(form.ops[op]); };
-  SmallVector<RowProgram::Stored> stored;
+  SmallVector<RowKernelEmitter::Stored> stored;
   for (const Root &root : roots)
     stored.push_back({{root.tensor, root.tensor, 0, {}}, root.memref});
-  RowProgram program(emitter, form, std::move(choice), stored);
+  RowKernelEmitter program(emitter, form, std::move(choice), stored);
   if (together == 1)
     return program.emitItem(item);
   IndexMath index{emitter.getBuilder(), emitter.getLoc()};
@@ -177,7 +177,7 @@ LogicalResult RowPhase::emit(Value item) {
        op && op != builder.getInsertionPoint().getNodePtr();
        op = op->getNextNode())
     ops.push_back(op);
-  interleaveItems(
+  unrollAndJamItems(
       builder, ops, first, others,
       form.rows() * form.length() > kCached ? together * form.length() : 0);
   return success();
@@ -185,7 +185,7 @@ LogicalResult RowPhase::emit(Value item) {
 
 std::unique_ptr<Phase> mpc::makeRowPhase(LoopContext &context,
                                          ArrayRef<Root> roots) {
-  RowForm form;
+  RowPattern form;
   if (failed(form.analyze(context.emitter, roots)))
     return nullptr;
   return std::make_unique<RowPhase>(context, roots, std::move(form));

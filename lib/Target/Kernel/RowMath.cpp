@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowProgram.h"
+#include "RowKernelEmitter.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -15,9 +15,9 @@
 using namespace mlir;
 using namespace mpc;
 using arith::CmpFPredicate;
-using tile::Joining;
+using tile::NamedReduction;
 
-LogicalResult RowProgram::emitOp(Operation *op) {
+LogicalResult RowKernelEmitter::emitOp(Operation *op) {
   startOp();
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](SoftmaxOp) { return emitSoftmax(op, /*logarithm=*/false); })
@@ -38,7 +38,7 @@ LogicalResult RowProgram::emitOp(Operation *op) {
 /// power overflows. In the one-pass form the sum is rescaled when the maximum
 /// grows (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax,
 /// 2018).
-LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
+LogicalResult RowKernelEmitter::emitSoftmax(Operation *op, bool logarithm) {
   Value input = op->getOperand(0), result = op->getResult(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
        type = carriedType(elementType);
@@ -62,7 +62,7 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
       return math.mul(x[1], math.expNonPositive(math.sub(x[0], to)));
     };
     FailureOr<Carried> both = walk(
-        input, {lowest, zero}, "sum", Joining::any,
+        input, {lowest, zero}, "sum", NamedReduction::any,
         [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
           FailureOr<Value> x = inputAt(input, place);
           if (failed(x))
@@ -86,7 +86,7 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
     Value lowest =
         math.constant(type, -std::numeric_limits<double>::infinity());
     FailureOr<Carried> largest = walk(
-        input, lowest, "largest", Joining::largest,
+        input, lowest, "largest", NamedReduction::largest,
         [&](const Place &place, ValueRange best) -> FailureOr<Carried> {
           FailureOr<Value> x = inputAt(input, place);
           if (failed(x))
@@ -105,7 +105,7 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
     else if (!logarithm && buffers.contains(input) && input.hasOneUse())
       powers = buffers.lookup(input);
     FailureOr<Carried> sums = walk(
-        input, zero, "sum", Joining::sum,
+        input, zero, "sum", NamedReduction::sum,
         [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
           FailureOr<Value> x = inputAt(input, place);
           if (failed(x))
@@ -160,8 +160,8 @@ LogicalResult RowProgram::emitSoftmax(Operation *op, bool logarithm) {
 /// layer_norm(x) = (x - mean) / sqrt(variance + epsilon) * scale + bias, with
 /// the variance about the mean in a second pass (no cancellation); RMS norm has
 /// neither mean nor bias.
-LogicalResult RowProgram::emitNorm(Operation *op, Value scale, Value bias,
-                                   double epsilon, bool centred) {
+LogicalResult RowKernelEmitter::emitNorm(Operation *op, Value scale, Value bias,
+                                         double epsilon, bool centred) {
   Value input = op->getOperand(0), result = op->getResult(0);
   Type elementType = getElementTypeOrSelf(input.getType()),
        type = carriedType(elementType);
@@ -177,7 +177,7 @@ LogicalResult RowProgram::emitNorm(Operation *op, Value scale, Value bias,
   Value center;
   if (centred) {
     FailureOr<Carried> sum = walk(
-        input, zero, "sum", Joining::sum,
+        input, zero, "sum", NamedReduction::sum,
         [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
           FailureOr<Value> x = inputAt(input, place);
           if (failed(x))
@@ -190,7 +190,7 @@ LogicalResult RowProgram::emitNorm(Operation *op, Value scale, Value bias,
     center = mean(sum->front(), "mean");
   }
   FailureOr<Carried> squares = walk(
-      input, zero, "squares", Joining::sum,
+      input, zero, "squares", NamedReduction::sum,
       [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
         FailureOr<Value> x = inputAt(input, place);
         if (failed(x))

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "IndexingRules.h"
+#include "LastDimensionRules.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -15,8 +15,8 @@ namespace mpc {
 
 /// Applies the region of `join` to `x` and `y`: scalars, or vectors of one
 /// width, lane by lane.
-Carried applyJoin(mlir::OpBuilder &builder, tile::JoinOp join,
-                  mlir::ValueRange x, mlir::ValueRange y);
+Carried applyReduction(mlir::OpBuilder &builder, tile::ItemReduceOp join,
+                       mlir::ValueRange x, mlir::ValueRange y);
 
 /// Moves the ops of a region's block, except its terminator, to the insertion
 /// point, with its arguments replaced; returns the yielded values.
@@ -24,19 +24,19 @@ Carried moveBody(mlir::OpBuilder &builder, mlir::Region &region,
                  mlir::ValueRange arguments);
 
 /// Returns true if a loop carries only f32 sums.
-bool addsUp(tile::WalkOp walk);
+bool addsUp(tile::ItemLoopOp walk);
 
 /// Unrolls and jams `ops`, the code of item `item` in block order, with items
 /// `others` (defined before `ops`): each op is followed by its copies, and
 /// loops are shared. The items are independent and do not alias each other's
 /// inputs. The first loop prefetches its inputs `ahead` elements farther; 0:
 /// none.
-void interleaveItems(mlir::OpBuilder &builder,
-                     llvm::ArrayRef<mlir::Operation *> ops, mlir::Value item,
-                     mlir::ValueRange others, int64_t ahead);
+void unrollAndJamItems(mlir::OpBuilder &builder,
+                       llvm::ArrayRef<mlir::Operation *> ops, mlir::Value item,
+                       mlir::ValueRange others, int64_t ahead);
 
 /// Lowers loops, reductions and buffers of items, all below `root`, to loops of
-/// one worker; `allocate` returns memory private to the worker. tile.own
+/// one worker; `allocate` returns memory private to the worker. tile.for_each
 /// remains.
 void lowerTilesToLoops(
     mlir::Operation *root, const ElementTarget &target,

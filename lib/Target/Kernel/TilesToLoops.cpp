@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers tile ops for a single thread: tile.walk becomes a loop nest with a
-// vectorized innermost loop, tile.join a horizontal reduction, halves first,
+// Lowers tile ops for a single thread: tile.loop becomes a loop nest with a
+// vectorized innermost loop, tile.reduce a horizontal reduction, halves first,
 // and buffers are in the worker's memory.
 //
 //===----------------------------------------------------------------------===//
@@ -20,8 +20,8 @@ using namespace mpc::tile;
 // Regions
 //===----------------------------------------------------------------------===//
 
-Carried mpc::applyJoin(OpBuilder &builder, JoinOp join, ValueRange x,
-                       ValueRange y) {
+Carried mpc::applyReduction(OpBuilder &builder, ItemReduceOp join, ValueRange x,
+                            ValueRange y) {
   auto vector = dyn_cast<VectorType>(x.front().getType());
   IRMapping mapping;
   Block &block = join.getBody().front();
@@ -93,7 +93,7 @@ public:
   void lower(Operation *op);
 
 private:
-  void lowerWalk(WalkOp walk);
+  void lowerWalk(ItemLoopOp walk);
   SmallVector<Value> indices(Value place, ValueRange positions);
 
   OpBuilder builder;
@@ -103,19 +103,19 @@ private:
 };
 } // namespace
 
-bool mpc::addsUp(WalkOp walk) {
+bool mpc::addsUp(ItemLoopOp walk) {
   return walk.getNumResults() > 0 &&
          llvm::all_of(walk.getResults(), [](Value sum) {
            return getElementTypeOrSelf(sum.getType()).isF32() &&
                   !sum.use_empty() &&
                   llvm::all_of(sum.getUsers(), [](Operation *user) {
-                    auto join = dyn_cast<JoinOp>(user);
-                    return join && join.getJoining() == Joining::sum;
+                    auto join = dyn_cast<ItemReduceOp>(user);
+                    return join && join.getJoining() == NamedReduction::sum;
                   });
          });
 }
 
-void LoopTiles::lowerWalk(WalkOp walk) {
+void LoopTiles::lowerWalk(ItemLoopOp walk) {
   Location loc = walk.getLoc();
   ArrayRef<int64_t> from = walk.getFrom(), to = walk.getTo();
   auto by = static_cast<int64_t>(walk.getBy());
@@ -192,7 +192,7 @@ void LoopTiles::lowerWalk(WalkOp walk) {
 SmallVector<Value> LoopTiles::indices(Value place, ValueRange positions) {
   SmallVector<Value> result(positions);
   // Interleaved numbers start at 0.
-  result.resize(cast<KeptType>(place.getType()).getShape().size(),
+  result.resize(cast<ItemBufferType>(place.getType()).getShape().size(),
                 emitter.index(0));
   return result;
 }
@@ -204,33 +204,33 @@ static int64_t lanesIn(Value value) {
 
 void LoopTiles::lower(Operation *op) {
   builder.setInsertionPoint(op);
-  if (auto walk = dyn_cast<WalkOp>(op)) {
+  if (auto walk = dyn_cast<ItemLoopOp>(op)) {
     lowerWalk(walk);
-  } else if (auto join = dyn_cast<JoinOp>(op)) {
+  } else if (auto join = dyn_cast<ItemReduceOp>(op)) {
     bool joinsLanes = join.getResultTypes() != join.getValues().getTypes();
     op->replaceAllUsesWith(
-        joinsLanes ? joinLanes(emitter, join.getValues(),
-                               [&](ValueRange x, ValueRange y) {
-                                 return applyJoin(builder, join, x, y);
-                               })
+        joinsLanes ? reduceLanes(emitter, join.getValues(),
+                                 [&](ValueRange x, ValueRange y) {
+                                   return applyReduction(builder, join, x, y);
+                                 })
                    : Carried(join.getValues()));
-  } else if (auto commit = dyn_cast<CommitOp>(op)) {
+  } else if (auto commit = dyn_cast<ItemStoreOp>(op)) {
     moveBody(builder, commit.getBody(), {});
-  } else if (auto keep = dyn_cast<KeepOp>(op)) {
+  } else if (auto keep = dyn_cast<ItemBufferOp>(op)) {
     memory[keep] = allocate(builder, keep.getType().getShape(),
                             keep.getType().getElement());
-  } else if (auto save = dyn_cast<SaveOp>(op)) {
+  } else if (auto save = dyn_cast<BufferWriteOp>(op)) {
     emitter.store(save.getValue(), memory.at(save.getPlace()),
                   indices(save.getPlace(), save.getPositions()),
                   lanesIn(save.getValue()));
-  } else if (auto kept = dyn_cast<KeptOp>(op)) {
+  } else if (auto kept = dyn_cast<BufferReadOp>(op)) {
     kept.replaceAllUsesWith(emitter.load(
         memory.at(kept.getPlace()), kept.getPlace().getType().getElement(),
         indices(kept.getPlace(), kept.getPositions()), lanesIn(kept)));
   } else {
     return;
   }
-  if (!isa<KeepOp>(op))
+  if (!isa<ItemBufferOp>(op))
     op->erase();
 }
 
@@ -242,7 +242,7 @@ void mpc::lowerTilesToLoops(
   SmallVector<Operation *> tiles;
   SmallVector<Operation *> places;
   root->walk<WalkOrder::PostOrder>([&](Operation *op) {
-    if (isa<KeepOp>(op))
+    if (isa<ItemBufferOp>(op))
       places.push_back(op);
     else if (isa<TileDialect>(op->getDialect()))
       tiles.push_back(op);

@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: func.func private @cached_impl(
 // CHECK-SAME: memref<1x8x1x64xf32>, %[[K:.*]]: memref<1024x1x8x64xi8>, %[[KS:.*]]: memref<1024x1x8x1xf32>, %[[V:.*]]: memref<1024x1x8x64xi8>, %[[VS:.*]]: memref<1024x1x8x1xf32>,
-// CHECK: tile.own %{{.*}} in (2)
+// CHECK: tile.for_each %{{.*}} in (2)
 // CHECK:   scf.for
 // CHECK:     memref.prefetch %[[K]][{{.*}}], read, locality<2>, data
 // CHECK:     memref.prefetch %[[KS]][{{.*}}], read, locality<2>, data
@@ -22,7 +22,7 @@
 // CHECK:   scf.for %{{.*}} to %{{.*}} step %c16{{(_.*)?}} {
 // CHECK:       memref.prefetch %[[V]][{{.*}}], read, locality<2>, data
 // CHECK:       math.fma
-// CHECK: tile.own %{{.*}} in (8)
+// CHECK: tile.for_each %{{.*}} in (8)
 // CHECK-NOT: prefetch
 func.func private @cached(%q: tensor<1x8x1x64xf32>, %k: tensor<1024x1x8x64xi8>, %ks: tensor<1024x1x8x1xf32>, %v: tensor<1024x1x8x64xi8>, %vs: tensor<1024x1x8x1xf32>) -> tensor<1x8x1x64xf32>
     attributes {mpc.kernel_kind = "attention"} {

@@ -6,8 +6,8 @@
 
 // CHECK-LABEL: func.func private @product_impl(
 // CHECK-SAME: memref<28x64xf32>, %{{.*}}: memref<64x32xf32>, %{{.*}}: memref<28x32xf32>, %{{.*}}: index, %{{.*}}: index, %[[SCRATCH:.*]]: memref<7680xi8>)
-// CHECK-SAME: attributes {mpc.apart = array<i1: true, true, true>, mpc.scratch_bytes = 7680 : i64}
-// CHECK: tile.own %{{.*}} in (1) cycles(1.792000e+03) {
+// CHECK-SAME: attributes {mpc.no_alias = array<i1: true, true, true>, mpc.scratch_bytes = 7680 : i64}
+// CHECK: tile.for_each %{{.*}} in (1) cycles(1.792000e+03) {
 // CHECK:   scf.for %{{.*}} = %{{.*}} to %c64 step %c32
 // CHECK:     scf.for
 // CHECK:       memref.prefetch %{{.*}}[%{{.*}}, %{{.*}}], read, locality<3>, data : memref<64x32xf32>
@@ -29,11 +29,11 @@ func.func private @product(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>) -> tens
 // Rows are items that are walked, whatever walks them.
 
 // CHECK-LABEL: func.func private @softmax_impl(
-// CHECK: tile.own %{{.*}} in (64)
-// CHECK:   tile.walk
-// CHECK:   tile.join largest
-// CHECK:   tile.keep
-// CHECK:   tile.commit
+// CHECK: tile.for_each %{{.*}} in (64)
+// CHECK:   tile.loop
+// CHECK:   tile.reduce largest
+// CHECK:   tile.buffer
+// CHECK:   tile.store
 func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row_reduction"} {
   %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
@@ -44,7 +44,7 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
 
 // CHECK-LABEL: func.func private @channels_impl(
 // CHECK-SAME: mpc.scratch_bytes = 4096 : i64
-// CHECK: tile.own %{{.*}} in (1)
+// CHECK: tile.for_each %{{.*}} in (1)
 // CHECK:   scf.for %{{.*}} = %c0 to %c8192 step %c4096
 // CHECK:   scf.for %{{.*}} step %c512
 // CHECK:   scf.for %{{.*}} step %c64
@@ -54,7 +54,7 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
 // CHECK:         %[[X:.*]] = vector.load %{{.*}}[%[[ROW]], %{{.*}}] : memref<8192x256xf32>, vector<32xf32>
 // CHECK:         %[[MORE:.*]] = arith.addf %[[SUM]], %[[X]]
 // CHECK:         vector.store %[[MORE]]
-// CHECK-NOT: tile.walk
+// CHECK-NOT: tile.loop
 // CHECK: return
 func.func private @channels(%x: tensor<8192x256xf32>) -> tensor<256xf32> attributes {mpc.kernel_kind = "reduce"} {
   %0 = mpc.reduce_sum %x axes([0]) : tensor<8192x256xf32> -> tensor<256xf32>
@@ -64,9 +64,9 @@ func.func private @channels(%x: tensor<8192x256xf32>) -> tensor<256xf32> attribu
 // Short rows of 16 bits go four at a time, in vectors that leave registers for four.
 
 // CHECK-LABEL: func.func private @fours_impl(
-// CHECK: tile.own %{{.*}} in (16)
-// CHECK:   %{{.*}}:4 = tile.walk (%{{.*}}) from (0) to (512) by 32
-// CHECK-COUNT-4: tile.join largest
+// CHECK: tile.for_each %{{.*}} in (16)
+// CHECK:   %{{.*}}:4 = tile.loop (%{{.*}}) from (0) to (512) by 32
+// CHECK-COUNT-4: tile.reduce largest
 func.func private @fours(%x: tensor<64x512xbf16>) -> tensor<64x512xbf16> attributes {mpc.kernel_kind = "row_reduction"} {
   %0 = mpc.cast %x : tensor<64x512xbf16> to tensor<64x512xf32>
   %1 = mpc.softmax %0 axis(1) : tensor<64x512xf32>
@@ -77,8 +77,8 @@ func.func private @fours(%x: tensor<64x512xbf16>) -> tensor<64x512xbf16> attribu
 // Fewer rows go in the same vectors, so that a row's sums have one order.
 
 // CHECK-LABEL: func.func private @three_rows_impl(
-// CHECK: tile.own %{{.*}} in (3)
-// CHECK:   %{{.*}} = tile.walk (%{{.*}}) from (0) to (512) by 32
+// CHECK: tile.for_each %{{.*}} in (3)
+// CHECK:   %{{.*}} = tile.loop (%{{.*}}) from (0) to (512) by 32
 func.func private @three_rows(%x: tensor<3x512xbf16>) -> tensor<3x512xbf16> attributes {mpc.kernel_kind = "row_reduction"} {
   %0 = mpc.cast %x : tensor<3x512xbf16> to tensor<3x512xf32>
   %1 = mpc.softmax %0 axis(1) : tensor<3x512xf32>
@@ -136,10 +136,10 @@ func.func private @picked(%x: tensor<8x80xf16>, %at: tensor<160xi64>, %y: tensor
 
 // Sums of columns that several results need are summed once, and both by one walk.
 // CHECK-LABEL: func.func private @sums_impl(
-// CHECK: tile.walk
-// CHECK: tile.join
-// CHECK: tile.join
-// CHECK-NOT: tile.walk
+// CHECK: tile.loop
+// CHECK: tile.reduce
+// CHECK: tile.reduce
+// CHECK-NOT: tile.loop
 // CHECK: return
 func.func private @sums(%x: tensor<50x64xf32>, %y: tensor<50x64xf32>) -> (tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>) attributes {mpc.kernel_kind = #mpc<fusion_kind reduce>} {
   %half = mpc.constant dense<0.5> : tensor<1xf32>
@@ -184,9 +184,9 @@ func.func private @lines(%x: tensor<1x4x4x64xf32>, %w: tensor<1x576x16xf32>) -> 
 
 // CHECK-LABEL: func.func private @parts_impl(
 // CHECK-SAME: memref<1x1x1x16xf32>, %[[PARTIALS:[a-z0-9]+]]: memref<96xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<
-// CHECK-SAME: mpc.apart = array<i1: true, true, true, true>
+// CHECK-SAME: mpc.no_alias = array<i1: true, true, true, true>
 // CHECK-SAME: mpc.shared_bytes = 384 : i64
-// CHECK: tile.own %[[ITEM:.*]] in (3) cycles(8.960000e+02) {
+// CHECK: tile.for_each %[[ITEM:.*]] in (3) cycles(8.960000e+02) {
 // CHECK:   %[[PART:.*]] = arith.remui %[[ITEM]], %c3
 // CHECK:   %[[BEGIN:.*]] = arith.muli %[[PART]], %c64
 // CHECK:   %[[BEHIND:.*]] = arith.addi %[[BEGIN]], %c64
@@ -195,7 +195,7 @@ func.func private @lines(%x: tensor<1x4x4x64xf32>, %w: tensor<1x576x16xf32>) -> 
 // CHECK:   memref.store %{{.*}}, %[[PARTIALS]]
 // CHECK:   memref.store %{{.*}}, %[[PARTIALS]]
 // CHECK:   vector.store %{{.*}}, %[[PARTIALS]]
-// CHECK: tile.own %{{.*}} in (1) cycles(1.000000e+00) in_order {
+// CHECK: tile.for_each %{{.*}} in (1) cycles(1.000000e+00) in_order {
 // CHECK:   scf.for %{{.*}} = %c0 to %c3 step %c1 iter_args
 // CHECK:     memref.load %[[PARTIALS]]
 // CHECK:   scf.for %{{.*}} = %c0 to %c3 step %c1 iter_args
@@ -214,9 +214,9 @@ func.func private @parts(%q: tensor<1x1x1x16xf32>, %k: tensor<1x1x150x16xf32>) -
 
 // CHECK-LABEL: func.func private @long_cache_impl(
 // CHECK-SAME: mpc.scratch_bytes = 13568 : i64, mpc.shared_bytes = 491520 : i64
-// CHECK: tile.own %{{.*}} in (128)
+// CHECK: tile.for_each %{{.*}} in (128)
 // CHECK:   memref.prefetch %{{.*}}, read, locality<2>, data : memref<32768x1x12x64xf32>
-// CHECK: tile.own %{{.*}} in (12) cycles(1.000000e+00) in_order
+// CHECK: tile.for_each %{{.*}} in (12) cycles(1.000000e+00) in_order
 func.func private @long_cache(%q: tensor<1x12x1x64xf32>, %ks: tensor<32768x1x12x64xf32>, %vs: tensor<32768x1x12x64xf32>) -> tensor<1x12x1x64xf32>
     attributes {mpc.kernel_kind = "attention"} {
   %k = mpc.transpose %ks [1, 2, 0, 3] : tensor<32768x1x12x64xf32> to tensor<1x12x32768x64xf32>

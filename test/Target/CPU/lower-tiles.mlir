@@ -19,24 +19,24 @@ func.func private @keeps_impl(%x: memref<16x64xf32>, %y: memref<16x64xf32>, %beg
     attributes {mpc.scratch_bytes = 64 : i64} {
   %lowest = arith.constant 0xFF800000 : f32
   %start = arith.constant dense<0xFF800000> : vector<16xf32>
-  tile.own %row in (16) cycles(20.0) {
-    %kept = tile.keep "doubled" : <[64] x f32>
-    %own = tile.walk (%c) from (0) to (64) by 16 carry(%best = %start) : vector<16xf32> {
+  tile.for_each %row in (16) cycles(20.0) {
+    %kept = tile.buffer "doubled" : <[64] x f32>
+    %own = tile.loop (%c) from (0) to (64) by 16 carry(%best = %start) : vector<16xf32> {
       %v = vector.load %x[%row, %c] : memref<16x64xf32>, vector<16xf32>
       %d = arith.addf %v, %v : vector<16xf32>
-      tile.save %d, %kept[%c] : vector<16xf32>, <[64] x f32>
+      tile.write %d, %kept[%c] : vector<16xf32>, <[64] x f32>
       %more = arith.maximumf %d, %best : vector<16xf32>
       tile.yield %more : vector<16xf32>
     }
-    %largest = tile.join largest %own from(%lowest : f32) "largest" : (vector<16xf32>) -> f32 {
+    %largest = tile.reduce largest %own from(%lowest : f32) "largest" : (vector<16xf32>) -> f32 {
     ^bb0(%a: f32, %b: f32):
       %m = arith.maximumf %a, %b : f32
       tile.yield %m : f32
     }
     %all = vector.broadcast %largest : f32 to vector<16xf32>
-    tile.walk (%c) from (0) to (64) by 16 {
-      tile.commit {
-        %v = tile.kept %kept[%c] : <[64] x f32>, vector<16xf32>
+    tile.loop (%c) from (0) to (64) by 16 {
+      tile.store {
+        %v = tile.read %kept[%c] : <[64] x f32>, vector<16xf32>
         %s = arith.subf %v, %all : vector<16xf32>
         vector.store %s, %y[%row, %c] : memref<16x64xf32>, vector<16xf32>
       }
@@ -54,10 +54,10 @@ func.func private @keeps_impl(%x: memref<16x64xf32>, %y: memref<16x64xf32>, %beg
 func.func private @in_order_impl(%x: memref<4xf32>, %begin: index, %end: index, %scratch: memref<1xi8>)
     attributes {mpc.scratch_bytes = 0 : i64} {
   %one = arith.constant 1.0 : f32
-  tile.own %i in (4) cycles(1.0) {
+  tile.for_each %i in (4) cycles(1.0) {
     memref.store %one, %x[%i] : memref<4xf32>
   }
-  tile.own %i in (2) cycles(1.0) in_order {
+  tile.for_each %i in (2) cycles(1.0) in_order {
     memref.store %one, %x[%i] : memref<4xf32>
   }
   return
@@ -75,10 +75,10 @@ func.func private @in_order_impl(%x: memref<4xf32>, %begin: index, %end: index, 
 func.func private @shared_impl(%x: memref<2xf32>, %shared: memref<4xf32>, %begin: index, %end: index, %scratch: memref<1xi8>)
     attributes {mpc.scratch_bytes = 0 : i64, mpc.shared_bytes = 16 : i64} {
   %one = arith.constant 1.0 : f32
-  tile.own %i in (4) cycles(10.0) {
+  tile.for_each %i in (4) cycles(10.0) {
     memref.store %one, %shared[%i] : memref<4xf32>
   }
-  tile.own %i in (2) cycles(1.0) in_order {
+  tile.for_each %i in (2) cycles(1.0) in_order {
     %y = memref.load %shared[%i] : memref<4xf32>
     memref.store %y, %x[%i] : memref<2xf32>
   }
@@ -104,23 +104,23 @@ func.func private @long_sum_impl(%x: memref<1000xf32>, %y: memref<2xf32>, %begin
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  tile.own %i in (1) cycles(1000.0) {
-    %own = tile.walk (%c) from (0) to (1000) by 1 carry(%sum = %zero) : f32 {
+  tile.for_each %i in (1) cycles(1000.0) {
+    %own = tile.loop (%c) from (0) to (1000) by 1 carry(%sum = %zero) : f32 {
       %v = memref.load %x[%c] : memref<1000xf32>
       %more = arith.addf %sum, %v : f32
       tile.yield %more : f32
     }
-    %all = tile.join sum %own from(%zero : f32) "sum" : (f32) -> f32 {
+    %all = tile.reduce sum %own from(%zero : f32) "sum" : (f32) -> f32 {
     ^bb0(%a: f32, %b: f32):
       %s = arith.addf %a, %b : f32
       tile.yield %s : f32
     }
-    %most = tile.walk (%c) from (0) to (1000) by 1 carry(%best = %zero) : f32 {
+    %most = tile.loop (%c) from (0) to (1000) by 1 carry(%best = %zero) : f32 {
       %v = memref.load %x[%c] : memref<1000xf32>
       %more = arith.maximumf %best, %v : f32
       tile.yield %more : f32
     }
-    %largest = tile.join largest %most from(%zero : f32) "largest" : (f32) -> f32 {
+    %largest = tile.reduce largest %most from(%zero : f32) "largest" : (f32) -> f32 {
     ^bb0(%a: f32, %b: f32):
       %m = arith.maximumf %a, %b : f32
       tile.yield %m : f32

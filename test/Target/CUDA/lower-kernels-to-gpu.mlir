@@ -1,4 +1,4 @@
-// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu --mpc-lower-teams --mlir-print-debuginfo --mlir-print-local-scope --split-input-file | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu --mpc-lower-tiles-to-threads --mlir-print-debuginfo --mlir-print-local-scope --split-input-file | FileCheck %s
 
 // Inputs, then outputs; a thread's vector; the model's names on arguments and
 // on the values of its ops.

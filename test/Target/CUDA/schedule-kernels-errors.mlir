@@ -162,7 +162,7 @@ func.func private @scratch(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) ->
 
 // expected-error @below {{with a team of threads}}
 func.func private @team(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
-    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, team = #tile.team<members = 32>, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
+    attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, team = #tile.threads<members = 32>, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
   %0 = mpc.matmul %x, %w : (tensor<128x256xbf16>, tensor<256x64xbf16>) -> tensor<128x64xf32>
   return %0 : tensor<128x64xf32>
 }

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/BucketPlan.h"
+#include "mpc/Analysis/GradientBucketing.h"
 
 #include "gtest/gtest.h"
 
@@ -16,7 +16,7 @@ using llvm::SmallVector;
 namespace {
 
 /// The earliest end, and of its plans the fewest messages, by trying all.
-std::pair<double, size_t> tryAll(llvm::ArrayRef<BucketItem> items,
+std::pair<double, size_t> tryAll(llvm::ArrayRef<GradientMessageItem> items,
                                  const NetworkModel &network) {
   std::pair<double, size_t> best = {INFINITY, 0};
   for (unsigned cuts = 0; cuts < 1u << (items.size() - 1); ++cuts) {
@@ -25,7 +25,8 @@ std::pair<double, size_t> tryAll(llvm::ArrayRef<BucketItem> items,
       if (cuts >> i & 1)
         ends.push_back(i + 1);
     ends.push_back(items.size());
-    best = std::min(best, {bucketsEnd(items, ends, network), ends.size()});
+    best = std::min(best,
+                    {bucketingEndSeconds(items, ends, network), ends.size()});
   }
   return best;
 }
@@ -35,13 +36,13 @@ TEST(BucketPlanTest, NoItemsNeedNoMessage) {
 }
 
 TEST(BucketPlanTest, WhatIsReadyAtOnceGoesAtOnce) {
-  SmallVector<BucketItem> items(5, {1e-3, 1000});
+  SmallVector<GradientMessageItem> items(5, {1e-3, 1000});
   EXPECT_EQ(planBuckets(items, {1e-5, 1e9}), SmallVector<size_t>({5}));
 }
 
 TEST(BucketPlanTest, WhatIsReadyLongBeforeGoesAlone) {
   // 1 MB at 1 GB/s takes a millisecond, which the second item waits for anyway.
-  SmallVector<BucketItem> items = {{0, 1000000}, {2e-3, 1000000}};
+  SmallVector<GradientMessageItem> items = {{0, 1000000}, {2e-3, 1000000}};
   EXPECT_EQ(planBuckets(items, {1e-5, 1e9}), SmallVector<size_t>({1, 2}));
   // Where a message costs more than what runs beside it, both go together.
   EXPECT_EQ(planBuckets(items, {1e-2, 1e9}), SmallVector<size_t>({2}));
@@ -55,7 +56,7 @@ TEST(BucketPlanTest, EndsAsEarlyAsAnyPlan) {
   for (int round = 0; round < 300; ++round) {
     NetworkModel network = {std::pow(10, draw(-6, -3)),
                             std::pow(10, draw(7, 11))};
-    SmallVector<BucketItem> items;
+    SmallVector<GradientMessageItem> items;
     double ready = 0;
     for (int count = 1 + round % 12; count > 0; --count) {
       ready += std::pow(10, draw(-6, -3));
@@ -66,7 +67,7 @@ TEST(BucketPlanTest, EndsAsEarlyAsAnyPlan) {
     EXPECT_TRUE(llvm::is_sorted(ends));
     EXPECT_EQ(ends.back(), items.size());
     auto [end, messages] = tryAll(items, network);
-    EXPECT_DOUBLE_EQ(bucketsEnd(items, ends, network), end) << round;
+    EXPECT_DOUBLE_EQ(bucketingEndSeconds(items, ends, network), end) << round;
     EXPECT_EQ(ends.size(), messages) << round;
   }
 }

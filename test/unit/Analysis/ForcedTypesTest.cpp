@@ -22,8 +22,8 @@ using namespace mpc;
 namespace {
 
 /// Two contractions and a softmax, planned under one policy.
-FusionTarget fusionTarget(StringRef name) {
-  return FusionTarget(*TargetInfo::parse(name));
+CastFusionTarget fusionTarget(StringRef name) {
+  return CastFusionTarget(*TargetInfo::parse(name));
 }
 
 class ForcedTypesTest : public ::testing::Test {
@@ -42,7 +42,7 @@ protected:
 
   /// The plan of the op `name` under `json`; what was said goes to `said`.
   std::optional<OpPlan> plan(StringRef json, StringRef name,
-                             const FusionTarget &target = {}) {
+                             const CastFusionTarget &target = {}) {
     llvm::Expected<Policy> policy = Policy::parse(json, "test.json");
     if (!policy) {
       ADD_FAILURE() << llvm::toString(policy.takeError());
@@ -70,7 +70,7 @@ protected:
 };
 
 TEST_F(ForcedTypesTest, TensorFloat32IsAModeOfContractions) {
-  FusionTarget rounds;
+  CastFusionTarget rounds;
   rounds.roundsToTensorFloat32 = true;
   StringRef policy = R"({"name": "a", "extends": "tf32"})";
   std::optional<OpPlan> first = plan(policy, "first", rounds);
@@ -102,7 +102,7 @@ TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
   EXPECT_FALSE(plan(policy, "first"));
   EXPECT_EQ(said, "override 'name:first=bf16x3' forces bf16x3 on 'first', but "
                   "the target has no kernel for it yet; use tf32 or float32");
-  FusionTarget splits;
+  CastFusionTarget splits;
   splits.splitsIntoBFloat16 = true;
   std::optional<OpPlan> first = plan(policy, "first", splits);
   ASSERT_TRUE(first);
@@ -116,7 +116,7 @@ TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
 // Three terms have f32's precision: a GPU's kernels compute f32 where they are
 // permitted. Two terms have less.
 TEST_F(ForcedTypesTest, ThreeBf16TermsAreAPermissionOnGpus) {
-  FusionTarget gpu = fusionTarget("cuda:sm_90");
+  CastFusionTarget gpu = fusionTarget("cuda:sm_90");
   std::optional<OpPlan> first = plan(
       R"({"name": "a", "overrides": {"name:first": "bf16x3"}})", "first", gpu);
   ASSERT_TRUE(first);
@@ -160,7 +160,7 @@ TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
                         "overrides": {"name:first": "float16"}})",
                     "first"));
   EXPECT_NE(said, "");
-  FusionTarget narrow;
+  CastFusionTarget narrow;
   narrow.accumulatesNarrow = true;
   std::optional<OpPlan> first = plan(policy, "first", narrow);
   ASSERT_TRUE(first);
@@ -170,7 +170,7 @@ TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
 
 /// An override's own type sums in f32, whatever the policy says of another.
 TEST_F(ForcedTypesTest, AnotherTypeSumsInFloat32) {
-  FusionTarget narrow;
+  CastFusionTarget narrow;
   narrow.accumulatesNarrow = true;
   std::optional<OpPlan> first =
       plan(R"({"name": "a", "extends": "mixed_float16", "accumulate": "float16",

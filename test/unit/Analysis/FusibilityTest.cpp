@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/Fusibility.h"
-#include "mpc/Analysis/Fusion/GroupOps.h"
+#include "mpc/Analysis/CastFusion.h"
+#include "mpc/Analysis/Fusion/GreedyFusion.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -47,7 +47,7 @@ protected:
 /// The groups that the fuser makes of a function before casts are placed.
 struct Kernels : FusionGraph {
   explicit Kernels(func::FuncOp func) : FusionGraph(func.getBody().front()) {
-    groupOps(*this, func.getBody().front(), TargetInfo());
+    selectFusionGroups(*this, func.getBody().front(), TargetInfo());
   }
   bool shareKernel(Operation *a, Operation *b) const {
     return groupOf(a) == groupOf(b);
@@ -63,19 +63,18 @@ TEST_F(FusibilityTest, ContractionsTakeNarrowOperandsAsTheyLie) {
     %3 = mpc.reshape %2 : tensor<4x4xf32> to tensor<16xf32> loc("reshape")
     return
   })");
-  FusionTarget cpu, loader;
+  CastFusionTarget cpu, loader;
   loader.narrowsContractionOperands = true;
-  EXPECT_FALSE(absorbsCast(find("matmul"), 0, cpu));
-  EXPECT_TRUE(absorbsCast(find("matmul"), 0, loader));
-  EXPECT_FALSE(absorbsCast(find("attention"), 2, cpu));
-  EXPECT_TRUE(absorbsCast(find("attention"), 3, cpu)) << "the mask";
-  EXPECT_TRUE(absorbsCast(find("softmax"), 0, cpu));
-  EXPECT_FALSE(absorbsCast(find("reshape"), 0, cpu));
+  EXPECT_FALSE(fusesOperandCast(find("matmul"), 0, cpu));
+  EXPECT_TRUE(fusesOperandCast(find("matmul"), 0, loader));
+  EXPECT_FALSE(fusesOperandCast(find("attention"), 2, cpu));
+  EXPECT_TRUE(fusesOperandCast(find("attention"), 3, cpu)) << "the mask";
+  EXPECT_TRUE(fusesOperandCast(find("softmax"), 0, cpu));
+  EXPECT_FALSE(fusesOperandCast(find("reshape"), 0, cpu));
 
-  EXPECT_TRUE(absorbsResultCast(find("matmul"), cpu));
-  EXPECT_TRUE(absorbsResultCast(find("softmax"), cpu));
-  EXPECT_FALSE(absorbsResultCast(find("reshape"), cpu))
-      << "a view has no kernel";
+  EXPECT_TRUE(fusesResultCast(find("matmul"), cpu));
+  EXPECT_TRUE(fusesResultCast(find("softmax"), cpu));
+  EXPECT_FALSE(fusesResultCast(find("reshape"), cpu)) << "a view has no kernel";
 }
 
 TEST_F(FusibilityTest, EpiloguesStayInside) {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/IntegerValuedFloats.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -56,7 +56,7 @@ TEST_F(IntegerValuesTest, CountsFromIntegersAreCarriers) {
     %5 = mpc.sin %4 : tensor<2x2xf32> loc("sine")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_TRUE(integers.contains(find("frames")));
   EXPECT_TRUE(integers.contains(find("next")));
   EXPECT_FALSE(integers.contains(find("halves"))) << "no integer";
@@ -72,7 +72,7 @@ TEST_F(IntegerValuesTest, PositionsCountFromWhere16BitsEnd) {
     %2 = mpc.iota axis(1) : tensor<1024x8xf32> loc("other axis")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_FALSE(integers.contains(find("exact"))) << "0 to 256";
   EXPECT_TRUE(integers.contains(find("long")));
   EXPECT_EQ(integers.getMagnitude(find("long")), 257);
@@ -85,7 +85,7 @@ TEST_F(IntegerValuesTest, PositionsWithoutGradientStayPositions) {
     %1 = mpc.stop_gradient %0 : tensor<1024xf32> loc("stopped")
     return
   })");
-  EXPECT_TRUE(IntegerValues(func).contains(find("stopped")));
+  EXPECT_TRUE(IntegerValuedFloats(func).contains(find("stopped")));
 }
 
 TEST_F(IntegerValuesTest, FoldedPositionsCount) {
@@ -96,7 +96,7 @@ TEST_F(IntegerValuesTest, FoldedPositionsCount) {
     %3 = mpc.constant dense<[100.5, 200.5, 300.5]> : tensor<3xf32> loc("halves")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_TRUE(integers.contains(find("positions")));
   EXPECT_FALSE(integers.contains(find("table"))) << "any numbers";
   EXPECT_FALSE(integers.contains(find("near"))) << "exact";
@@ -113,7 +113,7 @@ TEST_F(IntegerValuesTest, ArgumentsReadAsIndicesAreCarriers) {
     %4 = mpc.tanh %both : tensor<4xf32>
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_TRUE(integers.contains(func.getArgument(0)));
   EXPECT_TRUE(integers.contains(find("moved")));
   EXPECT_FALSE(integers.contains(func.getArgument(1)))
@@ -130,7 +130,7 @@ TEST_F(IntegerValuesTest, IndexArithmeticIsCarried) {
     %2 = mpc.cast %1 : tensor<8xf32> to tensor<8xi32>
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_TRUE(integers.contains(func.getArgument(0)));
   EXPECT_TRUE(integers.contains(find("scaled")));
   EXPECT_TRUE(integers.contains(find("floor")));
@@ -149,7 +149,7 @@ TEST_F(IntegerValuesTest, ClippedIndicesAreCarried) {
     %6 = mpc.tanh %4 : tensor<8xf32>
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_TRUE(integers.contains(func.getArgument(0)));
   EXPECT_TRUE(integers.contains(find("clipped")));
   EXPECT_TRUE(integers.contains(func.getArgument(1)));
@@ -165,7 +165,7 @@ TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
     %2 = mpc.reduce_sum %0 axes([0]) : tensor<2x300xf32> -> tensor<300xf32> loc("short")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_FALSE(integers.contains(find("mask")));
   EXPECT_TRUE(integers.contains(find("length")));
   EXPECT_EQ(integers.getMagnitude(find("length")), 300);
@@ -191,7 +191,7 @@ TEST_F(IntegerValuesTest, ArithmeticBehindARoundingFeedsIntegers) {
     %9 = mpc.tanh %6 : tensor<4xf32> loc("activation")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   for (StringRef name : {"frames", "halves", "shifted", "part", "rounded"})
     EXPECT_TRUE(integers.feedsIntegers(find(name))) << name.str();
   EXPECT_TRUE(integers.feedsIntegers(func.getArgument(1)))
@@ -216,7 +216,7 @@ TEST_F(IntegerValuesTest, IntegersAreFollowedBackToLayers) {
     %6 = mpc.matmul %1, %b : (tensor<4x2xf32>, tensor<2x9xf32>) -> tensor<4x9xf32> loc("other")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   for (StringRef name : {"layer", "share", "map", "largest", "ceil"})
     EXPECT_TRUE(integers.feedsIntegers(find(name))) << name.str();
   EXPECT_TRUE(integers.feedsIntegers(func.getArgument(2)));
@@ -240,7 +240,7 @@ TEST_F(IntegerValuesTest, ComparedLengthsFeedIntegers) {
     %5 = mpc.cast %y : tensor<4x8xf32> to tensor<4x8xi1>
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   EXPECT_TRUE(integers.feedsIntegers(func.getArgument(0)));
   EXPECT_FALSE(integers.feedsIntegers(func.getArgument(1)));
   EXPECT_FALSE(integers.feedsIntegers(func.getArgument(2)));
@@ -265,7 +265,7 @@ TEST_F(IntegerValuesTest, ActivationsAreNone) {
     %9 = mpc.relu %x : tensor<4x4xf32> loc("relu")
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   for (StringRef name : {"lowest", "mask", "inverse", "additive", "image",
                          "rounded", "product", "quantised", "relu"})
     EXPECT_FALSE(integers.contains(find(name))) << name.str();
@@ -287,7 +287,7 @@ TEST_F(IntegerValuesTest, RangesFollowTheGraph) {
     %4 = mpc.max %x, %high : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("guard")
     return
   })");
-  KnownRanges ranges(func);
+  RangeAnalysis ranges(func);
   auto expect = [&](StringRef name, double low, double high) {
     EXPECT_EQ(ranges.get(find(name)).low, low) << name.str();
     EXPECT_EQ(ranges.get(find(name)).high, high) << name.str();
@@ -315,7 +315,7 @@ TEST_F(IntegerValuesTest, OneMinusPositionsAreCounts) {
     %6 = mpc.mul %5, %x : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
     return
   })");
-  IntegerValues integers(func);
+  IntegerValuedFloats integers(func);
   for (StringRef name : {"positions", "back", "ids", "of ids"})
     EXPECT_TRUE(integers.contains(find(name))) << name.str();
   EXPECT_EQ(integers.getMagnitude(find("back")), 1022);
@@ -338,7 +338,7 @@ TEST_F(IntegerValuesTest, RangesCountEveryWayToAnEnd) {
     %3 = mpc.reduce_max %e axes([1]) : tensor<4x0xf32> -> tensor<4xf32> loc("empty")
     return
   })");
-  KnownRanges ranges(func);
+  RangeAnalysis ranges(func);
   auto expect = [&](StringRef name, double low, double high) {
     EXPECT_EQ(ranges.get(find(name)).low, low) << name.str();
     EXPECT_EQ(ranges.get(find(name)).high, high) << name.str();
@@ -357,7 +357,7 @@ TEST_F(IntegerValuesTest, IntegersThatWrapAreUnknown) {
     %2 = mpc.add %1, %1 : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32> loc("fits")
     return
   })");
-  KnownRanges ranges(func);
+  RangeAnalysis ranges(func);
   EXPECT_EQ(ranges.get(find("wraps")).high, 255);
   EXPECT_EQ(ranges.get(find("wraps")).low, 0);
   EXPECT_EQ(ranges.get(find("wider")).high, 255);
@@ -389,7 +389,7 @@ TEST_F(IntegerValuesTest, TheRangeOfAMeanEndsWhereItsSumMayWrap) {
     %7 = mpc.reduce_mean %6 axes([0]) : tensor<129xf16> -> tensor<f16> loc("float")
     return
   })");
-  KnownRanges ranges(func);
+  RangeAnalysis ranges(func);
   // 129 * 255 is more than 32,767, 128 * 255 is not.
   EXPECT_FALSE(ranges.get(find("wraps")).isWithin(-32768, 32767));
   EXPECT_TRUE(ranges.get(find("fits")).isWithin(0, 255));

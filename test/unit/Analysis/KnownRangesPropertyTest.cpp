@@ -4,11 +4,11 @@
 //
 // Draws graphs by seed whose inputs are bounded by clamps, types and positions,
 // runs them by the reference interpreter and holds every value against what
-// KnownRanges and IntegerValues claim of it.
+// RangeAnalysis and IntegerValuedFloats claim of it.
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/IntegerValues.h"
+#include "mpc/Analysis/IntegerValuedFloats.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Reference/Interpreter.h"
 
@@ -247,7 +247,7 @@ protected:
 
   /// Holds one op's results against the claims about them.
   void check(Operation *op, ArrayRef<reference::Tensor> results,
-             const KnownRanges &ranges, const IntegerValues &integers) {
+             const RangeAnalysis &ranges, const IntegerValuedFloats &integers) {
     for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results)) {
       KnownRange range = ranges.get(result);
       bounded += std::isfinite(range.low) || std::isfinite(range.high);
@@ -285,8 +285,8 @@ TEST_F(KnownRangesPropertyTest, EveryValueLiesInItsRange) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module);
     auto func = *module->getOps<func::FuncOp>().begin();
-    KnownRanges ranges(func);
-    IntegerValues integers(func);
+    RangeAnalysis ranges(func);
+    IntegerValuedFloats integers(func);
     reference::InterpretOptions options;
     options.observer = [&](Operation *op, ArrayRef<reference::Tensor> results) {
       check(op, results, ranges, integers);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/NarrowForm.h"
+#include "mpc/Analysis/LosslessEncoding.h"
 #include "mpc/Support/Float8.h"
 
 #include "gtest/gtest.h"
@@ -14,13 +14,13 @@
 #include <random>
 
 using namespace mpc;
-using Kind = NarrowForm::Kind;
+using Kind = LosslessPanels::Kind;
 
 namespace {
 
 /// What mpc.dequantize makes of a form, position by position.
-std::vector<float> widened(const NarrowForm &form, int64_t count, int64_t depth,
-                           int64_t columns) {
+std::vector<float> widened(const LosslessPanels &form, int64_t count,
+                           int64_t depth, int64_t columns) {
   std::vector<float> numbers;
   int64_t groups = depth / form.group;
   for (int64_t panel = 0; panel < count; ++panel)
@@ -137,17 +137,17 @@ TEST(NarrowFormTest, FindsTheFewestBytes) {
         Case{16, -3, 12, Kind::Nibbles}, Case{64, -128, 127, Kind::Int8},
         Case{32, -20, 235, Kind::UnsignedInt8}}) {
     std::vector<float> numbers = gridded(2, 64, 8, c.group, c.low, c.high, 3);
-    std::optional<NarrowForm> form =
-        findNarrowForm(numbers, 2, 64, 8, /*run=*/64);
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(numbers, 2, 64, 8, /*run=*/64);
     ASSERT_TRUE(form) << c.group;
     EXPECT_EQ(form->kind, c.kind) << c.group;
     EXPECT_EQ(form->group, c.group);
     EXPECT_EQ(widened(*form, 2, 64, 8), numbers);
     // Positions that are walked one by one share neither scale nor byte.
-    form = findNarrowForm(numbers, 2, 64, 8, /*run=*/1);
+    form = findLosslessEncoding(numbers, 2, 64, 8, /*run=*/1);
     EXPECT_EQ(bool(form), c.group == 64);
     EXPECT_TRUE(!form || form->kind == Kind::Int8);
-    form = findNarrowForm(numbers, 2, 64, 8, /*run=*/32);
+    form = findLosslessEncoding(numbers, 2, 64, 8, /*run=*/32);
     ASSERT_EQ(bool(form), true);
     EXPECT_EQ(form->group, c.group);
   }
@@ -169,16 +169,17 @@ TEST(NarrowFormTest, FindsFloats) {
   }
   f16[3] = 0x1p-24f;
   f16[4] = -65504;
-  std::optional<NarrowForm> form = findNarrowForm(bf16, 1, 8, 8, /*run=*/8);
+  std::optional<LosslessPanels> form =
+      findLosslessEncoding(bf16, 1, 8, 8, /*run=*/8);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->kind, Kind::BFloat16);
   EXPECT_EQ(widened(*form, 1, 8, 8), bf16);
-  form = findNarrowForm(f16, 1, 8, 8, /*run=*/8);
+  form = findLosslessEncoding(f16, 1, 8, 8, /*run=*/8);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->kind, Kind::Float16);
   EXPECT_EQ(widened(*form, 1, 8, 8), f16);
-  EXPECT_FALSE(findNarrowForm(f32, 1, 8, 8, /*run=*/8));
-  EXPECT_FALSE(findNarrowForm({}, 0, 8, 8, /*run=*/8));
+  EXPECT_FALSE(findLosslessEncoding(f32, 1, 8, 8, /*run=*/8));
+  EXPECT_FALSE(findLosslessEncoding({}, 0, 8, 8, /*run=*/8));
 }
 
 /// Sixteen bits and a scale of nine make numbers of f32.
@@ -186,16 +187,16 @@ TEST(NarrowFormTest, FindsIntegersOfSixteenBits) {
   for (unsigned seed : {1, 2, 3}) {
     std::vector<float> numbers =
         gridded(2, 64, 8, 64, -32768, 32767, seed, /*roundScale=*/true);
-    std::optional<NarrowForm> form =
-        findNarrowForm(numbers, 2, 64, 8, /*run=*/64);
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(numbers, 2, 64, 8, /*run=*/64);
     ASSERT_TRUE(form);
     EXPECT_EQ(form->kind, Kind::Int16);
     EXPECT_EQ(form->group, 64);
     EXPECT_EQ(widened(*form, 2, 64, 8), numbers);
   }
   // Of both signs it would take 17.
-  EXPECT_FALSE(findNarrowForm({-32770, 0, 1, 32770}, 1, 4, 1, /*run=*/4));
-  EXPECT_FALSE(findNarrowForm({1, 1.2345678f}, 1, 2, 1, /*run=*/2));
+  EXPECT_FALSE(findLosslessEncoding({-32770, 0, 1, 32770}, 1, 4, 1, /*run=*/4));
+  EXPECT_FALSE(findLosslessEncoding({1, 1.2345678f}, 1, 2, 1, /*run=*/2));
   EXPECT_FALSE(findExactGrid({1, INFINITY}, 256));
   EXPECT_FALSE(findExactGrid({0x1p60f, 1}, 65536));
   // What is no normal number is no scale.
@@ -209,7 +210,8 @@ TEST(NarrowFormTest, FindsIntegersOfSixteenBits) {
 
 TEST(NarrowFormTest, ZerosAreTheNarrowest) {
   std::vector<float> zeros(128, 0.0f);
-  std::optional<NarrowForm> form = findNarrowForm(zeros, 1, 16, 8, /*run=*/16);
+  std::optional<LosslessPanels> form =
+      findLosslessEncoding(zeros, 1, 16, 8, /*run=*/16);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->kind, Kind::Nibbles);
   EXPECT_EQ(widened(*form, 1, 16, 8), zeros);
@@ -228,14 +230,14 @@ TEST(NarrowFormTest, FindsFloatsOfEightBits) {
                             ? 0
                             : float(decodeFloat8(code)) * scale);
     }
-  std::optional<NarrowForm> form =
-      findNarrowForm(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
+  std::optional<LosslessPanels> form =
+      findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
   ASSERT_TRUE(form);
   EXPECT_EQ(form->kind, Kind::Float8);
   EXPECT_EQ(widened(*form, 1, kDepth, kColumns), numbers);
   // Five bits are too many.
   numbers[5] = 17 * scales[1];
-  form = findNarrowForm(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
+  form = findLosslessEncoding(numbers, 1, kDepth, kColumns, /*run=*/kDepth);
   EXPECT_TRUE(!form || form->kind != Kind::Float8);
 }
 

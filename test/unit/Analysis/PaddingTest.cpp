@@ -243,11 +243,12 @@ TEST_F(PaddingTest, PlacesBehindSomeOpsAreNotZero) {
       %2 = mpc.mul %1, %x : (tensor<16x30xf32>, tensor<16x30xf32>) -> tensor<16x30xf32>
       return %2 : tensor<16x30xf32>
     })");
-  auto lanes = [&](Operation *op, unsigned axis, ArrayRef<LaneState> operands) {
+  auto lanes = [&](Operation *op, unsigned axis,
+                   ArrayRef<PaddingState> operands) {
     return resultLanes(op, paddableAxes(op)[axis], operands);
   };
-  LaneState zero = LaneState::zero(), finite = LaneState::finite(),
-            any = LaneState::any();
+  PaddingState zero = PaddingState::zero(), finite = PaddingState::finite(),
+               any = PaddingState::any();
   // EXPECT_TRUE: a state has no text.
   Operation *add = *func.getOps<AddOp>().begin();
   // New rows repeat the bias, new columns do not.
@@ -255,7 +256,7 @@ TEST_F(PaddingTest, PlacesBehindSomeOpsAreNotZero) {
   EXPECT_TRUE(lanes(add, 1, {zero, zero}) == zero);
   Operation *exp = *func.getOps<ExpOp>().begin();
   EXPECT_TRUE(lanes(exp, 0, {zero}).holds(1));
-  EXPECT_TRUE(lanes(exp, 0, {LaneState::known(-INFINITY)}) == zero);
+  EXPECT_TRUE(lanes(exp, 0, {PaddingState::known(-INFINITY)}) == zero);
   EXPECT_TRUE(lanes(exp, 0, {finite}) == any);
   Operation *mul = *func.getOps<MulOp>().begin();
   EXPECT_TRUE(lanes(mul, 0, {finite, zero}) == zero);
@@ -269,12 +270,12 @@ TEST_F(PaddingTest, AnglesOfPointsAreFinite) {
       return %0 : tensor<16x30xf32>
     })");
   Operation *angle = *func.getOps<Atan2Op>().begin();
-  LaneState finite = LaneState::finite();
-  auto lanes = [&](ArrayRef<LaneState> operands) {
+  PaddingState finite = PaddingState::finite();
+  auto lanes = [&](ArrayRef<PaddingState> operands) {
     return resultLanes(angle, paddableAxes(angle)[0], operands);
   };
   EXPECT_TRUE(lanes({finite, finite}) == finite);
-  EXPECT_TRUE(lanes({finite, LaneState::any()}) == LaneState::any());
+  EXPECT_TRUE(lanes({finite, PaddingState::any()}) == PaddingState::any());
 }
 
 TEST_F(PaddingTest, BranchesThatTheModelNeverTakesAreNotFinite) {
@@ -286,11 +287,12 @@ TEST_F(PaddingTest, BranchesThatTheModelNeverTakesAreNotFinite) {
       %1 = mpc.select %keep, %x, %other : (tensor<16x1xi1>, tensor<16x30xf32>, tensor<30xf32>) -> tensor<16x30xf32>
       return %0, %1 : tensor<16x30xf32>, tensor<16x30xf32>
     })");
-  auto lanes = [&](Operation *op, unsigned axis, ArrayRef<LaneState> operands) {
+  auto lanes = [&](Operation *op, unsigned axis,
+                   ArrayRef<PaddingState> operands) {
     return resultLanes(op, paddableAxes(op)[axis], operands);
   };
-  LaneState zero = LaneState::zero(), finite = LaneState::finite(),
-            any = LaneState::any();
+  PaddingState zero = PaddingState::zero(), finite = PaddingState::finite(),
+               any = PaddingState::any();
   auto selects = func.getOps<SelectOp>();
   Operation *hide = *selects.begin(), *replace = *++selects.begin();
   // New rows are not kept: they hold what hides them, or nobody knows what.

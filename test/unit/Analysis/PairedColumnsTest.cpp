@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Analysis/GatedMatmulColumns.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -23,7 +23,7 @@ protected:
 
   /// The pair of a product of 3 x 24, in blocks of 4, whose first half is taken
   /// at `first` and handed out as `shape`.
-  std::optional<PairedColumns>
+  std::optional<GatedMatmulColumns>
   pairOf(const std::string &first = "[0, 0, 0, 0] [3, 3, 1, 4]",
          const std::string &slice = "3x3x1x4",
          const std::string &shape = "3x12", const std::string &more = "",
@@ -46,7 +46,7 @@ protected:
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
     Block &block = module->lookupSymbol<func::FuncOp>("main").getBody().front();
-    return PairedColumns::of(&block.front());
+    return GatedMatmulColumns::of(&block.front());
   }
 
   MLIRContext context;
@@ -54,7 +54,7 @@ protected:
 };
 
 TEST_F(PairedColumnsTest, HalvesAreFoundInAnyOrder) {
-  std::optional<PairedColumns> pair = pairOf();
+  std::optional<GatedMatmulColumns> pair = pairOf();
   ASSERT_TRUE(pair);
   EXPECT_EQ(pair->block, 4);
   auto halfAt = [&](int half) {
@@ -67,7 +67,7 @@ TEST_F(PairedColumnsTest, HalvesAreFoundInAnyOrder) {
 }
 
 TEST_F(PairedColumnsTest, BlocksOfBothComeInTurn) {
-  PairedColumns pair;
+  GatedMatmulColumns pair;
   pair.block = 4;
   EXPECT_EQ(pair.placeOf(0, 0), 0);
   EXPECT_EQ(pair.placeOf(3, 0), 3);
@@ -106,7 +106,7 @@ TEST_F(PairedColumnsTest, TypesThatKernelsMultiply) {
 
 TEST_F(PairedColumnsTest, BlocksFitTheTilesOfTheTarget) {
   auto blockOf = [](const char *target) {
-    return PairedColumns::blockFor(TargetInfo::parse(target)->kernels());
+    return GatedMatmulColumns::blockFor(TargetInfo::parse(target)->kernels());
   };
   EXPECT_EQ(blockOf("cpu:avx512"), 16);
   EXPECT_EQ(blockOf("cpu:avx2"), 8);

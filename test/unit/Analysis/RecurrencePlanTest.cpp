@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/RecurrencePlan.h"
+#include "mpc/Analysis/PersistentRnnPlan.h"
 
 #include "gtest/gtest.h"
 
@@ -32,7 +32,7 @@ protected:
 };
 
 /// What every plan has to hold.
-void expectSound(const RecurrencePlan &plan, const TargetInfo &target) {
+void expectSound(const PersistentRnnPlan &plan, const TargetInfo &target) {
   const RecurrenceShape &shape = plan.shape;
   EXPECT_GE(plan.rowSlices() * plan.rows, shape.batch);
   EXPECT_LT((plan.rowSlices() - 1) * plan.rows, shape.batch);
@@ -47,7 +47,7 @@ void expectSound(const RecurrencePlan &plan, const TargetInfo &target) {
   EXPECT_EQ(plan.threads % 32, 0);
   EXPECT_EQ(plan.meets(), plan.scratchBytes() > 0);
   if (plan.meets()) {
-    EXPECT_LE(plan.blocks(), target.facts().fewestMultiprocessors);
+    EXPECT_LE(plan.blocks(), target.facts().minMultiprocessors);
   }
   if (plan.usesMatrixUnits) {
     int64_t warps = plan.threads / 32;
@@ -75,13 +75,14 @@ TEST_F(RecurrencePlanTest, PlansAreSound) {
                   shape(cell, batch, hidden, narrow, directions);
               for (bool isGradient : {false, true}) {
                 layer.isGradient = isGradient;
-                if (std::optional<RecurrencePlan> plan =
-                        RecurrencePlan::of(layer, info))
+                if (std::optional<PersistentRnnPlan> plan =
+                        PersistentRnnPlan::of(layer, info))
                   expectSound(*plan, info);
                 // A block for every row and some units, whatever the model
                 // says.
                 for (int64_t units : {int64_t(1), std::min<int64_t>(5, hidden)})
-                  if (auto plan = RecurrencePlan::with(layer, info, 1, units))
+                  if (auto plan =
+                          PersistentRnnPlan::with(layer, info, 1, units))
                     expectSound(*plan, info);
               }
             }
@@ -91,7 +92,7 @@ TEST_F(RecurrencePlanTest, PlansAreSound) {
 TEST_F(RecurrencePlanTest, SmallLayersDoNotMeet) {
   TargetInfo info = target("cuda:sm_90a");
   auto plan =
-      RecurrencePlan::of(shape(RecurrentCell::lstm, 4, 32, bf16()), info);
+      PersistentRnnPlan::of(shape(RecurrentCell::lstm, 4, 32, bf16()), info);
   ASSERT_TRUE(plan);
   EXPECT_FALSE(plan->meets());
   EXPECT_EQ(plan->unitSlices(), 1);
@@ -102,7 +103,7 @@ TEST_F(RecurrencePlanTest, SmallLayersDoNotMeet) {
 TEST_F(RecurrencePlanTest, LargerLayersAreSpreadOverTheMachine) {
   TargetInfo info = target("cuda:sm_90a");
   auto plan =
-      RecurrencePlan::of(shape(RecurrentCell::lstm, 4, 256, bf16()), info);
+      PersistentRnnPlan::of(shape(RecurrentCell::lstm, 4, 256, bf16()), info);
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->meets());
   EXPECT_TRUE(plan->usesMatrixUnits);
@@ -116,7 +117,7 @@ TEST_F(RecurrencePlanTest, GradientsHaveTheWeightsTransposed) {
   TargetInfo info = target("cuda:sm_90a");
   RecurrenceShape layer = shape(RecurrentCell::lstm, 4, 256, bf16());
   layer.isGradient = true;
-  auto plan = RecurrencePlan::of(layer, info);
+  auto plan = PersistentRnnPlan::of(layer, info);
   ASSERT_TRUE(plan);
   EXPECT_TRUE(plan->meets());
   EXPECT_EQ(plan->rowElements(), 1024);
@@ -128,28 +129,29 @@ TEST_F(RecurrencePlanTest, GradientsHaveTheWeightsTransposed) {
 
 TEST_F(RecurrencePlanTest, WhatHasNoKernelHasNoPlan) {
   RecurrenceShape layer = shape(RecurrentCell::lstm, 4, 32, bf16());
-  EXPECT_FALSE(RecurrencePlan::of(layer, target("cpu:avx512")));
-  EXPECT_FALSE(RecurrencePlan::of(layer, target("cuda:sm_70")));
+  EXPECT_FALSE(PersistentRnnPlan::of(layer, target("cpu:avx512")));
+  EXPECT_FALSE(PersistentRnnPlan::of(layer, target("cuda:sm_70")));
   // 256 MB of weights.
-  EXPECT_FALSE(RecurrencePlan::of(shape(RecurrentCell::lstm, 4, 4096, f32()),
-                                  target("cuda:sm_90a")));
+  EXPECT_FALSE(PersistentRnnPlan::of(shape(RecurrentCell::lstm, 4, 4096, f32()),
+                                     target("cuda:sm_90a")));
   layer.wide = bf16();
-  EXPECT_FALSE(RecurrencePlan::of(layer, target("cuda:sm_90a")));
+  EXPECT_FALSE(PersistentRnnPlan::of(layer, target("cuda:sm_90a")));
   layer.wide = layer.narrow = Float64Type::get(&context);
-  EXPECT_FALSE(RecurrencePlan::of(layer, target("cuda:sm_90a")));
-  EXPECT_FALSE(RecurrencePlan::of(shape(RecurrentCell::gru, 0, 32, bf16()),
-                                  target("cuda:sm_90a")));
+  EXPECT_FALSE(PersistentRnnPlan::of(layer, target("cuda:sm_90a")));
+  EXPECT_FALSE(PersistentRnnPlan::of(shape(RecurrentCell::gru, 0, 32, bf16()),
+                                     target("cuda:sm_90a")));
 }
 
 TEST_F(RecurrencePlanTest, UnitsMultiplyTheirTypesAlone) {
   RecurrenceShape layer = shape(RecurrentCell::lstm, 4, 32, bf16());
   EXPECT_FALSE(
-      RecurrencePlan::of(layer, target("cuda:sm_75"))->usesMatrixUnits);
+      PersistentRnnPlan::of(layer, target("cuda:sm_75"))->usesMatrixUnits);
   layer.narrow = Float16Type::get(&context);
-  EXPECT_TRUE(RecurrencePlan::of(layer, target("cuda:sm_75"))->usesMatrixUnits);
+  EXPECT_TRUE(
+      PersistentRnnPlan::of(layer, target("cuda:sm_75"))->usesMatrixUnits);
   layer.narrow = f32();
   EXPECT_FALSE(
-      RecurrencePlan::of(layer, target("cuda:sm_90a"))->usesMatrixUnits);
+      PersistentRnnPlan::of(layer, target("cuda:sm_90a"))->usesMatrixUnits);
 }
 
 } // namespace

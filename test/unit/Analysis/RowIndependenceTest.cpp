@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/RowIndependence.h"
+#include "mpc/Analysis/BatchIndependence.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -14,7 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
-using Outcome = RowIndependence::Outcome;
+using Outcome = BatchIndependence::Outcome;
 
 namespace {
 
@@ -46,29 +46,31 @@ protected:
   }
 
   /// Follows the rows of a function with 3 and with 8 of them.
-  RowIndependence follow(const std::string &text) {
+  BatchIndependence follow(const std::string &text) {
     said.clear();
     few = parseSourceString<ModuleOp>(withRows(text, 3), &context);
     many = parseSourceString<ModuleOp>(withRows(text, 8), &context);
     EXPECT_TRUE(few && many) << text << said;
     if (!few || !many)
       return {};
-    return followRows(*few->getOps<func::FuncOp>().begin(),
-                      *many->getOps<func::FuncOp>().begin(), 3, 8, "batch");
+    return checkBatchIndependence(*few->getOps<func::FuncOp>().begin(),
+                                  *many->getOps<func::FuncOp>().begin(), 3, 8,
+                                  "batch");
   }
   /// The same of a body that makes %y of %x: tensor<$x4xf32>.
-  RowIndependence followBody(const std::string &body, const std::string &type) {
+  BatchIndependence followBody(const std::string &body,
+                               const std::string &type) {
     return follow("func.func @f(%x: tensor<$x4xf32>, %n: tensor<$xi64>) -> " +
                   type + " {\n" + body + "\n return %y : " + type + "\n}");
   }
-  void expectPlace(const RowIndependence &rows, unsigned dim, int64_t width) {
+  void expectPlace(const BatchIndependence &rows, unsigned dim, int64_t width) {
     ASSERT_EQ(rows.outcome, Outcome::Independent) << said;
     ASSERT_EQ(rows.results.size(), 1u);
     ASSERT_TRUE(rows.results[0]);
     EXPECT_EQ(rows.results[0]->dim, dim);
     EXPECT_EQ(rows.results[0]->width, width);
   }
-  void expectMixed(const RowIndependence &rows, const std::string &why) {
+  void expectMixed(const BatchIndependence &rows, const std::string &why) {
     EXPECT_EQ(rows.outcome, Outcome::Mixed);
     EXPECT_NE(said.find(why), std::string::npos) << said;
     EXPECT_NE(said.find("dimension 'batch' cannot be padded from 3 to 8"),
@@ -129,7 +131,7 @@ TEST_F(RowIndependenceTest, NumbersPerRowAreRows) {
 }
 
 TEST_F(RowIndependenceTest, ResultsWithoutRows) {
-  RowIndependence rows = followBody(
+  BatchIndependence rows = followBody(
       "%y = mpc.constant dense<2.0> : tensor<4xf32>", "tensor<4xf32>");
   EXPECT_EQ(rows.outcome, Outcome::Independent) << said;
   ASSERT_EQ(rows.results.size(), 1u);
@@ -191,8 +193,9 @@ TEST_F(RowIndependenceTest, OtherPrograms) {
       "return %1 : tensor<8x4xf32> }",
       &context);
   ASSERT_TRUE(few && many);
-  EXPECT_EQ(followRows(*few->getOps<func::FuncOp>().begin(),
-                       *many->getOps<func::FuncOp>().begin(), 3, 8, "batch")
+  EXPECT_EQ(checkBatchIndependence(*few->getOps<func::FuncOp>().begin(),
+                                   *many->getOps<func::FuncOp>().begin(), 3, 8,
+                                   "batch")
                 .outcome,
             Outcome::OtherProgram);
 }

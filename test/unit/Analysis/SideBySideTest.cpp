@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/SideBySide.h"
+#include "mpc/Analysis/LaunchGrouping.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -22,14 +22,14 @@ using Groups = std::vector<std::vector<unsigned>>;
 /// `apart`; at most `most` in a group.
 Groups groupsOf(const Groups &reads, const std::vector<unsigned> &apart = {},
                 unsigned window = 16, size_t most = 8) {
-  llvm::SmallVector<OrderedLaunch> launches;
+  llvm::SmallVector<LaunchDependences> launches;
   for (const std::vector<unsigned> &earlier : reads)
     launches.push_back(
         {llvm::SmallVector<unsigned>(earlier.begin(), earlier.end()), true});
   for (unsigned launch : apart)
-    launches[launch].mayJoin = false;
+    launches[launch].mayRunConcurrently = false;
   Groups result;
-  for (auto &group : launchesSideBySide(
+  for (auto &group : groupIndependentLaunches(
            launches, window, [&](llvm::ArrayRef<unsigned> group, unsigned) {
              return group.size() < most;
            }))

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/SourceOps.h"
+#include "mpc/Analysis/FrameworkOps.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
@@ -60,8 +60,8 @@ TEST_F(SourceOpsTest, OneIdIsOneGroup) {
     %0 = mpc.mul %x, %x {mpc.source = #mpc.source<op = "addcmul", id = 7>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("mul")
     %1 = mpc.relu %x : tensor<4xf32> loc("relu")
     %2 = mpc.add %0, %1 {mpc.source = #mpc.source<op = "addcmul", id = 7>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("add"))");
-  SourceOps sources(func, policy());
-  const SourceGroup *group = sources.getGroup(find("mul"));
+  FrameworkOps sources(func, policy());
+  const FrameworkOpGroup *group = sources.getGroup(find("mul"));
   ASSERT_TRUE(group);
   EXPECT_EQ(group, sources.getGroup(find("add")));
   EXPECT_EQ(group->op, "addcmul");
@@ -78,22 +78,22 @@ TEST_F(SourceOpsTest, OneIdIsOneGroup) {
 
 TEST_F(SourceOpsTest, LayerWithBiasIsLinearForTorch) {
   func::FuncOp func = parse(kLinearArguments, kLinear);
-  SourceOps sources(func, policy());
-  const SourceGroup *group = sources.getGroup(find("matmul"));
+  FrameworkOps sources(func, policy());
+  const FrameworkOpGroup *group = sources.getGroup(find("matmul"));
   EXPECT_EQ(group, sources.getGroup(find("add")));
   EXPECT_EQ(group->op, "linear");
 }
 
 TEST_F(SourceOpsTest, LayerWithBiasIsTwoOpsElsewhere) {
   func::FuncOp func = parse(kLinearArguments, kLinear);
-  SourceOps sources(func, policy("mixed_float16"));
+  FrameworkOps sources(func, policy("mixed_float16"));
   EXPECT_NE(sources.getGroup(find("matmul")), sources.getGroup(find("add")));
 }
 
 TEST_F(SourceOpsTest, AnOpThatStandsAloneLeavesItsGroup) {
   func::FuncOp func = parse(kLinearArguments, kLinear);
-  SourceOps sources(func, policy(),
-                    [](Operation *op) { return isa<AddOp>(op); });
+  FrameworkOps sources(func, policy(),
+                       [](Operation *op) { return isa<AddOp>(op); });
   EXPECT_NE(sources.getGroup(find("matmul")), sources.getGroup(find("add")));
   EXPECT_EQ(sources.getGroup(find("matmul"))->op, "matmul");
 }
@@ -110,7 +110,7 @@ TEST_F(SourceOpsTest, SumsThatAreNoBias) {
     %5 = mpc.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("m2")
     %6 = mpc.add %5, %b : (tensor<4x4xf32>, tensor<4xf32>) -> tensor<4x4xf32> loc("shared")
     %7 = mpc.relu %5 : tensor<4x4xf32>)");
-  SourceOps sources(func, policy());
+  FrameworkOps sources(func, policy());
   EXPECT_NE(sources.getGroup(find("m0")), sources.getGroup(find("residual")));
   EXPECT_NE(sources.getGroup(find("m1")), sources.getGroup(find("mask")));
   EXPECT_NE(sources.getGroup(find("m2")), sources.getGroup(find("shared")));

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/WeightRounding.h"
+#include "mpc/Analysis/FakeQuantization.h"
 
-#include "mpc/Analysis/NarrowForm.h"
+#include "mpc/Analysis/LosslessEncoding.h"
 #include "mpc/Support/Float8.h"
 
 #include "gtest/gtest.h"
@@ -63,10 +63,10 @@ TEST(WeightRoundingTest, SixteenBitsAreStoredInSixteen) {
   for (unsigned seed : {1, 2, 3}) {
     std::vector<float> values = drawn(512, seed),
                        made = rounded(values, format(WeightType::Int16));
-    std::optional<NarrowForm> form =
-        findNarrowForm(made, 1, 512, 1, /*run=*/512);
+    std::optional<LosslessPanels> form =
+        findLosslessEncoding(made, 1, 512, 1, /*run=*/512);
     ASSERT_TRUE(form);
-    EXPECT_EQ(form->kind, NarrowForm::Kind::Int16);
+    EXPECT_EQ(form->kind, LosslessPanels::Kind::Int16);
     // Steps are a 32,767th of about four deviations.
     EXPECT_LT(std::sqrt(squaredError(values, made) / 512), 5e-5);
   }

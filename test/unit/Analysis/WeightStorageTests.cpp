@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/WeightStorage.h"
+#include "mpc/Analysis/QuantizedWeightStorage.h"
 
 #include "gtest/gtest.h"
 
@@ -15,8 +15,8 @@ namespace {
 TargetInfo target(const char *name) { return *TargetInfo::parse(name); }
 
 /// 2048 x 2048 weights of so many bits, multiplied as `type`.
-UnpackedWeights weights(int64_t rows, PolicyType type, double wideBits,
-                        double narrowBits) {
+DequantizedGemmWeights weights(int64_t rows, PolicyType type, double wideBits,
+                               double narrowBits) {
   constexpr int64_t kCount = 2048 * 2048;
   return {rows, type, kCount, wideBits / 8 * kCount, narrowBits / 8 * kCount};
 }
@@ -26,7 +26,8 @@ int64_t mostRows(const char *name, PolicyType type, double wideBits,
                  double narrowBits) {
   int64_t most = 0;
   for (int64_t rows = 1; rows <= 4096; rows *= 2)
-    if (paysToUnpack(weights(rows, type, wideBits, narrowBits), target(name)))
+    if (isDequantizedGemmFaster(weights(rows, type, wideBits, narrowBits),
+                                target(name)))
       most = rows;
   return most;
 }
@@ -35,14 +36,14 @@ TEST(WeightStorageTest, FewRowsWaitForMemory) {
   for (const char *name :
        {"cuda:sm_75", "cuda:sm_80", "cuda:sm_86", "cuda:sm_90a", "cuda:sm_100"})
     for (int64_t rows : {1, 8}) {
-      EXPECT_TRUE(
-          paysToUnpack(weights(rows, PolicyType::Float16, 16, 8), target(name)))
+      EXPECT_TRUE(isDequantizedGemmFaster(
+          weights(rows, PolicyType::Float16, 16, 8), target(name)))
           << name;
-      EXPECT_TRUE(paysToUnpack(weights(rows, PolicyType::Float16, 16, 4.5),
-                               target(name)))
+      EXPECT_TRUE(isDequantizedGemmFaster(
+          weights(rows, PolicyType::Float16, 16, 4.5), target(name)))
           << name;
-      EXPECT_TRUE(paysToUnpack(weights(rows, PolicyType::Float32, 32, 16),
-                               target(name)))
+      EXPECT_TRUE(isDequantizedGemmFaster(
+          weights(rows, PolicyType::Float32, 32, 16), target(name)))
           << name;
     }
 }
@@ -56,10 +57,12 @@ TEST(WeightStorageTest, ManyRowsMultiply) {
 
 TEST(WeightStorageTest, NothingIsGainedByFewBytes) {
   TargetInfo info = target("cuda:sm_90a");
-  UnpackedWeights small{1, PolicyType::BFloat16, 1024, 2048, 512};
-  EXPECT_FALSE(paysToUnpack(small, info));
-  EXPECT_FALSE(paysToUnpack(weights(1, PolicyType::BFloat16, 16, 16), info));
-  EXPECT_FALSE(paysToUnpack(weights(1, PolicyType::BFloat16, 16, 15.5), info));
+  DequantizedGemmWeights small{1, PolicyType::BFloat16, 1024, 2048, 512};
+  EXPECT_FALSE(isDequantizedGemmFaster(small, info));
+  EXPECT_FALSE(
+      isDequantizedGemmFaster(weights(1, PolicyType::BFloat16, 16, 16), info));
+  EXPECT_FALSE(isDequantizedGemmFaster(
+      weights(1, PolicyType::BFloat16, 16, 15.5), info));
 }
 
 /// Where no rates are known, few rows are taken to wait.

@@ -79,7 +79,7 @@ protected:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   func::FuncOp func;
-  FusionTarget target;
+  CastFusionTarget target;
 };
 
 TEST_F(WhyTest, TheNamedChangeChangesTheType) {

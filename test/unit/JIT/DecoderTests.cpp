@@ -6,7 +6,7 @@
 
 #include "../TemporaryModel.h"
 #include "JIT/DecoderSignature.h"
-#include "JIT/SlidingCache.h"
+#include "JIT/SlidingWindowCache.h"
 
 #include "mpc/JIT/Decoder.h"
 
@@ -32,22 +32,23 @@ TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
   // What stands before and behind it in the same memory stays as it is.
   const TensorType type{ElementType::F32, {kRows, kRow}},
       bytes{ElementType::I8, {kRows, 3}};
-  std::vector<SlidingCache> caches = *SlidingCache::create(
+  std::vector<SlidingWindowCache> caches = *SlidingWindowCache::create(
       stream, std::vector<TensorType>{bytes, type, bytes}, kSlack);
-  SlidingCache &cache = caches[1];
+  SlidingWindowCache &cache = caches[1];
   std::vector<float> wanted(kRows * kRow);
   std::mt19937 random(1);
   float next = 1;
   // Long enough for the window to come back to the start some times.
   for (int step = 0; step < 40; ++step) {
     int64_t given = 1 + random() % kSlack, count = 1 + random() % given;
-    std::vector<SlidingCache> copies;
+    std::vector<SlidingWindowCache> copies;
     if (step % 7 == 0)
-      copies = *SlidingCache::copy(caches);
+      copies = *SlidingWindowCache::copy(caches);
     std::vector<float> rows(given * kRow);
     for (float &value : rows)
       value = next++;
-    for (SlidingCache *each : {&cache, copies.empty() ? nullptr : &copies[1]}) {
+    for (SlidingWindowCache *each :
+         {&cache, copies.empty() ? nullptr : &copies[1]}) {
       if (!each)
         continue;
       Buffer window = *each->window(given);
@@ -61,7 +62,7 @@ TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
       each->slide(count);
     }
     wanted.insert(wanted.end(), rows.begin(), rows.begin() + count * kRow);
-    for (SlidingCache *beside : {&caches[0], &caches[2]})
+    for (SlidingWindowCache *beside : {&caches[0], &caches[2]})
       for (int8_t value : beside->window(kSlack)->as<int8_t>())
         ASSERT_EQ(value, 0) << step;
   }
@@ -70,8 +71,8 @@ TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
 TEST(SlidingCacheTest, RowsWithoutASizeAreRefused) {
   Stream stream = *Stream::create(*Device::cpu());
   const TensorType huge{ElementType::F32, {INT64_MAX / 8, 1}};
-  Result<std::vector<SlidingCache>> caches =
-      SlidingCache::create(stream, std::vector<TensorType>(3, huge), 1);
+  Result<std::vector<SlidingWindowCache>> caches =
+      SlidingWindowCache::create(stream, std::vector<TensorType>(3, huge), 1);
   ASSERT_FALSE(caches.ok());
   EXPECT_NE(caches.status().toString().find("no size that fits in memory"),
             std::string::npos)

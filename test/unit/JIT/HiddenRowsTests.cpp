@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "JIT/HiddenRows.h"
+#include "JIT/AttentionWindowCheck.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ func.func @main(%q: tensor<1x1x2x4xf32> {mpc.role = #mpc.role<input>, mpc.name =
       "m.mlir", SourceBytes::copyOf(std::as_bytes(std::span(text))));
   CompileOptions options;
   options.caches = {{"past", "present", 2}};
-  return checkHiddenRows(model, options, "mask", 3).toString();
+  return checkAttentionWindow(model, options, "mask", 3).toString();
 }
 
 /// Attention over all rows with `mask`, of type `type`.

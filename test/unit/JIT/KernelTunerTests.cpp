@@ -33,7 +33,7 @@ struct Landscape {
   }
 
   Status tune(double seconds) {
-    TunerQuestions questions;
+    TunerCallbacks questions;
     questions.neighbours = [](size_t, const std::string &around) {
       int number = std::stoi(around);
       return std::vector<std::string>{std::to_string(number - 1),

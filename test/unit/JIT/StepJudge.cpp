@@ -207,7 +207,8 @@ std::vector<std::string> StepJudge::faultsOfAStep() {
           where + ": error " + std::to_string(error.rmsRelativeError * 0x1p24) +
           " over tolerance " + std::to_string(error.tolerance * 0x1p24) +
           " (units of 2^-24), " + std::to_string(error.mismatches) +
-          " mismatches; " + reference::componentFault(error, value.type.shape));
+          " mismatches; " +
+          reference::describeComponentError(error, value.type.shape));
     // A comparison of zeros would hold for a step that does nothing.
     if (value.role == "optimizer_state") {
       double largest = 0;

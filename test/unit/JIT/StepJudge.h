@@ -22,7 +22,7 @@
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/Executable.h"
 
-#include "JIT/TrainingOracle.h"
+#include "JIT/TrainingReference.h"
 
 #include <map>
 #include <optional>

@@ -30,8 +30,8 @@ using namespace mpc;
 
 namespace {
 
-std::vector<TargetFacts> describeToy() {
-  TargetFacts scalar;
+std::vector<MachineDescription> describeToy() {
+  MachineDescription scalar;
   scalar.name = "toy:scalar";
   scalar.isGenerated = true;
   // Nothing is known of its rates; kernels are as plain as can be.
@@ -51,7 +51,7 @@ protected:
   static void SetUpTestSuite() {
     addTargetFamily({"toy", describeToy,
                      [](StringRef member) { return "toy:" + member.str(); },
-                     [](const TargetFacts &) { return true; }});
+                     [](const MachineDescription &) { return true; }});
     Backend::add("toy", createToy);
   }
 

@@ -8,7 +8,7 @@
 #include "../Training/RankModels.h"
 #include "TrainingModels.h"
 
-#include "JIT/TrainingOracle.h"
+#include "JIT/TrainingReference.h"
 
 #include "mpc/JIT/Engine.h"
 
@@ -243,7 +243,7 @@ TEST_F(RankOracleTest, RanksTogetherGiveWhatOneGives) {
           << name;
     }
   }
-  EXPECT_TRUE(one.wireErrors().empty());
+  EXPECT_TRUE(one.communicationErrors().empty());
 }
 
 // Each rank rounds once and the sum is rounded once: at most five halves of a
@@ -257,9 +257,10 @@ TEST_F(RankOracleTest, TheWireCostsItsRoundings) {
     TrainingOracle oracle = make(kRanks, wired("float32", wire));
     auto answers = oracle.run(parts());
     ASSERT_TRUE(answers.ok()) << answers.status().toString();
-    ASSERT_FALSE(oracle.wireErrors().empty());
+    ASSERT_FALSE(oracle.communicationErrors().empty());
     double most = 0;
-    for (const TrainingOracle::WireError &error : oracle.wireErrors()) {
+    for (const TrainingOracle::CommunicationError &error :
+         oracle.communicationErrors()) {
       EXPECT_LT(error.rmsRelativeError, 5 * half) << error.parameter;
       most = std::max(most, error.rmsRelativeError);
     }

@@ -48,8 +48,8 @@ TEST(PolicyRangesTest, ABackwardPassHasEntriesOfItsOwn) {
             PolicyType::BFloat16);
   EXPECT_EQ(policy.storesNarrow({"a"}), true);
   EXPECT_EQ(policy.storesNarrow({"a"}, /*isBackward=*/true), false);
-  EXPECT_TRUE(policy.speaksOfBackward());
-  EXPECT_FALSE(parse(R"("products": {"a": "f16"})").speaksOfBackward());
+  EXPECT_TRUE(policy.hasBackwardEntries());
+  EXPECT_FALSE(parse(R"("products": {"a": "f16"})").hasBackwardEntries());
 }
 
 TEST(PolicyRangesTest, NamesGiveValuesTheirStorage) {

@@ -73,11 +73,11 @@ TEST_F(CompareTest, LargeElementsHideNothing) {
   EXPECT_LE(error.rmsRelativeError, error.tolerance);
   EXPECT_GT(error.componentwiseError, 10);
   EXPECT_FALSE(error.ok);
-  EXPECT_NE(componentFault(error, {8, 10}).find("is off by 100"),
+  EXPECT_NE(describeComponentError(error, {8, 10}).find("is off by 100"),
             std::string::npos);
-  EXPECT_EQ(componentFault(error, {8, 10}).find("element ["), 0u);
+  EXPECT_EQ(describeComponentError(error, {8, 10}).find("element ["), 0u);
   // Where only the values are known, their classes show it as well.
-  Tensor classes = magnitudeClasses(reference);
+  Tensor classes = clusterMagnitudes(reference);
   EXPECT_FALSE(
       compareOutput(wrong, reference, reference, 16, true, &classes).ok);
 }
@@ -133,8 +133,8 @@ TEST_F(CompareTest, ElementsThatMakeTheErrorAreCounted) {
   EXPECT_EQ(ofAll.effective, 1000);
   EXPECT_NEAR(ofOne.effective, 3, 0.01);
   ErrorDeviation deviation{ofOne.rmsRelativeError, 0};
-  allowFor(ofAll, deviation, 1);
-  allowFor(ofOne, deviation, 1);
+  widenTolerance(ofAll, deviation, 1);
+  widenTolerance(ofOne, deviation, 1);
   EXPECT_NEAR(ofAll.tolerance / deviation.normwise, 2, 0.01);
   EXPECT_NEAR(ofOne.tolerance / deviation.normwise, 3, 0.01);
 }
@@ -142,17 +142,17 @@ TEST_F(CompareTest, ElementsThatMakeTheErrorAreCounted) {
 TEST_F(CompareTest, OutputsWithoutAGapAreOneClass) {
   Tensor values = floats("tensor<5xf32>", {3, -4, 0, 1e-3, kInf});
   double rms = std::sqrt((9 + 16 + 1e-6) / 4);
-  Tensor classes = magnitudeClasses(values);
+  Tensor classes = clusterMagnitudes(values);
   for (int i = 0; i < 4; ++i)
     EXPECT_NEAR(classes.floats()[i], rms, 1e-12);
   Tensor near = floats("tensor<5xf32>", {3.1, -4, 0, 1e-3, kInf});
   EXPECT_NEAR(componentwiseError(near, values, classes),
               rmsRelativeError(near, values), 1e-12);
   Tensor parted =
-      magnitudeClasses(floats("tensor<5xf32>", {3, -4, 1e7, 0, -2e7}));
+      clusterMagnitudes(floats("tensor<5xf32>", {3, -4, 1e7, 0, -2e7}));
   EXPECT_NEAR(parted.floats()[0], std::sqrt(25.0 / 3), 1e-12);
   EXPECT_NEAR(parted.floats()[4], std::sqrt(2.5e14), 1e-3);
-  EXPECT_EQ(magnitudeClasses(floats("tensor<1xf32>", {0})).floats()[0], 1);
+  EXPECT_EQ(clusterMagnitudes(floats("tensor<1xf32>", {0})).floats()[0], 1);
 }
 
 TEST_F(CompareTest, ValuesThatLeaveTheRangeNeverPass) {
@@ -165,13 +165,14 @@ TEST_F(CompareTest, ValuesThatLeaveTheRangeNeverPass) {
   EXPECT_EQ(error.mismatches, 2);
   EXPECT_EQ(error.rmsRelativeError, kInf);
   EXPECT_EQ(error.maxAbsError, kInf);
-  EXPECT_EQ(finitenessFault(error, reference.getShape()),
+  EXPECT_EQ(describeFinitenessError(error, reference.getShape()),
             "2 of 4 elements are not finite where the reference is, first at "
             "[1, 0]");
   Tensor finite = floats("tensor<2x2xf32>", {1, 2, 3, 4});
-  EXPECT_EQ(finitenessFault(compareOutput(finite, finite, finite, 1, true),
-                            finite.getShape()),
-            "");
+  EXPECT_EQ(
+      describeFinitenessError(compareOutput(finite, finite, finite, 1, true),
+                              finite.getShape()),
+      "");
 }
 
 TEST_F(CompareTest, NonFiniteReferencesMustBeMetInKind) {
@@ -182,7 +183,7 @@ TEST_F(CompareTest, NonFiniteReferencesMustBeMetInKind) {
                                       reference, reference, 1, true);
     EXPECT_FALSE(error.ok) << wrong;
     EXPECT_EQ(error.overflows, 0);
-    EXPECT_EQ(finitenessFault(error, reference.getShape()),
+    EXPECT_EQ(describeFinitenessError(error, reference.getShape()),
               "1 of 3 elements are not the NaN or infinity that the reference "
               "is, first at [1]");
   }
@@ -209,7 +210,7 @@ TEST_F(CompareTest, IntegersThatDifferInTheDeclaredModeAreCounted) {
          actual = ints("tensor<4xi64>", {1, 5, 3, 4});
   OutputError error = compareOutput(actual, reference, declared, 1, false);
   EXPECT_EQ(error.mismatches, 1);
-  EXPECT_EQ(error.declaredMismatches, 2);
+  EXPECT_EQ(error.storageMismatches, 2);
 }
 
 TEST_F(CompareTest, ResultsThatNothingNarrowLeadsToAreNotRounded) {
@@ -225,7 +226,7 @@ TEST_F(CompareTest, ResultsThatNothingNarrowLeadsToAreNotRounded) {
     })mlir",
                                        &context);
   ASSERT_TRUE(module) << messages;
-  EXPECT_EQ(roundedResults(module->lookupSymbol<func::FuncOp>("f")),
+  EXPECT_EQ(resultsWithRounding(module->lookupSymbol<func::FuncOp>("f")),
             (SmallVector<bool>{true, false, true}));
 }
 

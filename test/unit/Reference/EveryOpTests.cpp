@@ -161,7 +161,7 @@ TEST_F(EveryOpTest, MonotoneOpsRiseOrFallWithEachOperand) {
           value += std::abs(std::normal_distribution<double>()(generator));
         Tensor after = evaluate(op, operands);
         for (auto [x, y] : llvm::zip_equal(before.floats(), after.floats()))
-          EXPECT_FALSE(monotone.risesWith(index) ? y < x : y > x)
+          EXPECT_FALSE(monotone.isIncreasingIn(index) ? y < x : y > x)
               << op->getName().getStringRef().str() << " of operand " << index
               << ": " << x << ", then " << y;
       }

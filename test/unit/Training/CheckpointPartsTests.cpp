@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CheckpointParts.h"
+#include "CheckpointShards.h"
 
 #include "../TemporaryModel.h"
 

@@ -8,7 +8,7 @@
 
 #include "../TemporaryModel.h"
 #include "BatchStream.h"
-#include "Idx.h"
+#include "IdxFile.h"
 
 #include "mpc/Support/Npy.h"
 

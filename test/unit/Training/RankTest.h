@@ -303,7 +303,7 @@ protected:
       reference::OutputError error =
           reference::compareOutput(actual, wanted, declared, kTerms,
                                    /*fatalIntegers=*/true);
-      reference::allowFor(
+      reference::widenTolerance(
           error, {reference::rmsRelativeError(declared, wanted), 0}, kTerms);
       EXPECT_TRUE(error.ok)
           << tensor.name << " differs by " << error.rmsRelativeError

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../TemporaryModel.h"
-#include "Tokens.h"
+#include "TokenFile.h"
 
 #include "mpc/Support/Npy.h"
 #include "mpc/Training/Dataset.h"

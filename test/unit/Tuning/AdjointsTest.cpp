@@ -6,7 +6,7 @@
 
 #include "TuningTest.h"
 
-#include "mpc/Tuning/Adjoints.h"
+#include "mpc/Tuning/ReverseMode.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -51,7 +51,7 @@ protected:
     seeds[0].emplace(cast<RankedTensorType>(output.getType()));
     for (auto [i, value] : llvm::enumerate(seeds[0]->floats()))
       value = weight(i);
-    AdjointWalk walk(function);
+    ReverseModePass walk(function);
     llvm::DenseMap<Value, double> found, summed;
     // Twice, since derivatives are kept.
     for (int i = 0; i < 2; ++i) {
@@ -128,7 +128,7 @@ TEST_F(AdjointsTest, AnOpWithoutADerivativePassesNothing) {
   FailureOr<ForwardValues> forward = ForwardValues::run(function, arguments);
   ASSERT_TRUE(succeeded(forward));
   std::vector<std::optional<Tensor>> seeds = {arguments.front()};
-  AdjointWalk walk(function);
+  ReverseModePass walk(function);
   bool reached = false;
   EXPECT_TRUE(succeeded(walk.run(
       *forward, seeds, [](OpOperand &, const Tensor &) {},

@@ -29,8 +29,8 @@ struct Problem {
   };
   std::vector<Edge> edges;
 
-  PricedChoice price(const Choice &choice) const {
-    PricedChoice priced{choice, 0, 0};
+  PricedConfiguration price(const Choice &choice) const {
+    PricedConfiguration priced{choice, 0, 0};
     for (size_t i = 0; i < choice.size(); ++i) {
       priced.cost += cost[i][choice[i]];
       priced.error += error[i][choice[i]];
@@ -55,15 +55,15 @@ struct Problem {
     }
   }
 
-  SearchSpace space() const {
-    SearchSpace made{options, planned, {}};
+  BudgetSearchProblem space() const {
+    BudgetSearchProblem made{options, planned, {}};
     made.plan = [this](const Choice &choice, double price) {
-      PricedChoice best;
+      PricedConfiguration best;
       bool isFirst = true;
-      auto weigh = [&](const PricedChoice &found) {
+      auto weigh = [&](const PricedConfiguration &found) {
         return found.cost + (price == 0 ? 0 : price * found.error);
       };
-      forAll(choice, 0, [&](const PricedChoice &found) {
+      forAll(choice, 0, [&](const PricedConfiguration &found) {
         if (isFirst || weigh(found) < weigh(best))
           best = found;
         isFirst = false;
@@ -73,13 +73,14 @@ struct Problem {
     return made;
   }
 
-  PricedChoice optimum(double limit) const {
-    PricedChoice best;
+  PricedConfiguration optimum(double limit) const {
+    PricedConfiguration best;
     best.cost = INFINITY;
-    forAll(Choice(options.size(), kFree), 0, [&](const PricedChoice &found) {
-      if (found.error <= limit && found.cost < best.cost)
-        best = found;
-    });
+    forAll(Choice(options.size(), kFree), 0,
+           [&](const PricedConfiguration &found) {
+             if (found.error <= limit && found.cost < best.cost)
+               best = found;
+           });
     return best;
   }
 };
@@ -124,7 +125,7 @@ TEST(BudgetSearchTest, ComesCloseToBruteForce) {
     double limit =
         most * std::uniform_real_distribution<double>(0, 1.1)(random);
     BudgetSearch search(problem.space());
-    std::optional<PricedChoice> found = search.within(limit);
+    std::optional<PricedConfiguration> found = search.within(limit);
     ASSERT_TRUE(found);
     EXPECT_LE(found->error, limit);
     EXPECT_EQ(found->cost, problem.price(found->choice).cost);
@@ -162,7 +163,7 @@ TEST(BudgetSearchTest, TheFrontTradesCostForError) {
   for (int i = 0; i < 20; ++i) {
     Problem problem = drawProblem(random);
     BudgetSearch search(problem.space());
-    std::vector<PricedChoice> front = search.front(8);
+    std::vector<PricedConfiguration> front = search.front(8);
     ASSERT_FALSE(front.empty());
     for (size_t j = 1; j < front.size(); ++j) {
       EXPECT_GE(front[j].cost, front[j - 1].cost);

@@ -39,7 +39,7 @@ protected:
     double sum = 0;
     constexpr int kDraws = 4000;
     for (int draw = 0; draw < kDraws; ++draw) {
-      auto seeds = drawSeeds(measure, output, generator);
+      auto seeds = generateSeeds(measure, output, generator);
       double product = 0;
       for (int64_t i = 0; i < output.size(); ++i)
         product += seeds.front()->floats()[i] *
@@ -154,7 +154,7 @@ TEST_F(BudgetTest, SeedsPredictSmallChanges) {
 TEST_F(BudgetTest, SeedsOfTop1AreTheMarginsInverse) {
   std::mt19937_64 generator(1);
   auto seeds =
-      drawSeeds(Measure::Top1, tensor({1, 3}, {1.0, 3.0, 2.5}), generator);
+      generateSeeds(Measure::Top1, tensor({1, 3}, {1.0, 3.0, 2.5}), generator);
   EXPECT_EQ(std::fabs(seeds.front()->floats()[1]), 2.0);
   EXPECT_EQ(seeds.front()->floats()[2], -seeds.front()->floats()[1]);
   EXPECT_EQ(seeds.front()->floats()[0], 0.0);
@@ -164,7 +164,8 @@ TEST_F(BudgetTest, SeedsLeaveOutWhatIsNotFinite) {
   std::mt19937_64 generator(1);
   for (Measure measure :
        {Measure::Rms, Measure::Max, Measure::Kl, Measure::Top1}) {
-    auto seeds = drawSeeds(measure, tensor({2}, {std::nan(""), 1}), generator);
+    auto seeds =
+        generateSeeds(measure, tensor({2}, {std::nan(""), 1}), generator);
     ASSERT_TRUE(seeds.front());
     EXPECT_EQ(seeds.front()->floats()[0], 0);
     EXPECT_TRUE(std::isfinite(seeds.front()->floats()[1]));

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Tuning/KernelTimes.h"
+#include "mpc/Tuning/KernelTimeModel.h"
 
 #include "gtest/gtest.h"
 
@@ -15,14 +15,14 @@ using namespace mpc;
 namespace {
 
 /// Two products of three types and the value between them.
-KernelTimes layers() {
-  return KernelTimes({{{"a"}, /*isProduct=*/true},
-                      {{"b"}, /*isProduct=*/true, /*reads=*/{2}},
-                      {{"relu"}, /*isProduct=*/false}});
+KernelTimeModel layers() {
+  return KernelTimeModel({{{"a"}, /*isProduct=*/true},
+                          {{"b"}, /*isProduct=*/true, /*reads=*/{2}},
+                          {{"relu"}, /*isProduct=*/false}});
 }
 
 TEST(KernelTimesTest, MixesWhatWasTimedPartByPart) {
-  KernelTimes times = layers();
+  KernelTimeModel times = layers();
   EXPECT_EQ(times.secondsOf({0, 0, 0}), 0);
   times.add({0, 0, 0}, {{{"a", "relu"}, 5}, {{"b"}, 7}});
   times.add({1, 1, 0}, {{{"a", "relu"}, 6}, {{"b"}, 4}});
@@ -40,7 +40,7 @@ TEST(KernelTimesTest, MixesWhatWasTimedPartByPart) {
 /// What shares a kernel in one choice and has kernels of its own in another is
 /// counted once.
 TEST(KernelTimesTest, WhatEverSharesAKernelIsOnePart) {
-  KernelTimes times = layers();
+  KernelTimeModel times = layers();
   times.add({0, 0, 0}, {{{"a", "relu", "b"}, 10}});
   times.add({1, 1, 0}, {{{"a"}, 4}, {{"relu"}, 1}, {{"b"}, 4}});
   EXPECT_EQ(times.secondsOf({0, 0, 0}), 10);
@@ -49,7 +49,7 @@ TEST(KernelTimesTest, WhatEverSharesAKernelIsOnePart) {
 }
 
 TEST(KernelTimesTest, KernelsWithoutAVariableDoNotCount) {
-  KernelTimes times = layers();
+  KernelTimeModel times = layers();
   times.add({0, 0, 0}, {{{"a", "relu"}, 5}, {{"b"}, 7}, {{"softmax"}, 100}});
   EXPECT_EQ(times.secondsOf({0, 0, 0}), 12);
 }
@@ -58,12 +58,12 @@ constexpr int kVariables = 10;
 
 /// Option 1 of variable i saves 10, 2 saves 14; of the odd ones it is faster
 /// in option 1, of all slower in option 2.
-SearchSpace plainSpace() {
-  SearchSpace space{std::vector<int>(kVariables, 3),
-                    std::vector<bool>(kVariables, false),
-                    {}};
+BudgetSearchProblem plainSpace() {
+  BudgetSearchProblem space{std::vector<int>(kVariables, 3),
+                            std::vector<bool>(kVariables, false),
+                            {}};
   space.plan = [](const Choice &choice, double) {
-    PricedChoice priced{choice, 1000, 0};
+    PricedConfiguration priced{choice, 1000, 0};
     for (int option : choice) {
       priced.cost -= option == 2 ? 14 : option == 1 ? 10 : 0;
       priced.error += option ? 1 : 0;
@@ -88,15 +88,15 @@ TEST(TimedSearchTest, HoldsTheTimeAndSavesTheMost) {
   // thirds of one in option 2, each second less is two of option 0.
   for (auto [most, cost] : {Case{97.5, 950}, Case{98, 940}, Case{100, 900},
                             Case{102, 888}, Case{120, 860}}) {
-    std::optional<PricedChoice> found =
+    std::optional<PricedConfiguration> found =
         cheapestInTime(plainSpace(), seconds, /*limit=*/1e9, most);
     ASSERT_TRUE(found) << most;
     EXPECT_LE(seconds(found->choice), most);
     // A price leaves a gap, which the search for what is within closes.
-    SearchSpace space = plainSpace();
+    BudgetSearchProblem space = plainSpace();
     space.starts = {found->choice};
     BudgetSearch search(withinTime(space, seconds, most));
-    std::optional<PricedChoice> closed = search.within(1e9);
+    std::optional<PricedConfiguration> closed = search.within(1e9);
     ASSERT_TRUE(closed);
     EXPECT_LE(seconds(closed->choice), most);
     EXPECT_LE(closed->cost, cost) << most;
@@ -111,23 +111,25 @@ TEST(TimedSearchTest, NothingIsFoundOutOfReach) {
 
 TEST(ChooseRivalTest, NeedsNoMoreThanTheBestBuiltInOne) {
   // float32, a 16-bit policy, and what was tuned.
-  std::vector<Rival> rivals = {{100, 10, true}, {50, 11, true}};
-  RivalNoise noise{0.001, 0.005};
-  EXPECT_EQ(chooseRival(rivals, noise), 1u);
+  std::vector<TuningCandidate> rivals = {{100, 10, true}, {50, 11, true}};
+  CandidateNoise noise{0.001, 0.005};
+  EXPECT_EQ(chooseTuningCandidate(rivals, noise), 1u);
   rivals.push_back({30, 11.2, false});
-  EXPECT_EQ(chooseRival(rivals, noise), 1u) << "slower";
+  EXPECT_EQ(chooseTuningCandidate(rivals, noise), 1u) << "slower";
   rivals.push_back({40, 11.02, false});
-  EXPECT_EQ(chooseRival(rivals, noise), 3u) << "as fast as clocks can tell";
+  EXPECT_EQ(chooseTuningCandidate(rivals, noise), 3u)
+      << "as fast as clocks can tell";
   rivals.push_back({40.01, 9, false});
-  EXPECT_EQ(chooseRival(rivals, noise), 4u) << "as many bytes, and faster";
+  EXPECT_EQ(chooseTuningCandidate(rivals, noise), 4u)
+      << "as many bytes, and faster";
   rivals.push_back({60, 1, false});
-  EXPECT_EQ(chooseRival(rivals, noise), 4u) << "faster, and dearer";
+  EXPECT_EQ(chooseTuningCandidate(rivals, noise), 4u) << "faster, and dearer";
 }
 
 TEST(ChooseRivalTest, TheBarIsTheFasterOfBuiltInOnesThatCostTheSame) {
-  std::vector<Rival> rivals = {
+  std::vector<TuningCandidate> rivals = {
       {100, 10, true}, {50, 11, true}, {50, 6, true}, {45, 7, false}};
-  EXPECT_EQ(chooseRival(rivals, {0.001, 0.005}), 2u);
+  EXPECT_EQ(chooseTuningCandidate(rivals, {0.001, 0.005}), 2u);
 }
 
 } // namespace

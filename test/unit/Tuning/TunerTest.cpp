@@ -18,12 +18,12 @@ namespace {
 constexpr int kVariables = 40;
 
 /// Variable i saves i + 1 and is said to err 1e-8 squared, narrow.
-SearchSpace plainSpace() {
-  SearchSpace space{std::vector<int>(kVariables, 2),
-                    std::vector<bool>(kVariables, false),
-                    {}};
+BudgetSearchProblem plainSpace() {
+  BudgetSearchProblem space{std::vector<int>(kVariables, 2),
+                            std::vector<bool>(kVariables, false),
+                            {}};
   space.plan = [](const Choice &choice, double) {
-    PricedChoice priced{choice, 0, 0};
+    PricedConfiguration priced{choice, 0, 0};
     for (int i = 0; i < kVariables; ++i) {
       priced.cost += choice[i] ? 0 : i + 1;
       priced.error += choice[i] ? 1e-8 : 0;
@@ -41,7 +41,7 @@ TuningResult tune(const Budget &budget,
                   const std::function<double(const Choice &)> &error,
                   int *asked = nullptr) {
   BudgetSearch search(plainSpace());
-  TuningQuestions questions;
+  TuningCallbacks questions;
   questions.measure = [&](const Choice &choice) {
     if (asked)
       ++*asked;
@@ -111,7 +111,7 @@ TEST(TunerTest, ABudgetOfNothingLeavesFloat32) {
 TEST(TunerTest, KeepsTheBestWhenStopped) {
   BudgetSearch search(plainSpace());
   int points = 0;
-  TuningQuestions questions;
+  TuningCallbacks questions;
   questions.measure = [&](const Choice &choice) {
     ++points;
     return std::optional(Measurement{scaled(0.5)(choice), std::nullopt});
@@ -127,13 +127,13 @@ TEST(TunerTest, KeepsTheBestWhenStopped) {
 /// What others would choose is measured, and kept where it costs less than what
 /// prices made of the search.
 TEST(TunerTest, NeverLosesToAStart) {
-  SearchSpace space = plainSpace();
+  BudgetSearchProblem space = plainSpace();
   Choice start(kVariables, 0);
   for (int i = 0; i < 8; ++i)
     start[i] = 1;
   space.starts = {start};
   BudgetSearch search(space);
-  TuningQuestions questions;
+  TuningCallbacks questions;
   // The start is cheaper than it looks.
   questions.measure = [&](const Choice &choice) {
     return std::optional(Measurement{
@@ -149,8 +149,8 @@ TEST(TunerTest, NeverLosesToAStart) {
 /// Measured costs are what counts, and half of what is priced.
 TEST(TunerTest, SpendsACostOnTheLeastError) {
   BudgetSearch search(plainSpace());
-  SearchSpace space = plainSpace();
-  TuningQuestions questions;
+  BudgetSearchProblem space = plainSpace();
+  TuningCallbacks questions;
   questions.measure = [&](const Choice &choice) {
     return std::optional(
         Measurement{scaled(1)(choice), 100 + 0.5 * space.plan(choice, 0).cost});
@@ -168,7 +168,7 @@ TEST(TunerTest, SpendsACostOnTheLeastError) {
 
 TEST(TunerTest, ACostBelowTheCheapestIsOutOfReach) {
   BudgetSearch search(plainSpace());
-  TuningQuestions questions;
+  TuningCallbacks questions;
   questions.measure = [&](const Choice &choice) {
     return std::optional(Measurement{scaled(1)(choice), 100});
   };
@@ -177,7 +177,7 @@ TEST(TunerTest, ACostBelowTheCheapestIsOutOfReach) {
 
 TEST(TunerTest, AllOfTheCostLeavesEverythingWide) {
   BudgetSearch search(plainSpace());
-  TuningQuestions questions;
+  TuningCallbacks questions;
   questions.measure = [&](const Choice &choice) {
     return std::optional(Measurement{scaled(1)(choice), 100});
   };
@@ -188,7 +188,7 @@ TEST(TunerTest, AllOfTheCostLeavesEverythingWide) {
 
 TEST(TunerTest, EndsWhereAMeasurementFails) {
   BudgetSearch search(plainSpace());
-  TuningQuestions questions;
+  TuningCallbacks questions;
   questions.measure = [](const Choice &) {
     return std::optional<Measurement>();
   };

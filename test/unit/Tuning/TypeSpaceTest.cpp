@@ -8,9 +8,9 @@
 #include "TuningTest.h"
 
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
+#include "mpc/Tuning/PolicySearchSpace.h"
 #include "mpc/Tuning/RankCorrelation.h"
 #include "mpc/Tuning/Sensitivity.h"
-#include "mpc/Tuning/TypeSpace.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
@@ -28,19 +28,19 @@ class TypeSpaceTest : public TuningTest {
 protected:
   TypeSpaceTest() : target(*TargetInfo::parse("cpu:avx2")) {}
 
-  TypeSpace space(func::FuncOp function, ArrayRef<PolicyType> types,
-                  TuningObjective objective = TuningObjective::Bytes,
-                  ArrayRef<WeightType> weights = {}) {
-    FailureOr<TypeSpace> made =
-        TypeSpace::create(function, target, TypeSpace::basePolicy(types), types,
-                          weights, objective);
+  PolicySearchSpace space(func::FuncOp function, ArrayRef<PolicyType> types,
+                          TuningObjective objective = TuningObjective::Bytes,
+                          ArrayRef<WeightType> weights = {}) {
+    FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
+        function, target, PolicySearchSpace::basePolicy(types), types, weights,
+        objective);
     EXPECT_TRUE(succeeded(made));
     return *made;
   }
 
   /// All choices of a space.
   template <typename Visit>
-  void forAll(const SearchSpace &space, Choice at, const Visit &visit) {
+  void forAll(const BudgetSearchProblem &space, Choice at, const Visit &visit) {
     if (at.size() == space.options.size())
       return visit(space.plan(at, 0));
     for (int option = 0; option < space.options[at.size()]; ++option) {
@@ -51,7 +51,7 @@ protected:
   }
 
   /// Carries a policy out, as a file that a pass reads.
-  LogicalResult assignPolicy(ModuleOp module, const TypeSpace &types,
+  LogicalResult assignPolicy(ModuleOp module, const PolicySearchSpace &types,
                              const Choice &choice) {
     std::string products, values;
     for (auto [variable, option] :
@@ -82,7 +82,7 @@ protected:
     return manager.run(module);
   }
 
-  FusionTarget target;
+  CastFusionTarget target;
 };
 
 /// Normal numbers as the bytes of a resource.
@@ -110,9 +110,9 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 
 TEST_F(TypeSpaceTest, OpsThatShareANameAreOneVariable) {
   func::FuncOp function = parse(kLayers);
-  TypeSpace types = space(function, {PolicyType::Float16});
+  PolicySearchSpace types = space(function, {PolicyType::Float16});
   std::vector<std::vector<std::string>> products;
-  for (const TypeSpace::Variable &variable : types.getVariables())
+  for (const PolicySearchSpace::Variable &variable : types.getVariables())
     if (variable.isProduct)
       products.push_back(variable.names);
   EXPECT_EQ(products,
@@ -121,17 +121,17 @@ TEST_F(TypeSpaceTest, OpsThatShareANameAreOneVariable) {
 
 TEST_F(TypeSpaceTest, AWideChoiceErrsNothing) {
   func::FuncOp function = parse(kLayers);
-  TypeSpace types =
+  PolicySearchSpace types =
       space(function, {PolicyType::Float16, PolicyType::BFloat16});
   Sensitivity sensitivity(function, Budget::Measure::Rms);
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
-  SearchSpace search = types.searchSpace(sensitivity);
-  PricedChoice wide = search.plan(Choice(search.options.size(), 0), 0);
+  BudgetSearchProblem search = types.searchSpace(sensitivity);
+  PricedConfiguration wide = search.plan(Choice(search.options.size(), 0), 0);
   EXPECT_EQ(wide.error, 0);
   Choice narrow;
   for (int options : search.options)
     narrow.push_back(options - 1);
-  PricedChoice all = search.plan(narrow, 0);
+  PricedConfiguration all = search.plan(narrow, 0);
   EXPECT_GT(all.error, 0);
   EXPECT_LT(all.cost, wide.cost);
   // A high price takes every rounding back that nobody asked for.
@@ -145,23 +145,23 @@ TEST_F(TypeSpaceTest, AWideChoiceErrsNothing) {
 
 TEST_F(TypeSpaceTest, BeginsFromWhatBuiltInPoliciesChoose) {
   func::FuncOp function = parse(kLayers);
-  TypeSpace types =
+  PolicySearchSpace types =
       space(function, {PolicyType::Float16, PolicyType::BFloat16});
   Sensitivity sensitivity(function, Budget::Measure::Rms);
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
-  SearchSpace search = types.searchSpace(sensitivity);
+  BudgetSearchProblem search = types.searchSpace(sensitivity);
   ASSERT_EQ(search.starts.size(), 2u);
   BudgetSearch finder(search);
-  PricedChoice wide = finder.widest();
-  for (const PricedChoice &start : finder.starts()) {
+  PricedConfiguration wide = finder.widest();
+  for (const PricedConfiguration &start : finder.starts()) {
     EXPECT_FALSE(llvm::is_contained(start.choice, kFree));
     EXPECT_LT(start.cost, wide.cost);
-    std::optional<PricedChoice> found = finder.within(start.error);
+    std::optional<PricedConfiguration> found = finder.within(start.error);
     ASSERT_TRUE(found);
     EXPECT_LE(found->cost, start.cost);
   }
   // Types that are not allowed make no start.
-  TypeSpace half = space(function, {PolicyType::Float16});
+  PolicySearchSpace half = space(function, {PolicyType::Float16});
   EXPECT_EQ(half.searchSpace(sensitivity).starts.size(), 1u);
 }
 
@@ -180,13 +180,13 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
                                 resourceOf(64 * 64) + R"(" } } #-})");
   std::vector<WeightType> forms = {WeightType::Int8, WeightType::Int16,
                                    WeightType::Int4};
-  TypeSpace types =
+  PolicySearchSpace types =
       space(function, {PolicyType::Float16}, TuningObjective::Bytes, forms);
   std::vector<std::vector<std::string>> texts;
-  for (const TypeSpace::Variable &variable : types.getVariables())
+  for (const PolicySearchSpace::Variable &variable : types.getVariables())
     if (variable.isProduct) {
       texts.emplace_back();
-      for (const TypeSpace::Option &option : variable.options)
+      for (const PolicySearchSpace::Option &option : variable.options)
         texts.back().push_back(option.text());
     }
   ASSERT_EQ(texts.size(), 2u);
@@ -200,15 +200,15 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   Sensitivity sensitivity(function, Budget::Measure::Rms);
   types.considerWeights(sensitivity);
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
-  SearchSpace search = types.searchSpace(sensitivity);
+  BudgetSearchProblem search = types.searchSpace(sensitivity);
   auto with = [&](int option) {
     Choice choice(search.options.size(), 0);
     choice[1] = option;
     return search.plan(choice, 0);
   };
   constexpr double kElements = 64 * 64, kScales = 64 * 4;
-  PricedChoice wide = with(0), halves = with(1), words = with(2),
-               bytes = with(3), halfBytes = with(4), nibbles = with(5);
+  PricedConfiguration wide = with(0), halves = with(1), words = with(2),
+                      bytes = with(3), halfBytes = with(4), nibbles = with(5);
   EXPECT_EQ(wide.cost - words.cost, 2 * kElements - kScales);
   EXPECT_EQ(wide.cost - bytes.cost, 3 * kElements - kScales);
   EXPECT_EQ(wide.cost - nibbles.cost, 3.5 * kElements - 2 * kElements / 32);
@@ -219,19 +219,20 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   EXPECT_GT(nibbles.error, 10 * bytes.error);
 
   // Memory holds them once.
-  TypeSpace memory =
+  PolicySearchSpace memory =
       space(function, {PolicyType::Float16}, TuningObjective::Memory, forms);
   search = memory.searchSpace(sensitivity);
   EXPECT_NEAR(with(0).cost - with(3).cost, 3 * kElements - kScales,
               1e-2 * kElements);
 
   // A unit for 16 bits reads 16 bits, but of few rows.
-  target = FusionTarget(*TargetInfo::parse("cpu:avx512bf16"));
-  TypeSpace unit = space(function, {PolicyType::BFloat16, PolicyType::Float16},
-                         TuningObjective::Bytes, forms);
+  target = CastFusionTarget(*TargetInfo::parse("cpu:avx512bf16"));
+  PolicySearchSpace unit =
+      space(function, {PolicyType::BFloat16, PolicyType::Float16},
+            TuningObjective::Bytes, forms);
   int halfForms = 0;
-  for (const TypeSpace::Variable &variable : unit.getVariables())
-    for (const TypeSpace::Option &option : variable.options) {
+  for (const PolicySearchSpace::Variable &variable : unit.getVariables())
+    for (const PolicySearchSpace::Option &option : variable.options) {
       EXPECT_FALSE(option.weights.isNarrow() &&
                    option.type == PolicyType::BFloat16);
       halfForms +=
@@ -240,25 +241,25 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   EXPECT_EQ(halfForms, 2);
 
   // GPUs store what they multiply.
-  target = FusionTarget(*TargetInfo::parse("cuda:sm_80"));
-  TypeSpace other =
+  target = CastFusionTarget(*TargetInfo::parse("cuda:sm_80"));
+  PolicySearchSpace other =
       space(function, {PolicyType::Float16}, TuningObjective::Bytes, forms);
-  for (const TypeSpace::Variable &variable : other.getVariables())
-    for (const TypeSpace::Option &option : variable.options)
+  for (const PolicySearchSpace::Variable &variable : other.getVariables())
+    for (const PolicySearchSpace::Option &option : variable.options)
       EXPECT_FALSE(option.weights.isNarrow());
 }
 
 TEST_F(TypeSpaceTest, MemoryIsOfConstantsAndOfWhatStandsBetweenKernels) {
   func::FuncOp function = parse(kLayers);
   std::vector<PolicyType> kinds = {PolicyType::Float16};
-  TypeSpace types = space(function, kinds, TuningObjective::Memory);
+  PolicySearchSpace types = space(function, kinds, TuningObjective::Memory);
   Sensitivity sensitivity(function, Budget::Measure::Rms);
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
-  SearchSpace search = types.searchSpace(sensitivity);
+  BudgetSearchProblem search = types.searchSpace(sensitivity);
   // The weight is a splat. Where the second product runs what the first one
   // left is read, and what the sum reads is written.
   constexpr double kValue = 64 * 64 * 4;
-  PricedChoice wide = search.plan(Choice(search.options.size(), 0), 0);
+  PricedConfiguration wide = search.plan(Choice(search.options.size(), 0), 0);
   EXPECT_GE(wide.cost, kValue);
   EXPECT_LE(wide.cost, 3 * kValue);
   Choice narrow;
@@ -290,28 +291,28 @@ TEST_F(TypeSpaceTest, ComesCloseToBruteForce) {
   int problems = 0, close = 0;
   for (unsigned seed = 0; seed < 80; ++seed) {
     func::FuncOp function = parse(RandomGraph(seed, 40, 9).text());
-    TypeSpace types = space(function, {PolicyType::Float16});
+    PolicySearchSpace types = space(function, {PolicyType::Float16});
     Sensitivity sensitivity(function, Budget::Measure::Rms);
     ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, seed))));
-    SearchSpace search = types.searchSpace(sensitivity);
+    BudgetSearchProblem search = types.searchSpace(sensitivity);
     size_t count = search.options.size();
     if (count < 2 || count > 6)
       continue;
-    std::vector<PricedChoice> all;
+    std::vector<PricedConfiguration> all;
     forAll(search, {},
-           [&](const PricedChoice &found) { all.push_back(found); });
+           [&](const PricedConfiguration &found) { all.push_back(found); });
     double most = 0;
-    for (const PricedChoice &found : all)
+    for (const PricedConfiguration &found : all)
       if (std::isfinite(found.error))
         most = std::max(most, found.error);
     for (double part : {0.02, 0.3, 0.8}) {
       double limit = part * most;
       double best = INFINITY;
-      for (const PricedChoice &found : all)
+      for (const PricedConfiguration &found : all)
         if (found.error <= limit)
           best = std::min(best, found.cost);
       BudgetSearch finder(search);
-      std::optional<PricedChoice> found = finder.within(limit);
+      std::optional<PricedConfiguration> found = finder.within(limit);
       ASSERT_TRUE(found);
       EXPECT_LE(found->error, limit);
       ++problems;
@@ -333,12 +334,12 @@ TEST_F(TypeSpaceTest, PredictsWhatChoicesErr) {
     func::FuncOp function = parse(RandomGraph(seed, 40, 16).text());
     std::vector<Tensor> arguments = draw(function, seed);
     std::vector<PolicyType> kinds = {PolicyType::Float16, PolicyType::BFloat16};
-    TypeSpace types = space(function, kinds);
+    PolicySearchSpace types = space(function, kinds);
     Sensitivity sensitivity(function, Budget::Measure::Rms);
     FailureOr<SmallVector<Tensor>> wanted =
         sensitivity.addSample(arguments, /*draws=*/8);
     ASSERT_TRUE(succeeded(wanted));
-    SearchSpace search = types.searchSpace(sensitivity);
+    BudgetSearchProblem search = types.searchSpace(sensitivity);
     std::vector<double> predicted, measured;
     for (int i = 0; i < 20 && search.options.size() >= 3; ++i) {
       Choice choice;

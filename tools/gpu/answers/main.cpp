@@ -9,10 +9,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Subject.h"
+#include "PreparedModel.h"
 
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Npy.h"
-#include "mpc/Support/Text.h"
 
 #include <iostream>
 #include <sstream>
@@ -37,7 +37,7 @@ static Result<Json> answer(const std::string &line, const Device &device,
   if (!arrays.ok())
     return arrays.status();
   Reporter reporter(/*json=*/true, /*quiet=*/true);
-  Subject subject;
+  PreparedModel subject;
   if (std::vector<Status> problems = prepareSubject(
           options, *arrays, /*draw=*/false, device, reporter, subject);
       !problems.empty())

@@ -99,8 +99,8 @@ static void fill(Buffer &buffer, const GemmProblem::Slot &slot, int seed) {
 
 namespace {
 /// One product as a program: operands are arguments, outputs are results.
-struct Subject {
-  explicit Subject(const GemmProblem &problem) : slots(*problem.slots()) {
+struct PreparedModel {
+  explicit PreparedModel(const GemmProblem &problem) : slots(*problem.slots()) {
     program->name = "main";
     program->target = "cuda:sm_80";
     program->cuda = std::make_shared<CudaCode>();
@@ -197,7 +197,7 @@ static std::string difference(const GemmProblem &problem,
 /// Returns whether the product is correct, or not supported by the library.
 static bool check(const Device &device, const GemmProblem &problem) {
   std::string name = problem.toString();
-  Subject subject(problem);
+  PreparedModel subject(problem);
   Result<Executable> executable = Executable::create(device, subject.program);
   if (!executable.ok()) {
     bool isMissing = executable.status().code() == StatusCode::Unavailable;

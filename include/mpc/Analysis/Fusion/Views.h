@@ -32,13 +32,13 @@ bool isFreeConcat(ConcatOp concat);
 
 /// Returns true if a concat joins many small results of elementwise ops with no
 /// other reader: one kernel is faster than a launch per part of a view.
-bool joinsSmallLoops(ConcatOp concat);
+bool concatenatesSmallLoops(ConcatOp concat);
 
 /// Returns the argument that an in-place append updates: the concat starts with
 /// rows of the argument that nothing else reads, is returned in its place, and
 /// overwrites the argument's last rows with the new ones. Null if the concat is
 /// no such append.
-mlir::BlockArgument appendedTo(ConcatOp concat);
+mlir::BlockArgument inPlaceAppendArgument(ConcatOp concat);
 
 /// Returns true if `op` is a reshape, a free slice or a free concat.
 bool isView(mlir::Operation *op);

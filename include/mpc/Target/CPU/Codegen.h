@@ -19,7 +19,8 @@ namespace mpc {
 
 /// On a kernel, array of i64: indices of the floating-point results (16 to 64
 /// bits) whose stores are checked for infinities and NaNs.
-inline constexpr llvm::StringLiteral kWatchedResultsAttr = "mpc.watched";
+inline constexpr llvm::StringLiteral kCheckedResultsAttr =
+    "mpc.checked_results";
 
 /// Call interface of a generated kernel. The kernel's symbol is `name`:
 ///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
@@ -40,7 +41,7 @@ struct KernelInfo {
   /// Number of final work items, which run after all others, and bytes of
   /// 64-byte-aligned memory through which they receive their inputs.
   int64_t laterItems = 0, sharedBytes = 0;
-  /// Watched results (kWatchedResultsAttr), in the order of their flags. A flag
+  /// Watched results (kCheckedResultsAttr), in the order of their flags. A flag
   /// is set to 1 when an infinity or NaN is stored.
   llvm::SmallVector<int64_t> watched = {};
 };

@@ -40,7 +40,7 @@ def EmitCpuKernelsPass : Pass<"mpc-emit-cpu-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Each kernel becomes a private function `NAME_impl` on memrefs of its inputs and
     outputs, the work items [begin, end) of a call, and scratch memory. Work items are
-    `tile.own`; GEMM, convolution and attention are tiled by their schedule.
+    `tile.for_each`; GEMM, convolution and attention are tiled by their schedule.
 
     Contract in: after mpc-schedule-cpu-kernels. Contract out: no function with
     `mpc.kernel_kind`; functions in scf, memref, vector, arith, math and tile.

@@ -9,7 +9,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
+def FuseLaunchesPass : Pass<"mpc-fuse-launches", "::mlir::func::FuncOp"> {
   let summary = "Fuse independent launches horizontally";
   let description = [{
     Horizontal fusion: fusions that do not depend on each other become one fusion that
@@ -35,14 +35,14 @@ def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
     query of one attention: its schedule (`mpc.schedule`) makes each block compute the
     query tile of the attention block with the same index. An attention whose blocks are
     co-resident with those of its only consumer runs concurrently with the consumer,
-    whose blocks wait. The producer's `mpc.lead` names the kind (`tile`, `before`).
+    whose blocks wait. The producer's `mpc.producer_fusion` names the kind (`tile`, `before`).
 
-    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same
+    Contract in: after mpc-outline-fusions, before mpc-plan. Contract out: the same
     fusions, some nested one level deep, with reshapes between producers and consumers.
     Numerics: none.
     Left alone: updates and checks, kernels with a grid barrier, replacements of
     function arguments, and pairs of long kernels.
-    Executed example: test/Target/CUDA/join-launches.mlir.
+    Executed example: test/Target/CUDA/fuse-launches.mlir.
   }];
   let statistics = [
     Statistic<"numJoined", "num-joined", "Number of launches that others took in">,
@@ -55,14 +55,14 @@ def JoinLaunchesPass : Pass<"mpc-join-launches", "::mlir::func::FuncOp"> {
   ];
 }
 
-def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
+def SplitFusedKernelsPass : Pass<"mpc-split-fused-kernels", "::mlir::ModuleOp"> {
   let summary = "Split horizontally fused kernels into parts";
   let description = [{
     Each fusion of a kernel (a function with `mpc.kernel_kind`) becomes a kernel.
-    `mpc.part` names the original kernel and the part's arguments and results in it; a
+    `mpc.fused_part` names the original kernel and the part's arguments and results in it; a
     value passed from one part to another alone has index -1, -2 and so on in both,
-    whatever its shape. A fusion's schedule moves to its kernel, its `mpc.lead` into
-    `mpc.part`.
+    whatever its shape. A fusion's schedule moves to its kernel, its `mpc.producer_fusion` into
+    `mpc.fused_part`.
 
     ```mlir
     func.func private @k(%x: ..., %y: ...) -> (..., ...) attributes {mpc.kernel_kind = ...} {
@@ -72,14 +72,14 @@ def PartKernelsPass : Pass<"mpc-part-kernels", "::mlir::ModuleOp"> {
     }
     // becomes
     func.func private @k_part0(%x: ...) -> ... attributes {mpc.kernel_kind = ...,
-      mpc.part = {inputs = array<i64: 0>, kernel = "k", outputs = array<i64: 0>}} { ... }
+      mpc.fused_part = {inputs = array<i64: 0>, kernel = "k", outputs = array<i64: 0>}} { ... }
     func.func private @k_part1(%y: ...) ...
     ```
 
     Contract in: after mpc-plan. Contract out: no kernel contains a fusion.
     Numerics: none.
     Left alone: all other kernels.
-    Executed example: test/Target/CUDA/part-kernels.mlir.
+    Executed example: test/Target/CUDA/split-fused-kernels.mlir.
   }];
 }
 
@@ -132,19 +132,19 @@ def LowerKernelsToGpuPass : Pass<"mpc-lower-kernels-to-gpu", "::mlir::ModuleOp">
   ];
 }
 
-def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
+def LowerTilesToThreadsPass : Pass<"mpc-lower-tiles-to-threads", "::mlir::ModuleOp"> {
   let summary = "Lower the tile dialect to code of GPU threads";
   let description = [{
-    Distributes work items, loops, reductions and buffers over threads as `#tile.team`
+    Distributes work items, loops, reductions and buffers over threads as `#tile.threads`
     specifies: strided loops per thread, reductions by shuffles and shared memory,
     buffers in registers or shared memory, and a scratch buffer with a last-arriving
     block where blocks share work items.
 
-    Contract in: after mpc-lower-kernels-to-gpu; every `tile.own` has a `#tile.team`.
+    Contract in: after mpc-lower-kernels-to-gpu; every `tile.for_each` has a `#tile.threads`.
     Contract out: no op of the tile dialect.
     Numerics: reductions in the order of the thread group.
     Left alone: code without tile ops.
-    Executed example: test/Target/CUDA/lower-teams.mlir.
+    Executed example: test/Target/CUDA/lower-tiles-to-threads.mlir.
   }];
   let dependentDialects = [
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
@@ -153,19 +153,19 @@ def LowerTeamsPass : Pass<"mpc-lower-teams", "::mlir::ModuleOp"> {
   ];
 }
 
-def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
+def MergeFusedKernelsPass : Pass<"mpc-merge-fused-kernels", "::mlir::ModuleOp"> {
   let summary = "Merge the parts of horizontally fused GPU kernels";
   let description = [{
-    `gpu.func`s whose `mpc.part` names one kernel become branches of one kernel. Its
+    `gpu.func`s whose `mpc.fused_part` names one kernel become branches of one kernel. Its
     grid concatenates the grids of the parts; a block has the threads and shared memory
     of the most demanding part. A producer runs first in every block: whole if it has
     one block, the block of the same index with `lead = "tile"`. With `lead = "before"`
     its blocks precede those of the consumer, which wait for all of them.
 
-    Contract in: after mpc-lower-teams. Contract out: no `mpc.part` remains.
+    Contract in: after mpc-lower-tiles-to-threads. Contract out: no `mpc.fused_part` remains.
     Numerics: none.
     Left alone: all other kernels.
-    Executed example: test/Target/CUDA/merge-parts.mlir.
+    Executed example: test/Target/CUDA/merge-fused-kernels.mlir.
   }];
   let dependentDialects = [
     "::mpc::cuda::CudaDialect", "::mlir::gpu::GPUDialect", "::mlir::arith::ArithDialect",
@@ -173,7 +173,7 @@ def MergePartsPass : Pass<"mpc-merge-parts", "::mlir::ModuleOp"> {
   ];
 }
 
-def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
+def ChooseFilterLayoutsPass : Pass<"mpc-choose-filter-layouts", "::mlir::func::FuncOp"> {
   let summary = "Store constant filters in the layout of GPU kernels";
   let description = [{
     Constant filters of channels-last convolutions are stored with their channels last,
@@ -195,11 +195,11 @@ def StoreFiltersPass : Pass<"mpc-store-filters", "::mlir::func::FuncOp"> {
     reverses the window) stores it as `[window..., channels, outputs]` instead, and the
     forward convolution of the same filter reads that copy as well.
 
-    Contract in: after mpc-form-fusions, before mpc-plan. Contract out: the same fusions.
+    Contract in: after mpc-outline-fusions, before mpc-plan. Contract out: the same fusions.
     Numerics: none.
     Left alone: 1x1 windows, other non-constant filters, and filters that a fusion reads
     twice.
-    Executed example: test/Target/CUDA/store-filters.mlir.
+    Executed example: test/Target/CUDA/choose-filter-layouts.mlir.
   }];
   let statistics = [
     Statistic<"numStored", "num-stored", "Number of filters stored in another order">,

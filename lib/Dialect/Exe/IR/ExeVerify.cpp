@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Buffers.h"
+#include "ProgramSymbols.h"
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 
@@ -20,10 +20,10 @@ using namespace mpc;
 using namespace mpc::exe;
 
 //===----------------------------------------------------------------------===//
-// ProgramNames
+// ProgramSymbols
 //===----------------------------------------------------------------------===//
 
-ProgramNames::ProgramNames(ProgramOp program) : program(program) {
+ProgramSymbols::ProgramSymbols(ProgramOp program) : program(program) {
   // The first of duplicate names counts; the symbol table reports duplicates.
   for (Operation &op : program.getBody().getOps())
     if (isa<ArgumentOp, ResultOp, exe::ConstantOp>(op))
@@ -33,13 +33,13 @@ ProgramNames::ProgramNames(ProgramOp program) : program(program) {
       kernels.try_emplace(function.getSymNameAttr(), function);
 }
 
-Operation *ProgramNames::bufferOf(Attribute buffer) const {
+Operation *ProgramSymbols::bufferOf(Attribute buffer) const {
   auto part = dyn_cast<PartAttr>(buffer);
   auto symbol = part ? part.getWhole() : dyn_cast<FlatSymbolRefAttr>(buffer);
   return symbol ? buffers.lookup(symbol.getAttr()) : nullptr;
 }
 
-std::optional<int64_t> ProgramNames::bytesOf(Attribute buffer) const {
+std::optional<int64_t> ProgramSymbols::bytesOf(Attribute buffer) const {
   if (auto arena = dyn_cast<ArenaAttr>(buffer))
     return arena.getBytes();
   if (auto part = dyn_cast<PartAttr>(buffer))
@@ -55,7 +55,7 @@ std::optional<int64_t> ProgramNames::bytesOf(Attribute buffer) const {
   return std::nullopt;
 }
 
-func::FuncOp ProgramNames::kernelOf(LaunchOp launch) const {
+func::FuncOp ProgramSymbols::kernelOf(LaunchOp launch) const {
   func::FuncOp kernel = kernels.lookup(launch.getKernelAttr().getAttr());
   if (!kernel ||
       !llvm::all_of(kernel.getArgumentTypes(), llvm::IsaPred<RankedTensorType>))
@@ -68,7 +68,7 @@ func::FuncOp ProgramNames::kernelOf(LaunchOp launch) const {
 //===----------------------------------------------------------------------===//
 
 /// Returns the buffer of `buffer`: a result with an alias uses its argument's.
-static Attribute memoryOf(const ProgramNames &names, Attribute buffer) {
+static Attribute memoryOf(const ProgramSymbols &names, Attribute buffer) {
   if (auto result = dyn_cast_if_present<ResultOp>(names.bufferOf(buffer)))
     if (FlatSymbolRefAttr alias = result.getAliasAttr()) {
       auto part = dyn_cast<PartAttr>(buffer);
@@ -98,7 +98,7 @@ static bool overlap(Attribute a, Attribute b) {
 }
 
 /// Returns true if output `output` may share the buffer of input `input`.
-static bool mayShare(StepOpInterface step, const ProgramNames &names,
+static bool mayShare(StepOpInterface step, const ProgramSymbols &names,
                      unsigned input, unsigned output) {
   auto launch = dyn_cast<LaunchOp>(*step);
   if (!launch)
@@ -110,12 +110,12 @@ static bool mayShare(StepOpInterface step, const ProgramNames &names,
   ProgramOp program = names.getProgram();
   return isWrittenInPlace(kernel, input) &&
          mayWriteInPlace(kernel, input, output,
-                         storesScalarsLast(launch.getKind(),
+                         writesScalarsLast(launch.getKind(),
                                            program.getTarget().getInfo()));
 }
 
 LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
-                                      const ProgramNames &names) {
+                                      const ProgramSymbols &names) {
   Operation *op = step;
   for (Attribute buffer :
        llvm::concat<const Attribute>(step.getInputs(), step.getOutputs()))
@@ -163,7 +163,8 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
   return success();
 }
 
-static LogicalResult verifyLaunch(LaunchOp launch, const ProgramNames &names) {
+static LogicalResult verifyLaunch(LaunchOp launch,
+                                  const ProgramSymbols &names) {
   // C1, C2, C3
   if (failed(
           verifyBuffers(cast<StepOpInterface>(launch.getOperation()), names)))
@@ -265,7 +266,7 @@ LogicalResult ProgramOp::verify() {
       failed(verifyIndices<ResultOp>(getProgramResults())))
     return failure();
 
-  ProgramNames names(*this);
+  ProgramSymbols names(*this);
   // C5
   DenseMap<Attribute, ResultOp> replaced;
   for (ResultOp result : getProgramResults()) {
@@ -371,7 +372,7 @@ LogicalResult ProgramOp::verify() {
 }
 
 LogicalResult ProgramOp::verifyRegions() {
-  ProgramNames names(*this);
+  ProgramSymbols names(*this);
   CollectiveOp first;
   for (CollectiveOp message : getBody().getOps<CollectiveOp>()) {
     if (!first)

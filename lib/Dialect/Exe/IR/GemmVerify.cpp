@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Buffers.h"
+#include "ProgramSymbols.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -204,7 +204,7 @@ SmallVector<int64_t> ProblemAttr::outputBytes() const {
 // GemmOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult mpc::exe::verifyGemm(GemmOp gemm, const ProgramNames &names) {
+LogicalResult mpc::exe::verifyGemm(GemmOp gemm, const ProgramSymbols &names) {
   // C2
   if (failed(verifyBuffers(cast<StepOpInterface>(gemm.getOperation()), names)))
     return failure();

@@ -18,8 +18,8 @@ static bool isComputedInPassing(Operation *op) {
              ConcatOp, IotaOp, mpc::ConstantOp, func::ReturnOp>(op);
 }
 
-bool exe::storesScalarsLast(FusionKind kind, const TargetInfo &target) {
-  return kind == FusionKind::update && target.kernels().storesScalarsLast;
+bool exe::writesScalarsLast(FusionKind kind, const TargetInfo &target) {
+  return kind == FusionKind::update && target.kernels().writesScalarsLast;
 }
 
 /// Returns true if `op` is a sum without users of more elements (no broadcast),

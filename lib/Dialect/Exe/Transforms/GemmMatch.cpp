@@ -32,7 +32,7 @@ static MatmulOp soleProduct(Block &kernel, bool &hasSecond) {
 /// (docs/Reference/GpuPerformance.md, "Library or own").
 static constexpr int kMeasuredCapability = 90;
 
-LogicalResult GemmMatch::leaveFaster(const TargetInfo &target) {
+LogicalResult GemmMatch::rejectIfSlower(const TargetInfo &target) {
   Type operand = getElementTypeOrSelf(kernel.getArgument(a).getType());
   if (target.facts().computeCapability == kMeasuredCapability &&
       operand.getIntOrFloatBitWidth() == 16 &&
@@ -52,7 +52,7 @@ GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
   }
   if (failed(matchProduct(contraction)) ||
       failed(matchOperandSum(contraction)) ||
-      failed(matchResults(contraction)) || failed(leaveFaster(target)))
+      failed(matchResults(contraction)) || failed(rejectIfSlower(target)))
     return;
   numbers = {a, b};
   for (int64_t number : {bias, residual, auxiliary})
@@ -62,7 +62,7 @@ GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
   if (contraction.getCompute() == ComputeMode::tf32)
     compute = exe::Compute::tf32;
   else if (contraction.getCompute() == ComputeMode::bf16x3 &&
-           target.kernels().emulatesFloat32)
+           target.kernels().libraryEmulatesFloat32)
     compute = exe::Compute::bf16x9;
   found = exe::ProblemAttr::get(
       contraction.getContext(), m, n, k, batch,
@@ -216,7 +216,7 @@ static bool isActivation(Operation *op) {
 LogicalResult GemmMatch::matchEpilogue(Value sums) {
   while (true) {
     if (!sums.hasOneUse())
-      return matchKept(sums);
+      return matchSavedActivation(sums);
     Operation *user = *sums.user_begin();
     if (isReturn(user)) {
       product = sums.use_begin()->getOperandNumber();
@@ -243,7 +243,7 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
       if (getElementTypeOrSelf(result.getType()) != resultType)
         return refuse("it rounds inside its epilogue");
       if (epilogue == exe::Epilogue::relu && !result.hasOneUse())
-        return matchKeptMask(result);
+        return matchSavedMask(result);
       if (resultOf(result) < 0)
         return refuse("it rounds inside its epilogue");
     } else if (!isa<ReshapeOp>(user)) {

@@ -18,7 +18,7 @@
 namespace mpc {
 
 /// Value saved by a forward kernel for the kernel of its gradient.
-enum class KeptForGradient {
+enum class SavedForGradient {
   Nothing,
   /// The input of GELU, as in the library.
   Input,
@@ -48,7 +48,7 @@ public:
   llvm::ArrayRef<int64_t> results() const { return outputs; }
   /// Kind of the last input of a gradient, or of the second output of an
   /// activation.
-  KeptForGradient kept() const { return between; }
+  SavedForGradient kept() const { return between; }
   /// If `problem` is null: the reason, as the end of "is no library call: ...".
   const std::string &reason() const { return why; }
 
@@ -57,14 +57,14 @@ private:
   mlir::LogicalResult matchOperandSum(MatmulOp product);
   mlir::LogicalResult matchResults(MatmulOp product);
   /// Rejects GEMMs that our own kernels were measured to compute faster.
-  mlir::LogicalResult leaveFaster(const TargetInfo &target);
+  mlir::LogicalResult rejectIfSlower(const TargetInfo &target);
   mlir::LogicalResult matchEpilogue(mlir::Value sums);
   mlir::LogicalResult matchAdd(AddOp add, mlir::Value sums);
   mlir::LogicalResult matchActivation(mlir::Operation *op);
   mlir::LogicalResult matchGradient(mlir::Operation *op, mlir::Value sums);
-  mlir::LogicalResult matchKept(mlir::Value sums);
-  mlir::LogicalResult matchKeptMask(mlir::Value activated);
-  mlir::LogicalResult matchKeptInput(mlir::Value input, GeluOp gelu);
+  mlir::LogicalResult matchSavedActivation(mlir::Value sums);
+  mlir::LogicalResult matchSavedMask(mlir::Value activated);
+  mlir::LogicalResult matchSavedInput(mlir::Value input, GeluOp gelu);
   mlir::LogicalResult refuse(std::string reason) {
     why = std::move(reason);
     return mlir::failure();
@@ -81,7 +81,7 @@ private:
   int64_t a = -1, b = -1, bias = -1, residual = -1, auxiliary = -1;
   exe::Epilogue epilogue = exe::Epilogue::none;
   exe::BiasGradient biasGradient = exe::BiasGradient::none;
-  KeptForGradient between = KeptForGradient::Nothing;
+  SavedForGradient between = SavedForGradient::Nothing;
   mlir::Type resultType;
   exe::ProblemAttr found;
   /// Result indices: of the GEMM, of the value saved for its gradient, of

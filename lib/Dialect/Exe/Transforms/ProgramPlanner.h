@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to this directory. Turns a function of fusions and views into an
-// exe.program: Plan.cpp collects and emits launches, PlanPlaces.cpp assigns
-// buffers.
+// exe.program: CreateProgram.cpp collects and emits launches,
+// BufferAssignment.cpp assigns buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 namespace mpc {
 
 /// Location of a value: a named buffer, or an offset in the buffer of `root`.
-struct Place {
+struct BufferLocation {
   mlir::FlatSymbolRefAttr symbol;
   mlir::Value root;
   int64_t offset = 0;
@@ -47,7 +47,7 @@ struct PlannedLaunch {
 struct Life {
   int64_t first, last;
 };
-using Lives = llvm::MapVector<mlir::Value, Life>;
+using LiveRangeMap = llvm::MapVector<mlir::Value, Life>;
 
 class ProgramPlanner {
 public:
@@ -69,13 +69,14 @@ private:
   /// Returns values that reuse the buffer of an operand dying at their launch,
   /// mapped to that operand, whose live range is extended: at the steps with
   /// most live bytes, until one of these has no candidate.
-  llvm::DenseMap<mlir::Value, mlir::Value> overwriteAtPeaks(Lives &lives);
+  llvm::DenseMap<mlir::Value, mlir::Value>
+  reuseDyingOperands(LiveRangeMap &lives);
   void emitLaunch(PlannedLaunch launch);
   void emitMessage(const PlannedLaunch &launch, mlir::ArrayAttr inputs,
                    mlir::ArrayAttr outputs);
 
   mlir::FlatSymbolRefAttr constantSymbol(mpc::ConstantOp constant);
-  Place placeOf(mlir::Value value);
+  BufferLocation placeOf(mlir::Value value);
   mlir::Attribute bufferOf(mlir::Value value);
   /// Returns true if `value` may be computed directly into a result's buffer.
   bool canBeResult(mlir::Value value);
@@ -83,8 +84,8 @@ private:
   bool canReplace(mlir::OpResult value, unsigned number);
   /// Returns true if `launch` may overwrite its input `buffer` with output
   /// `output`, or does not read it.
-  bool worksInPlace(PlannedLaunch &launch, const Place &buffer,
-                    unsigned output);
+  bool canReuseBuffer(PlannedLaunch &launch, const BufferLocation &buffer,
+                      unsigned output);
   /// Marks kernels that overwrite a buffer that they read.
   void markInPlace(const PlannedLaunch &launch);
 
@@ -100,7 +101,7 @@ private:
   /// Values computed into a result's buffer.
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> resultOf;
   /// Inputs of concats that are views: their part of the concat's buffer.
-  llvm::DenseMap<mlir::Value, Place> partOf;
+  llvm::DenseMap<mlir::Value, BufferLocation> partOf;
   llvm::SmallVector<PlannedLaunch> launches;
   llvm::DenseMap<mlir::Operation *, size_t> launchOf;
   /// Last launch that reads each argument.

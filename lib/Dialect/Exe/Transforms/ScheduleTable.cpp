@@ -7,8 +7,8 @@
 #include "mpc/Dialect/Exe/Transforms/ScheduleTable.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/Text.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"

@@ -89,7 +89,7 @@ const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
 
 /// Returns why a launch with a matched kernel cannot be replaced; "" if it can.
 std::string GemmSelector::judge(exe::LaunchOp launch, const GemmMatch &match) {
-  if (match.kept() != KeptForGradient::OtherThanLibrary)
+  if (match.kept() != SavedForGradient::OtherThanLibrary)
     return "";
   return match.problem().isGradient() ? judgeWriter(launch, match)
                                       : judgeReaders(launch, match);
@@ -111,7 +111,7 @@ bool GemmSelector::readsAsGradient(exe::StepOpInterface step, Attribute kept,
   // Mask rows are padded equally.
   if (!reader || !reader.isGradient() || reader.isRelu() != writer.isRelu() ||
       (reader.isRelu() && reader.getN() != writer.getN()) ||
-      match->kept() != KeptForGradient::OtherThanLibrary)
+      match->kept() != SavedForGradient::OtherThanLibrary)
     return false;
   ArrayAttr inputs = launch.getInputs();
   return inputs[match->arguments().back()] == kept &&
@@ -153,7 +153,7 @@ std::string GemmSelector::judgeWriter(exe::LaunchOp reader,
       writer = dyn_cast<exe::LaunchOp>(op);
   const GemmMatch *from = writer ? matchOf(writer) : nullptr;
   if (!from || !from->problem() || !from->problem().getAuxiliary() ||
-      from->kept() != KeptForGradient::OtherThanLibrary ||
+      from->kept() != SavedForGradient::OtherThanLibrary ||
       writer.getOutputs()[from->results()[1]] != kept ||
       !judgeReaders(writer, *from).empty())
     return match.problem().isRelu()
@@ -172,7 +172,7 @@ void GemmSelector::replace(exe::LaunchOp launch, const GemmMatch &match) {
     outputs.push_back(launch.getOutputs()[number]);
   int64_t bytes = launch.getBytes();
   // The bit mask uses the start of the byte mask's buffer.
-  if (match.kept() == KeptForGradient::OtherThanLibrary && problem.isRelu()) {
+  if (match.kept() == SavedForGradient::OtherThanLibrary && problem.isRelu()) {
     Attribute &mask = problem.isGradient() ? inputs.back() : outputs.back();
     auto old = cast<exe::ArenaAttr>(mask);
     int64_t size = problem.isGradient() ? problem.inputBytes().back()

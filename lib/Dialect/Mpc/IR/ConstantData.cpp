@@ -147,7 +147,7 @@ std::optional<double> mpc::splatValue(Attribute attr) {
 
 std::optional<double> mpc::constantSplat(Value value) {
   Operation *op = value.getDefiningOp();
-  while (op && (movesOneOperand(op) ||
+  while (op && (isUnaryMovement(op) ||
                 (isa<CastOp>(op) && isa<FloatType>(getElementTypeOrSelf(
                                         op->getOperand(0).getType()))))) {
     value = op->getOperand(0);

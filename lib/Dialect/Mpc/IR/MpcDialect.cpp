@@ -173,7 +173,7 @@ FusionClass mpc::fusionClassOf(Operation *op) {
   return fusible ? fusible.getFusionClass() : FusionClass::Opaque;
 }
 
-bool mpc::movesOneOperand(Operation *op) {
+bool mpc::isUnaryMovement(Operation *op) {
   return op->getNumOperands() == 1 && isa<MovementOpInterface>(op);
 }
 
@@ -182,9 +182,9 @@ std::optional<Access> mpc::accessOf(Operation *op) {
   return movement ? movement.getAccess() : std::nullopt;
 }
 
-bool mpc::hasPoleAtZero(Operation *op, unsigned index) {
-  auto pole = dyn_cast<PoleOpInterface>(op);
-  return pole && pole.hasPoleAtZero(index);
+bool mpc::isSingularAtZero(Operation *op, unsigned index) {
+  auto pole = dyn_cast<SingularOpInterface>(op);
+  return pole && pole.isSingularAtZero(index);
 }
 
 int64_t mpc::elementCount(Type type) {

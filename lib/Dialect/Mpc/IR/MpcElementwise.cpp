@@ -69,7 +69,7 @@ LogicalResult CompareOp::inferReturnTypes(MLIRContext *context,
                         IntegerType::get(context, 1), types);
 }
 
-bool CompareOp::decidesByOrder(unsigned index) {
+bool CompareOp::dependsOnOrder(unsigned index) {
   auto other = getOperand(1 - index).getDefiningOp<ConstantOp>();
   bool isSign = other && splatValue(other.getValue()) == 0.0;
   return isa<FloatType>(getElementTypeOrSelf(getOperand(index).getType())) &&

@@ -153,7 +153,7 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     func::FuncOp func = step.getFunction();
     if (!step.results(RoleKind::loss).empty())
       return func.emitError() << "there is a loss already";
-    FailureOr<unsigned> index = judgedOutput(step);
+    FailureOr<unsigned> index = lossOutput(step);
     if (failed(index))
       return failure();
     if (kind == LossKind::Output)
@@ -246,7 +246,7 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
   }
 
   /// Returns the index of the result that the loss reads.
-  FailureOr<unsigned> judgedOutput(const StepFunction &step) {
+  FailureOr<unsigned> lossOutput(const StepFunction &step) {
     SmallVector<unsigned> outputs = step.results(RoleKind::output);
     SmallVector<StringRef> known;
     for (unsigned index : outputs) {

@@ -97,7 +97,7 @@ bool isIn(double value, StringRef range) {
 }
 
 /// Attributes of the op that are hyperparameters.
-SmallVector<StringRef> numbersOf(OperationName op) {
+SmallVector<StringRef> constantFloats(OperationName op) {
   SmallVector<StringRef> names;
   for (StringAttr name : op.getAttributeNames())
     if (!llvm::is_contained({"unscale_mode", "form", "fuse", "decoupled",
@@ -149,7 +149,7 @@ struct AttachOptimizerPass
     Builder builder(context);
     attributes.clear();
     SmallVector<StringRef> known =
-        numbersOf(OperationName(kind->opName, context));
+        constantFloats(OperationName(kind->opName, context));
     auto set = [&](StringRef name, double value) {
       if (!isFlag(name))
         attributes.set(name, builder.getF64FloatAttr(value));

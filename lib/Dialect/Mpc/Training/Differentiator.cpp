@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Transforms/Decompose.h"
-#include "Cotangents.h"
+#include "CotangentAccumulator.h"
 #include "EraseArgument.h"
-#include "SeedPowers.h"
+#include "SeedLinearization.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -44,8 +44,8 @@ private:
   LogicalResult writeVjp(Operation *op, ArrayRef<Value> results);
   void appendGradients();
   void appendGradient(BlockArgument parameter, Value gradient);
-  FailureOr<SeedPowers> takeCotangent();
-  LogicalResult nameGradients(const SeedPowers &powers);
+  FailureOr<SeedLinearization> takeCotangent();
+  LogicalResult nameGradients(const SeedLinearization &powers);
   LogicalResult hasNoDerivative(Operation *op);
 
   /// Returns true if a value is a float that depends on a parameter.
@@ -56,7 +56,7 @@ private:
   StepFunction step;
   Block &block;
   OpBuilder builder;
-  Cotangents cotangents;
+  CotangentAccumulator cotangents;
   DenseSet<Value> active;
   /// For a function with its own backward pass, the result whose cotangent the
   /// gradients are computed from; else null.
@@ -218,7 +218,7 @@ Differentiator::differentiatedResult(ArrayRef<unsigned> losses) {
          << "', of whose cotangent its gradients are computed";
 }
 
-FailureOr<SeedPowers> Differentiator::takeCotangent() {
+FailureOr<SeedLinearization> Differentiator::takeCotangent() {
   BlockArgument taken = step.findArgument(RoleKind::input, options.cotangent);
   if (!taken)
     return function.emitError() << "has no input '" << options.cotangent
@@ -234,13 +234,13 @@ FailureOr<SeedPowers> Differentiator::takeCotangent() {
   // The loss comes after the backward pass, which now starts at the loss.
   sortTopologically(&block);
   builder = step.atEnd();
-  SeedPowers powers(seed, cotangent);
+  SeedLinearization powers(seed, cotangent);
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
     powers.visit(&op);
   return powers;
 }
 
-LogicalResult Differentiator::nameGradients(const SeedPowers &powers) {
+LogicalResult Differentiator::nameGradients(const SeedLinearization &powers) {
   StepFunction::Ports ports(step);
   for (StringRef text : options.gradients) {
     auto [name, result] = text.rsplit('=');
@@ -301,7 +301,7 @@ FailureOr<DifferentiationCounts> Differentiator::run() {
       return failure();
   }
   if (output) {
-    FailureOr<SeedPowers> powers = takeCotangent();
+    FailureOr<SeedLinearization> powers = takeCotangent();
     if (failed(powers) || failed(nameGradients(*powers)))
       return failure();
     return counts;

@@ -8,9 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CountedTargets.h"
+#include "IgnoredTargets.h"
 
-#include "mpc/Analysis/BucketPlan.h"
+#include "mpc/Analysis/GradientBucketing.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -77,9 +77,9 @@ private:
   /// Scales loss gradients by 1 / `ranks`: a rank's loss is a mean over its own
   /// examples, so the gradients sum to those of the global batch and have the
   /// magnitude of one device's. With ignored targets, by the share of valid
-  /// ones (CountedTargets).
+  /// ones (IgnoredTargets).
   LogicalResult shareSeeds(const StepFunction &step) {
-    CountedTargets counted(step, ranks);
+    IgnoredTargets counted(step, ranks);
     for (auto seed :
          llvm::make_early_inc_range(step.body().getOps<GradientSeedOp>())) {
       OpBuilder builder(&getContext());
@@ -196,7 +196,7 @@ private:
     DenseMap<Value, Value> sums;
     for (auto &[type, gradients] : byType) {
       llvm::sort(gradients, comesBefore);
-      SmallVector<BucketItem> items;
+      SmallVector<GradientMessageItem> items;
       for (Value gradient : gradients)
         items.push_back({readyOf(gradient), byteCount(gradient.getType())});
       size_t begin = 0;

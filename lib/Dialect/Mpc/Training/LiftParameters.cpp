@@ -9,9 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "EraseArgument.h"
-#include "InitialValues.h"
 #include "NameFilter.h"
-#include "WeightEvidence.h"
+#include "ParameterInitialization.h"
+#include "WeightClassifier.h"
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -113,12 +113,12 @@ struct LiftParametersPass
   }
 
   using Use = WeightChoice::Use;
-  using Verdict = WeightEvidence::Verdict;
+  using Verdict = WeightClassifier::Verdict;
 
   /// Classifies each constant by the model's own evidence. A model with
   /// parameters as inputs has no others.
   SmallVector<std::pair<ConstantOp, Verdict>> judge(const StepFunction &step) {
-    WeightEvidence evidence(step);
+    WeightClassifier evidence(step);
     SmallVector<std::pair<ConstantOp, Verdict>> verdicts;
     if (!constants)
       return verdicts;

@@ -19,7 +19,7 @@ Linearity mpc::linearityOf(Operation *op) {
     return {};
   if (isa<ContractionOpInterface>(op) && op->getNumOperands() == 2)
     return {{}, {0, 1}, /*adds=*/true};
-  if (op->hasTrait<AddsUp>())
+  if (op->hasTrait<SumsElements>())
     return {{0}, {}, /*adds=*/true};
   if (op->hasTrait<Additive>())
     return {{0, 1}, {}};

@@ -4,7 +4,7 @@
 //
 // New ops are appended before the return; a topological sort then moves
 // optimizers after the flags that they read. Arithmetic of the presets:
-// LossScalingValues.cpp; state updates: LossScalingState.cpp.
+// LossScalingArithmetic.cpp; state updates: LossScalingState.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ LogicalResult LossScaling::run() {
   collectMarked();
   scaleSeeds();
   if (!marked.empty()) {
-    holdMarkedStep();
+    predicateMarkedStep();
     return success();
   }
   if (optimizers.empty()) {
@@ -68,7 +68,7 @@ LogicalResult LossScaling::run() {
   if (allFinite) {
     updateScale();
     recordOverflow();
-    holdStatistics();
+    predicateStatistics();
   }
   sortTopologically(&step.body());
   return success();

@@ -80,12 +80,12 @@ private:
   /// Returns the number of steps attempted before this one.
   mlir::Value attemptedSteps(mlir::BlockArgument skipped);
   void recordOverflow();
-  void holdStatistics();
+  void predicateStatistics();
   /// Collects the gradients of a detected backward pass: the values divided by
   /// a seed.
   void collectMarked();
   /// Preserves all state if one of these gradients is not finite.
-  void holdMarkedStep();
+  void predicateMarkedStep();
   /// Returns the name of an argument whose update depends on `gradient`.
   std::string dependentOf(mlir::Value gradient) const;
 

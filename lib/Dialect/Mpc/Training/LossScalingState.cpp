@@ -141,7 +141,7 @@ void LossScaling::recordOverflow() {
                                   create<AddOp>(skipped, constant(i64, 1))));
 }
 
-void LossScaling::holdStatistics() {
+void LossScaling::predicateStatistics() {
   for (BlockArgument argument : step.arguments(RoleKind::statistics))
     if (std::optional<unsigned> update = step.updateOf(argument))
       step.setUpdate(argument, create<SelectOp>(allFinite, step.result(*update),
@@ -177,7 +177,7 @@ std::string LossScaling::dependentOf(Value gradient) const {
   return "gradient";
 }
 
-void LossScaling::holdMarkedStep() {
+void LossScaling::predicateMarkedStep() {
   Group &group = groups.emplace_back();
   for (Value gradient : marked) {
     group.gradients.push_back(gradient);

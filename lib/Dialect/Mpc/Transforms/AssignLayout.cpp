@@ -12,7 +12,7 @@
 #include "AssignLayout.h"
 #include "OpEmitter.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"

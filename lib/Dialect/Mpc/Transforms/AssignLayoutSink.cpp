@@ -10,7 +10,7 @@
 
 #include "AssignLayout.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 
 using namespace mlir;

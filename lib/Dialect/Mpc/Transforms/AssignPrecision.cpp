@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoadPolicy.h"
-#include "NarrowConstant.h"
+#include "RoundConstant.h"
 #include "StaticShapes.h"
 
 #include "mpc/Analysis/GraphDigest.h"
@@ -42,7 +42,7 @@ namespace {
 class PlanApplier {
 public:
   PlanApplier(const PrecisionPlan &plan, const Policy &policy,
-              const FusionTarget &target, MLIRContext *context)
+              const CastFusionTarget &target, MLIRContext *context)
       : plan(plan), policy(policy), target(target), builder(context),
         wide(Float32Type::get(context)) {}
 
@@ -65,7 +65,7 @@ private:
 
   const PrecisionPlan &plan;
   const Policy &policy;
-  FusionTarget target;
+  CastFusionTarget target;
   OpBuilder builder;
   FloatType wide;
   llvm::DenseMap<std::pair<Value, Type>, Value> shared;
@@ -99,7 +99,7 @@ Value PlanApplier::narrowConstant(ConstantOp op, FloatType type) {
   Value &result = shared[{op.getResult(), type}];
   if (result)
     return result;
-  std::optional<NarrowedConstant> narrowed = narrowConstantValue(op, type);
+  std::optional<RoundedConstant> narrowed = roundConstantValue(op, type);
   builder.setInsertionPointAfter(op);
   if (!narrowed) { // data that cannot be read: leave the rounding to run time
     result = makeCast(op.getLoc(), op.getResult(), type);
@@ -130,7 +130,7 @@ void PlanApplier::shareExactCopy(ConstantOp op) {
       copy = candidate;
   }
   if (!copy || !llvm::all_of(op->getUses(), [&](OpOperand &use) {
-        return absorbsCast(use.getOwner(), use.getOperandNumber(), target);
+        return fusesOperandCast(use.getOwner(), use.getOperandNumber(), target);
       }))
     return;
   for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
@@ -157,7 +157,7 @@ Value PlanApplier::readAs(OpOperand &use, FloatType type) {
   // A cast that fuses into the reader's kernel is created per reader: upcasts,
   // and casts between two low-precision types (requested by overrides only). A
   // cast that needs its own kernel is shared.
-  if (!absorbsCast(user, use.getOperandNumber(), target))
+  if (!fusesOperandCast(user, use.getOperandNumber(), target))
     return sharedCast(stored, type);
   builder.setInsertionPoint(user);
   return makeCast(user->getLoc(), stored, type);
@@ -296,7 +296,7 @@ struct AssignPrecisionPass
     if (failed(named))
       return signalPassFailure();
     info = *named;
-    FusionTarget fusionTarget(info);
+    CastFusionTarget fusionTarget(info);
     fusionTarget.hasProductLibrary = libraryProducts;
     SmallVector<func::FuncOp> funcs;
     for (func::FuncOp func : module.getOps<func::FuncOp>())
@@ -435,7 +435,7 @@ struct AssignPrecisionPass
     if (remarks)
       for (Operation &op : func.getBody().front())
         remark(&op, plan);
-    PlanApplier applier(plan, chosen, FusionTarget(info), &getContext());
+    PlanApplier applier(plan, chosen, CastFusionTarget(info), &getContext());
     applier.apply(func);
     numCasts += applier.casts;
     numConstants += applier.constants;

@@ -5,7 +5,7 @@
 // Rewrites composite ops into ops with kernels on every target. First pass of
 // the Layout stage: later passes simplify its slices and reshapes. Recurrent
 // ops: DecomposeRecurrent.cpp; updates: DecomposeUpdate.cpp; losses and
-// training ops: DecomposeTraining.cpp and DecomposeNorms.cpp; transposed
+// training ops: DecomposeLosses.cpp and DecomposeNorms.cpp; transposed
 // convolutions: DecomposeConvTranspose.cpp.
 //
 //===----------------------------------------------------------------------===//

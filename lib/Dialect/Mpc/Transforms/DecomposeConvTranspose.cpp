@@ -12,7 +12,7 @@
 #include "Decompose.h"
 #include "OpEmitter.h"
 
-#include "mpc/Analysis/Fusion/FusionMovement.h"
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 
 #include <numeric>
 
@@ -154,9 +154,9 @@ struct PhasedDimension {
 };
 
 /// Emits a transposed convolution phase by phase.
-class PhasedConvolution {
+class SubpixelConvolution {
 public:
-  PhasedConvolution(OpEmitter &emit, ConvTransposeOp op, CastOp rounds)
+  SubpixelConvolution(OpEmitter &emit, ConvTransposeOp op, CastOp rounds)
       : emit(emit), op(op), rounds(rounds), chosen(op.getStrides().size()) {
     for (size_t d = 0; d < chosen.size(); ++d)
       dimensions.push_back(PhasedDimension(op, d));
@@ -312,7 +312,7 @@ Value mpc::decomposeConvTranspose(ConvTransposeOp op) {
                user->getResultTypes() == casts.front()->getResultTypes();
       });
   Value value =
-      PhasedConvolution(emit, op, rounds ? casts.front() : CastOp()).value();
+      SubpixelConvolution(emit, op, rounds ? casts.front() : CastOp()).value();
   if (!rounds)
     return value;
   for (CastOp cast : casts) {

@@ -215,14 +215,14 @@ void Unroller::step(int64_t time) {
 }
 
 /// Results of an unrolled op.
-struct Unrolled {
+struct UnrolledResults {
   Value result, finalH, finalC, kept;
 };
 
 /// Unrolls all steps, with one unroller per direction.
-Unrolled unroll(OpEmitter &emit, ArrayRef<int64_t> shape,
-                RecurrentDirection order, bool keeps,
-                llvm::function_ref<Unroller(int64_t)> ofDirection) {
+UnrolledResults unroll(OpEmitter &emit, ArrayRef<int64_t> shape,
+                       RecurrentDirection order, bool keeps,
+                       llvm::function_ref<Unroller(int64_t)> ofDirection) {
   int64_t steps = shape[0], directions = shape[1];
   SmallVector<int64_t> one = {1, shape[2], shape[3]};
   SmallVector<Value> rows(steps * directions), kept(steps * directions), states,
@@ -241,10 +241,10 @@ Unrolled unroll(OpEmitter &emit, ArrayRef<int64_t> shape,
     if (unroller.cell)
       cells.push_back(emit.reshape(unroller.cell, one));
   }
-  Unrolled all = {emit.reshape(emit.concat(rows, 0), shape),
-                  emit.concat(states, 0),
-                  cells.empty() ? Value() : emit.concat(cells, 0),
-                  {}};
+  UnrolledResults all = {emit.reshape(emit.concat(rows, 0), shape),
+                         emit.concat(states, 0),
+                         cells.empty() ? Value() : emit.concat(cells, 0),
+                         {}};
   if (!keeps)
     return all;
   SmallVector<Value> ofSteps;
@@ -260,10 +260,10 @@ Unrolled unroll(OpEmitter &emit, ArrayRef<int64_t> shape,
 template <typename OpTy>
 SmallVector<Value> unroll(OpBuilder &builder, OpTy op, RecurrentCell cell) {
   OpEmitter emit(builder, op);
-  Unrolled all = unroll(emit, shapeOf(op.getResult()), op.getDirection(),
-                        /*keeps=*/false, [&](int64_t direction) {
-                          return Unroller(emit, op, cell, direction);
-                        });
+  UnrolledResults all = unroll(emit, shapeOf(op.getResult()), op.getDirection(),
+                               /*keeps=*/false, [&](int64_t direction) {
+                                 return Unroller(emit, op, cell, direction);
+                               });
   SmallVector<Value> results = {all.result, all.finalH};
   if (all.finalC)
     results.push_back(all.finalC);
@@ -294,7 +294,7 @@ SmallVector<Value> mpc::unrollRecurrence(OpBuilder &builder, Operation *op) {
   if (!steps || steps->count() == 0)
     return {};
   OpEmitter emit(builder, op);
-  Unrolled all = unroll(
+  UnrolledResults all = unroll(
       emit, shapeOf(steps->result), steps->direction, bool(steps->kept),
       [&](int64_t direction) { return Unroller(emit, *steps, direction); });
   return llvm::map_to_vector(op->getResults(), [&](Value result) {

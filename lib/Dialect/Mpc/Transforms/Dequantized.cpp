@@ -6,7 +6,7 @@
 
 #include "Dequantized.h"
 
-#include "Bytes.h"
+#include "Int8Values.h"
 #include "MatchUtils.h"
 #include "OpEmitter.h"
 
@@ -46,7 +46,7 @@ SmallVector<int64_t> mpc::withRank(ArrayRef<int64_t> shape, int64_t rank) {
   return result;
 }
 
-SmallVector<int64_t> Dequantized::moved(ArrayRef<int64_t> shape) const {
+SmallVector<int64_t> DequantizedTensor::moved(ArrayRef<int64_t> shape) const {
   SmallVector<int64_t> now = withRank(shape, rankOf(integers));
   for (TransposeOp op : llvm::reverse(transposes)) {
     SmallVector<int64_t> next;
@@ -57,7 +57,8 @@ SmallVector<int64_t> Dequantized::moved(ArrayRef<int64_t> shape) const {
   return now;
 }
 
-bool Dequantized::variesAlong(ArrayRef<int64_t> shape, int64_t axis) const {
+bool DequantizedTensor::variesAlong(ArrayRef<int64_t> shape,
+                                    int64_t axis) const {
   for (auto [i, extent] : llvm::enumerate(moved(shape)))
     if (extent != 1 && int64_t(i) != axis)
       return false;
@@ -65,7 +66,7 @@ bool Dequantized::variesAlong(ArrayRef<int64_t> shape, int64_t axis) const {
 }
 
 /// Matches weights centered at import: i8 minus a zero point.
-static bool takeConstant(Dequantized &found) {
+static bool takeConstant(DequantizedTensor &found) {
   if (found.zero || !isa<IntegerType>(getElementTypeOrSelf(found.integers)) ||
       getElementTypeOrSelf(found.integers).isUnsignedInteger(64))
     return false;
@@ -92,8 +93,8 @@ static bool takeConstant(Dequantized &found) {
   return true;
 }
 
-std::optional<Dequantized> mpc::matchDequantized(Value value) {
-  Dequantized found;
+std::optional<DequantizedTensor> mpc::matchDequantized(Value value) {
+  DequantizedTensor found;
   while (auto transpose = value.getDefiningOp<TransposeOp>()) {
     found.transposes.push_back(transpose);
     value = transpose.getInput();

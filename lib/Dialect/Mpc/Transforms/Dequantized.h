@@ -22,7 +22,7 @@ llvm::SmallVector<int64_t> withRank(llvm::ArrayRef<int64_t> shape,
                                     int64_t rank);
 
 /// A float tensor of the form scale * (integers - zero), transposed or not.
-struct Dequantized {
+struct DequantizedTensor {
   /// `shape` extended to the rank of the integers and permuted by the
   /// transposes.
   llvm::SmallVector<int64_t> moved(llvm::ArrayRef<int64_t> shape) const;
@@ -40,7 +40,7 @@ struct Dequantized {
 };
 
 /// Matches a dequantized 8-bit tensor; nullopt for any other value.
-std::optional<Dequantized> matchDequantized(mlir::Value value);
+std::optional<DequantizedTensor> matchDequantized(mlir::Value value);
 
 } // namespace mpc
 

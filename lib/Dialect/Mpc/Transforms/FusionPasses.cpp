@@ -10,7 +10,7 @@
 #include "FusionPasses.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
@@ -54,11 +54,11 @@ std::string mpc::identifierOf(Operation *op) {
 }
 
 void mpc::addFusionPasses(OpPassManager &functions,
-                          const GroupOpsPassOptions &options) {
+                          const SelectFusionGroupsPassOptions &options) {
   functions.addPass(createPrepareFusionPass({options.target}));
-  functions.addPass(createGroupOpsPass(options));
-  functions.addPass(createJoinKernelsPass({options.target}));
-  functions.addPass(createFormFusionsPass());
+  functions.addPass(createSelectFusionGroupsPass(options));
+  functions.addPass(createFuseHorizontalPass({options.target}));
+  functions.addPass(createOutlineFusionsPass());
 }
 
 namespace {

@@ -51,7 +51,7 @@ bool Product::remove(Value value) {
   return true;
 }
 
-Product mpc::takeProduct(Value root) {
+Product mpc::flattenProduct(Value root) {
   constexpr size_t kMostFactors = 16;
   Product product;
   SmallVector<Value> pending = {root};

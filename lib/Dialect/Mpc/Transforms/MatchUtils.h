@@ -65,7 +65,7 @@ struct Product {
   /// Removes one occurrence of `value`; false if there is none.
   bool remove(mlir::Value value);
 };
-Product takeProduct(mlir::Value root);
+Product flattenProduct(mlir::Value root);
 
 /// Matches a reduction with kept dimensions, looking through a broadcast and a
 /// reshape: the value's shape is the input's with the reduced extents 1.

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "JoinedProducts.h"
+#include "MergedMatmuls.h"
 #include "OpEmitter.h"
 
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
@@ -241,7 +241,7 @@ private:
     SmallVector<MatmulOp> products;
     for (Branch &branch : branches)
       products.push_back(branch.matmul);
-    describeJoint(value.getDefiningOp<MatmulOp>(), products);
+    setMergedAttributes(value.getDefiningOp<MatmulOp>(), products);
     for (size_t step = 0; step < branches.front().chain.size(); ++step) {
       Operation *model = branches.front().chain[step];
       locations.clear();

@@ -160,8 +160,9 @@ FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
     if (!padsKeys)
       return PaddedForm();
     Value isOld = ConstantOp::create(
-        builder, loc, oldPlaces(builder.getContext(), keys, /*trailing=*/0));
-    return PaddedForm{isOld, {keys}, {LaneState::zero()}};
+        builder, loc,
+        originalIndicesMask(builder.getContext(), keys, /*trailing=*/0));
+    return PaddedForm{isOld, {keys}, {PaddingState::zero()}};
   }
 
   auto type = cast<RankedTensorType>(mask.getType());
@@ -187,9 +188,9 @@ FailureOr<PaddedForm> PlanApplier::keyMask(OpBuilder &builder,
   if (!hasKeys) {
     // A mask broadcast along keys is expanded over the original ones.
     if (rank == 0)
-      form = {form.value, {keys}, {LaneState::finite()}};
+      form = {form.value, {keys}, {PaddingState::finite()}};
     form.dims.back() = keys;
-    form.lanes.back() = LaneState::any();
+    form.lanes.back() = PaddingState::any();
   }
   return values.hold(builder, loc, form, form.dims.size() - 1, hidden);
 }
@@ -239,12 +240,12 @@ Operation *PlanApplier::build(OpBuilder &builder, const PaddedOp &op) {
 void PlanApplier::defineResult(const PaddedOp &op, OpResult old, Value made) {
   PaddedForm form{
       made, plainDims(old),
-      SmallVector<LaneState>(shapeOf(old).size(), LaneState::zero())};
+      SmallVector<PaddingState>(shapeOf(old).size(), PaddingState::zero())};
   for (auto [axis, padding] : llvm::zip_equal(op.axes, op.paddings)) {
     const AxisLink *link = axis.find(/*isResult=*/true, old.getResultNumber());
     if (!link || !padding.isPadded())
       continue;
-    SmallVector<LaneState> lanes(op.operands.size(), LaneState::finite());
+    SmallVector<PaddingState> lanes(op.operands.size(), PaddingState::finite());
     for (const AxisLink &operand : axis.links)
       if (!operand.isResult)
         lanes[operand.index] = op.operands[operand.index].lanes[operand.dim];
@@ -395,7 +396,7 @@ struct PadContractionsPass
 
   /// Returns true if the target has matrix units that need extent multiples.
   bool wantsMultiples(Type type) const {
-    if (info.kernels().masksEdges)
+    if (info.kernels().masksRemainders)
       return false;
     std::optional<MathType> math = mathTypeOf(type);
     return math && info.multiple(*math) > 1;

@@ -21,8 +21,9 @@ SmallVector<DimPadding> mpc::plainDims(Value value) {
   return dims;
 }
 
-ElementsAttr mpc::oldPlaces(MLIRContext *context, const DimPadding &padding,
-                            int64_t trailing) {
+ElementsAttr mpc::originalIndicesMask(MLIRContext *context,
+                                      const DimPadding &padding,
+                                      int64_t trailing) {
   SmallVector<int64_t> shape(1 + trailing, 1);
   shape[0] = padding.newExtent();
   reference::Tensor places(
@@ -41,7 +42,7 @@ PaddedForm PaddedValues::defined(Value value) const {
   if (form != forms.end())
     return form->second;
   SmallVector<DimPadding> dims = plainDims(value);
-  SmallVector<LaneState> lanes(dims.size(), LaneState::zero());
+  SmallVector<PaddingState> lanes(dims.size(), PaddingState::zero());
   return {value, dims, lanes};
 }
 
@@ -69,7 +70,7 @@ PaddedForm PaddedValues::get(Value value, ArrayRef<DimPadding> dims,
       form.value = pad(form.value, dims, added, fill);
     for (size_t dim = 0; dim < dims.size(); ++dim)
       if (dropped[dim] || added[dim])
-        form.lanes[dim] = LaneState::known(fill);
+        form.lanes[dim] = PaddingState::known(fill);
     form.dims.assign(dims.begin(), dims.end());
   }
   if (form.value)
@@ -79,7 +80,7 @@ PaddedForm PaddedValues::get(Value value, ArrayRef<DimPadding> dims,
 
 PaddedForm PaddedValues::getConstant(Value value, ArrayRef<DimPadding> dims,
                                      double fill) {
-  SmallVector<LaneState> lanes(dims.size(), LaneState::known(fill));
+  SmallVector<PaddingState> lanes(dims.size(), PaddingState::known(fill));
   SmallVector<DimPadding> to(dims);
   SmallVector<int64_t> groups, from, extents;
   for (const DimPadding &dim : dims) {
@@ -178,11 +179,12 @@ PaddedForm PaddedValues::hold(OpBuilder &at, Location loc,
   for (const DimPadding &padding : form.dims)
     shape.push_back(padding.newExtent());
   auto type = RankedTensorType::get(shape, element);
-  Value isOld = ConstantOp::create(at, loc,
-                                   oldPlaces(at.getContext(), form.dims[dim],
+  Value isOld =
+      ConstantOp::create(at, loc,
+                         originalIndicesMask(at.getContext(), form.dims[dim],
                                              int64_t(shape.size()) - dim - 1));
   PaddedForm masked = form;
-  masked.lanes[dim] = LaneState::known(fill);
+  masked.lanes[dim] = PaddingState::known(fill);
   if (element.isInteger(1) && fill == 0) {
     masked.value = AndOp::create(at, loc, type, form.value, isOld).getResult();
     return masked;

@@ -19,7 +19,7 @@ namespace mpc {
 struct PaddedForm {
   mlir::Value value;
   llvm::SmallVector<DimPadding> dims;
-  llvm::SmallVector<LaneState> lanes;
+  llvm::SmallVector<PaddingState> lanes;
 };
 
 /// The dimensions of a value without padding.
@@ -70,8 +70,9 @@ private:
 
 /// Returns an i1 constant, true at the unpadded indices of a dimension, of
 /// shape [extent, 1, ...] with `trailing` ones.
-mlir::ElementsAttr oldPlaces(mlir::MLIRContext *context,
-                             const DimPadding &padding, int64_t trailing);
+mlir::ElementsAttr originalIndicesMask(mlir::MLIRContext *context,
+                                       const DimPadding &padding,
+                                       int64_t trailing);
 
 } // namespace mpc
 

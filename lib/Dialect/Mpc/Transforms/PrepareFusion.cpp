@@ -31,25 +31,25 @@ struct PrepareFusionPass : mpc::impl::PrepareFusionPassBase<PrepareFusionPass> {
     if (!scope->block)
       return markAllAnalysesPreserved();
     Block &block = *scope->block;
-    dropProvenIndexChecks(getOperation());
+    removeProvenIndexChecks(getOperation());
     splitConcats(block);
-    multiplyPixels(block, scope->target);
+    filterGradientsToMatmuls(block, scope->target);
     reshapeBeforeUpdates(block);
-    widenAfterMovement(block);
-    narrowBeforeMovement(block);
-    narrowBeforeSlices(block);
-    repeatWideningCasts(block);
-    repeatArithmetic(block);
-    repeatPanels(block);
-    repeatScalarsForChecks(block);
+    sinkUpcasts(block);
+    hoistDowncasts(block);
+    hoistDowncastsAboveSlices(block);
+    rematerializeUpcasts(block);
+    rematerializeArithmetic(block);
+    rematerializeDequantization(block);
+    rematerializeUnscaling(block);
     // Kernels around CPU micro-kernels copy their operands instead.
-    if (scope->target.kernels().mapsOperands) {
-      narrowInputsLast(block);
-      repeatMovement(block, scope->target);
-      sumMatrices(block);
+    if (scope->target.kernels().fusesOperandMovement) {
+      sinkInputCasts(block);
+      rematerializeMovement(block, scope->target);
+      shareReducedMatrix(block);
     }
-    if (scope->target.kernels().joinsSiblings)
-      repeatReshapes(block);
+    if (scope->target.kernels().fusesSiblings)
+      rematerializeReshapes(block);
     eraseDeadOps(block);
   }
 };

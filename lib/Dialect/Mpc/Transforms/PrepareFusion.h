@@ -14,7 +14,7 @@
 
 namespace mpc {
 
-// PrepareReshapes.cpp.
+// MoveReshapes.cpp.
 
 /// Hoists reshapes above the arithmetic of updates, so that an update has the
 /// shape of its parameter and is one kernel.
@@ -22,22 +22,22 @@ void reshapeBeforeUpdates(mlir::Block &block);
 
 /// Lets reductions over all rows read the same matrix as a matmul of the same
 /// values, so that one kernel reads one operand for both.
-void sumMatrices(mlir::Block &block);
+void shareReducedMatrix(mlir::Block &block);
 
-// PrepareConcats.cpp.
+// SplitConcats.cpp.
 
 /// Splits concats with more operands than a kernel can have ops into trees: the
 /// code that selects an element's operand grows with their number, and the
 /// compile time of a function superlinearly with its code.
 void splitConcats(mlir::Block &block);
 
-// PrepareProducts.cpp.
+// FilterGradientToMatmul.cpp.
 
 /// Replaces gradients of 1x1 filters by matmuls if the target's vector units
 /// multiply pairs of k indices (bf16 dot product).
-void multiplyPixels(mlir::Block &block, const TargetInfo &target);
+void filterGradientsToMatmuls(mlir::Block &block, const TargetInfo &target);
 
-// PrepareCasts.cpp.
+// MoveCasts.cpp.
 
 /// Returns true if the cast is the stored last step of a transpose: it is
 /// neither duplicated nor rematerialized.
@@ -45,54 +45,54 @@ bool isStoredTranspose(CastOp cast);
 
 /// Sinks upcasts below data movement, so that data moves in 16 bits. In block
 /// order, so that casts sink as far as possible.
-void widenAfterMovement(mlir::Block &block);
+void sinkUpcasts(mlir::Block &block);
 
 /// Hoists a narrowing cast above data movement that only it reads, to the op
 /// whose kernel can store 16 bits.
-void narrowBeforeMovement(mlir::Block &block);
+void hoistDowncasts(mlir::Block &block);
 
 /// Narrows a value before it is sliced if every slice is narrowed, so that its
 /// producer stores 16 bits.
-void narrowBeforeSlices(mlir::Block &block);
+void hoistDowncastsAboveSlices(mlir::Block &block);
 
 /// Reshapes a program input before the cast that narrows it, so that the kernel
 /// that reads the reshape can load the input itself.
-void narrowInputsLast(mlir::Block &block);
+void sinkInputCasts(mlir::Block &block);
 
 /// Gives each reader its own upcast, so that the f32 value is never stored.
-void repeatWideningCasts(mlir::Block &block);
+void rematerializeUpcasts(mlir::Block &block);
 
-// ProveIndices.cpp.
+// RemoveIndexChecks.cpp.
 
 /// Removes the bounds-check mark (kCheckedIndicesAttr) from gathers and
 /// scatters whose indices are provably in range: constants, iotas, clamped
-/// values and the like (KnownRanges).
-void dropProvenIndexChecks(mlir::func::FuncOp function);
+/// values and the like (RangeAnalysis).
+void removeProvenIndexChecks(mlir::func::FuncOp function);
 
-// PrepareCopies.cpp.
+// RematerializeOps.cpp.
 
 /// Gives each reader its own copy of arithmetic on a tensor that is stored
 /// anyway, such as the difference from a mean: reads no more bytes and writes
 /// none. In reverse block order, so that whole chains are copied.
-void repeatArithmetic(mlir::Block &block);
+void rematerializeArithmetic(mlir::Block &block);
 
 /// Gives each reader of a slice, concat, pad, transpose or input cast its own
 /// copy if all readers fuse it into their loads and that moves fewer bytes than
 /// a separate kernel.
-void repeatMovement(mlir::Block &block, const TargetInfo &target);
+void rematerializeMovement(mlir::Block &block, const TargetInfo &target);
 
 /// Gives each loop its own copy of a reshape of a loop's result if only loops
 /// read it: a reshape inside a kernel is free.
-void repeatReshapes(mlir::Block &block);
+void rematerializeReshapes(mlir::Block &block);
 
 /// Gives each matmul its own dequantization of its compressed panels, which
 /// fuses into its kernel.
-void repeatPanels(mlir::Block &block);
+void rematerializeDequantization(mlir::Block &block);
 
 /// Gives the finite checks of gradients their own copy of the scalar unscaling
 /// arithmetic, which would otherwise be a kernel before both the checks and the
 /// updates.
-void repeatScalarsForChecks(mlir::Block &block);
+void rematerializeUnscaling(mlir::Block &block);
 
 } // namespace mpc
 

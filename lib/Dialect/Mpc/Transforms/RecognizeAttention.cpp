@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MatchUtils.h"
-#include "SharedHeads.h"
+#include "RepeatedHeads.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -391,12 +391,12 @@ struct SharedHeadsPattern : OpRewritePattern<AttentionOp> {
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
     int64_t axis = rankOf(op.getKey()) - 3;
-    int64_t times = std::gcd(repeatsAlong(op.getKey(), axis),
-                             repeatsAlong(op.getValue(), axis));
+    int64_t times = std::gcd(repeatCountAlong(op.getKey(), axis),
+                             repeatCountAlong(op.getValue(), axis));
     if (times == 1)
       return rewriter.notifyMatchFailure(op, "no heads are repeated");
-    Value key = withoutRepeats(rewriter, op.getKey(), axis, times);
-    Value value = withoutRepeats(rewriter, op.getValue(), axis, times);
+    Value key = dropRepeats(rewriter, op.getKey(), axis, times);
+    Value value = dropRepeats(rewriter, op.getValue(), axis, times);
     rewriter.modifyOpInPlace(op, [&] {
       op.getKeyMutable().assign(key);
       op.getValueMutable().assign(value);

@@ -50,7 +50,7 @@ unsigned powerOf(Value value, Value x) {
 
 /// Returns true if `value` is sqrt(2/pi) * (x + 0.044715 * x^3).
 bool isTanhArgument(Value value, Value x) {
-  Product outer = takeProduct(value);
+  Product outer = flattenProduct(value);
   if (!isNear(outer.constant, std::sqrt(2 / M_PI), x))
     return false;
   // x * (1 + 0.044715 * x^2) ...
@@ -64,7 +64,7 @@ bool isTanhArgument(Value value, Value x) {
   for (int side = 0; side < 2; ++side) {
     Value linear = add->getOperand(side);
     bool first = power == 3 ? linear == x : splatOf(linear) == 1.0;
-    Product cube = takeProduct(add->getOperand(1 - side));
+    Product cube = flattenProduct(add->getOperand(1 - side));
     unsigned found = 0;
     for (Value factor : cube.factors)
       found += powerOf(factor, x);
@@ -78,7 +78,7 @@ bool isTanhArgument(Value value, Value x) {
 
 /// Returns true if `value` is x / sqrt(2).
 bool isErfArgument(Value value, Value x) {
-  Product product = takeProduct(value);
+  Product product = flattenProduct(value);
   return product.factors.size() == 1 && product.factors.front() == x &&
          isNear(product.constant, std::sqrt(0.5), x);
 }
@@ -92,7 +92,7 @@ struct GeluPattern : OpRewritePattern<MulOp> {
                                 PatternRewriter &rewriter) const override {
     if (!isa<FloatType>(getElementTypeOrSelf(op.getType())))
       return rewriter.notifyMatchFailure(op, "an integer product");
-    Product product = takeProduct(op.getResult());
+    Product product = flattenProduct(op.getResult());
     if (product.factors.size() != 2)
       return rewriter.notifyMatchFailure(op, "not two factors and a constant");
     for (int side = 0; side < 2; ++side) {

@@ -58,10 +58,10 @@ std::optional<ScaledExp> matchScaledExp(Value value) {
 }
 
 /// factor * sum of exponentials along one axis, kept as extent 1.
-struct SumOfExp : ScaledExp {
+struct ScaledExpSum : ScaledExp {
   int64_t axis = 0;
 };
-std::optional<SumOfExp> matchSumOfExp(Value value) {
+std::optional<ScaledExpSum> matchSumOfExp(Value value) {
   double outside = 1;
   while (auto factor = matchScaled(value)) {
     outside *= factor->splat;
@@ -74,7 +74,7 @@ std::optional<SumOfExp> matchSumOfExp(Value value) {
   double factor = inside ? inside->factor * outside : 0;
   if (factor == 0 || !std::isfinite(factor))
     return std::nullopt;
-  return SumOfExp{{inside->exp, factor}, sum.getAxes().front()};
+  return ScaledExpSum{{inside->exp, factor}, sum.getAxes().front()};
 }
 
 template <typename OpTy>
@@ -104,7 +104,7 @@ template <typename RootOp> struct SoftmaxPattern : OpRewritePattern<RootOp> {
           continue;
         denominator = inverse.getInput();
       }
-      std::optional<SumOfExp> sum = matchSumOfExp(denominator);
+      std::optional<ScaledExpSum> sum = matchSumOfExp(denominator);
       if (!numerator || !sum || sum->exp != numerator->exp ||
           sum->exp.getType() != op.getType())
         continue;
@@ -142,7 +142,7 @@ struct LogSoftmaxPattern : OpRewritePattern<SubOp> {
                                 PatternRewriter &rewriter) const override {
     Value logarithm = skipBroadcast(op.getRhs());
     auto log = logarithm.getDefiningOp<LogOp>();
-    std::optional<SumOfExp> sum;
+    std::optional<ScaledExpSum> sum;
     if (log)
       sum = matchSumOfExp(log.getInput());
     if (!sum || sum->factor != 1 || sum->exp.getInput() != op.getLhs() ||

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lets readers inside a fusion use a value from before a narrowing cast. Runs
-// after mpc-form-fusions, only under relaxed rounding; values in memory keep
+// after mpc-outline-fusions, only under relaxed rounding; values in memory keep
 // their type and rounding.
 //
 //===----------------------------------------------------------------------===//

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Bytes.h"
+#include "Int8Values.h"
 
 #include "MatchUtils.h"
 
@@ -36,15 +36,15 @@ std::optional<double> numberOf(Value value) {
 }
 
 /// Per-tensor dequantization: scale * (bytes - zero).
-struct Dequantization {
+struct PerTensorDequantization {
   Value bytes;
   double scale = 1, zero = 0;
   /// Ops in order from the bytes.
   SmallVector<Operation *> ops;
 };
 
-std::optional<Dequantization> matchDequantization(Value value) {
-  Dequantization found;
+std::optional<PerTensorDequantization> matchDequantization(Value value) {
+  PerTensorDequantization found;
   auto step = [&](Operation *op, Value before) {
     if (shapeOf(before) != shapeOf(value))
       return false;
@@ -98,14 +98,15 @@ bool keepsElements(Operation *op) {
     return readsInput(pool);
   auto movement = dyn_cast<MovementOpInterface>(op);
   return movement && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-         movement.keepsAll();
+         movement.isPermutation();
 }
 
 /// Applies `op` to the quantized operand and dequantizes its result.
 bool sink(Operation *op) {
   if (!keepsElements(op))
     return false;
-  std::optional<Dequantization> from = matchDequantization(op->getOperand(0));
+  std::optional<PerTensorDequantization> from =
+      matchDequantization(op->getOperand(0));
   if (!from)
     return false;
   OpBuilder builder(op);
@@ -156,7 +157,8 @@ Value requantized(CastOp op) {
   if (!quotient)
     return {};
   std::optional<double> scale = numberOf(quotient.getRhs());
-  std::optional<Dequantization> from = matchDequantization(quotient.getLhs());
+  std::optional<PerTensorDequantization> from =
+      matchDequantization(quotient.getLhs());
   bool isSame = scale && from && from->scale == *scale && from->zero == zero &&
                 from->bytes.getType() == op.getType();
   return isSame ? from->bytes : Value();

@@ -12,7 +12,7 @@
 #include "Decompose.h"
 #include "OpEmitter.h"
 
-#include "mpc/Analysis/RecurrencePlan.h"
+#include "mpc/Analysis/PersistentRnnPlan.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
@@ -53,7 +53,8 @@ struct Steps {
 static SmallVector<Value> keepStates(OpEmitter &emit, const Steps &steps) {
   SmallVector<Type> types(steps.types);
   ArrayRef<int64_t> result = cast<RankedTensorType>(types[0]).getShape();
-  int64_t width = productOf({result[1], keptValuesOf(steps.cell), result[3]});
+  int64_t width =
+      productOf({result[1], savedActivationsOf(steps.cell), result[3]});
   types.push_back(RankedTensorType::get({result[0], result[2], width},
                                         getElementTypeOrSelf(steps.projected)));
   auto op = emit.create<RecurrenceTrainingOp>(
@@ -136,12 +137,14 @@ struct SplitRecurrentPass
       // Layers split by differentiation are no longer composite and skip
       // mpc-decompose.
       if (std::optional<RecurrenceShape> shape = RecurrenceShape::of(op);
-          shape && (info->kernels().keepsStates || !op->hasTrait<Composite>()))
+          shape && (info->kernels().hasPersistentRecurrence ||
+                    !op->hasTrait<Composite>()))
         layers.push_back({op, *shape});
     });
     bool isChanged = false;
     for (auto &[op, shape] : layers) {
-      std::optional<RecurrencePlan> plan = RecurrencePlan::of(shape, *info);
+      std::optional<PersistentRnnPlan> plan =
+          PersistentRnnPlan::of(shape, *info);
       bool fits = plan && plan->pays(*info);
       numRefused += !fits;
       OpBuilder builder(op);

@@ -7,18 +7,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/Fusibility.h"
+#include "mpc/Analysis/CastFusion.h"
+#include "mpc/Analysis/Float32Subgraphs.h"
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/OpTypes.h"
-#include "mpc/Analysis/WideParts.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Policy/Policy.h"
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Support/StepNames.h"
-#include "mpc/Support/Text.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -270,7 +270,7 @@ LogicalResult checkDecision(Operation *op) {
 /// Checks that the ops of a decomposed loss compute in f32 and that no value
 /// between them is rounded.
 LogicalResult checkLossParts(func::FuncOp func) {
-  OpSet parts = opsOfLosses(func);
+  OpSet parts = findLossOps(func);
   for (Operation *op : parts) {
     if (auto cast = dyn_cast<CastOp>(op)) {
       bool fromPart = parts.contains(cast.getInput().getDefiningOp()) &&
@@ -423,7 +423,7 @@ LogicalResult checkFusion(FusionOp fusion) {
   Value source =
       fusion.getInputs().empty() ? Value() : fusion.getInputs().front();
   Operation *producer = source ? producerInKernel(source) : nullptr;
-  if (!producer || !absorbsResultCast(producer, FusionTarget()))
+  if (!producer || !fusesResultCast(producer, CastFusionTarget()))
     return success();
   InFlightDiagnostic diag =
       fusion.emitOpError() << "is a stand-alone cast, which was priced as free";

@@ -17,9 +17,9 @@ using namespace mpc;
 namespace {
 
 /// Gradient of attention as matmuls and a softmax.
-class AttentionByProducts {
+class DecomposedAttentionVjp {
 public:
-  AttentionByProducts(AttentionOp op, VjpBuilder &v)
+  DecomposedAttentionVjp(AttentionOp op, VjpBuilder &v)
       : op(op), v(v), narrow(v.elementOf(op.getQuery())),
         wide(v.wideType(narrow)), heads(entry(op.getQuery(), 3)),
         keyHeads(entry(op.getKey(), 3)) {}
@@ -119,7 +119,7 @@ private:
 
 static void vjpOfAttention(AttentionOp op, VjpBuilder &v) {
   if (op.getMask() && v.needs(3))
-    return AttentionByProducts(op, v).write();
+    return DecomposedAttentionVjp(op, v).write();
   auto gradient = v.create<AttentionGradientOp>(
       TypeRange{op.getQuery().getType(), op.getKey().getType(),
                 op.getValue().getType()},

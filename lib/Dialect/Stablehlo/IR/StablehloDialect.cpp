@@ -36,7 +36,7 @@ void StablehloDialect::initialize() {
 // Unsupported ops
 //===----------------------------------------------------------------------===//
 
-std::string stablehlo::whyNotRead(StringRef op) {
+std::string stablehlo::unsupportedReason(StringRef op) {
   auto [dialect, name] = op.split('.');
   if (dialect != "stablehlo")
     return "is not read";
@@ -69,7 +69,7 @@ std::string stablehlo::whyNotRead(StringRef op) {
 static ParseResult refuse(OpAsmParser &parser, OperationState &state) {
   // The parser prefixes the op's name.
   return parser.emitError(parser.getNameLoc())
-         << whyNotRead(state.name.getStringRef());
+         << unsupportedReason(state.name.getStringRef());
 }
 
 std::optional<Dialect::ParseOpHook>

@@ -46,11 +46,12 @@ void TileDialect::initialize() {
 // Teams and blocks
 //===----------------------------------------------------------------------===//
 
-LogicalResult TeamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               int64_t members, int64_t items, int64_t vector,
-                               int64_t steps, int64_t splits, int64_t rounds,
-                               int64_t groups, int64_t firstBlock, Place, Place,
-                               bool columns, bool everyBlock) {
+LogicalResult
+ThreadMappingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          int64_t members, int64_t items, int64_t vector,
+                          int64_t steps, int64_t splits, int64_t rounds,
+                          int64_t groups, int64_t firstBlock, Place, Place,
+                          bool columns, bool everyBlock) {
   // C1
   for (int64_t number : {members, items, vector, steps + 1, splits, rounds,
                          groups, firstBlock + 1})
@@ -91,8 +92,8 @@ LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // own
 //===----------------------------------------------------------------------===//
 
-void OwnOp::build(OpBuilder &builder, OperationState &state, int64_t count,
-                  double cycles, bool inOrder, TeamAttr team) {
+void ForEachOp::build(OpBuilder &builder, OperationState &state, int64_t count,
+                      double cycles, bool inOrder, ThreadMappingAttr team) {
   state.addAttribute(getCountAttrName(state.name),
                      builder.getI64IntegerAttr(count));
   state.addAttribute(getCyclesAttrName(state.name),
@@ -106,7 +107,7 @@ void OwnOp::build(OpBuilder &builder, OperationState &state, int64_t count,
   ensureTerminator(*body, builder, state.location);
 }
 
-ParseResult OwnOp::parse(OpAsmParser &parser, OperationState &state) {
+ParseResult ForEachOp::parse(OpAsmParser &parser, OperationState &state) {
   OpAsmParser::Argument item;
   item.type = parser.getBuilder().getIndexType();
   IntegerAttr count;
@@ -126,8 +127,8 @@ ParseResult OwnOp::parse(OpAsmParser &parser, OperationState &state) {
   if (succeeded(parser.parseOptionalKeyword("in_order")))
     state.addAttribute(getInOrderAttrName(state.name),
                        parser.getBuilder().getUnitAttr());
-  if (succeeded(parser.parseOptionalKeyword("team"))) {
-    TeamAttr team;
+  if (succeeded(parser.parseOptionalKeyword("threads"))) {
+    ThreadMappingAttr team;
     if (parser.parseLParen() ||
         parser.parseAttribute(team, getTeamAttrName(state.name),
                               state.attributes) ||
@@ -142,14 +143,14 @@ ParseResult OwnOp::parse(OpAsmParser &parser, OperationState &state) {
   return success();
 }
 
-void OwnOp::print(OpAsmPrinter &printer) {
+void ForEachOp::print(OpAsmPrinter &printer) {
   printer << ' ' << getItem() << " in (" << getCount() << ") cycles(";
   printer.printAttributeWithoutType(getCyclesAttr());
   printer << ')';
   if (getInOrder())
     printer << " in_order";
-  if (TeamAttr team = getTeamAttr())
-    printer << " team(" << team << ')';
+  if (ThreadMappingAttr team = getTeamAttr())
+    printer << " threads(" << team << ')';
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/false);
@@ -157,7 +158,7 @@ void OwnOp::print(OpAsmPrinter &printer) {
                                 {"count", "cycles", "in_order", "team"});
 }
 
-LogicalResult OwnOp::verifyRegions() {
+LogicalResult ForEachOp::verifyRegions() {
   if (static_cast<int64_t>(getCount()) < 0)
     return emitOpError() << "has " << int64_t(getCount()) << " items";
   if (getBody().getNumArguments() != 1 ||
@@ -175,9 +176,9 @@ static Type maskType(Builder builder, int64_t by) {
   return VectorType::get({by}, builder.getI1Type());
 }
 
-void WalkOp::build(OpBuilder &builder, OperationState &state,
-                   ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t by,
-                   bool masked, ValueRange initial) {
+void ItemLoopOp::build(OpBuilder &builder, OperationState &state,
+                       ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t by,
+                       bool masked, ValueRange initial) {
   state.addOperands(initial);
   state.addTypes(initial.getTypes());
   state.addAttribute(getFromAttrName(state.name),
@@ -199,7 +200,7 @@ void WalkOp::build(OpBuilder &builder, OperationState &state,
     ensureTerminator(*body, builder, state.location);
 }
 
-ParseResult WalkOp::parse(OpAsmParser &parser, OperationState &state) {
+ParseResult ItemLoopOp::parse(OpAsmParser &parser, OperationState &state) {
   Builder &builder = parser.getBuilder();
   SmallVector<OpAsmParser::Argument> arguments;
   if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
@@ -257,7 +258,7 @@ ParseResult WalkOp::parse(OpAsmParser &parser, OperationState &state) {
   return success();
 }
 
-void WalkOp::print(OpAsmPrinter &printer) {
+void ItemLoopOp::print(OpAsmPrinter &printer) {
   printer << " (" << getPositions() << ") from (";
   llvm::interleaveComma(getFrom(), printer);
   printer << ") to (";
@@ -281,7 +282,7 @@ void WalkOp::print(OpAsmPrinter &printer) {
                                 {"from", "to", "by", "masked"});
 }
 
-LogicalResult WalkOp::verifyRegions() {
+LogicalResult ItemLoopOp::verifyRegions() {
   auto by = static_cast<int64_t>(getBy());
   // C1
   if (getFrom().empty() || getFrom().size() != getTo().size() || by < 1)
@@ -308,25 +309,25 @@ LogicalResult WalkOp::verifyRegions() {
       getResultTypes() != getInitial().getTypes())
     return emitOpError("yields other types than it carries");
   // C4
-  if ((*this)->getParentOfType<WalkOp>())
+  if ((*this)->getParentOfType<ItemLoopOp>())
     return emitOpError("stands inside of another walk");
   return success();
 }
 
 /// Verifies that an op that depends on a position is inside a walk.
 static LogicalResult verifyInWalk(Operation *op) {
-  if (op->getParentOfType<WalkOp>())
+  if (op->getParentOfType<ItemLoopOp>())
     return success();
-  return op->emitOpError("stands in no tile.walk, and so at no position");
+  return op->emitOpError("stands in no tile.loop, and so at no position");
 }
 
 static LogicalResult verifyPlace(Operation *op, Value place,
                                  ValueRange positions) {
   if (failed(verifyInWalk(op)))
     return failure();
-  if (!place.getDefiningOp<KeepOp>())
-    return op->emitOpError("needs a place that a tile.keep makes");
-  size_t extents = cast<KeptType>(place.getType()).getShape().size();
+  if (!place.getDefiningOp<ItemBufferOp>())
+    return op->emitOpError("needs a place that a tile.buffer makes");
+  size_t extents = cast<ItemBufferType>(place.getType()).getShape().size();
   if (extents != positions.size() && extents != positions.size() + 1)
     return op->emitOpError()
            << "has " << positions.size() << " positions in a place of "
@@ -334,17 +335,17 @@ static LogicalResult verifyPlace(Operation *op, Value place,
   return success();
 }
 
-LogicalResult SaveOp::verify() {
+LogicalResult BufferWriteOp::verify() {
   return verifyPlace(*this, getPlace(), getPositions());
 }
 
-LogicalResult KeptOp::verify() {
+LogicalResult BufferReadOp::verify() {
   return verifyPlace(*this, getPlace(), getPositions());
 }
 
 LogicalResult AccumulateOp::verify() {
-  if (!getSums().getDefiningOp<SumsOp>())
-    return emitOpError("needs sums that a tile.sums makes");
+  if (!getSums().getDefiningOp<AccumulatorsOp>())
+    return emitOpError("needs sums that a tile.accumulators makes");
   return verifyInWalk(*this);
 }
 
@@ -352,25 +353,26 @@ LogicalResult AccumulateOp::verify() {
 // join, total
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseJoining(OpAsmParser &parser, JoiningAttr &joining) {
+static ParseResult parseNamedReduction(OpAsmParser &parser,
+                                       NamedReductionAttr &joining) {
   StringRef keyword;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseKeyword(&keyword))
     return failure();
-  std::optional<Joining> value = symbolizeJoining(keyword);
+  std::optional<NamedReduction> value = symbolizeNamedReduction(keyword);
   if (!value)
     return parser.emitError(loc) << "unknown way to join '" << keyword
                                  << "'; known are any, sum, largest, least";
-  joining = JoiningAttr::get(parser.getContext(), *value);
+  joining = NamedReductionAttr::get(parser.getContext(), *value);
   return success();
 }
 
-static void printJoining(OpAsmPrinter &printer, Operation *,
-                         JoiningAttr joining) {
-  printer << stringifyJoining(joining.getValue());
+static void printNamedReduction(OpAsmPrinter &printer, Operation *,
+                                NamedReductionAttr joining) {
+  printer << stringifyNamedReduction(joining.getValue());
 }
 
-LogicalResult JoinOp::verifyRegions() {
+LogicalResult ItemReduceOp::verifyRegions() {
   // C1
   if (getValues().empty() || getNumResults() != getValues().size())
     return emitOpError() << "joins " << getValues().size() << " values to "
@@ -393,12 +395,12 @@ LogicalResult JoinOp::verifyRegions() {
         "needs a region from two scalars of each value to one, and to be from "
         "one");
   // C3
-  if ((*this)->getParentOfType<WalkOp>())
+  if ((*this)->getParentOfType<ItemLoopOp>())
     return emitOpError("stands inside of a walk; it joins what walks end with");
   return success();
 }
 
-void CommitOp::build(OpBuilder &builder, OperationState &state, bool once) {
+void ItemStoreOp::build(OpBuilder &builder, OperationState &state, bool once) {
   if (once)
     state.addAttribute(getOnceAttrName(state.name), builder.getUnitAttr());
   Region *body = state.addRegion();
@@ -411,9 +413,9 @@ LogicalResult TotalOp::verifyRegions() {
   if (getSums().empty() || by < 1)
     return emitOpError() << "needs sums, and vectors of at least one column";
   SmallVector<Type> types = {Builder(getContext()).getIndexType()};
-  int64_t columns = cast<SumsType>(getSums()[0].getType()).getColumns();
+  int64_t columns = cast<AccumulatorsType>(getSums()[0].getType()).getColumns();
   for (Value value : getSums()) {
-    auto sums = cast<SumsType>(value.getType());
+    auto sums = cast<AccumulatorsType>(value.getType());
     // C1
     if (sums.getColumns() != columns || columns % by)
       return emitOpError() << "has sums of " << columns << " and "

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Description.h"
 #include "KernelAttributes.h"
+#include "KernelComment.h"
 #include "KernelPrinter.h"
 
-#include "mpc/Support/Text.h"
+#include "mpc/Support/EscapedText.h"
 #include "mpc/Target/CUDA/Codegen.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -23,7 +23,7 @@ inline constexpr llvm::StringLiteral kDynamicSharedAttr = "mpc.dynamic_shared";
 inline constexpr llvm::StringLiteral kIndex64Attr = "mpc.index64";
 /// On a part of a kernel: the kernel, and its arguments and results that are
 /// the part's.
-inline constexpr llvm::StringLiteral kPartAttr = "mpc.part";
+inline constexpr llvm::StringLiteral kFusedPartAttr = "mpc.fused_part";
 
 } // namespace mpc
 

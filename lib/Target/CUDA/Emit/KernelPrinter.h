@@ -11,8 +11,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_EMIT_KERNELPRINTER_H
 #define MPC_LIB_TARGET_CUDA_EMIT_KERNELPRINTER_H
 
+#include "CxxIdentifiers.h"
 #include "Expression.h"
-#include "Names.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 

@@ -154,8 +154,8 @@ bool KernelPrinter::printCuda(Operation *op) {
         ", " + take(product.getKeep()).text + ");");
     return true;
   }
-  if (isa<cuda::WarpgroupBeginOp>(op)) {
-    effect("mpc::warpgroupBegin();");
+  if (isa<cuda::WarpgroupFenceOp>(op)) {
+    effect("mpc::warpgroupFence();");
     return true;
   }
   if (isa<cuda::WarpgroupCommitOp>(op)) {

@@ -9,7 +9,7 @@
 #include "mpc/Target/CUDA/Host/HostKernel.h"
 
 #include "Runtime/Environment.h"
-#include "mpc/Support/ScratchFolder.h"
+#include "mpc/Support/ScopedTempFolder.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -142,7 +142,7 @@ static std::string findCompiler() {
   for (const std::string &folder : folders)
     if (access((folder + "/" + preferred).c_str(), X_OK) == 0)
       return preferred;
-  ScratchFolder folder("mpc-prelude");
+  ScopedTempFolder folder("mpc-prelude");
   std::string text = folder.path("prelude.cpp");
   if (!folder.ok())
     return "";

@@ -8,7 +8,7 @@
 
 #include "GemmReference.h"
 
-#include "Runtime/Communication/Collectives.h"
+#include "Runtime/Communication/CollectiveThread.h"
 #include "Runtime/DeviceImpl.h"
 #include "Runtime/DiskCache.h"
 #include "Runtime/Environment.h"
@@ -48,7 +48,7 @@ public:
   int threads() const override { return 1; }
   bool needsCode() const override { return true; }
   Status execute(const Program &program, const Addresses &addresses,
-                 Collectives *messages,
+                 CollectiveThread *messages,
                  std::span<double> milliseconds) override;
 
 private:
@@ -225,7 +225,7 @@ Status HostRunner::runLaunch(const Launch &launch, const Addresses &addresses,
 }
 
 Status HostRunner::execute(const Program &program, const Addresses &addresses,
-                           Collectives *messages,
+                           CollectiveThread *messages,
                            std::span<double> milliseconds) {
   std::lock_guard<std::mutex> lock(oneAtATime);
   for (size_t i = 0; i < program.launches.size(); ++i) {

@@ -13,7 +13,7 @@
 #include "Runtime/Environment.h"
 #include "Runtime/MemoryObject.h"
 #include "mpc/Support/Files.h"
-#include "mpc/Support/ScratchFolder.h"
+#include "mpc/Support/ScopedTempFolder.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -74,7 +74,7 @@ HostModule &HostModule::operator=(HostModule &&) noexcept = default;
 /// Compiles `source` and returns the shared object.
 static Result<std::string> build(const std::string &source,
                                  const HostKernelOptions &options) {
-  ScratchFolder folder("mpc-kernel");
+  ScopedTempFolder folder("mpc-kernel");
   if (!folder.ok())
     return Status(StatusCode::NotFound, "temporary folder",
                   "cannot be made for the kernels' compiler");

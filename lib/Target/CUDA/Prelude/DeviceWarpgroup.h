@@ -18,7 +18,7 @@ namespace mpc {
 MPC_FUNCTION void fenceShared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-MPC_FUNCTION void warpgroupBegin() {
+MPC_FUNCTION void warpgroupFence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 MPC_FUNCTION void warpgroupCommit() {
@@ -125,7 +125,7 @@ MPC_FUNCTION void warpgroupMma(float (&sums)[Blocks][4], const void *a,
 
 // No kernel for another GPU uses these.
 MPC_FUNCTION void fenceShared() { __trap(); }
-MPC_FUNCTION void warpgroupBegin() { __trap(); }
+MPC_FUNCTION void warpgroupFence() { __trap(); }
 MPC_FUNCTION void warpgroupCommit() { __trap(); }
 template <int Pending> MPC_FUNCTION void warpgroupWait() { __trap(); }
 template <typename T, bool TransposedA, bool TransposedB, int Blocks>

@@ -82,7 +82,7 @@ MPC_UNCHECKED inline void warpgroupMma(float (&sums)[Blocks][4], const void *a,
       &sums[0][0], a, b, kept, line);
 }
 /// Orders the thread's register accesses before subsequent warpgroupMma.
-inline void warpgroupBegin() {}
+inline void warpgroupFence() {}
 /// Closes a group of the thread's warpgroupMma since the last call.
 MPC_UNCHECKED inline void warpgroupCommit() {
   host::runner->commitProducts(host::runner);

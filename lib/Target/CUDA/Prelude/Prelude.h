@@ -21,7 +21,7 @@
 //   load<N>, loadConstant<N>, store
 //   loadMatrix<Count>, loadMatrixTransposed<Count>, mma, mmaTf32
 //   copyAsync<Bytes>, commitCopies, waitCopies<Pending>
-//   warpgroupMma, warpgroupBegin, warpgroupCommit, warpgroupWait<Pending>,
+//   warpgroupMma, warpgroupFence, warpgroupCommit, warpgroupWait<Pending>,
 //   fenceShared
 //   toFloat, toHalf, toBfloat16, toTf32, packHalf, packBfloat16, bitsOf,
 //   floatOf, permuteBytes

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionSplit.h"
+#include "AttentionSplitKv.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
@@ -48,7 +48,7 @@ static Schedule scheduleFma(AttentionOp op, const AttentionSizes &sizes,
                          {"depth", depth},
                          {"columns", columns},
                          {"lanes", lanes}};
-  splitKeys(schedule, sizes, type, target);
+  splitKv(schedule, sizes, type, target);
   return schedule;
 }
 
@@ -137,7 +137,7 @@ static std::optional<Schedule> scheduleMma(func::FuncOp kernel, AttentionOp op,
       {"query_in_registers", keepsQuery},
       {"weight_pieces", weightPieces(kernel, *type)},
       {"matrix_units", 1}};
-  splitKeys(schedule, sizes, attentionSumType(op.getQuery()), target);
+  splitKv(schedule, sizes, attentionSumType(op.getQuery()), target);
   return schedule;
 }
 

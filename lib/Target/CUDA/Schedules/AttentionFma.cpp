@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionSplit.h"
+#include "AttentionSplitKv.h"
 
 #include "Mma.h"
 
@@ -52,7 +52,7 @@ private:
   void addProducts();
   LogicalResult softmax(Value firstKey);
   void addValues();
-  LogicalResult emitResults(KeyPart &part);
+  LogicalResult emitResults(SplitKvPart &part);
 
   Value constant(double value) { return v.constant(a.sumType, value); }
   Value infinity() {
@@ -134,7 +134,7 @@ LogicalResult FmaAttention::emit() {
     return failure();
 
   LogicalResult status = success();
-  KeyPart part(a);
+  SplitKvPart part(a);
   Value end = part.endBefore(a.keyEnd(math.add(a.firstRow, rows)));
   math.loop(part.begin(), end, keys, [&](Value first) {
     k.named(first, "first_key");
@@ -224,7 +224,7 @@ LogicalResult FmaAttention::softmax(Value firstKey) {
       else
         a.store(k.named(a.bounded(score, row, column), "score"), scores, at);
     });
-    Value shrink = a.takeScores(
+    Value shrink = a.updateOnlineSoftmax(
         {i, largest, {total}}, scores, eachScore,
         [&](Value own) {
           return joined(
@@ -264,7 +264,7 @@ void FmaAttention::addValues() {
   });
 }
 
-LogicalResult FmaAttention::emitResults(KeyPart &part) {
+LogicalResult FmaAttention::emitResults(SplitKvPart &part) {
   LogicalResult status = success();
   int64_t stored = a.storeLanes(lanes);
   unrolled(k, rowsPerThread, "i", [&](Value i) {
@@ -283,8 +283,9 @@ LogicalResult FmaAttention::emitResults(KeyPart &part) {
     };
     ifInside(math.less(row, a.sizes.groupRows()), [&] {
       if (part.isShared())
-        k.within(math.less(member, 1),
-                 [&] { part.leaveRow(rowOf(i), a.load(largest, i), sum); });
+        k.within(math.less(member, 1), [&] {
+          part.storePartialRow(rowOf(i), a.load(largest, i), sum);
+        });
       unrolled(k, vectors * lanes / stored, "j", [&](Value j) {
         // The thread's vector number j / (lanes / stored), or a part of it.
         int64_t parts = lanes / stored;

@@ -111,11 +111,12 @@ LogicalResult FmaGradient::findStatistics() {
         else
           g.store(scored, scores, at);
       });
-      g.takeScores({i, largest, {total, mean}}, scores, eachScore, nullptr,
-                   [&](ArrayRef<Value> at, Value weight) {
-                     g.store(v.fma(weight, g.load(slopes, at), g.load(mean, i)),
-                             mean, i);
-                   });
+      g.updateOnlineSoftmax(
+          {i, largest, {total, mean}}, scores, eachScore, nullptr,
+          [&](ArrayRef<Value> at, Value weight) {
+            g.store(v.fma(weight, g.load(slopes, at), g.load(mean, i)), mean,
+                    i);
+          });
     });
     // All threads must have read the tiles before they are overwritten.
     k.barrier();
@@ -176,7 +177,7 @@ LogicalResult FmaGradient::emitKeys() {
   other = {g.problem.query, g.op.getGradient(), /*ofQuery=*/true};
   if (failed(loadOwn()))
     return failure();
-  g.awaitStatistics();
+  g.waitForStatistics();
   LogicalResult status = success();
   auto sum = [&](bool ofKey, bool ofValue, int64_t pieces) {
     math.loop(pieces, [&](Value number) {

@@ -19,7 +19,7 @@ using namespace mpc;
 static constexpr int64_t kTickets = 0, kArrived = 1, kFirstHead = 2;
 
 AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
-  return StoredResults::onlyOf<AttentionGradientOp>(kernel);
+  return ContractionEpilogue::onlyOf<AttentionGradientOp>(kernel);
 }
 
 //===----------------------------------------------------------------------===//
@@ -29,8 +29,9 @@ AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
 namespace {
 /// Grid of a kernel, by role.
 struct GradientBlocks {
-  GradientBlocks(const AttentionSizes &sizes, ArrayRef<StoredResults> results,
-                 AttentionGradientOp op, int64_t queryRows, int64_t keyRows) {
+  GradientBlocks(const AttentionSizes &sizes,
+                 ArrayRef<ContractionEpilogue> results, AttentionGradientOp op,
+                 int64_t queryRows, int64_t keyRows) {
     auto stores = [&](AttentionResult result) {
       auto number = unsigned(result);
       return !results[number].all().empty() &&
@@ -53,7 +54,7 @@ void mpc::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
                               AttentionGradientOp op, int64_t queryRows,
                               int64_t keyRows) {
   AttentionSizes sizes{AttentionProblem(op)};
-  GradientBlocks blocks(sizes, *StoredResults::ofEach(kernel, op), op,
+  GradientBlocks blocks(sizes, *ContractionEpilogue::ofEach(kernel, op), op,
                         queryRows, keyRows);
   schedule.parameters["query_rows"] = queryRows;
   schedule.parameters["key_rows"] = keyRows;
@@ -67,8 +68,8 @@ void mpc::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
 
 AttentionGradientKernel::AttentionGradientKernel(GpuKernel &kernel,
                                                  AttentionGradientOp op)
-    : AttentionParts(kernel, AttentionProblem(op)), op(op),
-      results(*StoredResults::ofEach(kernel.kernel, op)) {
+    : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
+      results(*ContractionEpilogue::ofEach(kernel.kernel, op)) {
   GradientBlocks blocks(sizes, results, op, kernel.schedule["query_rows"],
                         kernel.schedule["key_rows"]);
   rowTiles = blocks.rowTiles;
@@ -126,7 +127,7 @@ AttentionGradientKernel::emitRoles(llvm::function_ref<LogicalResult()> rows,
   if (!hasHandOver())
     return rowBlocks ? asRows(kernel.block()) : asKeys(kernel.block());
   LogicalResult status = success();
-  Value ticket = drawTicket();
+  Value ticket = takeBlockIndex();
   math.branch(
       math.less(ticket, rowBlocks), [&] { status = asRows(ticket); },
       [&] {
@@ -177,7 +178,7 @@ Value AttentionGradientKernel::count(int64_t number, Value counter) {
                                      counters, counter);
 }
 
-Value AttentionGradientKernel::drawTicket() {
+Value AttentionGradientKernel::takeBlockIndex() {
   Value ticket = kernel.shared({1}, b.getI32Type(), "ticket");
   Value zero = math.constant(0);
   onlyFirstThread(
@@ -209,7 +210,7 @@ void AttentionGradientKernel::publishStatistics() {
   onlyFirstThread([&] { count(1, math.add(keyHeadNumber, kFirstHead)); });
 }
 
-void AttentionGradientKernel::awaitStatistics() {
+void AttentionGradientKernel::waitForStatistics() {
   if (!hasHandOver())
     return;
   auto number = [&](int64_t value) {
@@ -329,6 +330,6 @@ int64_t AttentionGradientKernel::storeLanes(AttentionResult result,
                                             int64_t most) {
   auto number = unsigned(result);
   int64_t width = result == AttentionResult::value ? sizes.width : sizes.depth;
-  return AttentionParts::storeLanes(results[number], op->getResult(number),
-                                    width, most);
+  return AttentionCodegen::storeLanes(results[number], op->getResult(number),
+                                      width, most);
 }

@@ -46,7 +46,7 @@ void placeGradientBlocks(Schedule &schedule, mlir::func::FuncOp kernel,
                          int64_t keyRows);
 
 /// Generates the body of one kernel.
-class AttentionGradientKernel : public AttentionParts {
+class AttentionGradientKernel : public AttentionCodegen {
 public:
   AttentionGradientKernel(GpuKernel &kernel, AttentionGradientOp op);
 
@@ -70,7 +70,7 @@ public:
   void publishStatistics();
   /// Keys role: waits for all statistics of its heads. Contains barriers; issue
   /// independent loads before.
-  void awaitStatistics();
+  void waitForStatistics();
   /// Copies the statistics of `count` rows of `head` from `firstRow` on to
   /// shared memory [3][>= count], by all threads of the block; zeros out of
   /// bounds. Needs a barrier afterwards and, with `isAsync`, a wait for the
@@ -89,7 +89,7 @@ public:
   mlir::Value boundedInside(mlir::Value score, mlir::Value row,
                             mlir::Value column);
 
-  using AttentionParts::store;
+  using AttentionCodegen::store;
   /// Applies the gradient's epilogue to values of one row (of `head` for the
   /// query, of `keyHead` for key and value) from `column` on, and stores them.
   /// Row and column are in bounds. The values include the scale.
@@ -104,14 +104,14 @@ public:
 
   AttentionGradientOp op;
   /// Results by AttentionResult.
-  std::vector<StoredResults> results;
+  std::vector<ContractionEpilogue> results;
   /// Indices of the block (emitRoles).
   mlir::Value firstRow, firstKey;
 
 private:
   /// Whether the keys role waits for the rows role.
   bool hasHandOver() const { return rowBlocks && keyBlocks; }
-  mlir::Value drawTicket();
+  mlir::Value takeBlockIndex();
   void onlyFirstThread(llvm::function_ref<void()> body);
   mlir::Value count(int64_t number, mlir::Value counter);
   /// Returns the index of a statistic of a row of `head`.

@@ -147,7 +147,7 @@ LogicalResult MmaGradient::emitKeys() {
   takeRole(/*ofQuery=*/false);
   if (failed(loadOwn()))
     return failure();
-  g.awaitStatistics();
+  g.waitForStatistics();
   SmallVector<Sum> sums =
       sumsOf({AttentionResult::value, AttentionResult::key});
   return k.schedule["keys_in_one_walk"] ? sum(sums) : sumEach(sums);
@@ -215,10 +215,10 @@ LogicalResult MmaGradient::sum(MutableArrayRef<Sum> sums) {
 
 LogicalResult MmaGradient::loadOwn() {
   for (const Operand &operand : own) {
-    AttentionParts::Tile tile{operand.tensor, isQuery ? g.head : g.keyHead,
-                              ownFirst(),     math.constant(0),
-                              operand.tile,   {},
-                              rows,           operand.columns};
+    AttentionCodegen::Tile tile{operand.tensor, isQuery ? g.head : g.keyHead,
+                                ownFirst(),     math.constant(0),
+                                operand.tile,   {},
+                                rows,           operand.columns};
     if (isAsync)
       g.copyAsync(tile);
     else if (failed(g.fill(tile)))
@@ -246,10 +246,10 @@ LogicalResult MmaGradient::loadOthers(Value first, Value stage) {
   if (!isQuery)
     g.loadStatistics(first, others, slotOf(k, rowStatistics, stage), isAsync);
   for (const Operand &operand : other) {
-    AttentionParts::Tile tile{operand.tensor, isQuery ? g.keyHead : g.head,
-                              first,          math.constant(0),
-                              operand.tile,   {stage},
-                              others,         operand.columns};
+    AttentionCodegen::Tile tile{operand.tensor, isQuery ? g.keyHead : g.head,
+                                first,          math.constant(0),
+                                operand.tile,   {stage},
+                                others,         operand.columns};
     if (isAsync)
       g.copyAsync(tile);
     else if (failed(g.fill(tile)))

@@ -15,7 +15,7 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTMMA_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTMMA_H
 
-#include "AttentionFragments.h"
+#include "AccumulatorFragments.h"
 #include "AttentionGradientKernel.h"
 
 #include <array>
@@ -95,7 +95,7 @@ private:
   mlir::LogicalResult emitResults(llvm::ArrayRef<Sum> sums);
   mlir::LogicalResult emitResult(const Sum &sum);
 
-  // GEMMs and softmax (AttentionGradientProducts.cpp).
+  // GEMMs and softmax (AttentionGradientMmaTile.cpp).
 
   /// Computes masked scores, and dP, of own rows and the tile at `first`.
   mlir::LogicalResult emitScores(mlir::Value first, mlir::Value stage,
@@ -150,7 +150,7 @@ private:
   MathExpansion &v;
   cuda::FragmentType type;
   WarpMma mma;
-  AttentionFragments fragments;
+  AccumulatorFragments fragments;
   int64_t rows, depth, columns;
   /// Whether tiles are loaded by cp.async.
   bool isAsync;

@@ -113,7 +113,7 @@ static bool copiesOperands(AttentionGradientOp op, const CudaTarget &target) {
                                       gradientFactor(op)},
                       [&](Value operand) {
                         return getElementTypeOrSelf(operand) == element &&
-                               AttentionParts::asyncBytes(operand) > 0;
+                               AttentionCodegen::asyncBytes(operand) > 0;
                       });
 }
 

@@ -71,13 +71,13 @@ AttentionOp mpc::attentionOf(func::FuncOp kernel) {
       return {};
     found = op;
   }
-  if (found && !StoredResults(kernel, found).fits())
+  if (found && !ContractionEpilogue(kernel, found).fits())
     return {};
   return found;
 }
 
-AttentionParts::AttentionParts(GpuKernel &kernel,
-                               const AttentionProblem &problem)
+AttentionCodegen::AttentionCodegen(GpuKernel &kernel,
+                                   const AttentionProblem &problem)
     : kernel(kernel), problem(problem), sizes(problem), b(kernel.builder),
       math{b, kernel.loc}, values(b, kernel.loc, cudaElementTarget()),
       formula(values, problem.scale), sumType(attentionSumType(problem.query)) {
@@ -85,7 +85,7 @@ AttentionParts::AttentionParts(GpuKernel &kernel,
 }
 
 AttentionKernel::AttentionKernel(GpuKernel &kernel, AttentionOp op)
-    : AttentionParts(kernel, AttentionProblem(op)), op(op),
+    : AttentionCodegen(kernel, AttentionProblem(op)), op(op),
       results(kernel.kernel, op) {
   if (kernel.schedule.parameters.contains("grouped"))
     sizes.grouped = kernel.schedule["grouped"];
@@ -117,8 +117,8 @@ void AttentionKernel::placeBlock(int64_t rows, int64_t columns) {
   placeHead(place[0]);
 }
 
-SmallVector<Value> AttentionParts::headAt(Value number,
-                                          ArrayRef<int64_t> extents) {
+SmallVector<Value> AttentionCodegen::headAt(Value number,
+                                            ArrayRef<int64_t> extents) {
   SmallVector<Value> at = math.delinearize(number, extents);
   for (auto [i, index] : llvm::enumerate(at))
     if (index.getDefiningOp<arith::DivUIOp>() ||
@@ -127,7 +127,7 @@ SmallVector<Value> AttentionParts::headAt(Value number,
   return at;
 }
 
-void AttentionParts::placeHead(Value number) {
+void AttentionCodegen::placeHead(Value number) {
   if (sizes.grouped > 1) {
     keyHead = headAt(number, sizes.keyHeads);
     head = keyHead;
@@ -140,7 +140,7 @@ void AttentionParts::placeHead(Value number) {
     keyHead.back() = kernel.named(math.div(head.back(), share), "key_head");
 }
 
-std::pair<SmallVector<Value>, Value> AttentionParts::placeInGroup(Value row) {
+std::pair<SmallVector<Value>, Value> AttentionCodegen::placeInGroup(Value row) {
   SmallVector<Value> at(head);
   if (sizes.grouped == 1)
     return {at, row};
@@ -148,7 +148,7 @@ std::pair<SmallVector<Value>, Value> AttentionParts::placeInGroup(Value row) {
   return {at, math.rem(row, sizes.length)};
 }
 
-Value AttentionParts::keyEnd(Value rowEnd) {
+Value AttentionCodegen::keyEnd(Value rowEnd) {
   // The last row of every head attends to all keys.
   if (!problem.causal || sizes.grouped > 1)
     return math.constant(sizes.positions);
@@ -158,7 +158,7 @@ Value AttentionParts::keyEnd(Value rowEnd) {
       math.subOrZero(math.add(last, sizes.positions), sizes.length), "key_end");
 }
 
-ElementEmitter AttentionParts::makeEmitter() {
+ElementEmitter AttentionCodegen::makeEmitter() {
   ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
   for (auto [argument, memory] :
        llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
@@ -166,7 +166,7 @@ ElementEmitter AttentionParts::makeEmitter() {
   return emitter;
 }
 
-Value AttentionParts::shuffleXor(Value value, int64_t flip) {
+Value AttentionCodegen::shuffleXor(Value value, int64_t flip) {
   return gpu::ShuffleOp::create(b, kernel.loc, value, flip, /*width=*/32,
                                 gpu::ShuffleMode::XOR)
       .getShuffleResult();
@@ -180,8 +180,9 @@ static constexpr int64_t kComputedAtOnce = 64, kCopiesAtOnce = 16;
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void AttentionParts::eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
-                               llvm::function_ref<void(Value, Value)> body) {
+void AttentionCodegen::eachChunk(const Tile &tile, int64_t lanes,
+                                 int64_t atOnce,
+                                 llvm::function_ref<void(Value, Value)> body) {
   int64_t perRow = tile.columns / lanes, chunks = tile.rows * perRow;
   int64_t threads = kernel.schedule.threads;
   auto one = [&](Value i) {
@@ -212,15 +213,15 @@ void AttentionParts::eachChunk(const Tile &tile, int64_t lanes, int64_t atOnce,
   unrolled(kernel, atOnce, "i", [&](Value i) { one(math.add(first, i)); });
 }
 
-int64_t AttentionParts::rowsOf(const Tile &tile) const {
+int64_t AttentionCodegen::rowsOf(const Tile &tile) const {
   if (tile.ofGroup)
     return sizes.groupRows();
   auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
   return shape[shape.size() - 2];
 }
 
-SmallVector<Value> AttentionParts::sourceOf(const Tile &tile, Value row,
-                                            Value column) {
+SmallVector<Value> AttentionCodegen::sourceOf(const Tile &tile, Value row,
+                                              Value column) {
   SmallVector<Value> at(tile.leading);
   if (tile.ofGroup)
     std::tie(at, row) = placeInGroup(row);
@@ -228,7 +229,7 @@ SmallVector<Value> AttentionParts::sourceOf(const Tile &tile, Value row,
   return at;
 }
 
-Value AttentionParts::isInside(const Tile &tile, Value row, Value column) {
+Value AttentionCodegen::isInside(const Tile &tile, Value row, Value column) {
   auto shape = cast<RankedTensorType>(tile.tensor.getType()).getShape();
   int64_t rows = rowsOf(tile), columns = shape.back();
   Value inside;
@@ -241,11 +242,11 @@ Value AttentionParts::isInside(const Tile &tile, Value row, Value column) {
   return inside;
 }
 
-Value AttentionParts::flatMemory(const StridedView &view) {
+Value AttentionCodegen::flatMemory(const StridedView &view) {
   return math.flatten(kernel.inputs[view.argument.getArgNumber()]);
 }
 
-Value AttentionParts::placeIn(const StridedView &view, ValueRange indices) {
+Value AttentionCodegen::placeIn(const StridedView &view, ValueRange indices) {
   Value sum;
   for (auto [index, stride] : llvm::zip_equal(indices, view.strides))
     if (stride != 0) {
@@ -262,7 +263,7 @@ static int64_t vectorWidth(const StridedView &view, Value tensor,
   return view.alignedRun(shape.size() - 1, shape.back(), most);
 }
 
-LogicalResult AttentionParts::fill(const Tile &tile) {
+LogicalResult AttentionCodegen::fill(const Tile &tile) {
   Type stored = cast<MemRefType>(tile.memory.getType()).getElementType();
   Type element = getElementTypeOrSelf(tile.tensor.getType());
   std::optional<StridedView> view = StridedView::of(tile.tensor);
@@ -332,7 +333,7 @@ static int64_t elementBytesOf(Value tensor) {
   return getElementTypeOrSelf(tensor.getType()).getIntOrFloatBitWidth() / 8;
 }
 
-int64_t AttentionParts::asyncBytes(Value tensor) {
+int64_t AttentionCodegen::asyncBytes(Value tensor) {
   std::optional<StridedView> view = StridedView::of(tensor);
   if (!view)
     return 0;
@@ -341,7 +342,7 @@ int64_t AttentionParts::asyncBytes(Value tensor) {
   return bytes >= 4 ? bytes : 0;
 }
 
-void AttentionParts::copyAsync(const Tile &tile) {
+void AttentionCodegen::copyAsync(const Tile &tile) {
   std::optional<StridedView> view = StridedView::of(tile.tensor);
   int64_t bytes = asyncBytes(tile.tensor);
   int64_t rows = rowsOf(tile);
@@ -366,7 +367,7 @@ void AttentionParts::copyAsync(const Tile &tile) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-Value AttentionParts::masked(Value score, Value row, Value column) {
+Value AttentionCodegen::masked(Value score, Value row, Value column) {
   score = formula.scaled(score);
   if (!problem.mask)
     return score;
@@ -379,7 +380,7 @@ Value AttentionParts::masked(Value score, Value row, Value column) {
   return succeeded(mask) ? formula.masked(score, *mask) : Value();
 }
 
-Value AttentionParts::bounded(Value score, Value row, Value column) {
+Value AttentionCodegen::bounded(Value score, Value row, Value column) {
   Value keeps = math.less(column, sizes.positions);
   if (problem.causal)
     keeps = values.bitAnd(
@@ -388,8 +389,8 @@ Value AttentionParts::bounded(Value score, Value row, Value column) {
   return formula.kept(keeps, score);
 }
 
-Value AttentionParts::takeScores(
-    const RunningRow &row, Value scores, Scores each,
+Value AttentionCodegen::updateOnlineSoftmax(
+    const OnlineSoftmaxRow &row, Value scores, Scores each,
     llvm::function_ref<Value(Value)> joined,
     llvm::function_ref<void(ArrayRef<Value>, Value)> use) {
   Value slot = row.slot;
@@ -421,11 +422,12 @@ Value AttentionParts::takeScores(
 // Results
 //===----------------------------------------------------------------------===//
 
-int64_t AttentionParts::storeLanes(const StoredResults &results, Value result,
-                                   int64_t width, int64_t most) {
+int64_t AttentionCodegen::storeLanes(const ContractionEpilogue &results,
+                                     Value result, int64_t width,
+                                     int64_t most) {
   int64_t lanes = powerOfTwoIn(width, most);
   llvm::DenseMap<Value, int64_t> known = {{result, lanes}};
-  for (const StoredResult &stored : results.all()) {
+  for (const EpilogueOutput &stored : results.all()) {
     lanes = std::min(lanes, alignedRunOf(stored.value, lanes, known));
     if (stored.strides.empty())
       continue;
@@ -437,7 +439,8 @@ int64_t AttentionParts::storeLanes(const StoredResults &results, Value result,
 }
 
 int64_t AttentionKernel::storeLanes(int64_t most) {
-  return AttentionParts::storeLanes(results, op.getResult(), sizes.width, most);
+  return AttentionCodegen::storeLanes(results, op.getResult(), sizes.width,
+                                      most);
 }
 
 LogicalResult AttentionKernel::store(Value sums, Value row, Value column,

@@ -16,7 +16,7 @@
 #include "StridedView.h"
 
 #include "Target/Kernel/AttentionMath.h"
-#include "Target/Kernel/StoredResults.h"
+#include "Target/Kernel/ContractionEpilogue.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
@@ -71,9 +71,9 @@ AttentionOp attentionOf(mlir::func::FuncOp kernel);
 
 /// Code shared by attention and its gradient: shared-memory tiles, masked
 /// scores.
-class AttentionParts {
+class AttentionCodegen {
 public:
-  AttentionParts(GpuKernel &kernel, const AttentionProblem &problem);
+  AttentionCodegen(GpuKernel &kernel, const AttentionProblem &problem);
 
   /// Returns one past the last position that rows before `rowEnd` attend to.
   mlir::Value keyEnd(mlir::Value rowEnd);
@@ -113,7 +113,7 @@ public:
       llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at)>)>;
   /// A row's running maximum and the accumulators scaled by it, at `slot` of
   /// private arrays; the first accumulator is the total of the weights.
-  struct RunningRow {
+  struct OnlineSoftmaxRow {
     mlir::Value slot, largest;
     llvm::SmallVector<mlir::Value> sums;
   };
@@ -121,11 +121,13 @@ public:
   /// (reduced with `joined` over the row's threads, if given), rescales the
   /// accumulators, and passes each weight to `use`. Returns the rescaling
   /// factor.
-  mlir::Value takeScores(const RunningRow &row, mlir::Value scores, Scores each,
-                         llvm::function_ref<mlir::Value(mlir::Value)> joined,
-                         llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
-                                                 mlir::Value weight)>
-                             use);
+  mlir::Value
+  updateOnlineSoftmax(const OnlineSoftmaxRow &row, mlir::Value scores,
+                      Scores each,
+                      llvm::function_ref<mlir::Value(mlir::Value)> joined,
+                      llvm::function_ref<void(llvm::ArrayRef<mlir::Value> at,
+                                              mlir::Value weight)>
+                          use);
 
   ElementEmitter makeEmitter();
   /// Warp shuffle of `value` with lane xor `flip`.
@@ -160,8 +162,8 @@ protected:
                                         llvm::ArrayRef<int64_t> extents);
   /// Returns the maximum vector length of stores in a row of `result`, which
   /// has `width` columns.
-  static int64_t storeLanes(const StoredResults &results, mlir::Value result,
-                            int64_t width, int64_t most);
+  static int64_t storeLanes(const ContractionEpilogue &results,
+                            mlir::Value result, int64_t width, int64_t most);
 
 private:
   /// Returns the operand indices of a chunk of a tile.
@@ -181,7 +183,7 @@ private:
 };
 
 /// Generates the body of one attention kernel.
-class AttentionKernel : public AttentionParts {
+class AttentionKernel : public AttentionCodegen {
 public:
   AttentionKernel(GpuKernel &kernel, AttentionOp op);
 
@@ -189,7 +191,7 @@ public:
   /// `columns` value columns.
   void placeBlock(int64_t rows, int64_t columns);
 
-  using AttentionParts::store;
+  using AttentionCodegen::store;
   /// Applies the epilogue to `values` of one row from `column` on, and stores
   /// them. Row and column are in bounds.
   mlir::LogicalResult store(mlir::Value values, mlir::Value row,
@@ -198,8 +200,9 @@ public:
   int64_t storeLanes(int64_t most);
 
   AttentionOp op;
-  StoredResults results;
-  /// Indices of the block; with split-KV also tile and part (AttentionSplit.h).
+  ContractionEpilogue results;
+  /// Indices of the block; with split-KV also tile and part
+  /// (AttentionSplitKv.h).
   mlir::Value firstRow, firstColumn, tile, part;
 };
 

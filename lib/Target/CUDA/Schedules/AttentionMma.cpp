@@ -81,7 +81,7 @@ LogicalResult MmaAttention::emit() {
   mma.fill(total, 0);
 
   LogicalResult status = success();
-  KeyPart part(a);
+  SplitKvPart part(a);
   Value end = part.endBefore(a.keyEnd(math.add(a.firstRow, rows)));
   Value zero = math.constant(0);
   bool pipelined = stages == 2;
@@ -163,7 +163,7 @@ LogicalResult MmaAttention::loadTiles(Value firstKey, Value stage) {
   return success();
 }
 
-LogicalResult MmaAttention::emitResults(KeyPart &part) {
+LogicalResult MmaAttention::emitResults(SplitKvPart &part) {
   Value zero = math.constant(0);
   Value tile = sharedView(k, sharedBytes, 0, {rows, columns + kResultSkew},
                           a.sumType, "result_tile");
@@ -178,7 +178,7 @@ LogicalResult MmaAttention::emitResults(KeyPart &part) {
     Value inverse;
     if (part.isShared())
       k.within(math.less(fragments.pair, 2),
-               [&] { part.leaveRow(row, a.load(largest, half), sum); });
+               [&] { part.storePartialRow(row, a.load(largest, half), sum); });
     else
       inverse =
           k.named(a.formula.inverse(sum, a.load(largest, half)), "inverse");

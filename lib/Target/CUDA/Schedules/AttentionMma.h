@@ -13,8 +13,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONMMA_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONMMA_H
 
-#include "AttentionFragments.h"
-#include "AttentionSplit.h"
+#include "AccumulatorFragments.h"
+#include "AttentionSplitKv.h"
 
 namespace mpc {
 
@@ -38,7 +38,7 @@ private:
   mlir::LogicalResult loadTiles(mlir::Value firstKey, mlir::Value stage);
   /// Normalizes the accumulators and stages them through shared memory as whole
   /// rows for the epilogue.
-  mlir::LogicalResult emitResults(KeyPart &part);
+  mlir::LogicalResult emitResults(SplitKvPart &part);
 
   // GEMMs and softmax (AttentionProducts.cpp).
 
@@ -79,7 +79,7 @@ private:
   MathExpansion &v;
   cuda::FragmentType type;
   WarpMma mma;
-  AttentionFragments fragments;
+  AccumulatorFragments fragments;
   mlir::Type element;
   int64_t rows, keys, depth, columns, stages, weightPieces, pieceColumns;
   /// Bytes per element, and padding of a tile's rows against bank conflicts, in

@@ -84,7 +84,7 @@ void MmaAttention::softmax() {
              [&](Value e) { body({zero, j, math.add(math.mul(half, 2), e)}); });
       });
     };
-    Value shrunk = a.takeScores(
+    Value shrunk = a.updateOnlineSoftmax(
         {half, largest, {total}}, scores, eachScore,
         [&](Value own) {
           return joined(

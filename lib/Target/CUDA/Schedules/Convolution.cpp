@@ -18,20 +18,20 @@ public:
   StringRef name() const override { return "convolution"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override {
-    return scheduleBy(kernel, target, [&](const GemmProblem &problem) {
+    return scheduleBy(kernel, target, [&](const FusedGemm &problem) {
       return scheduleGemm(kernel, problem, GemmTiles::choose(problem, target));
     });
   }
   std::optional<Schedule> scheduleAs(func::FuncOp kernel,
                                      const CudaTarget &target,
                                      const Schedule &given) const override {
-    return scheduleBy(kernel, target, [&](const GemmProblem &problem) {
+    return scheduleBy(kernel, target, [&](const FusedGemm &problem) {
       return scheduleGemmAs(kernel, problem, target, given);
     });
   }
   LogicalResult emit(GpuKernel &kernel) const override {
-    std::optional<GemmProblem> problem =
-        GemmProblem::convolution(kernel.kernel, kernel.target);
+    std::optional<FusedGemm> problem =
+        FusedGemm::convolution(kernel.kernel, kernel.target);
     if (!problem)
       return failure();
     return kernel.schedule.parameters.contains("depthwise")
@@ -43,10 +43,9 @@ private:
   /// `ofProduct` schedules the implicit GEMM, unless it is depthwise.
   static std::optional<Schedule>
   scheduleBy(func::FuncOp kernel, const CudaTarget &target,
-             llvm::function_ref<std::optional<Schedule>(const GemmProblem &)>
+             llvm::function_ref<std::optional<Schedule>(const FusedGemm &)>
                  ofProduct) {
-    std::optional<GemmProblem> problem =
-        GemmProblem::convolution(kernel, target);
+    std::optional<FusedGemm> problem = FusedGemm::convolution(kernel, target);
     if (!problem)
       return std::nullopt;
     if (std::optional<Schedule> schedule =

@@ -20,7 +20,7 @@ using namespace mpc;
 static constexpr int64_t kThreads = kDepthwiseThreads;
 
 std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
-                                               const GemmProblem &problem,
+                                               const FusedGemm &problem,
                                                const CudaTarget &target) {
   auto op = cast<ConvOp>(problem.anchor);
   ConvolutionShape shape = *ConvolutionShape::of(op);
@@ -139,8 +139,7 @@ FailureOr<Value> mpc::sumDepthwise(GpuKernel &kernel, ConvOp op,
   return loop.getResult(0);
 }
 
-LogicalResult mpc::emitDepthwise(GpuKernel &kernel,
-                                 const GemmProblem &problem) {
+LogicalResult mpc::emitDepthwise(GpuKernel &kernel, const FusedGemm &problem) {
   auto op = cast<ConvOp>(problem.anchor);
   ConvolutionShape shape = *ConvolutionShape::of(op);
   std::optional<GemmEpilogue> epilogue =

@@ -18,11 +18,10 @@ inline constexpr int64_t kDepthwiseThreads = 128;
 /// Schedules a depthwise convolution (one input channel per output channel): a
 /// thread computes some channels of one pixel. Returns nullopt for others.
 std::optional<Schedule> scheduleDepthwise(mlir::func::FuncOp kernel,
-                                          const GemmProblem &problem,
+                                          const FusedGemm &problem,
                                           const CudaTarget &target);
 /// Generates the kernel's body.
-mlir::LogicalResult emitDepthwise(GpuKernel &kernel,
-                                  const GemmProblem &problem);
+mlir::LogicalResult emitDepthwise(GpuKernel &kernel, const FusedGemm &problem);
 
 /// Accumulates the window for `lanes` channels from `column` on at output
 /// `pixel` [n, d, h, w].
@@ -31,10 +30,10 @@ mlir::FailureOr<mlir::Value> sumDepthwise(GpuKernel &kernel, ConvOp op,
                                           llvm::ArrayRef<mlir::Value> pixel,
                                           mlir::Value column, int64_t lanes);
 
-// ConvolutionPooled.cpp: the same with fused global pooling.
+// DepthwisePooling.cpp: the same with fused global pooling.
 void schedulePooled(const ConvolutionShape &shape, const CudaTarget &target,
                     Schedule &schedule);
-mlir::LogicalResult emitPooled(GpuKernel &kernel, const GemmProblem &problem,
+mlir::LogicalResult emitPooled(GpuKernel &kernel, const FusedGemm &problem,
                                const ConvolutionShape &shape,
                                const GemmEpilogue &epilogue);
 

@@ -42,9 +42,9 @@ static std::optional<SmallVector<int64_t>> stridesBehind(Value image) {
 
 namespace {
 /// Left-hand side: the im2col matrix of the input.
-class ImageOperand : public GemmOperand {
+class Im2colOperand : public GemmOperand {
 public:
-  ImageOperand(Value input, const ConvolutionShape &shape, int64_t tileBytes)
+  Im2colOperand(Value input, const ConvolutionShape &shape, int64_t tileBytes)
       : shape(shape), view(StridedView::of(input)) {
     tensor = input;
     rows = shape.pixels();
@@ -82,15 +82,15 @@ public:
   Value haloBegin(const IndexMath &math, Value row, Value) const override {
     return ConvolutionHalo(shape, *source).begin(math, row);
   }
-  OperandPlace locateInHalo(const IndexMath &math, ValueRange batch, Value row,
-                            Value k) const override {
-    OperandPlace place = locate(math, batch, row, k);
+  OperandLocation locateInHalo(const IndexMath &math, ValueRange batch,
+                               Value row, Value k) const override {
+    OperandLocation place = locate(math, batch, row, k);
     place.offset = source->offsetAt(math, place.indices);
     return place;
   }
 
-  OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
-                      Value k) const override {
+  OperandLocation locate(const IndexMath &math, ValueRange batch, Value row,
+                         Value k) const override {
     SmallVector<Value> pixel = math.delinearize(
         row, {shape.batch, shape.out[0], shape.out[1], shape.out[2]});
     SmallVector<Value> window =
@@ -104,7 +104,7 @@ public:
       named(math, position.spatial[dim], kNames[dim]);
     named(math, pixel.front(), "image");
     named(math, channel, "channel");
-    OperandPlace place;
+    OperandLocation place;
     place.inside = position.inside;
     place.indices = shape.indices(pixel.front(), position.spatial, channel);
     if (view)
@@ -162,9 +162,9 @@ public:
     return math.add(math.mul(row, view->strides.front()), view->offset);
   }
 
-  OperandPlace locate(const IndexMath &math, ValueRange batch, Value row,
-                      Value k) const override {
-    OperandPlace place;
+  OperandLocation locate(const IndexMath &math, ValueRange batch, Value row,
+                         Value k) const override {
+    OperandLocation place;
     place.indices = {
         math.add(math.mul(batch.front(), shape.groupOutputs()), row),
         math.rem(k, shape.groupChannels())};
@@ -192,8 +192,8 @@ private:
 
 /// Returns the global pooling of the result of `op` in `kernel`; nullopt for
 /// other reductions.
-static std::optional<GemmPool> poolOf(func::FuncOp kernel, ConvOp op) {
-  GemmPool pool;
+static std::optional<GlobalPooling> poolOf(func::FuncOp kernel, ConvOp op) {
+  GlobalPooling pool;
   for (Operation &sum : kernel.getBody().front()) {
     if (!isa<ReduceSumOp, ReduceMeanOp>(sum))
       continue;
@@ -208,21 +208,21 @@ static std::optional<GemmPool> poolOf(func::FuncOp kernel, ConvOp op) {
   return pool;
 }
 
-std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
-                                                    const CudaTarget &target) {
+std::optional<FusedGemm> FusedGemm::convolution(func::FuncOp kernel,
+                                                const CudaTarget &target) {
   auto op = dyn_cast_if_present<ConvOp>(soleContraction(kernel));
   if (!op || op.getPacked())
     return std::nullopt;
   std::optional<ConvolutionShape> found = ConvolutionShape::of(op);
   Type result = getElementTypeOrSelf(op.getResult().getType());
-  GemmProblem problem;
+  FusedGemm problem;
   if (!found || op.getAccumulate().value_or(result).isF64() ||
       !chooseUnit(getElementTypeOrSelf(op.getInput().getType()), result,
                   op.getCompute(), target, problem))
     return std::nullopt;
   const ConvolutionShape &shape = *found;
   problem.anchor = op;
-  std::optional<GemmPool> pool = poolOf(kernel, op);
+  std::optional<GlobalPooling> pool = poolOf(kernel, op);
   if (!pool)
     return std::nullopt;
   problem.pool = *pool;
@@ -234,7 +234,8 @@ std::optional<GemmProblem> GemmProblem::convolution(func::FuncOp kernel,
   if (problem.m == 0 || problem.n == 0 || problem.k == 0)
     return std::nullopt;
   int64_t tileBytes = problem.tileType.getIntOrFloatBitWidth() / 8;
-  problem.lhs = std::make_unique<ImageOperand>(op.getInput(), shape, tileBytes);
+  problem.lhs =
+      std::make_unique<Im2colOperand>(op.getInput(), shape, tileBytes);
   problem.rhs =
       std::make_unique<FilterOperand>(op.getFilter(), shape, tileBytes);
   keepHalos(problem, target);

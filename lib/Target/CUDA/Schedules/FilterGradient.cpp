@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two variants (FilterSchedule.cpp): implicit GEMM on the main loop of Gemm.cpp
-// (GemmFilterProblem.cpp), and direct, here: every thread accumulates a few
-// output channels times a few input channels at one window position, in
+// Two variants (FilterGradientSchedule.cpp): implicit GEMM on the main loop of
+// Gemm.cpp (FilterGradientGemm.cpp), and direct, here: every thread accumulates
+// a few output channels times a few input channels at one window position, in
 // registers; adjacent threads have adjacent input channels. Rows of output
 // positions are split over blocks; the last-arriving block reduces the partial
 // sums in order.
@@ -14,8 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FilterProblem.h"
-#include "LastBlock.h"
+#include "FilterGradientProblem.h"
+#include "LastArrivingBlock.h"
 #include "Schedule.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -28,9 +28,9 @@ using arith::CmpIPredicate;
 static constexpr int64_t kThreads = kFilterThreads;
 
 namespace {
-class FilterEmitter {
+class DirectFilterGradientEmitter {
 public:
-  FilterEmitter(GpuKernel &kernel, const FilterOps &ops)
+  DirectFilterGradientEmitter(GpuKernel &kernel, const FilterGradientOps &ops)
       : kernel(kernel), problem(ops), builder(kernel.builder), loc(kernel.loc),
         emitter(builder, loc, cudaElementTarget()), math(builder, loc),
         index{builder, loc} {}
@@ -47,7 +47,7 @@ private:
   Value constant(int64_t value) { return index.constant(value); }
 
   GpuKernel &kernel;
-  FilterProblem problem;
+  FilterGradientProblem problem;
   OpBuilder &builder;
   Location loc;
   ElementEmitter emitter;
@@ -61,7 +61,7 @@ private:
   SmallVector<Value> windowPlace;
 };
 
-class FilterFamily : public KernelFamily {
+class FilterGradientFamily : public KernelFamily {
 public:
   StringRef name() const override { return "filter"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
@@ -71,23 +71,25 @@ public:
   std::optional<Schedule> scheduleAs(func::FuncOp kernel,
                                      const CudaTarget &target,
                                      const Schedule &given) const override {
-    std::optional<FilterOps> ops = FilterOps::of(kernel);
+    std::optional<FilterGradientOps> ops = FilterGradientOps::of(kernel);
     if (!ops)
       return std::nullopt;
     // Either variant, if both are possible.
-    if (std::optional<GemmProblem> problem =
-            GemmProblem::filterGradient(kernel, target);
+    if (std::optional<FusedGemm> problem =
+            FusedGemm::filterGradient(kernel, target);
         problem && given.parameters.contains("tile_m"))
       return scheduleGemmAs(kernel, *problem, target, given);
-    return scheduleFilterThreads(FilterProblem(*ops), target);
+    return scheduleFilterThreads(FilterGradientProblem(*ops), target);
   }
   LogicalResult emit(GpuKernel &kernel) const override {
     if (kernel.schedule.parameters.contains("tile_m")) {
-      std::optional<GemmProblem> problem =
-          GemmProblem::filterGradient(kernel.kernel, kernel.target);
+      std::optional<FusedGemm> problem =
+          FusedGemm::filterGradient(kernel.kernel, kernel.target);
       return problem ? emitGemm(kernel, *problem) : failure();
     }
-    return FilterEmitter(kernel, *FilterOps::of(kernel.kernel)).run();
+    return DirectFilterGradientEmitter(kernel,
+                                       *FilterGradientOps::of(kernel.kernel))
+        .run();
   }
 };
 } // namespace
@@ -96,12 +98,12 @@ public:
 // Kernel
 //===----------------------------------------------------------------------===//
 
-void FilterEmitter::enter(Value condition) {
+void DirectFilterGradientEmitter::enter(Value condition) {
   auto inside = scf::IfOp::create(builder, loc, condition);
   builder.setInsertionPoint(inside.thenBlock()->getTerminator());
 }
 
-LogicalResult FilterEmitter::run() {
+LogicalResult DirectFilterGradientEmitter::run() {
   if (problem.items == 0)
     return success();
   input = kernel.inputs[problem.ops.input.getArgNumber()];
@@ -144,7 +146,7 @@ LogicalResult FilterEmitter::run() {
 }
 
 /// Accumulates over this block's rows of positions.
-Carried FilterEmitter::sum() {
+Carried DirectFilterGradientEmitter::sum() {
   int64_t lines = kernel.schedule["lines"];
   Value begin = constant(0), end = constant(problem.lines);
   if (kernel.schedule.blocks[1] > 1) {
@@ -172,7 +174,8 @@ Carried FilterEmitter::sum() {
 }
 
 /// Accumulates one output position, if the window is in bounds.
-Carried FilterEmitter::addAt(Value image, ArrayRef<Value> at, ValueRange sums) {
+Carried DirectFilterGradientEmitter::addAt(Value image, ArrayRef<Value> at,
+                                           ValueRange sums) {
   ConvFilterGradientOp op = problem.op;
   SmallVector<Value> from;
   Value inside;
@@ -233,7 +236,7 @@ Carried FilterEmitter::addAt(Value image, ArrayRef<Value> at, ValueRange sums) {
   return Carried(branch.getResults());
 }
 
-void FilterEmitter::store(ValueRange sums) {
+void DirectFilterGradientEmitter::store(ValueRange sums) {
   for (auto [number, op] : llvm::enumerate(problem.ops.results)) {
     OpBuilder::InsertionGuard guard(builder);
     if (op == problem.ops.bias) {
@@ -247,7 +250,7 @@ void FilterEmitter::store(ValueRange sums) {
   }
 }
 
-void FilterEmitter::storeFilter(ValueRange sums, size_t result) {
+void DirectFilterGradientEmitter::storeFilter(ValueRange sums, size_t result) {
   Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
   for (auto [row, sum] : llvm::enumerate(sums))
     for (int64_t lane = 0; lane < problem.lanes; ++lane) {
@@ -264,7 +267,7 @@ void FilterEmitter::storeFilter(ValueRange sums, size_t result) {
 }
 
 /// All input channels of a bias item have the same sums.
-void FilterEmitter::storeBias(ValueRange sums, size_t result) {
+void DirectFilterGradientEmitter::storeBias(ValueRange sums, size_t result) {
   Type element = getElementTypeOrSelf(kernel.kernel.getResultTypes()[result]);
   for (auto [row, sum] : llvm::enumerate(sums)) {
     Value value = sum;
@@ -276,7 +279,7 @@ void FilterEmitter::storeBias(ValueRange sums, size_t result) {
 }
 
 /// Stores partial sums; the last-arriving block of the item reduces them.
-void FilterEmitter::finishSplit(ValueRange sums) {
+void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
   Type i32 = builder.getI32Type();
   int64_t blocks = kernel.schedule.blocks[0],
           splits = kernel.schedule.blocks[1], width = problem.lanes,
@@ -321,5 +324,5 @@ void FilterEmitter::finishSplit(ValueRange sums) {
 }
 
 std::unique_ptr<KernelFamily> mpc::createFilterFamily() {
-  return std::make_unique<FilterFamily>();
+  return std::make_unique<FilterGradientFamily>();
 }

@@ -208,7 +208,7 @@ LogicalResult GemmEmitter::multiply() {
   return result;
 }
 
-LogicalResult mpc::emitGemm(GpuKernel &kernel, const GemmProblem &problem) {
+LogicalResult mpc::emitGemm(GpuKernel &kernel, const FusedGemm &problem) {
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel.kernel, problem);
   // Copy the concat's other inputs before waiting for own operands.
@@ -223,7 +223,7 @@ public:
   StringRef name() const override { return "gemm"; }
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override {
-    std::optional<GemmProblem> problem = GemmProblem::matmul(kernel, target);
+    std::optional<FusedGemm> problem = FusedGemm::matmul(kernel, target);
     if (!problem)
       return std::nullopt;
     return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
@@ -231,14 +231,14 @@ public:
   std::optional<Schedule> scheduleAs(func::FuncOp kernel,
                                      const CudaTarget &target,
                                      const Schedule &given) const override {
-    std::optional<GemmProblem> problem = GemmProblem::matmul(kernel, target);
+    std::optional<FusedGemm> problem = FusedGemm::matmul(kernel, target);
     if (!problem)
       return std::nullopt;
     return scheduleGemmAs(kernel, *problem, target, given);
   }
   LogicalResult emit(GpuKernel &kernel) const override {
-    std::optional<GemmProblem> problem =
-        GemmProblem::matmul(kernel.kernel, kernel.target);
+    std::optional<FusedGemm> problem =
+        FusedGemm::matmul(kernel.kernel, kernel.target);
     if (!problem)
       return failure();
     return emitGemm(kernel, *problem);

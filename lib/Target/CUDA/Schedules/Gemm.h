@@ -12,12 +12,12 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H
 
-#include "GemmRows.h"
+#include "GemmRowPrologue.h"
 #include "Mma.h"
 #include "StridedView.h"
 
 #include "Target/Kernel/ElementEmitter.h"
-#include "mpc/Analysis/PairedColumns.h"
+#include "mpc/Analysis/GatedMatmulColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include <vector>
@@ -29,7 +29,7 @@ namespace mpc {
 //===----------------------------------------------------------------------===//
 
 /// Location of a chunk of an operand.
-struct OperandPlace {
+struct OperandLocation {
   /// Element offset in the argument's memory; null for computed operands.
   mlir::Value offset;
   /// Tensor indices; for computed operands.
@@ -63,8 +63,8 @@ public:
   mlir::Type elementType() const {
     return mlir::getElementTypeOrSelf(tensor.getType());
   }
-  virtual OperandPlace locate(const IndexMath &math, mlir::ValueRange batch,
-                              mlir::Value row, mlir::Value k) const = 0;
+  virtual OperandLocation locate(const IndexMath &math, mlir::ValueRange batch,
+                                 mlir::Value row, mlir::Value k) const = 0;
   /// Stride, in elements, between adjacent chunks across the contiguous
   /// direction (rows with `alongDepth`, else k); nullopt if not constant.
   virtual std::optional<int64_t> lineStride() const { return std::nullopt; }
@@ -84,9 +84,9 @@ public:
     return {};
   }
   /// Returns the position of an in-bounds element in the image.
-  virtual OperandPlace locateInHalo(const IndexMath &math,
-                                    mlir::ValueRange batch, mlir::Value row,
-                                    mlir::Value k) const {
+  virtual OperandLocation locateInHalo(const IndexMath &math,
+                                       mlir::ValueRange batch, mlir::Value row,
+                                       mlir::Value k) const {
     return locate(math, batch, row, k);
   }
 };
@@ -100,19 +100,19 @@ enum class GemmUnitKind { Mma16, MmaTf32, Fma };
 
 /// A kernel result that sums an operand over k, for `extent` rows from `begin`
 /// on (the bias gradient).
-struct GemmSum {
+struct GemmOperandSum {
   size_t output = 0;
   int64_t begin = 0, extent = 0;
 };
 
 /// Global pooling after a depthwise convolution: a sum or mean over each image,
 /// and the results that are elementwise in it.
-struct GemmPool {
+struct GlobalPooling {
   mlir::Operation *op = nullptr;
   llvm::SmallVector<size_t, 2> outputs;
 };
 
-struct GemmProblem {
+struct FusedGemm {
   mlir::Operation *anchor = nullptr;
   /// Shape of the batch dimensions.
   llvm::SmallVector<int64_t> batchShape;
@@ -127,18 +127,19 @@ struct GemmProblem {
   bool columnsNearer = false;
   /// Pairs of columns combined by the epilogue (gated activations): a result
   /// column has one column of each half.
-  std::optional<PairedColumns> pair;
+  std::optional<GatedMatmulColumns> pair;
   /// Inputs of the epilogue, with equal numbers of columns.
   llvm::SmallVector<mlir::Value> roots() const;
   int64_t resultColumns() const { return pair ? n / 2 : n; }
-  /// Results that sum the left or else the right operand over k (GemmSums.h).
-  std::vector<GemmSum> sums;
+  /// Results that sum the left or else the right operand over k
+  /// (GemmOperandSums.h).
+  std::vector<GemmOperandSum> sums;
   bool sumsLeft = false;
   /// Global pooling of a depthwise convolution; no op: none.
-  GemmPool pool;
+  GlobalPooling pool;
   /// Prologue that computes whole rows of the left-hand side (norms) before the
   /// first step; null: tiles are loaded step by step.
-  std::unique_ptr<GemmRows> rows;
+  std::unique_ptr<GemmRowPrologue> rows;
   /// Maps to indices of the anchor's result, or of a pair's halves.
   std::function<llvm::SmallVector<mlir::Value>(
       const IndexMath &, mlir::ValueRange batch, mlir::Value row,
@@ -147,18 +148,19 @@ struct GemmProblem {
 
   /// Analyzes the kernel of a matmul; nullopt if it has another contraction or
   /// types without a unit.
-  static std::optional<GemmProblem> matmul(mlir::func::FuncOp kernel,
-                                           const CudaTarget &target);
+  static std::optional<FusedGemm> matmul(mlir::func::FuncOp kernel,
+                                         const CudaTarget &target);
   /// The same for a convolution.
-  static std::optional<GemmProblem> convolution(mlir::func::FuncOp kernel,
-                                                const CudaTarget &target);
-  /// The same for the gradient of a convolution's filter (FilterProblem.h).
-  static std::optional<GemmProblem> filterGradient(mlir::func::FuncOp kernel,
-                                                   const CudaTarget &target);
+  static std::optional<FusedGemm> convolution(mlir::func::FuncOp kernel,
+                                              const CudaTarget &target);
+  /// The same for the gradient of a convolution's filter
+  /// (FilterGradientProblem.h).
+  static std::optional<FusedGemm> filterGradient(mlir::func::FuncOp kernel,
+                                                 const CudaTarget &target);
 };
 
 /// Clears the halo of operands whose tiles can be copied directly.
-void keepHalos(GemmProblem &problem, const CudaTarget &target);
+void keepHalos(FusedGemm &problem, const CudaTarget &target);
 
 /// Returns the only contraction of a kernel; null if there is none or several.
 mlir::Operation *soleContraction(mlir::func::FuncOp kernel);
@@ -166,7 +168,7 @@ mlir::Operation *soleContraction(mlir::func::FuncOp kernel);
 /// Chooses unit and tile type for operands of type `element`; returns false if
 /// unsupported.
 bool chooseUnit(mlir::Type element, mlir::Type result, ComputeMode compute,
-                const CudaTarget &target, GemmProblem &problem);
+                const CudaTarget &target, FusedGemm &problem);
 
 //===----------------------------------------------------------------------===//
 // Epilogues
@@ -178,9 +180,8 @@ class GemmEpilogue {
 public:
   /// Returns nullopt if an output has an unsupported op. `columns` (0: the
   /// problem's n) bounds the alignment of column vectors.
-  static std::optional<GemmEpilogue> of(mlir::func::FuncOp kernel,
-                                        const GemmProblem &problem,
-                                        int64_t columns = 0);
+  static std::optional<GemmEpilogue>
+  of(mlir::func::FuncOp kernel, const FusedGemm &problem, int64_t columns = 0);
 
   /// Columns per vector.
   int64_t lanes = 1;
@@ -198,14 +199,14 @@ public:
                                         mlir::ValueRange indices,
                                         mlir::Value wanted) const;
   /// Copies the other inputs of a concat, distributed over all threads of the
-  /// grid (GemmRest.cpp).
+  /// grid (GemmConcatInputs.cpp).
   mlir::LogicalResult emitRest(GpuKernel &kernel) const;
 
 private:
   /// Index of the current element in each value.
   using Places = llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>>;
 
-  GemmEpilogue(mlir::func::FuncOp kernel, const GemmProblem &problem);
+  GemmEpilogue(mlir::func::FuncOp kernel, const FusedGemm &problem);
   /// Returns the indices of the same element in another shape.
   static llvm::SmallVector<mlir::Value>
   reshapeIndices(const IndexMath &math, llvm::ArrayRef<mlir::Value> indices,
@@ -260,10 +261,10 @@ struct GemmTiles {
   int64_t warpN() const { return n / warpsN; }
   /// Shape of the shared-memory tile of `rows` rows of an operand per stage,
   /// padded or swizzled to avoid bank conflicts, and its layout.
-  llvm::SmallVector<int64_t> shapeOf(const GemmProblem &problem,
+  llvm::SmallVector<int64_t> shapeOf(const FusedGemm &problem,
                                      const GemmOperand &operand,
                                      int64_t rows) const;
-  TilePlaces placesOf(const GemmOperand &operand) const {
+  TileLayout placesOf(const GemmOperand &operand) const {
     return {warpgroups, warpgroups && !operand.alongDepth};
   }
   /// Steps that an asynchronous wgmma remains in flight (its stage stays
@@ -272,49 +273,48 @@ struct GemmTiles {
   int64_t ahead() const { return stages - 1 - behind(); }
   /// Bytes of one stage of the left tile, of the right tile, and of the whole
   /// pipeline.
-  int64_t lhsBytes(const GemmProblem &problem) const;
-  int64_t rhsBytes(const GemmProblem &problem) const;
+  int64_t lhsBytes(const FusedGemm &problem) const;
+  int64_t rhsBytes(const FusedGemm &problem) const;
   /// Stages of the left tile: all steps of k if the prologue computes whole
   /// rows.
-  int64_t lhsStages(const GemmProblem &problem) const;
-  int64_t pipelineBytes(const GemmProblem &problem) const;
+  int64_t lhsStages(const FusedGemm &problem) const;
+  int64_t pipelineBytes(const FusedGemm &problem) const;
   /// Elements and bytes of an operand's halo in shared memory; 0 if it has none
   /// or is too large.
-  int64_t haloElements(const GemmProblem &problem,
+  int64_t haloElements(const FusedGemm &problem,
                        const GemmOperand &operand) const;
-  int64_t haloBytes(const GemmProblem &problem,
-                    const GemmOperand &operand) const;
+  int64_t haloBytes(const FusedGemm &problem, const GemmOperand &operand) const;
   /// Rows of a warp's tile that are staged for the epilogue at a time.
-  int64_t handedRows(const GemmProblem &problem) const;
-  int64_t sharedBytes(const GemmProblem &problem) const;
+  int64_t handedRows(const FusedGemm &problem) const;
+  int64_t sharedBytes(const FusedGemm &problem) const;
   /// Number of result tiles, in all batches.
-  int64_t tileCount(const GemmProblem &problem) const;
+  int64_t tileCount(const FusedGemm &problem) const;
   /// Layout of the split-K scratch buffer: a counter per tile, partial tiles of
   /// every block, partial operand sums. 0 bytes without split-K.
-  int64_t counterBytes(const GemmProblem &problem) const;
-  int64_t partialBytes(const GemmProblem &problem) const;
-  int64_t scratchBytes(const GemmProblem &problem) const;
+  int64_t counterBytes(const FusedGemm &problem) const;
+  int64_t partialBytes(const FusedGemm &problem) const;
+  int64_t scratchBytes(const FusedGemm &problem) const;
 
   /// All valid tilings of a problem, and the best of them.
-  static std::vector<GemmTiles> candidates(const GemmProblem &problem,
+  static std::vector<GemmTiles> candidates(const FusedGemm &problem,
                                            const CudaTarget &target);
-  static GemmTiles choose(const GemmProblem &problem, const CudaTarget &target);
+  static GemmTiles choose(const FusedGemm &problem, const CudaTarget &target);
   static GemmTiles of(const Schedule &schedule);
   void addTo(Schedule &schedule) const;
 };
 
 /// Schedules a problem; nullopt for an unsupported epilogue or too many blocks.
 std::optional<Schedule> scheduleGemm(mlir::func::FuncOp kernel,
-                                     const GemmProblem &problem,
+                                     const FusedGemm &problem,
                                      const GemmTiles &tiles);
 /// The same with the tiling of `given`, or the valid tiling that shares most
 /// parameters with it (KernelFamily::scheduleAs).
 std::optional<Schedule> scheduleGemmAs(mlir::func::FuncOp kernel,
-                                       const GemmProblem &problem,
+                                       const FusedGemm &problem,
                                        const CudaTarget &target,
                                        const Schedule &given);
 /// Generates the kernel's body.
-mlir::LogicalResult emitGemm(GpuKernel &kernel, const GemmProblem &problem);
+mlir::LogicalResult emitGemm(GpuKernel &kernel, const FusedGemm &problem);
 
 //===----------------------------------------------------------------------===//
 // Units
@@ -347,7 +347,7 @@ std::unique_ptr<GemmUnit> makeWarpgroupUnit(GpuKernel &kernel,
                                             const GemmTiles &tiles,
                                             cuda::FragmentType type);
 std::unique_ptr<GemmUnit> makeFmaUnit(GpuKernel &kernel,
-                                      const GemmProblem &problem,
+                                      const FusedGemm &problem,
                                       const GemmTiles &tiles);
 
 } // namespace mpc

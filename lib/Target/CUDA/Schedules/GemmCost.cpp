@@ -6,8 +6,8 @@
 
 #include "GemmCost.h"
 
-#include "../CudaMachine.h"
-#include "GemmSums.h"
+#include "../MultiprocessorModel.h"
+#include "GemmOperandSums.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -47,7 +47,7 @@ static constexpr double
     /// Latency of one row, from first load to last store, in cycles.
     kRowWait = 1500;
 
-GemmCost::GemmCost(const GemmProblem &problem, const CudaTarget &target)
+GemmCost::GemmCost(const FusedGemm &problem, const CudaTarget &target)
     : problem(problem), target(target) {}
 
 /// Address registers with separate and with shared (constant-offset) chunk
@@ -59,7 +59,7 @@ static constexpr int64_t kDescriptors = 8;
 static constexpr int64_t kFewMemories = 4;
 
 /// Returns the registers for accumulators and one step's fragments.
-static int64_t registersOfSums(const GemmProblem &problem,
+static int64_t registersOfSums(const FusedGemm &problem,
                                const GemmTiles &tiles) {
   int64_t sums = tiles.warpM() * tiles.warpN() / 32;
   if (tiles.warpgroups)
@@ -72,7 +72,7 @@ static int64_t registersOfSums(const GemmProblem &problem,
 
 int64_t GemmCost::registers(const GemmTiles &tiles) const {
   return std::min<int64_t>(registersOfSums(problem, tiles) + kAddresses,
-                           CudaMachine::kThreadRegisters);
+                           MultiprocessorModel::kThreadRegisters);
 }
 
 bool GemmCost::fitsRegisters(const GemmTiles &tiles) const {
@@ -90,26 +90,27 @@ bool GemmCost::fitsRegisters(const GemmTiles &tiles) const {
                    (problem.sums.empty() ? 0 : kOperandSums) +
                    2 * std::max<int64_t>(memories - kFewMemories, 0);
   // Registers are allocated in units of eight per lane.
-  int64_t most = CudaMachine::kRegisters / tiles.threads() / 8 * 8;
-  return needed <= std::min<int64_t>(most, CudaMachine::kThreadRegisters);
+  int64_t most = MultiprocessorModel::kRegisters / tiles.threads() / 8 * 8;
+  return needed <=
+         std::min<int64_t>(most, MultiprocessorModel::kThreadRegisters);
 }
 
 int64_t GemmCost::pipelineRoom(const GemmTiles &tiles) const {
   // The row prologue limits occupancy anyway.
   if (problem.rows)
     return target.sharedBytesPerBlock();
-  CudaMachine machine = CudaMachine::of(target.target());
+  MultiprocessorModel machine = MultiprocessorModel::of(target.target());
   int64_t blocks =
       machine.residentBlocks(tiles.threads(), registers(tiles), /*shared=*/0);
   int64_t share = machine.sharedBytes / std::max<int64_t>(blocks, 1);
   return std::min(
-      {std::max(share - CudaMachine::kReservedShared, kPipelineBytes),
+      {std::max(share - MultiprocessorModel::kReservedShared, kPipelineBytes),
        target.sharedBytesPerBlock(), kMostPipelineBytes});
 }
 
 /// Returns the operations per cycle of a multiprocessor.
-static double flopsPerCycle(const GemmProblem &problem, const GemmTiles &tiles,
-                            const CudaMachine &machine) {
+static double flopsPerCycle(const FusedGemm &problem, const GemmTiles &tiles,
+                            const MultiprocessorModel &machine) {
   switch (problem.unit) {
   case GemmUnitKind::Mma16: {
     auto type =
@@ -126,8 +127,7 @@ static double flopsPerCycle(const GemmProblem &problem, const GemmTiles &tiles,
 }
 
 /// Returns the thread instructions to load a tile of `rows` rows of an operand.
-static double instructionsFor(const GemmProblem &problem,
-                              const GemmTiles &tiles,
+static double instructionsFor(const FusedGemm &problem, const GemmTiles &tiles,
                               const GemmOperand &operand, int64_t rows) {
   double elements = double(rows) * double(tiles.k);
   if (tiles.haloElements(problem, operand) > 0)
@@ -142,13 +142,14 @@ double GemmCost::rowCycles(const GemmTiles &tiles, double fromL2,
   if (!problem.rows)
     return 0;
   double elements = double(tiles.m) * double(problem.k);
-  return std::max({problem.rows->bytes(tiles) / fromL2,
-                   elements * kPerRowElement / (32 * CudaMachine::kIssue),
-                   double(problem.rows->rounds(tiles)) * kRowWait / together});
+  return std::max(
+      {problem.rows->bytes(tiles) / fromL2,
+       elements * kPerRowElement / (32 * MultiprocessorModel::kIssue),
+       double(problem.rows->rounds(tiles)) * kRowWait / together});
 }
 
 double GemmCost::cycles(const GemmTiles &tiles) const {
-  CudaMachine machine = CudaMachine::of(target.target());
+  MultiprocessorModel machine = MultiprocessorModel::of(target.target());
   double processors = double(machine.multiprocessors);
   double tileCount = double(tiles.tileCount(problem));
   double blocks = tileCount * double(tiles.splits);
@@ -160,8 +161,8 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
                                  tiles.sharedBytes(problem)),
           1)));
   double busy = blocks / (rounds * processors);
-  double fromL2 =
-      std::min(CudaMachine::kL2BytesAlone, CudaMachine::kL2Bytes / busy);
+  double fromL2 = std::min(MultiprocessorModel::kL2BytesAlone,
+                           MultiprocessorModel::kL2Bytes / busy);
 
   // One step along k: copies overlap stalls.
   double area = double(tiles.m) * double(tiles.n);
@@ -178,12 +179,12 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
       problem.rows ? 0 : instructionsFor(problem, tiles, *problem.lhs, tiles.m);
   double issue =
       (left + instructionsFor(problem, tiles, *problem.rhs, tiles.n)) /
-      (32 * CudaMachine::kIssue);
+      (32 * MultiprocessorModel::kIssue);
   // Fused multiply-adds compete for issue slots; tensor cores do not.
   if (problem.unit == GemmUnitKind::Fma)
     issue += multiply;
-  double units =
-      std::max({multiply, issue, (read + edges) / CudaMachine::kSharedBytes});
+  double units = std::max(
+      {multiply, issue, (read + edges) / MultiprocessorModel::kSharedBytes});
   double ahead = std::max<double>(double(tiles.ahead()), 1);
   double wait = tiles.behind() ? kBehindWait : kBarrierWait;
   double step = std::max(
@@ -193,15 +194,16 @@ double GemmCost::cycles(const GemmTiles &tiles) const {
 
   // Results pass through shared memory. With split-K all blocks store partial
   // tiles, and one per tile reduces them.
-  double finish = std::max(area * 4 / fromL2,
-                           area * kPerResult / (32 * CudaMachine::kIssue));
+  double finish =
+      std::max(area * 4 / fromL2,
+               area * kPerResult / (32 * MultiprocessorModel::kIssue));
   double block = steps * step + (kBlockWait + kLatency) / together + finish +
                  rowCycles(tiles, fromL2, together);
   double cycles = rounds * block;
   if (tiles.splits > 1) {
     double adding = std::min(tileCount, processors);
-    double rate = std::min(CudaMachine::kL2BytesAlone,
-                           CudaMachine::kL2Bytes * processors / adding);
+    double rate = std::min(MultiprocessorModel::kL2BytesAlone,
+                           MultiprocessorModel::kL2Bytes * processors / adding);
     cycles += kMeet + std::ceil(tileCount / processors) * double(tiles.splits) *
                           area * 4 / rate;
   }

@@ -12,10 +12,10 @@
 namespace mpc {
 
 /// Estimates resources and run time of a tiling from shapes alone: the model of
-/// SassTime.h before code exists.
+/// SassTimeEstimate.h before code exists.
 class GemmCost {
 public:
-  GemmCost(const GemmProblem &problem, const CudaTarget &target);
+  GemmCost(const FusedGemm &problem, const CudaTarget &target);
 
   /// Estimated registers per thread.
   int64_t registers(const GemmTiles &tiles) const;
@@ -32,7 +32,7 @@ private:
   double rowCycles(const GemmTiles &tiles, double fromL2,
                    double together) const;
 
-  const GemmProblem &problem;
+  const FusedGemm &problem;
   const CudaTarget &target;
 };
 

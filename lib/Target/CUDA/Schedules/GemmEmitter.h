@@ -12,15 +12,15 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMEMITTER_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMEMITTER_H
 
+#include "GemmOperandSums.h"
 #include "GemmPipeline.h"
-#include "GemmSums.h"
 
 namespace mpc {
 
 /// Generates the body of one kernel.
 class GemmEmitter {
 public:
-  GemmEmitter(GpuKernel &kernel, const GemmProblem &problem,
+  GemmEmitter(GpuKernel &kernel, const FusedGemm &problem,
               const GemmEpilogue &epilogue)
       : kernel(kernel), problem(problem), epilogue(epilogue),
         tiles(GemmTiles::of(kernel.schedule)),
@@ -37,7 +37,7 @@ private:
   void bringHalos(TileLoader &lhs, TileLoader &rhs, mlir::Value k);
   mlir::LogicalResult multiply();
 
-  // Epilogue (GemmResults.cpp).
+  // Epilogue (GemmEpilogueStaging.cpp).
 
   /// Epilogue of a block that has reduced all of k.
   mlir::LogicalResult finish();
@@ -80,10 +80,10 @@ private:
   IndexMath math() { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;
-  const GemmProblem &problem;
+  const FusedGemm &problem;
   const GemmEpilogue &epilogue;
   GemmTiles tiles;
-  GemmSums operandSums;
+  GemmOperandSums operandSums;
   std::unique_ptr<GemmUnit> unit;
   mlir::Value shared;
   /// Tile indices of block and warp.

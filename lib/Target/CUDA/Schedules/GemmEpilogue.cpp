@@ -24,12 +24,12 @@ namespace {
 using Moves = SmallVector<SmallVector<int64_t>>;
 } // namespace
 
-GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
+GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const FusedGemm &problem)
     : anchor(problem.anchor), roots(problem.roots()) {
   for (size_t number = 0; number < kernel.getNumResults(); ++number)
     if (llvm::none_of(
             problem.sums,
-            [&](const GemmSum &sum) { return sum.output == number; }) &&
+            [&](const GemmOperandSum &sum) { return sum.output == number; }) &&
         !llvm::is_contained(problem.pool.outputs, number) &&
         !(problem.rows &&
           llvm::is_contained(problem.rows->outputs(), unsigned(number))))
@@ -37,7 +37,7 @@ GemmEpilogue::GemmEpilogue(func::FuncOp kernel, const GemmProblem &problem)
 }
 
 std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
-                                             const GemmProblem &problem,
+                                             const FusedGemm &problem,
                                              int64_t columns) {
   GemmEpilogue epilogue(kernel, problem);
   llvm::DenseMap<Value, Moves> moves;

@@ -16,7 +16,7 @@ using namespace mpc;
 /// in flight.
 static constexpr int64_t kStraightElements = 8;
 
-TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
+TileLoader::TileLoader(GpuKernel &kernel, const FusedGemm &problem,
                        const GemmOperand &operand, const GemmTiles &tiles,
                        Value tile, int64_t rows)
     : kernel(kernel), problem(problem), operand(operand),
@@ -25,7 +25,7 @@ TileLoader::TileLoader(GpuKernel &kernel, const GemmProblem &problem,
   // Tiles may be smaller than the maximum chunk.
   chunk = std::min(chunk, operand.alongDepth ? depth : rows);
   if (places.isPermuted)
-    chunk = std::min(chunk, TilePlaces::kPiece);
+    chunk = std::min(chunk, TileLayout::kPiece);
   auto memoryOf = [&](const GemmOperand &source) {
     return math().flatten(kernel.inputs[source.argument.getArgNumber()]);
   };
@@ -113,7 +113,7 @@ Value TileLoader::chunkOfHalo(ValueRange batch, Value row, Value k) {
   unrolled(kernel, chunk, "e", [&](Value e) {
     Value atRow = operand.alongDepth ? row : math().add(row, e),
           atDepth = operand.alongDepth ? math().add(k, e) : k;
-    OperandPlace place = operand.locateInHalo(math(), batch, atRow, atDepth);
+    OperandLocation place = operand.locateInHalo(math(), batch, atRow, atDepth);
     Value inside = withinOperand(place.inside, atRow, atDepth);
     Value at = math().sub(place.offset, haloBegin);
     if (inside)
@@ -151,7 +151,7 @@ LogicalResult TileLoader::load(ValueRange batch, Value row, Value k,
   // Whether all rows of a thread have the same swizzle.
   bool inStep =
       !places.isPermuted ||
-      threads / perLine % (TilePlaces::kLine / TilePlaces::kPiece) == 0;
+      threads / perLine % (TileLayout::kLine / TileLayout::kPiece) == 0;
   if (threads % perLine == 0 && inStep && async && operand.lineStride() &&
       operand.rows % rows == 0 && operand.depth % depth == 0) {
     copyLines(batch, row, k, stage, thread, perLine);
@@ -247,7 +247,7 @@ LogicalResult TileLoader::loadChunk(ValueRange batch, Value row, Value k,
     copyAsync(operand, memory, batch, atRow, atDepth, inside, to);
     return success();
   }
-  OperandPlace place = operand.locate(math(), batch, atRow, atDepth);
+  OperandLocation place = operand.locate(math(), batch, atRow, atDepth);
   if (inside)
     place.inside =
         place.inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
@@ -283,7 +283,7 @@ void TileLoader::copyAsync(const GemmOperand &source, Value memory,
                            Value inside, ValueRange to) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
-  OperandPlace place = source.locate(math(), batch, atRow, atDepth);
+  OperandLocation place = source.locate(math(), batch, atRow, atDepth);
   if (place.inside)
     inside = inside ? b.createOrFold<arith::AndIOp>(loc, place.inside, inside)
                     : place.inside;
@@ -334,7 +334,7 @@ void TileLoader::copyPart(size_t first, size_t limit, ValueRange batch,
   }
 }
 
-FailureOr<Value> TileLoader::read(const OperandPlace &place) {
+FailureOr<Value> TileLoader::read(const OperandLocation &place) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
   Type element = operand.elementType();

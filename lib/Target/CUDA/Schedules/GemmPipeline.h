@@ -16,7 +16,7 @@ namespace mpc {
 class TileLoader {
 public:
   /// Tiles of `rows` rows; `tile` is [stages] + GemmTiles::shapeOf.
-  TileLoader(GpuKernel &kernel, const GemmProblem &problem,
+  TileLoader(GpuKernel &kernel, const FusedGemm &problem,
              const GemmOperand &operand, const GemmTiles &tiles,
              mlir::Value tile, int64_t rows);
 
@@ -58,15 +58,15 @@ private:
   mlir::Value chunkOfHalo(mlir::ValueRange batch, mlir::Value row,
                           mlir::Value k);
   /// Loads a chunk in the tile's element type.
-  mlir::FailureOr<mlir::Value> read(const OperandPlace &place);
+  mlir::FailureOr<mlir::Value> read(const OperandLocation &place);
   /// Converts elements of type `element` to the tile's type.
   mlir::Value narrowed(mlir::Value value, mlir::Type element);
   IndexMath math() const { return {kernel.builder, kernel.loc}; }
 
   GpuKernel &kernel;
-  const GemmProblem &problem;
+  const FusedGemm &problem;
   const GemmOperand &operand;
-  TilePlaces places;
+  TileLayout places;
   mlir::Value tile, memory;
   /// Region of the image in shared memory, and its offset in the image.
   mlir::Value halo, haloBegin;

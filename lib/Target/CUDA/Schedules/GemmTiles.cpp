@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmCost.h"
-#include "GemmSums.h"
+#include "GemmOperandSums.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -24,12 +24,12 @@ static constexpr int64_t kMostHaloBytes = 32 * 1024;
 /// Minimum steps per block with split-K.
 static constexpr int64_t kStepsOfSplit = 8;
 
-static int64_t tileBytes(const GemmProblem &problem) {
+static int64_t tileBytes(const FusedGemm &problem) {
   return problem.tileType.getIntOrFloatBitWidth() / 8;
 }
 
 /// Returns the pitch of a tile of `rows` by `depth`, in elements.
-static int64_t pitch(const GemmProblem &problem, const GemmOperand &operand,
+static int64_t pitch(const FusedGemm &problem, const GemmOperand &operand,
                      int64_t rows, int64_t depth) {
   // ldmatrix reads eight rows without bank conflicts if the pitch is an odd
   // multiple of 16 bytes. tf32 fragments are read element by element, by four
@@ -46,19 +46,19 @@ static int64_t pitch(const GemmProblem &problem, const GemmOperand &operand,
   return line;
 }
 
-SmallVector<int64_t> GemmTiles::shapeOf(const GemmProblem &problem,
+SmallVector<int64_t> GemmTiles::shapeOf(const FusedGemm &problem,
                                         const GemmOperand &operand,
                                         int64_t rows) const {
   int64_t lines = operand.alongDepth ? rows : k;
-  TilePlaces places = placesOf(operand);
+  TileLayout places = placesOf(operand);
   if (places.isCut)
-    return {rows / TilePlaces::kLine, lines, TilePlaces::kLine};
+    return {rows / TileLayout::kLine, lines, TileLayout::kLine};
   if (places.isPermuted)
-    return {lines, TilePlaces::kLine};
+    return {lines, TileLayout::kLine};
   return {lines, pitch(problem, operand, rows, k)};
 }
 
-static int64_t operandBytes(const GemmProblem &problem, const GemmTiles &tiles,
+static int64_t operandBytes(const FusedGemm &problem, const GemmTiles &tiles,
                             const GemmOperand &operand, int64_t rows) {
   int64_t elements = 1;
   for (int64_t extent : tiles.shapeOf(problem, operand, rows))
@@ -66,23 +66,23 @@ static int64_t operandBytes(const GemmProblem &problem, const GemmTiles &tiles,
   return llvm::alignTo(elements * tileBytes(problem), 16);
 }
 
-int64_t GemmTiles::lhsBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::lhsBytes(const FusedGemm &problem) const {
   return operandBytes(problem, *this, *problem.lhs, m);
 }
 
-int64_t GemmTiles::rhsBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::rhsBytes(const FusedGemm &problem) const {
   return operandBytes(problem, *this, *problem.rhs, n);
 }
 
-int64_t GemmTiles::lhsStages(const GemmProblem &problem) const {
+int64_t GemmTiles::lhsStages(const FusedGemm &problem) const {
   return problem.rows ? llvm::divideCeil(problem.k, k) : stages;
 }
 
-int64_t GemmTiles::pipelineBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::pipelineBytes(const FusedGemm &problem) const {
   return lhsStages(problem) * lhsBytes(problem) + stages * rhsBytes(problem);
 }
 
-int64_t GemmTiles::haloElements(const GemmProblem &problem,
+int64_t GemmTiles::haloElements(const FusedGemm &problem,
                                 const GemmOperand &operand) const {
   if (!operand.halo)
     return 0;
@@ -96,7 +96,7 @@ int64_t GemmTiles::haloElements(const GemmProblem &problem,
   return elements > 0 && padded * bytes <= kMostHaloBytes ? padded : 0;
 }
 
-int64_t GemmTiles::haloBytes(const GemmProblem &problem,
+int64_t GemmTiles::haloBytes(const FusedGemm &problem,
                              const GemmOperand &operand) const {
   if (!operand.halo)
     return 0;
@@ -104,7 +104,7 @@ int64_t GemmTiles::haloBytes(const GemmProblem &problem,
          bytesPerElement(getElementTypeOrSelf(operand.halo.getType()));
 }
 
-int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
+int64_t GemmTiles::handedRows(const FusedGemm &problem) const {
   int64_t rowsPerStep = problem.unit == GemmUnitKind::Fma ? 4 : 16;
   int64_t room = std::max(pipelineBytes(problem), kHandedBytes);
   int64_t line = warpsM * warpsN * (warpN() + 8) * 4;
@@ -115,31 +115,32 @@ int64_t GemmTiles::handedRows(const GemmProblem &problem) const {
   return rows * rowsPerStep;
 }
 
-int64_t GemmTiles::sharedBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::sharedBytes(const FusedGemm &problem) const {
   int64_t handed = handedRows(problem) * warpsM * warpsN * (warpN() + 8) * 4;
   int64_t tiles = pipelineBytes(problem) + haloBytes(problem, *problem.lhs) +
                   haloBytes(problem, *problem.rhs);
-  return std::max({tiles, handed, GemmSums::sharedBytes(problem, *this)});
+  return std::max(
+      {tiles, handed, GemmOperandSums::sharedBytes(problem, *this)});
 }
 
-int64_t GemmTiles::tileCount(const GemmProblem &problem) const {
+int64_t GemmTiles::tileCount(const FusedGemm &problem) const {
   return llvm::divideCeil(problem.m, m) * llvm::divideCeil(problem.n, n) *
          problem.batches;
 }
 
-int64_t GemmTiles::counterBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::counterBytes(const FusedGemm &problem) const {
   return llvm::alignTo(4 * tileCount(problem), 128);
 }
 
-int64_t GemmTiles::partialBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::partialBytes(const FusedGemm &problem) const {
   return 4 * tileCount(problem) * splits * m * n;
 }
 
-int64_t GemmTiles::scratchBytes(const GemmProblem &problem) const {
+int64_t GemmTiles::scratchBytes(const FusedGemm &problem) const {
   if (splits == 1)
     return 0;
   return counterBytes(problem) + partialBytes(problem) +
-         GemmSums::scratchBytes(problem, *this);
+         GemmOperandSums::scratchBytes(problem, *this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,7 +176,7 @@ static constexpr Candidate kFmaCandidates[] = {
 };
 
 /// Returns depths of tiles: enough work per barrier, but at most k.
-static SmallVector<int64_t> depthsOf(const GemmProblem &problem) {
+static SmallVector<int64_t> depthsOf(const FusedGemm &problem) {
   if (problem.unit == GemmUnitKind::Fma)
     return {16};
   int64_t most = std::max<int64_t>(llvm::PowerOf2Ceil(problem.k), 16);
@@ -191,14 +192,14 @@ static SmallVector<int64_t> depthsOf(const GemmProblem &problem) {
 }
 
 /// Returns true if wgmma supports the problem.
-static bool suitsWarpgroups(const GemmProblem &problem,
+static bool suitsWarpgroups(const FusedGemm &problem,
                             const CudaTarget &target) {
   return target.hasWarpgroups() && problem.unit == GemmUnitKind::Mma16 &&
-         problem.k >= TilePlaces::kLine;
+         problem.k >= TileLayout::kLine;
 }
 
 /// Returns tile shapes, without stages.
-static std::vector<GemmTiles> shapesFor(const GemmProblem &problem,
+static std::vector<GemmTiles> shapesFor(const FusedGemm &problem,
                                         const CudaTarget &target) {
   std::vector<GemmTiles> shapes;
   if (suitsWarpgroups(problem, target))
@@ -206,7 +207,7 @@ static std::vector<GemmTiles> shapesFor(const GemmProblem &problem,
       GemmTiles tiles;
       tiles.m = m;
       tiles.n = n;
-      tiles.k = TilePlaces::kLine;
+      tiles.k = TileLayout::kLine;
       tiles.warpsM = m / 16;
       tiles.warpgroups = true;
       shapes.push_back(tiles);
@@ -227,7 +228,7 @@ static std::vector<GemmTiles> shapesFor(const GemmProblem &problem,
   return shapes;
 }
 
-std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
+std::vector<GemmTiles> GemmTiles::candidates(const FusedGemm &problem,
                                              const CudaTarget &target) {
   bool async = target.hasAsyncCopies() &&
                (problem.lhs->isStored() || problem.rhs->isStored());
@@ -237,7 +238,7 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
     // A warp needs both halves of its pairs.
     if (problem.pair && tiles.warpN() % (2 * problem.pair->block) != 0)
       continue;
-    if (!GemmSums::fits(problem, tiles))
+    if (!GemmOperandSums::fits(problem, tiles))
       continue;
     // Two stages overlap copies with computation; more hide memory latency.
     int64_t most = std::min<int64_t>(!async             ? 2
@@ -265,7 +266,7 @@ std::vector<GemmTiles> GemmTiles::candidates(const GemmProblem &problem,
   return result;
 }
 
-GemmTiles GemmTiles::choose(const GemmProblem &problem,
+GemmTiles GemmTiles::choose(const FusedGemm &problem,
                             const CudaTarget &target) {
   GemmCost cost(problem, target);
   GemmTiles best;
@@ -330,7 +331,7 @@ GemmTiles GemmTiles::of(const Schedule &schedule) {
 }
 
 std::optional<Schedule> mpc::scheduleGemm(func::FuncOp kernel,
-                                          const GemmProblem &problem,
+                                          const FusedGemm &problem,
                                           const GemmTiles &tiles) {
   // Rows may be too long for any tile.
   if (tiles.m == 0 || !GemmEpilogue::of(kernel, problem))

@@ -98,7 +98,7 @@ public:
     Value zero = math.constant(0);
     Value row =
         named(math, math.mul(math.div(lhs.row, kRows), kRows), "groupRow");
-    cuda::WarpgroupBeginOp::create(b, kernel.loc);
+    cuda::WarpgroupFenceOp::create(b, kernel.loc);
     unrolled(kernel, tiles.k / mma.depth(), "part", [&](Value part) {
       Value k = named(math, math.mul(part, mma.depth()), "k");
       // The first wgmma overwrites the accumulators.
@@ -137,7 +137,7 @@ private:
 /// four positions along k at once.
 class FmaUnit : public GemmUnit {
 public:
-  FmaUnit(GpuKernel &kernel, const GemmProblem &problem, const GemmTiles &tiles)
+  FmaUnit(GpuKernel &kernel, const FusedGemm &problem, const GemmTiles &tiles)
       : kernel(kernel), tiles(tiles), lhsAlongDepth(problem.lhs->alongDepth),
         rhsAlongDepth(problem.rhs->alongDepth) {}
 
@@ -278,7 +278,7 @@ std::unique_ptr<GemmUnit> mpc::makeWarpgroupUnit(GpuKernel &kernel,
 }
 
 std::unique_ptr<GemmUnit> mpc::makeFmaUnit(GpuKernel &kernel,
-                                           const GemmProblem &problem,
+                                           const FusedGemm &problem,
                                            const GemmTiles &tiles) {
   return std::make_unique<FmaUnit>(kernel, problem, tiles);
 }

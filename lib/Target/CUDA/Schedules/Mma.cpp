@@ -99,7 +99,7 @@ Value mpc::sharedView(GpuKernel &kernel, Value bytes, int64_t offset,
                                 ValueRange{});
 }
 
-SmallVector<Value> TilePlaces::at(const IndexMath &math, ValueRange leading,
+SmallVector<Value> TileLayout::at(const IndexMath &math, ValueRange leading,
                                   Value line, Value position) const {
   SmallVector<Value> place(leading);
   if (isCut) {

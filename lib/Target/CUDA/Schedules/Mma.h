@@ -54,7 +54,7 @@ mlir::Value sharedView(GpuKernel &kernel, mlir::Value bytes, int64_t offset,
 /// (wgmma, 128-byte swizzle) has lines of 64 16-bit elements whose eight
 /// 16-byte chunks are xored with the line number; longer lines are split,
 /// [leading][part][line][position].
-struct TilePlaces {
+struct TileLayout {
   static constexpr int64_t kLine = 64, kPiece = 8;
 
   bool isPermuted = false;
@@ -78,7 +78,7 @@ struct WarpOperand {
   llvm::SmallVector<mlir::Value> leading;
   /// First row of the warp.
   mlir::Value row;
-  TilePlaces places;
+  TileLayout places;
 
   /// Returns the indices of an element by row and k.
   llvm::SmallVector<mlir::Value> at(const IndexMath &math, mlir::Value ofRow,

@@ -13,14 +13,14 @@ using namespace mpc;
 /// Returns the kernel's only recurrent op, if all its results can be stored;
 /// else null.
 static Operation *recurrenceOf(func::FuncOp kernel) {
-  if (Operation *op = StoredResults::onlyOf<RecurrenceOp>(kernel))
+  if (Operation *op = ContractionEpilogue::onlyOf<RecurrenceOp>(kernel))
     return op;
-  if (Operation *op = StoredResults::onlyOf<RecurrenceTrainingOp>(kernel))
+  if (Operation *op = ContractionEpilogue::onlyOf<RecurrenceTrainingOp>(kernel))
     return op;
-  return StoredResults::onlyOf<RecurrenceGradientOp>(kernel);
+  return ContractionEpilogue::onlyOf<RecurrenceGradientOp>(kernel);
 }
 
-static Schedule toSchedule(const RecurrencePlan &plan) {
+static Schedule toSchedule(const PersistentRnnPlan &plan) {
   Schedule schedule;
   schedule.blocks[0] = plan.blocks();
   schedule.threads = plan.threads;
@@ -47,8 +47,8 @@ public:
     Operation *op = recurrenceOf(kernel);
     if (!op)
       return std::nullopt;
-    std::optional<RecurrencePlan> plan =
-        RecurrencePlan::of(*RecurrenceShape::of(op), target.target());
+    std::optional<PersistentRnnPlan> plan =
+        PersistentRnnPlan::of(*RecurrenceShape::of(op), target.target());
     return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
   }
 
@@ -60,17 +60,17 @@ public:
     if (!op || !given.parameters.count("rows") ||
         !given.parameters.count("units"))
       return schedule(kernel, target);
-    std::optional<RecurrencePlan> plan =
-        RecurrencePlan::with(*RecurrenceShape::of(op), target.target(),
-                             given["rows"], given["units"]);
+    std::optional<PersistentRnnPlan> plan =
+        PersistentRnnPlan::with(*RecurrenceShape::of(op), target.target(),
+                                given["rows"], given["units"]);
     return plan ? std::optional(toSchedule(*plan)) : std::nullopt;
   }
 
   LogicalResult emit(GpuKernel &kernel) const override {
     Operation *op = recurrenceOf(kernel.kernel);
-    std::optional<RecurrencePlan> plan =
-        RecurrencePlan::with(*RecurrenceShape::of(op), kernel.target.target(),
-                             kernel.schedule["rows"], kernel.schedule["units"]);
+    std::optional<PersistentRnnPlan> plan = PersistentRnnPlan::with(
+        *RecurrenceShape::of(op), kernel.target.target(),
+        kernel.schedule["rows"], kernel.schedule["units"]);
     if (!plan)
       return failure();
     if (auto gradient = dyn_cast<RecurrenceGradientOp>(op))

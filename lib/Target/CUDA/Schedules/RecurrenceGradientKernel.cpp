@@ -72,7 +72,7 @@ void RecurrenceGradientKernel::emitStep(Value back) {
           handOver(load(left, {item.slot, math.constant(part)}), item, part,
                    copy);
       });
-      takeOver(next, copy);
+      receiveStates(next, copy);
     });
   }
 }

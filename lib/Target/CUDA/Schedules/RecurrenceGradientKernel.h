@@ -11,15 +11,16 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEGRADIENTKERNEL_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEGRADIENTKERNEL_H
 
-#include "RecurrenceWalk.h"
+#include "PersistentRecurrence.h"
 
 namespace mpc {
 
-class RecurrenceGradientKernel : RecurrenceWalk {
+class RecurrenceGradientKernel : PersistentRecurrence {
 public:
   RecurrenceGradientKernel(GpuKernel &kernel, RecurrenceGradientOp op,
-                           const RecurrencePlan &plan)
-      : RecurrenceWalk(kernel, op, op.getRecurrence(), op.getDirection(), plan),
+                           const PersistentRnnPlan &plan)
+      : PersistentRecurrence(kernel, op, op.getRecurrence(), op.getDirection(),
+                             plan),
         op(op) {}
   mlir::LogicalResult emit();
 

@@ -75,7 +75,7 @@ void RecurrenceKernel::emitStep(Value step) {
           state = values.mul(load(gates, {item.slot, math.constant(1)}), state);
         handOver(state, item, /*part=*/0, copy);
       });
-      takeOver((product + 1) % products.size(), copy);
+      receiveStates((product + 1) % products.size(), copy);
     });
   }
 }

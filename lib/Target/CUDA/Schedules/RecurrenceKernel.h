@@ -2,23 +2,24 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Loop over the time steps of a layer (RecurrencePlan.h), and its cells.
+// Loop over the time steps of a layer (PersistentRnnPlan.h), and its cells.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEKERNEL_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEKERNEL_H
 
-#include "RecurrenceWalk.h"
+#include "PersistentRecurrence.h"
 
 namespace mpc {
 
 /// Generates the kernel of a `recurrence` or `recurrence_training`.
-class RecurrenceKernel : RecurrenceWalk {
+class RecurrenceKernel : PersistentRecurrence {
 public:
   RecurrenceKernel(GpuKernel &kernel, mlir::Operation *op,
-                   const RecurrenceSteps &steps, const RecurrencePlan &plan)
-      : RecurrenceWalk(kernel, op, steps.recurrence, steps.direction, plan),
+                   const RecurrenceSteps &steps, const PersistentRnnPlan &plan)
+      : PersistentRecurrence(kernel, op, steps.recurrence, steps.direction,
+                             plan),
         steps(steps) {}
   mlir::LogicalResult emit();
 

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowPlan.h"
-#include "Team.h"
+#include "RowReductionPlan.h"
+#include "ThreadGroupLowering.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -17,7 +17,7 @@ using namespace mpc;
 static constexpr int64_t kVectorBytes = 16;
 
 /// Returns the number of columns that each of `threads` reduces at a time.
-static int64_t columnsAtOnce(const RowPlan &plan, ValueRange returned,
+static int64_t columnsAtOnce(const RowReductionPlan &plan, ValueRange returned,
                              int64_t threads) {
   int64_t joined = kVectorBytes / int64_t(sizeof(float));
   for (const RowColumnSum &sum : plan.columnSums()) {
@@ -40,15 +40,15 @@ static int64_t columnsAtOnce(const RowPlan &plan, ValueRange returned,
 
 /// Generates the epilogue of column sums, or of full sums (not `columns`).
 static LogicalResult emitTotal(GpuKernel &kernel, ElementEmitter &emitter,
-                               const RowPlan &plan, ArrayRef<Value> sums,
-                               bool columns, int64_t by) {
+                               const RowReductionPlan &plan,
+                               ArrayRef<Value> sums, bool columns, int64_t by) {
   OpBuilder &builder = kernel.builder;
   IndexMath index{builder, kernel.loc};
   SmallVector<const RowColumnSum *> of;
   SmallVector<Value> summed;
   SmallVector<Type> types = {builder.getIndexType()};
   for (auto [sum, value] : llvm::zip(plan.columnSums(), sums)) {
-    auto type = cast<tile::SumsType>(value.getType());
+    auto type = cast<tile::AccumulatorsType>(value.getType());
     if ((type.getColumns() > 1) != columns)
       continue;
     of.push_back(&sum);
@@ -84,8 +84,8 @@ static LogicalResult emitTotal(GpuKernel &kernel, ElementEmitter &emitter,
 }
 
 /// Rejects a user-provided schedule whose thread group does not fit.
-static LogicalResult checkTeam(GpuKernel &kernel, const RowPlan &plan,
-                               tile::TeamAttr team) {
+static LogicalResult checkTeam(GpuKernel &kernel, const RowReductionPlan &plan,
+                               tile::ThreadMappingAttr team) {
   const Schedule &schedule = kernel.schedule;
   auto refuse = [&](const Twine &what, int64_t needed, int64_t found) {
     return kernel.kernel.emitError()
@@ -116,7 +116,7 @@ static LogicalResult checkTeam(GpuKernel &kernel, const RowPlan &plan,
                   schedule.sharedBytes);
   int64_t scratch = 0;
   if (!plan.columnSums().empty())
-    scratch = SumsScratch(plan.sumTypes(), team, schedule.blocks[0]).bytes;
+    scratch = ColumnSumScratch(plan.sumTypes(), team, schedule.blocks[0]).bytes;
   else if (team.getSplits() > 1)
     scratch =
         SplitScratch(plan.items(team.getVector()), team, plan.partials()).bytes;
@@ -126,8 +126,8 @@ static LogicalResult checkTeam(GpuKernel &kernel, const RowPlan &plan,
   return success();
 }
 
-RowChoice RowPlan::choice(tile::TeamAttr team) const {
-  RowChoice choice;
+RowKernelSchedule RowReductionPlan::choice(tile::ThreadMappingAttr team) const {
+  RowKernelSchedule choice;
   choice.columns = form().isVertical() ? team.getVector() : 1;
   choice.vector = team.getVector();
   choice.takesOneWalk = isOneWalk();
@@ -144,8 +144,8 @@ RowChoice RowPlan::choice(tile::TeamAttr team) const {
   return choice;
 }
 
-LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
-  std::unique_ptr<RowPlan> plan = RowPlan::of(kernel.kernel);
+LogicalResult mpc::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
+  std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel.kernel);
   if (!plan)
     return kernel.kernel.emitError()
            << "kernel '" << kernel.kernel.getName()
@@ -163,23 +163,23 @@ LogicalResult mpc::emitRows(GpuKernel &kernel, tile::TeamAttr team) {
   for (auto [argument, memref] :
        llvm::zip(plan->function().getArguments(), kernel.inputs))
     emitter.bindMemory(argument, emitter.viewAs(memref, shapeOf(argument)));
-  SmallVector<RowProgram::Stored> results;
+  SmallVector<RowKernelEmitter::Stored> results;
   for (const RowResult &result : plan->results())
     results.push_back({result, emitter.viewAs(kernel.outputs[result.number],
                                               shapeOf(result.result))});
 
-  RowChoice choice = plan->choice(team);
+  RowKernelSchedule choice = plan->choice(team);
   SmallVector<Value> sums;
   SmallVector<RowSum> summed;
   for (auto [type, sum] : llvm::zip(plan->sumTypes(), plan->columnSums())) {
-    sums.push_back(tile::SumsOp::create(builder, kernel.loc, type));
+    sums.push_back(tile::AccumulatorsOp::create(builder, kernel.loc, type));
     summed.push_back({sum.operand, sums.back()});
   }
-  RowProgram program(emitter, plan->form(), std::move(choice), results);
+  RowKernelEmitter program(emitter, plan->form(), std::move(choice), results);
   program.addSums(summed, plan->sumsOnFirstWalk());
-  auto own = tile::OwnOp::create(builder, kernel.loc,
-                                 plan->items(team.getVector()), /*cycles=*/1.0,
-                                 /*inOrder=*/false, team);
+  auto own = tile::ForEachOp::create(
+      builder, kernel.loc, plan->items(team.getVector()), /*cycles=*/1.0,
+      /*inOrder=*/false, team);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(own.getBody().front().getTerminator());

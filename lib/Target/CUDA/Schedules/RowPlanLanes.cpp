@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowPlan.h"
+#include "RowReductionPlan.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -62,7 +62,7 @@ static bool movesVectors(Operation *op, int64_t lanes) {
   return isa<ReshapeOp>(op) || from.back() == to.back();
 }
 
-void RowPlan::findLanes() {
+void RowReductionPlan::findLanes() {
   OpBuilder builder(copy->getContext());
   ElementEmitter emitter(builder, copy->getLoc(), cudaElementTarget());
   for (BlockArgument argument : copy->getArguments())
@@ -106,7 +106,7 @@ void RowPlan::findLanes() {
       stored = std::max(stored, bytesPerElement(memoryElementType(type)));
   };
   for (Operation *op : rows.ops)
-    if (op->hasTrait<JoinsRows>() && !op->hasTrait<Exact>())
+    if (op->hasTrait<ReducesRows>() && !op->hasTrait<Exact>())
       carried =
           std::max(carried, bytesPerElement(carriedType(accumulatorType(op))));
   while (!work.empty()) {

@@ -6,7 +6,7 @@
 
 #include "Schedule.h"
 
-#include "LineProduct.h"
+#include "QuantizedGemv.h"
 
 #include "../Emit/KernelAttributes.h"
 
@@ -55,7 +55,8 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
     } else if (auto extents = dyn_cast<DenseI64ArrayAttr>(entry.getValue());
                extents && name == "blocks" && extents.size() == 3) {
       llvm::copy(extents.asArrayRef(), schedule.blocks.begin());
-    } else if (auto team = dyn_cast<tile::TeamAttr>(entry.getValue())) {
+    } else if (auto team =
+                   dyn_cast<tile::ThreadMappingAttr>(entry.getValue())) {
       schedule.team = team;
     } else if (auto number = dyn_cast<IntegerAttr>(entry.getValue())) {
       if (name == "threads")
@@ -126,7 +127,7 @@ Value GpuBody::named(Value value, StringRef name) {
   return value;
 }
 
-MemoryTrial::MemoryTrial(func::FuncOp kernel)
+TrialCodegen::TrialCodegen(func::FuncOp kernel)
     : builder(kernel.getContext()),
       module(ModuleOp::create(builder.getUnknownLoc())) {
   SmallVector<Type> types;
@@ -182,7 +183,7 @@ FailureOr<CudaTarget> mpc::cudaTargetOf(Operation *module) {
 ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
   static const auto *families = [] {
     auto *list = new SmallVector<std::unique_ptr<KernelFamily>>;
-    list->push_back(createLineFamily());
+    list->push_back(createQuantizedGemvFamily());
     list->push_back(createGemmFamily());
     list->push_back(createConvolutionFamily());
     list->push_back(createAttentionFamily());

@@ -11,7 +11,7 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_SCHEDULE_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_SCHEDULE_H
 
-#include "Target/Kernel/KernelForm.h"
+#include "Target/Kernel/KernelFunction.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Tile/IR/TileOps.h"
@@ -42,7 +42,7 @@ struct Schedule {
   int64_t sharedBytes = 0, scratchBytes = 0;
   /// For families that generate tile programs: mapping of work items to
   /// threads.
-  tile::TeamAttr team;
+  tile::ThreadMappingAttr team;
   /// Family-specific parameters by name: tile sizes, vector widths, stages.
   std::map<std::string, int64_t> parameters;
 
@@ -104,8 +104,8 @@ struct GpuKernel : GpuBody {
 
 /// A function on the memory of a kernel, in a separate module, into which code
 /// is generated to measure it.
-struct MemoryTrial {
-  explicit MemoryTrial(mlir::func::FuncOp kernel);
+struct TrialCodegen {
+  explicit TrialCodegen(mlir::func::FuncOp kernel);
 
   mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -215,7 +215,7 @@ public:
 
   std::optional<Schedule> schedule(func::FuncOp kernel,
                                    const CudaTarget &target) const override {
-    MemoryTrial trial(kernel);
+    TrialCodegen trial(kernel);
     TransposeKernel transpose(kernel, trial.builder, trial.memory.inputs,
                               trial.memory.outputs);
     if (!transpose.applies())

@@ -1,8 +1,8 @@
 // A product of paired columns hands out their halves itself: one kernel holds both sums
 // of an element and stores what becomes of them.
-// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pair-contractions=block=8 --mpc-fuse | FileCheck %s
-// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-pair-contractions=block=16 --mpc-fuse | FileCheck %s
-// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-pair-contractions=block=8 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse-gated-matmuls=block=8 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse-gated-matmuls=block=16 --mpc-fuse | FileCheck %s
+// RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-fuse-gated-matmuls=block=8 --mpc-fuse | FileCheck %s
 
 // Halves that are rounded on their own are not narrowed before they are handed out.
 // CHECK-LABEL: func.func @rounded_halves

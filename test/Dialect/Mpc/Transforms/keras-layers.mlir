@@ -2,7 +2,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=keras_mixed_bfloat16" --split-input-file | FileCheck %s --check-prefix=PRESET
 // RUN: not mpc-opt %S/Inputs/keras-ambiguous.mlir --mpc-assign-precision="policy=%S/Inputs/keras-ambiguous-policy.json" 2>&1 | FileCheck %s --check-prefix=AMBIGUOUS
 
-// The rules are those of lib/Analysis/KerasLayers.cpp.
+// The rules are those of lib/Analysis/KerasPlanner.cpp.
 
 // K1: an exact entry of the map, one by regular expression, and no entry, where
 // the policy itself holds.

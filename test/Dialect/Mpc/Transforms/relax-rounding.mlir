@@ -3,9 +3,9 @@
 // RUN: echo "module {}" | mpc-opt --mpc-pipeline-fuse="relaxed=true" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=RELAXED
 // RUN: echo "module {}" | mpc-opt --mpc-pipeline-fuse --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=STRICT
 
-// RELAXED: mpc-form-fusions
+// RELAXED: mpc-outline-fusions
 // RELAXED-NEXT: mpc-relax-rounding
-// STRICT: mpc-form-fusions
+// STRICT: mpc-outline-fusions
 // STRICT-NOT: mpc-relax-rounding
 
 // The reader inside the kernel takes the sum before it was rounded.

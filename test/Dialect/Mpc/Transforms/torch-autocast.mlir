@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=torch_autocast_cuda_float16 --split-input-file | FileCheck %s --check-prefixes=BOTH,CUDA
 // RUN: mpc-opt %s --mpc-assign-precision=policy=torch_autocast_cpu_bfloat16 --split-input-file | FileCheck %s --check-prefixes=BOTH,CPU
 // RUN: sed 's/func.func @/func.func private @/' %s | mpc-opt --mpc-assign-precision=policy=torch_autocast_cpu_bfloat16 --mpc-verify-stage=stage=precision --split-input-file -o /dev/null
-// The numbered rules of lib/Analysis/TorchAutocast.cpp.
+// The numbered rules of lib/Analysis/TorchAutocastPlanner.cpp.
 
 // R1: operands are cast, the product is summed in f32 and rounded once; the
 // signature keeps f32.

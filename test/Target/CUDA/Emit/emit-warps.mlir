@@ -76,7 +76,7 @@ gpu.func @tiles(%a: memref<16x16xbf16>, %d: memref<32x4xf32>)
 // CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float sums[16][4];
 // CHECK-NEXT:   mpc::fenceShared();
-// CHECK-NEXT:   mpc::warpgroupBegin();
+// CHECK-NEXT:   mpc::warpgroupFence();
 // CHECK-NEXT:   mpc::warpgroupMma<mpc::half, false,
 // CHECK-NEXT:       true>(sums, &a[0][16], &b[0][16][0], mpc::threadX() != 0);
 // CHECK-NEXT:   mpc::warpgroupCommit();
@@ -90,7 +90,7 @@ gpu.func @warpgroup(%d: memref<64x128xf32>)
   %kept = arith.cmpi ne, %thread, %c0 : index
   %sums = memref.alloca() : memref<16x4xf32> loc("sums")
   cuda.fence_shared
-  cuda.warpgroup_begin
+  cuda.warpgroup_fence
   cuda.warpgroup_mma %sums, %a[%c0, %c16], %b[%c0, %c16, %c0] transposed keep(%kept) type(f16) : memref<16x4xf32>, memref<64x64xf16, #shared>, memref<2x64x64xf16, #shared>
   cuda.warpgroup_commit
   cuda.warpgroup_wait 1

@@ -15,7 +15,7 @@ func.func private @no_team(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
 // expected-error @below {{needs as many threads as the team's members and items make, 32, found 128}}
 // expected-error @below {{no code could be generated}}
 func.func private @other_threads(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
-    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128, team = #tile.team<members = 32, steps = 16>}} {
+    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128, team = #tile.threads<members = 32, steps = 16>}} {
   %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
 }
@@ -25,7 +25,7 @@ func.func private @other_threads(%x: tensor<64x512xf32>) -> tensor<64x512xf32> a
 // expected-error @below {{needs a team that covers all positions, 512, found 256}}
 // expected-error @below {{no code could be generated}}
 func.func private @short(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
-    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 32, team = #tile.team<members = 32, vector = 4, steps = 2>}} {
+    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 32, team = #tile.threads<members = 32, vector = 4, steps = 2>}} {
   %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
 }
@@ -35,7 +35,7 @@ func.func private @short(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribute
 // expected-error @below {{needs vectors that divide 1, found 4}}
 // expected-error @below {{no code could be generated}}
 func.func private @unaligned(%x: tensor<64x513xf32>) -> tensor<64x513xf32> attributes {mpc.kernel_kind = "row",
-    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 32, team = #tile.team<members = 32, vector = 4, steps = 5>}} {
+    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 32, team = #tile.threads<members = 32, vector = 4, steps = 5>}} {
   %0 = mpc.softmax %x axis(1) : tensor<64x513xf32>
   return %0 : tensor<64x513xf32>
 }
@@ -45,7 +45,7 @@ func.func private @unaligned(%x: tensor<64x513xf32>) -> tensor<64x513xf32> attri
 // expected-error @below {{needs bytes of shared memory for what is kept, at least 2048, found 0}}
 // expected-error @below {{no code could be generated}}
 func.func private @no_memory(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
-    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128, team = #tile.team<members = 128, vector = 4, keep = shared>}} {
+    mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128, team = #tile.threads<members = 128, vector = 4, keep = shared>}} {
   %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
 }
@@ -55,7 +55,7 @@ func.func private @no_memory(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attri
 // expected-error @below {{needs splits = 1, found 2}}
 // expected-error @below {{no code could be generated}}
 func.func private @split_softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
-    mpc.schedule = {family = "row", blocks = array<i64: 64, 2, 1>, threads = 64, team = #tile.team<members = 64, vector = 4, splits = 2>}} {
+    mpc.schedule = {family = "row", blocks = array<i64: 64, 2, 1>, threads = 64, team = #tile.threads<members = 64, vector = 4, splits = 2>}} {
   %0 = mpc.softmax %x axis(1) : tensor<64x512xf32>
   return %0 : tensor<64x512xf32>
 }
@@ -66,7 +66,7 @@ func.func private @split_softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> a
 // expected-error @below {{no code could be generated}}
 func.func private @no_scratch(%x: tensor<64x512xf32>) -> tensor<512xf32> attributes {mpc.kernel_kind = "reduce",
     mpc.schedule = {family = "reduction", blocks = array<i64: 4, 2, 1>, threads = 256, scratch_bytes = 16,
-                    team = #tile.team<members = 8, items = 32, vector = 4, steps = 4, splits = 2, columns = true>}} {
+                    team = #tile.threads<members = 8, items = 32, vector = 4, steps = 4, splits = 2, columns = true>}} {
   %0 = mpc.reduce_sum %x axes([0]) : tensor<64x512xf32> -> tensor<512xf32>
   return %0 : tensor<512xf32>
 }

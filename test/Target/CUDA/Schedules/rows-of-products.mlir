@@ -9,7 +9,7 @@
 // CHECK: %[[RIGHT:.*]] = memref.view {{.*}} to memref<{{[2-4]}}x64x40xbf16
 // CHECK: cuda.copy_async
 // CHECK: cuda.commit_copies
-// CHECK: tile.own %[[LINE:.*]] in (16) cycles(1.000000e+00) team(#tile.team<{{.*}}keep = registers, every_block = true>)
+// CHECK: tile.for_each %[[LINE:.*]] in (16) cycles(1.000000e+00) threads(#tile.threads<{{.*}}keep = registers, every_block = true>)
 // CHECK:   %[[ROW:.*]] = arith.addi %{{.*}}, %[[LINE]]
 // CHECK:   vector.load %[[X]][%[[ROW]], %{{.*}}]
 // CHECK:   arith.truncf {{.*}} to vector<4xbf16>
@@ -35,7 +35,7 @@ func.func private @normed(%x: tensor<64x512xf32>, %s: tensor<512xf32>, %w: tenso
 // CHECK: vector.store %[[ZEROS]], %[[ROWS]]
 // CHECK: %[[ENDS:.*]] = arith.constant dense<0.000000e+00> : vector<4xf16>
 // CHECK: vector.store %[[ENDS]], %[[ROWS]]
-// CHECK: tile.own %{{.*}} in (3)
+// CHECK: tile.for_each %{{.*}} in (3)
 func.func private @few_rows(%x: tensor<3x72xf32>, %s: tensor<72xf32>, %w: tensor<72x64xf16>) -> tensor<3x64xf32> attributes {mpc.kernel_kind = "contraction"} {
   %0 = mpc.layer_norm %x, %s, %s axis(1) epsilon(1.0e-6) : (tensor<3x72xf32>, tensor<72xf32>, tensor<72xf32>) -> tensor<3x72xf32>
   %1 = mpc.cast %0 : tensor<3x72xf32> to tensor<3x72xf16>

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Analysis/Fusion/GroupRules.h"
+#include "Analysis/Fusion/FusionRules.h"
 
 #include "../../Dialect/Mpc/Transforms/RandomGraph.h"
 
@@ -56,7 +56,7 @@ TEST_F(GroupOpsTest, ReadersAreSeenBehindViews) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  GroupRules(graph, block, gpu).classify();
+  FusionRules(graph, block, gpu).classify();
   SmallVector<FusionGroup *> readers =
       graph.readersOf(opAt(block, 0)->getResult(0));
   EXPECT_EQ(readers.size(), 2u);
@@ -77,7 +77,7 @@ TEST_F(GroupOpsTest, AMergeSavesWhatNeedNotBeStored) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  GroupRules(graph, block, gpu).classify();
+  FusionRules(graph, block, gpu).classify();
   FusionCost cost(gpu, graph);
   auto group = [&](int index) { return graph.groupOf(opAt(block, index)); };
   FusionSaving first = cost.ofMerge(group(1), group(0));
@@ -110,7 +110,7 @@ TEST_F(GroupOpsTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
         n + "xf32>\n}");
     Block &block = blockOf(*module);
     FusionGraph graph(block);
-    GroupRules(graph, block, gpu).classify();
+    FusionRules(graph, block, gpu).classify();
     return FusionCost(gpu, graph)
         .ofOperand(graph.groupOf(opAt(block, 1)), graph.groupOf(opAt(block, 0)),
                    0);
@@ -140,11 +140,11 @@ TEST_F(GroupOpsTest, RowsAreReadAgainByBlocksSideBySide) {
         ") -> " + y + "\nreturn %1 : " + y + "\n}");
     Block &block = blockOf(*module);
     FusionGraph graph(block);
-    groupOps(graph, block, target);
+    selectFusionGroups(graph, block, target);
     bool isTaken =
         graph.groupOf(opAt(block, 0)) == graph.groupOf(opAt(block, 1));
     FusionGraph apart(block);
-    GroupRules(apart, block, target).classify();
+    FusionRules(apart, block, target).classify();
     FusionSaving saving = FusionCost(target, apart)
                               .ofRows(apart.groupOf(opAt(block, 1)),
                                       apart.groupOf(opAt(block, 0)));
@@ -193,7 +193,7 @@ TEST_F(GroupOpsTest, TheLargestSavingGoesFirst) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  std::vector<FusionDecision> decisions = groupOps(graph, block, gpu);
+  std::vector<FusionDecision> decisions = selectFusionGroups(graph, block, gpu);
   ASSERT_EQ(decisions.size(), 3u);
   for (int i : {0, 1, 2})
     EXPECT_EQ(decisions[i].into, opAt(block, 4 - 2 * i)) << i;
@@ -210,14 +210,14 @@ TEST_F(GroupOpsTest, ALoopBeforeAProductJoinsLastAndAsAWhole) {
   })");
   Block &block = blockOf(*module);
   FusionGraph onGpu(block);
-  std::vector<FusionDecision> decisions = groupOps(onGpu, block, gpu);
+  std::vector<FusionDecision> decisions = selectFusionGroups(onGpu, block, gpu);
   ASSERT_EQ(decisions.size(), 3u);
   EXPECT_EQ(decisions.back().step, FusionStep::OperandLoop);
   EXPECT_EQ(decisions.back().into, opAt(block, 3));
   EXPECT_EQ(onGpu.groupOf(opAt(block, 0)), onGpu.groupOf(opAt(block, 3)));
   // Micro-kernels copy panels.
   FusionGraph onCpu(block);
-  groupOps(onCpu, block, cpu);
+  selectFusionGroups(onCpu, block, cpu);
   EXPECT_EQ(onCpu.groupOf(opAt(block, 0)), onCpu.groupOf(opAt(block, 2)));
   EXPECT_NE(onCpu.groupOf(opAt(block, 0)), onCpu.groupOf(opAt(block, 3)));
 }
@@ -231,7 +231,7 @@ TEST_F(GroupOpsTest, AScatteredStoreTakesASectorForEachElement) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  GroupRules(graph, block, gpu).classify();
+  FusionRules(graph, block, gpu).classify();
   FusionCost cost(gpu, graph);
   FusionGroup *row = graph.groupOf(opAt(block, 0)),
               *transpose = graph.groupOf(opAt(block, 1));
@@ -252,7 +252,8 @@ TEST_F(GroupOpsTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
     Block &block = blockOf(*module);
     for (const TargetInfo &target : {gpu, cpu}) {
       FusionGraph graph(block);
-      for (const FusionDecision &decision : groupOps(graph, block, target))
+      for (const FusionDecision &decision :
+           selectFusionGroups(graph, block, target))
         EXPECT_EQ(decision.verdict == FusionDecision::Verdict::CostsMore,
                   decision.saving.seconds < 0);
       DenseMap<Operation *, size_t> place;
@@ -287,7 +288,7 @@ TEST_F(GroupOpsTest, OneValueWithManyReadersTakesAFewVisitsEach) {
     Block &block = blockOf(*module);
     FusionGraph graph(block);
     FusionWork work;
-    groupOps(graph, block, gpu, &work);
+    selectFusionGroups(graph, block, gpu, &work);
     EXPECT_LE(graph.getVisited(), 16 * kCount) << maker;
     // A product takes 63 of the sums, and each time all others wait anew.
     EXPECT_LE(work.steps, 80 * kCount) << maker;
@@ -319,7 +320,7 @@ TEST_F(GroupOpsTest, OneConcatenationOfManyLoopsTakesAFewLooksEach) {
   for (const TargetInfo &target : {gpu, cpu}) {
     FusionGraph graph(block);
     FusionWork work;
-    groupOps(graph, block, target, &work);
+    selectFusionGroups(graph, block, target, &work);
     EXPECT_LE(work.steps, 80 * kCount);
     // A kernel of 64 ops, which joined one by one, was weighed as often.
     EXPECT_LE(work.operands, 2 * 64 * kCount);

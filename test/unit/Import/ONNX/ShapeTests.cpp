@@ -6,7 +6,7 @@
 
 #include "ModelBuilder.h"
 
-#include "mpc/Dialect/Mpc/IR/RunChecks.h"
+#include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 
 #include <gtest/gtest.h>
 

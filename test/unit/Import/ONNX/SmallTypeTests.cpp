@@ -9,7 +9,7 @@
 
 #include "ModelBuilder.h"
 
-#include "SmallType.h"
+#include "NarrowStorageType.h"
 
 #include "mpc/Reference/Interpreter.h"
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CUDA/Binaries.h"
+#include "CUDA/CubinSelection.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ GpuInfo gpu(int major, int minor) {
 /// The architecture that is taken for a GPU; "" for none.
 std::string chosen(const CudaCode &code, const GpuInfo &gpu) {
   std::string name;
-  for (const CudaCode::Binary *binary : chooseBinaries(code, gpu)) {
+  for (const CudaCode::Binary *binary : selectCubins(code, gpu)) {
     EXPECT_TRUE(name.empty() || name == binary->architecture);
     name = binary->architecture;
   }
@@ -66,7 +66,7 @@ TEST(Binaries, TheNewestThatHasAllKernelsIsTaken) {
                    {"sm_90", {"a", "b"}, {}}, {"sm_90a", {"b", "a"}, {}}};
   EXPECT_EQ(chosen(code, gpu(8, 0)), "sm_80");
   EXPECT_EQ(chosen(code, gpu(8, 6)), "sm_86");
-  EXPECT_EQ(chooseBinaries(code, gpu(8, 6)).size(), 2u);
+  EXPECT_EQ(selectCubins(code, gpu(8, 6)).size(), 2u);
   // That for 8.9 lacks a kernel.
   EXPECT_EQ(chosen(code, gpu(8, 9)), "sm_86");
   EXPECT_EQ(chosen(code, gpu(9, 0)), "sm_90a");

@@ -6,7 +6,7 @@
 
 #include "BlasTesting.h"
 
-#include "CUDA/BlasProduct.h"
+#include "CUDA/CublasGemm.h"
 #include "Target/CUDA/Host/Float8.h"
 #include "Target/CUDA/Host/GemmReference.h"
 
@@ -92,7 +92,7 @@ FakeDesc mpc::testing::expectEqual(const GemmProblem &problem) {
   auto compare = [&] {
     auto context = BlasContext::create(blas.table);
     ASSERT_TRUE(context.ok());
-    auto product = BlasProduct::create(*context, problem);
+    auto product = CublasGemm::create(*context, problem);
     ASSERT_TRUE(product.ok()) << product.status().toString();
     auto candidates = (*product)->candidates(8);
     ASSERT_TRUE(candidates.ok());

@@ -6,8 +6,8 @@
 
 #include "BlasTesting.h"
 
-#include "CUDA/BlasLibrary.h"
-#include "CUDA/BlasProduct.h"
+#include "CUDA/CublasGemm.h"
+#include "CUDA/CublasLibrary.h"
 #include "RecordingDriver.h"
 
 #include "gtest/gtest.h"
@@ -23,8 +23,8 @@ using namespace mpc::testing;
 
 namespace {
 
-// The numbers of the library's interface are written down in Blas.h; the header
-// is asked where it is installed.
+// The numbers of the library's interface are written down in CublasHandle.h;
+// the header is asked where it is installed.
 TEST(Blas, HasTheNumbersOfTheHeader) {
 #ifdef MPC_HAS_BLAS_HEADER
   EXPECT_EQ(int(kBlasF32), CUDA_R_32F);
@@ -113,7 +113,7 @@ TEST(Blas, SaysWhatALibraryLacks) {
 }
 
 // The library is column-major: every way to lie must come out right.
-TEST(BlasProduct, ComputesWhatTheProblemSays) {
+TEST(CublasGemm, ComputesWhatTheProblemSays) {
   for (bool transposeA : {false, true})
     for (bool transposeB : {false, true})
       for (int64_t batch : {1, 3}) {
@@ -134,7 +134,7 @@ TEST(BlasProduct, ComputesWhatTheProblemSays) {
       }
 }
 
-TEST(BlasProduct, HasTheEpilogues) {
+TEST(CublasGemm, HasTheEpilogues) {
   GemmProblem problem;
   problem.m = 6;
   problem.n = 4;
@@ -155,7 +155,7 @@ TEST(BlasProduct, HasTheEpilogues) {
 
 // An activation leaves what its gradient reads; lines of ReLU's bits begin at
 // multiples of 128, also where a row has fewer or more.
-TEST(BlasProduct, KeepsWhatGradientsNeed) {
+TEST(CublasGemm, KeepsWhatGradientsNeed) {
   GemmProblem problem;
   problem.m = 6;
   problem.k = 9;
@@ -188,7 +188,7 @@ TEST(BlasProduct, KeepsWhatGradientsNeed) {
 }
 
 // The library's a is our b.
-TEST(BlasProduct, SumsBiasGradients) {
+TEST(CublasGemm, SumsBiasGradients) {
   for (bool transposeA : {false, true})
     for (bool transposeB : {false, true}) {
       GemmProblem problem;
@@ -210,7 +210,7 @@ TEST(BlasProduct, SumsBiasGradients) {
     }
 }
 
-TEST(BlasProduct, ScalesEightBits) {
+TEST(CublasGemm, ScalesEightBits) {
   GemmProblem problem;
   problem.m = 16;
   problem.n = 32;
@@ -249,7 +249,7 @@ TEST(BlasProduct, ScalesEightBits) {
   EXPECT_EQ(problem.biasType(), ElementType::F16);
 }
 
-TEST(BlasProduct, PermitsOtherWaysToMultiply) {
+TEST(CublasGemm, PermitsOtherWaysToMultiply) {
   GemmProblem problem;
   problem.m = problem.n = problem.k = 16;
   EXPECT_EQ(expectEqual(problem).compute, int(kBlasCompute32F));
@@ -259,32 +259,32 @@ TEST(BlasProduct, PermitsOtherWaysToMultiply) {
   FakeBlas blas;
   blas.version = kLeastBf16x9Version - 1;
   auto context = BlasContext::create(blas.table);
-  Status status = BlasProduct::create(*context, problem).status();
+  Status status = CublasGemm::create(*context, problem).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
   EXPECT_EQ(status.text(),
             "needs cuBLASLt 120900 or later for bf16x9, but version 120899 is "
             "installed; update it, or compile with float32 or tf32");
   problem.compute = GemmProblem::Compute::Tf32;
-  EXPECT_TRUE(BlasProduct::create(*context, problem).ok());
+  EXPECT_TRUE(CublasGemm::create(*context, problem).ok());
   blas.version = kLeastBf16x9Version;
   problem.compute = GemmProblem::Compute::Bf16x9;
-  EXPECT_TRUE(BlasProduct::create(*context, problem).ok());
+  EXPECT_TRUE(CublasGemm::create(*context, problem).ok());
 }
 
 // What a problem forbids never reaches the library.
-TEST(BlasProduct, RefusesObstacles) {
+TEST(CublasGemm, RefusesObstacles) {
   FakeBlas blas;
   auto context = BlasContext::create(blas.table);
   size_t before = blas.calls.size();
   GemmProblem problem;
   problem.residual = true;
   problem.activation = GemmProblem::Activation::Relu;
-  Status status = BlasProduct::create(*context, problem).status();
+  Status status = CublasGemm::create(*context, problem).status();
   EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
   EXPECT_EQ(status.text(), "has both a residual and the activation relu");
   problem = {};
   problem.m = int64_t(1) << 62;
-  status = BlasProduct::create(*context, problem).status();
+  status = CublasGemm::create(*context, problem).status();
   EXPECT_EQ(status.text(), "has no size that fits in memory");
   EXPECT_EQ(blas.calls.size(), before);
 }
@@ -341,14 +341,14 @@ TEST(BlasLibrary, EndsItsHandleInItsContext) {
 }
 
 // Candidates are asked for under the alignment that each buffer has.
-TEST(BlasProduct, TellsTheAlignmentOfItsBuffers) {
+TEST(CublasGemm, TellsTheAlignmentOfItsBuffers) {
   FakeBlas blas;
   auto context = BlasContext::create(blas.table);
   GemmProblem problem;
   problem.m = problem.n = problem.k = 16;
   problem.bias = true;
   auto ask = [&](std::vector<size_t> alignments) {
-    auto product = BlasProduct::create(*context, problem, alignments);
+    auto product = CublasGemm::create(*context, problem, alignments);
     ASSERT_TRUE(product.ok());
     ASSERT_TRUE((*product)->candidates(1).ok());
   };
@@ -382,7 +382,7 @@ std::vector<GemmProblem> describedProblems() {
 }
 
 // Whatever call fails, the failure is reported and nothing stays behind.
-TEST(BlasProduct, FailsCleanly) {
+TEST(CublasGemm, FailsCleanly) {
   for (const GemmProblem &problem : describedProblems()) {
     SCOPED_TRACE(problem.toString());
     std::vector<GemmProblem::Slot> slots = *problem.slots();
@@ -396,7 +396,7 @@ TEST(BlasProduct, FailsCleanly) {
       auto context = BlasContext::create(blas.table);
       if (!context.ok())
         return context.status();
-      auto product = BlasProduct::create(*context, problem);
+      auto product = CublasGemm::create(*context, problem);
       if (!product.ok())
         return product.status();
       auto candidates = (*product)->candidates(2);

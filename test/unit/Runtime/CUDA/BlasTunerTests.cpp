@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CUDA/BlasTuner.h"
+#include "CUDA/CublasAutotuner.h"
 #include "CUDA/CudaContext.h"
 #include "FakeBlas.h"
 #include "RecordingDriver.h"
@@ -77,14 +77,14 @@ protected:
     Result<std::shared_ptr<BlasContext>> blas = BlasContext::create(fake.table);
     if (!blas.ok())
       return blas.status();
-    Result<std::shared_ptr<BlasProduct>> product =
-        BlasProduct::create(*blas, problem, alignments);
+    Result<std::shared_ptr<CublasGemm>> product =
+        CublasGemm::create(*blas, problem, alignments);
     if (!product.ok())
       return product.status();
     CuHandle stream = nullptr;
     if (CuResult error = driver.streamCreate(&stream, kCuStreamNonBlocking))
       return toStatus(driver, error, "cuStreamCreate", "test");
-    BlasTuner tuner(context, DiskCache(folder.string()));
+    CublasAutotuner tuner(context, DiskCache(folder.string()));
     Result<BlasCandidate> best = tuner.choose(**product, stream);
     driver.streamDestroy(stream);
     return best;
@@ -109,12 +109,14 @@ TEST_F(BlasTunerTest, TakesTheFastestInGraphs) {
   // A small product is repeated until launches and events do not count.
   EXPECT_GE(fake.algorithms.size(), 3u * 40);
   // All warm up and are timed once; only the fastest goes on.
-  EXPECT_EQ(recording::count("cuGraphLaunch"), 2 * 3 + BlasTuner::kPasses - 1);
+  EXPECT_EQ(recording::count("cuGraphLaunch"),
+            2 * 3 + CublasAutotuner::kPasses - 1);
   inGraph = {1.2f, 1.1f, 1};
   std::filesystem::remove_all(folder);
   recording::forgetCalls();
   ASSERT_TRUE(choose(fake).ok());
-  EXPECT_EQ(recording::count("cuGraphLaunch"), 3 * (1 + BlasTuner::kPasses));
+  EXPECT_EQ(recording::count("cuGraphLaunch"),
+            3 * (1 + CublasAutotuner::kPasses));
 }
 
 // A candidate that takes milliseconds by itself is not repeated for long.

@@ -10,7 +10,7 @@
 #ifndef MPC_TEST_UNIT_RUNTIME_CUDA_FAKEBLAS_H
 #define MPC_TEST_UNIT_RUNTIME_CUDA_FAKEBLAS_H
 
-#include "CUDA/Blas.h"
+#include "CUDA/CublasHandle.h"
 
 #include <array>
 #include <functional>

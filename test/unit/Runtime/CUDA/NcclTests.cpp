@@ -256,7 +256,7 @@ TEST_F(NcclTest, RanksMeetWhereTheFirstOneSays) {
   {
     std::shared_ptr<CudaContext> context = *CudaContext::create(driver(), 0);
     std::vector<std::shared_ptr<Communicator>> ends = connectThreads(3);
-    std::vector<Result<std::shared_ptr<RankLibrary>>> joined(
+    std::vector<Result<std::shared_ptr<CollectiveBackend>>> joined(
         3, Status(StatusCode::Internal, "", ""));
     std::vector<std::thread> threads;
     threads.reserve(3);

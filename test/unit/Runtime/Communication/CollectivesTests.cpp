@@ -51,12 +51,12 @@ void checkOnThreads(int ranks, const std::vector<MessageCase> &cases) {
 
 } // namespace
 
-TEST(Collectives, EveryMessageGivesTheReferencesBits) {
+TEST(CollectiveThread, EveryMessageGivesTheReferencesBits) {
   for (int ranks : {1, 2, 3, 4})
     checkOnThreads(ranks, messageCases(ranks));
 }
 
-TEST(Collectives, LargeMessagesWhoseSizeDoesNotDivide) {
+TEST(CollectiveThread, LargeMessagesWhoseSizeDoesNotDivide) {
   for (int ranks : {2, 3}) {
     Collective how = sumOver(ranks);
     std::vector<MessageCase> cases = {{how, {1000003}}, {how, {1000002, 5}}};
@@ -67,14 +67,14 @@ TEST(Collectives, LargeMessagesWhoseSizeDoesNotDivide) {
   }
 }
 
-TEST(Collectives, OneRankNeedsNoCommunicator) {
+TEST(CollectiveThread, OneRankNeedsNoCommunicator) {
   Executable executable = load(messageProgram(sumOver(1), {5}));
   Result<std::vector<Bytes>> results = runMessage(executable, 0, nullptr);
   ASSERT_TRUE(results.ok());
   EXPECT_EQ((*results)[0], draw(ElementType::F32, 5, 0, 0));
 }
 
-TEST(Collectives, OtherNumbersOfRanksAreRefused) {
+TEST(CollectiveThread, OtherNumbersOfRanksAreRefused) {
   Executable executable = load(messageProgram(sumOver(4), {5}));
   Status status = runMessage(executable, 0, nullptr).status();
   EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
@@ -90,7 +90,7 @@ TEST(Collectives, OtherNumbersOfRanksAreRefused) {
                                "communicator has 2");
 }
 
-TEST(Collectives, ADeviceThatRunsNothingNeedsNoRanks) {
+TEST(CollectiveThread, ADeviceThatRunsNothingNeedsNoRanks) {
   Executable executable = *Executable::create(
       Device::null(),
       std::make_shared<const Program>(messageProgram(sumOver(4), {5})));
@@ -99,7 +99,7 @@ TEST(Collectives, ADeviceThatRunsNothingNeedsNoRanks) {
   EXPECT_EQ((*results)[0], Bytes(20));
 }
 
-TEST(Collectives, KernelsForGpusOnTheHostSendToo) {
+TEST(CollectiveThread, KernelsForGpusOnTheHostSendToo) {
   Program program = messageProgram(sumOver(2), {7, 3});
   program.target = "cuda:sm_90a";
   program.cuda = std::make_shared<const CudaCode>();
@@ -223,7 +223,7 @@ Result<std::vector<float>> runMirrored(const Program &program, Mirror &mirror,
 
 } // namespace
 
-TEST(Collectives, LaunchesRunBesideAMessageUntilOneNeedsIt) {
+TEST(CollectiveThread, LaunchesRunBesideAMessageUntilOneNeedsIt) {
   auto fill = [](void *const *buffers, int64_t, int64_t, void *) {
     *static_cast<float *>(buffers[0]) = 5;
   };
@@ -242,7 +242,7 @@ TEST(Collectives, LaunchesRunBesideAMessageUntilOneNeedsIt) {
   EXPECT_EQ(*numbers, (std::vector<float>{1, 10}));
 }
 
-TEST(Collectives, WhoWritesAMessagesInputWaits) {
+TEST(CollectiveThread, WhoWritesAMessagesInputWaits) {
   Mirror mirror;
   Result<std::vector<float>> numbers = runMirrored(
       withResults({message(arena(0, false), arena(64, true)),
@@ -260,7 +260,7 @@ TEST(Collectives, WhoWritesAMessagesInputWaits) {
   EXPECT_EQ(*numbers, (std::vector<float>{1, 1}));
 }
 
-TEST(Collectives, ARunEndsWithItsMessages) {
+TEST(CollectiveThread, ARunEndsWithItsMessages) {
   Mirror mirror;
   std::vector<double> milliseconds;
   Result<std::vector<float>> numbers =
@@ -276,7 +276,7 @@ TEST(Collectives, ARunEndsWithItsMessages) {
     EXPECT_GE(time, 0);
 }
 
-TEST(Collectives, AMessagesTimeIsHowLongItWasAwaited) {
+TEST(CollectiveThread, AMessagesTimeIsHowLongItWasAwaited) {
   // Nothing runs beside it: the one who waits does it.
   Program program = withResults({message(arena(0, false), result(0))}, 1);
   Mirror mirror;
@@ -291,7 +291,7 @@ TEST(Collectives, AMessagesTimeIsHowLongItWasAwaited) {
   EXPECT_GE(milliseconds[0], 20);
 }
 
-TEST(Collectives, AFailureEndsTheRunAndTheNextOneIsNew) {
+TEST(CollectiveThread, AFailureEndsTheRunAndTheNextOneIsNew) {
   Executable executable =
       load(withResults({message(arena(0, false), arena(64, true)),
                         message(arena(128, false), arena(192, true)),
@@ -313,7 +313,7 @@ TEST(Collectives, AFailureEndsTheRunAndTheNextOneIsNew) {
   }
 }
 
-TEST(Collectives, ARankThatFailsWakesTheOthersRuns) {
+TEST(CollectiveThread, ARankThatFailsWakesTheOthersRuns) {
   Executable executable = load(messageProgram(sumOver(2), {100}));
   onThreads(2, [&](int rank, Communicator &group) {
     if (rank == 1) {
@@ -326,7 +326,7 @@ TEST(Collectives, ARankThatFailsWakesTheOthersRuns) {
   });
 }
 
-TEST(Collectives, ParametersAreRenewedInTheirPlace) {
+TEST(CollectiveThread, ParametersAreRenewedInTheirPlace) {
   Program program = messageProgram(sumOver(3), {10});
   program.results[0].name = program.arguments[0].name;
   program.results[0].alias = 0;

@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Communication/MessagePlan.h"
+#include "Communication/CollectiveDependences.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 using namespace mpc;
-using detail::MessagePlan;
+using detail::CollectiveDependences;
 
 namespace {
 
@@ -38,14 +38,14 @@ Launch launch(std::vector<BufferRef> buffers, bool isMessage = false) {
 std::vector<size_t> neededBy(std::vector<Launch> launches) {
   Program program;
   program.launches = std::move(launches);
-  return MessagePlan(program).needed;
+  return CollectiveDependences(program).needed;
 }
 
 using Numbers = std::vector<size_t>;
 
 } // namespace
 
-TEST(MessagePlan, ReadersOfOutputsAndWritersOfInputsWait) {
+TEST(CollectiveDependences, ReadersOfOutputsAndWritersOfInputsWait) {
   Launch message = launch({arena(0, 64, false), arena(64, 64, true)}, true);
   EXPECT_EQ(neededBy({message, launch({arena(0, 64, false)}),
                       launch({arena(128, 64, true)}),
@@ -59,7 +59,7 @@ TEST(MessagePlan, ReadersOfOutputsAndWritersOfInputsWait) {
             (Numbers{0, 0, 1}));
 }
 
-TEST(MessagePlan, MessagesWaitForNone) {
+TEST(CollectiveDependences, MessagesWaitForNone) {
   Launch first = launch({arena(0, 64, false), arena(64, 64, true)}, true);
   Launch second = launch({arena(64, 64, false), arena(0, 64, true)}, true);
   EXPECT_EQ(neededBy({first, second, launch({arena(64, 4, false)})}),
@@ -68,7 +68,7 @@ TEST(MessagePlan, MessagesWaitForNone) {
             (Numbers{0, 0, 2, 2}));
 }
 
-TEST(MessagePlan, AResultThatReplacesAnArgumentIsTheArgument) {
+TEST(CollectiveDependences, AResultThatReplacesAnArgumentIsTheArgument) {
   TensorType type{ElementType::F32, {16}};
   Program program;
   program.arguments = {{"a", type}, {"w", type}};
@@ -80,10 +80,10 @@ TEST(MessagePlan, AResultThatReplacesAnArgumentIsTheArgument) {
       launch({ref(Kind::Argument, 0, 0, 64, false)}),
       launch({ref(Kind::Result, 1, 0, 64, true)}),
   };
-  EXPECT_EQ(MessagePlan(program).needed, (Numbers{0, 0, 0, 1, 1}));
+  EXPECT_EQ(CollectiveDependences(program).needed, (Numbers{0, 0, 0, 1, 1}));
 }
 
-TEST(MessagePlan, IsWhatComparingAllPairsGives) {
+TEST(CollectiveDependences, IsWhatComparingAllPairsGives) {
   std::mt19937 random(7);
   auto below = [&](int64_t most) { return int64_t(random() % uint64_t(most)); };
   for (int round = 0; round < 300; ++round) {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Communication/Reduce.h"
+#include "Communication/HostReduction.h"
 
 #include "ReductionReference.h"
 

@@ -62,14 +62,14 @@ static DrawnProduct compute(CpuIsa isa, int64_t m, int64_t k, int64_t n,
 }
 
 // 56 positions are two steps of 28: tiles are as deep as the run allows.
-TEST(TileUnit, EmulationComputesTheDocumentedBits) {
+TEST(AmxTiles, EmulationComputesTheDocumentedBits) {
   for (auto [k, step] : {std::pair(64, 32), std::pair(56, 28)})
     for (int round = 0; round < 6; ++round)
       expectDocumented(compute(CpuIsa::EmulatedAmx, 19, k, 37, round), step,
                        round);
 }
 
-TEST(TileUnit, EmulationComputesTheInstructionsBits) {
+TEST(AmxTiles, EmulationComputesTheInstructionsBits) {
   if (!llvm::is_contained(CpuTarget::available(), CpuIsa::Amx))
     GTEST_SKIP() << "this machine has no AMX";
   for (int round = 0; round < 8; ++round)

@@ -80,7 +80,7 @@ static LogicalResult toGpu(ModuleOp module, const CudaTarget &target) {
   PassManager passes(module.getContext());
   passes.addPass(createScheduleKernelsPass());
   passes.addPass(createLowerKernelsToGpuPass());
-  passes.addPass(createLowerTeamsPass());
+  passes.addPass(createLowerTilesToThreadsPass());
   return passes.run(module);
 }
 

@@ -374,7 +374,7 @@ MPC_FUNCTION void multiply(const T *a, const T *b, float *d) {
   mpc::fenceShared();
   mpc::barrier();
   float sums[Columns / 8][4];
-  mpc::warpgroupBegin();
+  mpc::warpgroupFence();
   for (int part = 0; part < 4; ++part)
     mpc::warpgroupMma<T, TransposedA, TransposedB>(
         sums, tiles + 16 * part * (TransposedA ? 64 : 1),

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FastPath.h"
+#include "MatrixUnitReport.h"
 
 #include <gtest/gtest.h>
 

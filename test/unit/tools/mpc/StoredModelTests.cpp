@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StoredModel.h"
+#include "CompiledModel.h"
 
 #include "llvm/ADT/APFloat.h"
 

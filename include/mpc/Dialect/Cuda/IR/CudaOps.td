@@ -88,7 +88,7 @@ def Cuda_WarpgroupMmaOp : Cuda_Op<"warpgroup_mma", [AttrSizedOperandSegments, Me
   let hasVerifier = 1;
 }
 
-def Cuda_WarpgroupBeginOp : Cuda_Op<"warpgroup_begin", [MemoryEffects<[MemRead, MemWrite]>]> {
+def Cuda_WarpgroupFenceOp : Cuda_Op<"warpgroup_fence", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Order register accesses before the next warpgroup_mma (wgmma.fence)";
   let assemblyFormat = "attr-dict";
 }

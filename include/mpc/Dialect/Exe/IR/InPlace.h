@@ -29,7 +29,7 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "exe.in_place";
 /// Returns true if code of `target` ("cuda:sm_90a") for a kernel of `kind`
 /// stores rank-0 results after all other work: update kernels on GPUs, in the
 /// last block.
-bool storesScalarsLast(FusionKind kind, const TargetInfo &target);
+bool writesScalarsLast(FusionKind kind, const TargetInfo &target);
 
 /// Returns true if `result` may overwrite `argument` in a launch of `kernel`, a
 /// function on tensors, under the rules above. Sufficient condition: every op

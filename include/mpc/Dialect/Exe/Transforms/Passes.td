@@ -31,7 +31,7 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
     }
     ```
 
-    Contract in: after mpc-form-fusions. Contract out: only kernels are left as
+    Contract in: after mpc-outline-fusions. Contract out: only kernels are left as
     functions; the program verifies. Returned values are computed directly into
     their result; a value that is returned twice, or that is an argument, a constant
     or a view, is copied by a kernel that returns its argument. A result that
@@ -55,7 +55,7 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
   ];
 }
 
-def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncOp"> {
+def AddIndexChecksPass : Pass<"mpc-add-index-checks", "::mlir::func::FuncOp"> {
   let summary = "Add run-time bounds checks of gather and scatter indices";
   let description = [{
     Every gather and scatter with `mpc.checked` gets a word, or one per component of
@@ -74,10 +74,10 @@ def AttachIndexChecksPass : Pass<"mpc-attach-index-checks", "::mlir::func::FuncO
     }
     ```
 
-    Contract: after mpc-form-fusions and all passes that split fusions, before
-    mpc-join-launches.
+    Contract: after mpc-outline-fusions and all passes that split fusions, before
+    mpc-fuse-launches.
     Numerics: unchanged.
-    Executed example: test/Dialect/Exe/Transforms/attach-index-checks.mlir.
+    Executed example: test/Dialect/Exe/Transforms/add-index-checks.mlir.
   }];
   let statistics = [
     Statistic<"numChecks", "checks", "words that were given">,
@@ -106,7 +106,7 @@ def SetTargetPass : Pass<"mpc-set-target", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mpc::exe::ExeDialect"];
 }
 
-def SplitProductsPass : Pass<"mpc-split-products", "::mlir::func::FuncOp"> {
+def SplitLibraryGemmsPass : Pass<"mpc-split-library-gemms", "::mlir::func::FuncOp"> {
   let summary = "Split fusions so that the library can compute their GEMM";
   let description = [{
     A fusion of one GEMM that computes an operand (narrows an input, concatenates
@@ -128,7 +128,7 @@ def SplitProductsPass : Pass<"mpc-split-products", "::mlir::func::FuncOp"> {
     Numerics: unchanged.
     Left alone: GEMMs that the library does not support even then, and those that
     take less time than the added fusions.
-    Executed example: test/Dialect/Exe/Transforms/split-products.mlir.
+    Executed example: test/Dialect/Exe/Transforms/split-library-gemms.mlir.
   }];
   let dependentDialects = ["::mpc::exe::ExeDialect"];
   let statistics = [

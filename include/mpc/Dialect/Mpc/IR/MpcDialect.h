@@ -49,7 +49,7 @@ FusionClass fusionClassOf(mlir::Operation *op);
 
 /// Returns true if `op` only moves the elements of its only operand, so that
 /// analyses can look through it.
-bool movesOneOperand(mlir::Operation *op);
+bool isUnaryMovement(mlir::Operation *op);
 
 /// Access along one dimension of a movement's operand: reads index `stride` *
 /// (result index along `dim`) + `offset`. Broadcast dimensions have extent 1
@@ -64,8 +64,8 @@ using Access = llvm::SmallVector<AccessDim>;
 std::optional<Access> accessOf(mlir::Operation *op);
 
 /// Returns true if the result of `op` is infinite or NaN for a zero operand
-/// `index` (PoleOpInterface).
-bool hasPoleAtZero(mlir::Operation *op, unsigned index);
+/// `index` (SingularOpInterface).
+bool isSingularAtZero(mlir::Operation *op, unsigned index);
 
 /// Elements of a statically shaped tensor value or type; saturates at the
 /// largest int64 where the product overflows, 0 for dynamic shapes.

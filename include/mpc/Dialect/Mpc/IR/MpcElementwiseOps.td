@@ -34,7 +34,7 @@ class Mpc_RisingOp<string mnemonic, string text, string flops = "1", list<Trait>
 class Mpc_FallingOp<string mnemonic, string text, string flops = "1", list<Trait> traits = [],
                     Type tensor = Mpc_FloatTensor>
     : Mpc_UnaryOp<mnemonic, text, flops, tensor, !listconcat([Mpc_MonotoneOpInterface], traits),
-                  "bool risesWith(unsigned) { return false; }">;
+                  "bool isIncreasingIn(unsigned) { return false; }">;
 /// Bounded by two constants.
 class Mpc_BoundedOp<string mnemonic, string text, string flops, string low, string high,
                     list<Trait> traits = []>
@@ -161,7 +161,7 @@ def Mpc_AddOp : Mpc_BinaryOp<"add", "lhs + rhs; integers wrap", Mpc_Tensor, "1",
 }
 def Mpc_SubOp : Mpc_BinaryOp<"sub", "lhs - rhs; integers wrap", Mpc_Tensor, "1",
                            [Mpc_MonotoneOpInterface, Mpc_Additive, Mpc_KeepsFinite, Mpc_KeepsIntegers],
-                           "bool risesWith(unsigned index) { return index == 0; }"> {
+                           "bool isIncreasingIn(unsigned index) { return index == 0; }"> {
   let hasFolder = 1;
 }
 def Mpc_MulOp : Mpc_BinaryOp<"mul", "lhs * rhs; integers wrap", Mpc_Tensor, "1",
@@ -170,7 +170,7 @@ def Mpc_MulOp : Mpc_BinaryOp<"mul", "lhs * rhs; integers wrap", Mpc_Tensor, "1",
 }
 def Mpc_DivOp : Mpc_BinaryOp<"div", "lhs / rhs; integers truncate, division by 0 gives 0", Mpc_Tensor,
                              "1", [Mpc_Range, Mpc_PoleOpInterface],
-                             "bool hasPoleAtZero(unsigned index) { return index == 1; }"> {
+                             "bool isSingularAtZero(unsigned index) { return index == 1; }"> {
   let hasFolder = 1;
 }
 def Mpc_MaxOp : Mpc_BinaryOp<"max", "larger operand; NaN if either is NaN", Mpc_Tensor, "1",
@@ -192,7 +192,7 @@ def Mpc_ShiftRightOp : Mpc_BinaryOp<"shift_right", "lhs shifted right by rhs, ze
 
 def Mpc_CompareOp : Mpc_InferredOp<"compare", "Elementwise", "::mpc::elementCount(getResult())",
                                    [Mpc_ElementwiseOpInterface,
-                                    DeclareOpInterfaceMethods<Mpc_OrderOpInterface, ["decidesByOrder"]>]> {
+                                    DeclareOpInterfaceMethods<Mpc_OrderOpInterface, ["dependsOnOrder"]>]> {
   let summary = "Elementwise comparison";
   let description = [{
     Every predicate but `ne` is false if an operand is NaN.

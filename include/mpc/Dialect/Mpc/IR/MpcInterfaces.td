@@ -95,7 +95,7 @@ def Mpc_FusionOpInterface : OpInterface<"FusionOpInterface"> {
   ];
 }
 
-def Mpc_OrderOpInterface : OpInterface<"OrderOpInterface"> {
+def Mpc_OrderOpInterface : OpInterface<"OrderDependentOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
     The result depends on the order of values (comparisons, argmax): it jumps where
@@ -108,7 +108,7 @@ def Mpc_OrderOpInterface : OpInterface<"OrderOpInterface"> {
         False for operands that are not compared, and where the other side is
         zero: rounding keeps the sign of every number that it does not flush.
       }],
-      "bool", "decidesByOrder", (ins "unsigned":$index), "",
+      "bool", "dependsOnOrder", (ins "unsigned":$index), "",
       [{ return ::mlir::isa<::mlir::FloatType>(
              ::mlir::getElementTypeOrSelf($_op->getOperand(index).getType())); }]>,
   ];
@@ -132,7 +132,7 @@ def Mpc_MovementOpInterface : OpInterface<"MovementOpInterface"> {
         Whether the result holds each element of the operands once: none is left
         out, repeated or added, so that the movement can be undone.
       }],
-      "bool", "keepsAll", (ins), "", [{ return false; }]>,
+      "bool", "isPermutation", (ins), "", [{ return false; }]>,
     InterfaceMethod<[{
         Where an element of the result stands in operand 0, the only one: an entry
         for each dimension of that. Nothing where strides and offsets do not say it.
@@ -145,12 +145,12 @@ def Mpc_MonotoneOpInterface : OpInterface<"MonotoneOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
     Elementwise op that is monotone in each operand while the others are constant;
-    with PoleOpInterface, on either side of zero. Its result range follows from its
+    with SingularOpInterface, on either side of zero. Its result range follows from its
     operands' bounds: NaN for bounds outside of its domain.
   }];
   let methods = [
     InterfaceMethod<"Whether the result never falls while operand `index` grows; it never rises else.",
-      "bool", "risesWith", (ins "unsigned":$index), "", [{ return true; }]>,
+      "bool", "isIncreasingIn", (ins "unsigned":$index), "", [{ return true; }]>,
   ];
 }
 
@@ -170,7 +170,7 @@ def Mpc_RangeOpInterface : OpInterface<"RangeOpInterface"> {
   ];
 }
 
-def Mpc_PoleOpInterface : OpInterface<"PoleOpInterface"> {
+def Mpc_PoleOpInterface : OpInterface<"SingularOpInterface"> {
   let cppNamespace = "::mpc";
   let description = [{
     Singular at zero, like a division: the result is infinite or NaN if an operand
@@ -178,7 +178,7 @@ def Mpc_PoleOpInterface : OpInterface<"PoleOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"Whether that is so for operand `index`.",
-      "bool", "hasPoleAtZero", (ins "unsigned":$index), "", [{ return index == 0; }]>,
+      "bool", "isSingularAtZero", (ins "unsigned":$index), "", [{ return index == 0; }]>,
   ];
 }
 
@@ -194,7 +194,7 @@ def Mpc_Additive : Mpc_Trait<"Additive">;
 
 /// The result is a sum or mean over operand 0; partial sums are rounded to the
 /// accumulate type of ReductionOpInterface. Used by the lint.
-def Mpc_AddsUp : Mpc_Trait<"AddsUp">;
+def Mpc_AddsUp : Mpc_Trait<"SumsElements">;
 
 /// Decomposed by mpc-decompose on targets without a kernel for it.
 def Mpc_Composite : Mpc_Trait<"Composite">;
@@ -207,7 +207,7 @@ def Mpc_Exact : Mpc_Trait<"Exact">;
 /// Row reduction: reduces operand 0 along the reduction axes (a row) to one
 /// element: a sum, mean, product or extremum. With ReductionOpInterface; used
 /// by row kernels.
-def Mpc_JoinsRows : Mpc_Trait<"JoinsRows">;
+def Mpc_JoinsRows : Mpc_Trait<"ReducesRows">;
 
 /// Row map: the result has the shape of operand 0 and each element depends on
 /// its row; other operands hold one value per column. With

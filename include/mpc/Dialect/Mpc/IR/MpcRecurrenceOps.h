@@ -17,7 +17,7 @@ namespace mpc {
 int64_t gatesOf(RecurrentCell cell);
 /// Activations saved per step and hidden unit for the gradient: the gates and,
 /// last, the new state.
-int64_t keptValuesOf(RecurrentCell cell);
+int64_t savedActivationsOf(RecurrentCell cell);
 
 } // namespace mpc
 

@@ -20,7 +20,7 @@ class Mpc_StepsOp<string mnemonic, string steps, string text>
   string extents = members # [{
     /// Rows of the weights, and saved activations per step, per hidden unit.
     int64_t getGates() { return gatesOf(getCell()); }
-    int64_t getKeptValues() { return keptValuesOf(getCell()); }
+    int64_t getKeptValues() { return savedActivationsOf(getCell()); }
     int64_t getSteps() { return get}] # steps # [{().getType().getShape()[0]; }
     int64_t getBatch() { return get}] # steps # [{().getType().getShape()[1]; }
     int64_t getHidden() { return getRecurrence().getType().getShape()[2]; }
@@ -70,7 +70,7 @@ def Mpc_RecurrenceGradientOp : Mpc_StepsOp<"recurrence_gradient", "Kept",
     `initial_c`, for `linear_gru` that of the gates' recurrent part,
     `[T, B, D*G*H]`, which differs in gate h; for other cells it equals
     `projected`'s. `initial` is the state before the first step, `initial_c` for
-    `lstm`, else `initial_h`. Cotangents have the state's type and are rounded to
+    `lstm`, else `initial_h`. CotangentAccumulator have the state's type and are rounded to
     that of `recurrence` for matmuls.
     - (C1) all but `recurrence` have one float element type, at least as wide as
       `recurrence`'s.

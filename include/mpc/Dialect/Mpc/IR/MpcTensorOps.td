@@ -23,7 +23,7 @@ def Mpc_ReshapeOp : Mpc_Op<"reshape", "View", "0",
   let assemblyFormat = "$input attr-dict `:` type($input) `to` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
-  let extraClassDeclaration = members # "bool keepsAll() { return true; }";
+  let extraClassDeclaration = members # "bool isPermutation() { return true; }";
 }
 
 def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_StridedMovement]> {
@@ -35,7 +35,7 @@ def Mpc_TransposeOp : Mpc_InferredOp<"transpose", "IndexMap", "0", [Mpc_StridedM
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = "$input $permutation attr-dict `:` type($input) `to` type($result)";
   let hasFolder = 1;
-  let extraClassDeclaration = members # "bool keepsAll() { return true; }";
+  let extraClassDeclaration = members # "bool isPermutation() { return true; }";
 }
 
 def Mpc_BroadcastOp : Mpc_Op<"broadcast", "IndexMap", "0",
@@ -63,7 +63,7 @@ def Mpc_ConcatOp : Mpc_InferredOp<"concat", "IndexMap", "0", [Mpc_MovementOpInte
   let hasFolder = 1;
   let extraClassDeclaration = members # [{
     bool givesElements(unsigned) { return true; }
-    bool keepsAll() { return true; }
+    bool isPermutation() { return true; }
   }];
 }
 
@@ -123,7 +123,7 @@ def Mpc_ReverseOp : Mpc_Op<"reverse", "IndexMap", "0",
   let results = (outs Mpc_Tensor:$result);
   let assemblyFormat = "$input `axes` `(` $axes `)` attr-dict `:` type($result)";
   let hasVerifier = 1;
-  let extraClassDeclaration = members # "bool keepsAll() { return true; }";
+  let extraClassDeclaration = members # "bool isPermutation() { return true; }";
 }
 
 def Mpc_GatherOp : Mpc_InferredOp<"gather", "Gather", "0", [Mpc_MovementOpInterface]> {

@@ -12,7 +12,7 @@
 include "mlir/IR/OpBase.td"
 
 /// Computes training bookkeeping, not model values; see MpcTrainingOps.h.
-def Mpc_KeepsBooks : NativeOpTrait<"KeepsBooks"> {
+def Mpc_KeepsBooks : NativeOpTrait<"IsBookkeeping"> {
   let cppNamespace = "::mpc";
 }
 

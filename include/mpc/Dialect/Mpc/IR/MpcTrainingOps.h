@@ -18,7 +18,8 @@ namespace mpc {
 /// Op that computes training bookkeeping, not model values (seeds, scales,
 /// learning rates, norms, flags, updates): policies do not narrow it.
 template <typename ConcreteType>
-class KeepsBooks : public mlir::OpTrait::TraitBase<ConcreteType, KeepsBooks> {};
+class IsBookkeeping
+    : public mlir::OpTrait::TraitBase<ConcreteType, IsBookkeeping> {};
 
 } // namespace mpc
 

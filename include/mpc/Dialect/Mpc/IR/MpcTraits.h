@@ -16,13 +16,13 @@ namespace mpc {
 template <typename OpTy>
 class Additive : public mlir::OpTrait::TraitBase<OpTy, Additive> {};
 template <typename OpTy>
-class AddsUp : public mlir::OpTrait::TraitBase<OpTy, AddsUp> {};
+class SumsElements : public mlir::OpTrait::TraitBase<OpTy, SumsElements> {};
 template <typename OpTy>
 class Composite : public mlir::OpTrait::TraitBase<OpTy, Composite> {};
 template <typename OpTy>
 class Exact : public mlir::OpTrait::TraitBase<OpTy, Exact> {};
 template <typename OpTy>
-class JoinsRows : public mlir::OpTrait::TraitBase<OpTy, JoinsRows> {};
+class ReducesRows : public mlir::OpTrait::TraitBase<OpTy, ReducesRows> {};
 template <typename OpTy>
 class KeepsFinite : public mlir::OpTrait::TraitBase<OpTy, KeepsFinite> {};
 template <typename OpTy>

@@ -69,7 +69,7 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
     Statistic<"numSplit", "split", "Recurrent ops split">];
 }
 
-def ShareRepeatedOpsPass : Pass<"mpc-share-repeated-ops", "::mlir::func::FuncOp"> {
+def MergeRepeatedOpsPass : Pass<"mpc-merge-repeated-ops", "::mlir::func::FuncOp"> {
   let summary = "Merge ops computed by both forward and backward pass";
   let description = [{
     CSE that ignores layer, source and location: derivatives recompute values such
@@ -88,7 +88,7 @@ def ShareRepeatedOpsPass : Pass<"mpc-share-repeated-ops", "::mlir::func::FuncOp"
 
     Numerics: none.
 
-    Example: test/Dialect/Mpc/Training/share-repeated-ops.mlir
+    Example: test/Dialect/Mpc/Training/merge-repeated-ops.mlir
   }];
   let statistics = [Statistic<"numShared", "shared", "ops that an earlier one replaced">];
 }

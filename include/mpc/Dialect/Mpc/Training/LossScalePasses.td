@@ -59,7 +59,7 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
       window whose norm is not finite is dropped as an overflow: the scale backs
       off, the step counts as skipped, and a new window starts.
 
-    - In a step marked by mpc-find-gradients, without optimizers, values divided by
+    - In a step marked by mpc-detect-backward, without optimizers, values divided by
       the seed are the gradients; if one is not finite, every result that updates an
       argument keeps the old value.
 
@@ -88,7 +88,7 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
-def FindGradientsPass : Pass<"mpc-find-gradients", "::mlir::func::FuncOp"> {
+def DetectBackwardPass : Pass<"mpc-detect-backward", "::mlir::func::FuncOp"> {
   let summary = "Detect the backward pass in an imported training step";
   let description = [{
     A step imported as one function (loss, backward pass and update, as traced by
@@ -127,7 +127,7 @@ def FindGradientsPass : Pass<"mpc-find-gradients", "::mlir::func::FuncOp"> {
     Numerics: unchanged; the factor is applied and removed where the function is
     linear in it, whichever constants were chosen.
 
-    Example: test/Dialect/Mpc/Training/find-gradients.mlir
+    Example: test/Dialect/Mpc/Training/detect-backward.mlir
   }];
   let statistics = [
     Statistic<"numSeeds", "seeds", "constants that are multiplied by the seed">,

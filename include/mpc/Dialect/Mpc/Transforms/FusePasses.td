@@ -9,10 +9,10 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
+def OutlineFusionsPass : Pass<"mpc-outline-fusions", "::mlir::func::FuncOp"> {
   let summary = "Outline each fusion group into a region that becomes a kernel";
   let description = [{
-    Each group marked by mpc-group-ops and mpc-join-kernels becomes one
+    Each group marked by mpc-select-fusion-groups and mpc-fuse-horizontal becomes one
     `mpc.fusion`, named after its leading op. Identical fusions of the same values
     are merged (CSE).
 
@@ -29,7 +29,7 @@ def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
     Splat constants are copied into the region, others are operands.
     Numerics: unchanged.
     Left alone: functions that hold fusions already.
-    Executed example: test/Dialect/Mpc/Transforms/form-fusions.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/outline-fusions.mlir.
   }];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
@@ -38,7 +38,7 @@ def FormFusionsPass : Pass<"mpc-form-fusions", "::mlir::func::FuncOp"> {
   ];
 }
 
-def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
+def SelectFusionGroupsPass : Pass<"mpc-select-fusion-groups", "::mlir::func::FuncOp"> {
   let summary = "Select the ops that fuse into one kernel";
   let description = [{
     Greedy producer-consumer fusion by benefit. A priority queue holds every fusible
@@ -64,7 +64,7 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
     views carries its group number; one op of each group carries its kind.
     Numerics: unchanged.
     Left alone: functions that hold fusions already.
-    Executed example: test/Dialect/Mpc/Transforms/group-ops.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/select-fusion-groups.mlir.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
@@ -80,7 +80,7 @@ def GroupOpsPass : Pass<"mpc-group-ops", "::mlir::func::FuncOp"> {
   ];
 }
 
-def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
+def FuseHorizontalPass : Pass<"mpc-fuse-horizontal", "::mlir::func::FuncOp"> {
   let summary = "Fuse independent kernels into one launch (horizontal fusion)";
   let description = [{
     Horizontal fusion. If the target supports it, softmaxes, sums, extrema and
@@ -100,10 +100,10 @@ def JoinKernelsPass : Pass<"mpc-join-kernels", "::mlir::func::FuncOp"> {
     %1 = mpc.log_softmax %x axis(1) {mpc.group = 0 : i64} ...
     ```
 
-    Contract in: after mpc-group-ops. Contract out: the same marks.
+    Contract in: after mpc-select-fusion-groups. Contract out: the same marks.
     Numerics: unchanged.
     Left alone: functions that hold fusions already.
-    Executed example: test/Dialect/Mpc/Transforms/join-kernels.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/fuse-horizontal.mlir.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
@@ -159,7 +159,7 @@ def RelaxRoundingPass : Pass<"mpc-relax-rounding", "::mlir::func::FuncOp"> {
     %3 = mpc.exp %0 : tensor<4xf32>
     ```
 
-    Contract in: after mpc-form-fusions. Contract out: the same fusions with the
+    Contract in: after mpc-outline-fusions. Contract out: the same fusions with the
     same operand and result types.
     Numerics: one rounding less per pair; this is the only pass that drops one, and
     the fuse stage runs it only under `--rounding relaxed`.

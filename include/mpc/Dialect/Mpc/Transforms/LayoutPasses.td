@@ -115,7 +115,7 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
     last dimension.
     Numerics: columns are computed as before; a zero bias turns -0 into 0.
     Left alone: results combined by elementwise ops (gated layers), which
-    mpc-pair-contractions handles.
+    mpc-fuse-gated-matmuls handles.
     Executed example: test/Dialect/Mpc/Transforms/merge-contractions.mlir.
   }];
   let options = [
@@ -128,11 +128,11 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
   ];
 }
 
-def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
+def CompressMatricesPass : Pass<"mpc-compress-matrices", "::mlir::func::FuncOp"> {
   let summary = "Compress constant GEMM operands losslessly where that saves time";
   let description = [{
-    On targets whose GEMMs dequantize matrices (`unpacksMatrices`) stores the
-    constant right-hand side like mpc-narrow-panels stores panels, one row per
+    On targets whose GEMMs dequantize matrices (`dequantizesMatrices`) stores the
+    constant right-hand side like mpc-compress-panels stores panels, one row per
     column; the reader's kernel fuses an `mpc.dequantize` of rank 2, read
     transposed.
 
@@ -145,9 +145,9 @@ def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
 
     Contract in: after mpc-assign-layout. Contract out: the same values.
     Numerics: unchanged; only lossless formats are used.
-    Left alone: compute-bound GEMMs with many rows (`paysToUnpack`), constants of
+    Left alone: compute-bound GEMMs with many rows (`isDequantizedGemmFaster`), constants of
     less than 64 KB, batched matrices, convolutions, f64 accumulators.
-    Executed example: test/Dialect/Mpc/Transforms/narrow-matrices.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/compress-matrices.mlir.
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
@@ -160,7 +160,7 @@ def NarrowMatricesPass : Pass<"mpc-narrow-matrices", "::mlir::func::FuncOp"> {
   ];
 }
 
-def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
+def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
   let summary = "Compress packed constants losslessly to their smallest format";
   let description = [{
     Stores packed f32 constants whose values are exact in bf16 or f16, or as a scale
@@ -185,7 +185,7 @@ def NarrowPanelsPass : Pass<"mpc-narrow-panels", "::mlir::func::FuncOp"> {
     too often for dequantization to pay off, constants of less than 64 KB, which
     stay in cache, and convolutions. Always left alone: GEMMs in bf16x2/bf16x3 split
     mode; scales per group of convolutions.
-    Executed example: test/Dialect/Mpc/Transforms/narrow-panels.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/compress-panels.mlir.
   }];
   let options = [
     Option<"mostRows", "most-rows", "int64_t", /*default=*/"0",
@@ -246,7 +246,7 @@ def PackConstantsPass : Pass<"mpc-pack-constants", "::mlir::func::FuncOp"> {
   ];
 }
 
-def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp"> {
+def FuseGatedMatmulsPass : Pass<"mpc-fuse-gated-matmuls", "::mlir::func::FuncOp"> {
   let summary = "Fuse the two halves of a gated layer (SwiGLU) into one GEMM";
   let description = [{
     Two matmuls with a common left-hand side and constants of one shape, or the two
@@ -267,8 +267,8 @@ def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp">
     %u = mpc.reshape %1 : ... to tensor<64x256xf32>
     ```
 
-    mpc-group-ops treats the matmul and its halves as one anchor
-    (Analysis/PairedColumns.h), so that the epilogue combines both accumulators of
+    mpc-select-fusion-groups treats the matmul and its halves as one anchor
+    (Analysis/GatedMatmulColumns.h), so that the epilogue combines both accumulators of
     an element and only its result is stored. Columns are interleaved instead of
     passing two right-hand sides to the kernel, because tiles, pipelines, units and
     schedules are then those of any GEMM: only the path from the accumulator tile to
@@ -282,7 +282,7 @@ def PairContractionsPass : Pass<"mpc-pair-contractions", "::mlir::func::FuncOp">
     of its shape and constants, such as the backward pass or a later layer; weights
     that are not constants or have other readers, which would be duplicated; types
     other than f32 and 16-bit floats; halves that are not whole blocks.
-    Executed example: test/Dialect/Mpc/Transforms/pair-contractions.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/fuse-gated-matmuls.mlir.
   }];
   let options = [
     Option<"block", "block", "int64_t", /*default=*/"16",

@@ -63,8 +63,8 @@ def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
   let description = [{
     `lstm`, `gru` and `rnn` become one GEMM of the input of all steps with the
     weights of all directions, plus the input's bias, and a `recurrence` computed by
-    one kernel, if the target has such kernels (KernelModel::keepsStates), the layer
-    fits (RecurrencePlan), and that is faster than a GEMM and a cell per step.
+    one kernel, if the target has such kernels (KernelCapabilities::hasPersistentRecurrence), the layer
+    fits (PersistentRnnPlan), and that is faster than a GEMM and a cell per step.
     Others are left to mpc-decompose. A `recurrence_training` or
     `recurrence_gradient` from mpc-differentiate is kept under the same conditions,
     else unrolled.

@@ -20,12 +20,13 @@ namespace mpc {
 #define GEN_PASS_REGISTRATION
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 
-/// Adds the fusion passes for functions: mpc-prepare-fusion, mpc-group-ops,
-/// mpc-join-kernels and mpc-form-fusions.
+/// Adds the fusion passes for functions: mpc-prepare-fusion,
+/// mpc-select-fusion-groups, mpc-fuse-horizontal and mpc-outline-fusions.
 void addFusionPasses(mlir::OpPassManager &functions,
-                     const GroupOpsPassOptions &options = {});
+                     const SelectFusionGroupsPassOptions &options = {});
 
-/// Registers them as the pipeline mpc-fuse, with the options of mpc-group-ops.
+/// Registers them as the pipeline mpc-fuse, with the options of
+/// mpc-select-fusion-groups.
 void registerFusionPipeline();
 
 } // namespace mpc

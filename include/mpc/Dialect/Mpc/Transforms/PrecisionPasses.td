@@ -116,7 +116,7 @@ def VerifyStagePass : Pass<"mpc-verify-stage", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"numChecked", "ops", "ops checked">];
 }
 
-def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
+def QuantizeWeightsPass : Pass<"mpc-quantize-weights", "::mlir::func::FuncOp"> {
   let summary = "Quantize constant weights by a policy (fake quantization)";
   let description = [{
     Weight-only quantization: replaces constant right-hand sides of matmuls and
@@ -128,7 +128,7 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     // becomes, with int8, scale * integer
     %w = mpc.constant dense<[[0.110...], [0.999...]]> : tensor<2x1xf32>
     ```
-    The constant's type does not change: mpc-narrow-panels stores constants in the
+    The constant's type does not change: mpc-compress-panels stores constants in the
     smallest format that holds their values, and so detects these. int16, int8 and
     8-bit floats have one scale per column or output channel; int4 has one per group
     along K, for a conv of the channels at one window position. Matmuls and convs
@@ -148,7 +148,7 @@ def NarrowWeightsPass : Pass<"mpc-narrow-weights", "::mlir::func::FuncOp"> {
     Left alone: constants that are not f32 or not finite, batched matrices, layers
     excluded by the policy, ops that an override keeps in float32 or float64.
     Weights that a training step holds as arguments are an error.
-    Executed example: test/Dialect/Mpc/Transforms/narrow-weights.mlir.
+    Executed example: test/Dialect/Mpc/Transforms/quantize-weights.mlir.
   }];
   let options = [
     Option<"policy", "policy", "std::string", /*default=*/"\"float32\"",

@@ -147,7 +147,7 @@ def RecognizeGeluPass : Pass<"mpc-recognize-gelu", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
-def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mlir::func::FuncOp"> {
+def RecognizeIntegerMatmulsPass : Pass<"mpc-recognize-integer-matmuls", "::mlir::func::FuncOp"> {
   let summary = "Recognize QDQ matmuls and convolutions as integer ones";
   let description = [{
     ```mlir
@@ -178,7 +178,7 @@ def RecognizeIntegerProductsPass : Pass<"mpc-recognize-integer-products", "::mli
     that are not constants, or vary along the contracted dimension; depthwise convs,
     and grouped filters with a zero point.
 
-    Example: test/Dialect/Mpc/Transforms/recognize-integer-products.mlir
+    Example: test/Dialect/Mpc/Transforms/recognize-integer-matmuls.mlir
   }];
   let statistics = [Statistic<"numRecognized", "recognized", "integer products made">];
   let dependentDialects = ["::mpc::MpcDialect"];
@@ -218,7 +218,7 @@ def RecognizeLayerNormPass : Pass<"mpc-recognize-layer-norm", "::mlir::func::Fun
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
-def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp"> {
+def RecognizeExpertRoutingPass : Pass<"mpc-recognize-expert-routing", "::mlir::func::FuncOp"> {
   let summary = "Recognize top-k expert routing as masked rows";
   let description = [{
     ```mlir
@@ -254,7 +254,7 @@ def RecognizeRoutingPass : Pass<"mpc-recognize-routing", "::mlir::func::FuncOp">
     functions of a choice (their derivative at unselected elements may be infinite),
     rows too long for one kernel.
 
-    Example: test/Dialect/Mpc/Transforms/recognize-routing.mlir
+    Example: test/Dialect/Mpc/Transforms/recognize-expert-routing.mlir
   }];
   let statistics = [Statistic<"numRecognized", "recognized", "scatters replaced">];
   let dependentDialects = ["::mpc::MpcDialect"];
@@ -305,9 +305,9 @@ def SinkDequantizationPass : Pass<"mpc-sink-dequantization", "::mlir::func::Func
     A dequantize-quantize pair with the same scale and zero point is removed.
 
     Contract in: mpc ops, static shapes; before
-    mpc-recognize-integer-products. Contract out: the same.
+    mpc-recognize-integer-matmuls. Contract out: the same.
 
-    Numerics: unchanged. Dequantization is monotone, and multiplying and dividing an
+    Numerics: unchanged. PerTensorDequantization is monotone, and multiplying and dividing an
     int8 value by the same scale rounds back to it.
 
     Left alone: pools with windows that cover only padding, scales per channel.

@@ -35,7 +35,7 @@ namespace mpc::stablehlo {
 
 /// Returns why an op of the specification ("stablehlo.fft") is unsupported: a
 /// verb phrase.
-std::string whyNotRead(llvm::StringRef op);
+std::string unsupportedReason(llvm::StringRef op);
 
 /// Window attributes of one dimension.
 struct WindowDim {

@@ -17,14 +17,14 @@ def Tile_Dialect : Dialect {
   let cppNamespace = "::mpc::tile";
   let summary = "Target-independent tile programs of kernels";
   let description = [{
-    A kernel consists of independent work items (`tile.own`). A thread group (team)
+    A kernel consists of independent work items (`tile.for_each`). A thread group (team)
     processes an item: one CPU thread, the lanes of a warp, a block, or several blocks.
-    Its threads (members) loop over the positions of the item together (`tile.walk`),
-    and reduce their values (`tile.join`). The computation at a position is in vector,
+    Its threads (members) loop over the positions of the item together (`tile.loop`),
+    and reduce their values (`tile.reduce`). The computation at a position is in vector,
     arith, math and memref.
 
     No op depends on lanes, threads or memories. The thread mapping is an attribute
-    (`#tile.team`, chosen by `mpc-schedule`): an item without one lowers to loops.
+    (`#tile.threads`, chosen by `mpc-schedule`): an item without one lowers to loops.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -40,7 +40,7 @@ class Tile_Type<string name, string typeMnemonic> : TypeDef<Tile_Dialect, name> 
   let mnemonic = typeMnemonic;
 }
 
-def Tile_KeptType : Tile_Type<"Kept", "kept"> {
+def Tile_ItemBufferType : Tile_Type<"ItemBuffer", "buffer"> {
   let summary = "buffer of an item, a number per position";
   let description = [{
     `shape` are the extents of the loops and, for several numbers per position,
@@ -50,7 +50,7 @@ def Tile_KeptType : Tile_Type<"Kept", "kept"> {
   let assemblyFormat = "`<` `[` $shape `]` `x` $element `>`";
 }
 
-def Tile_SumsType : Tile_Type<"Sums", "sums"> {
+def Tile_AccumulatorsType : Tile_Type<"Accumulators", "accumulators"> {
   let summary = "accumulators over all items, one per column";
   let parameters = (ins "int64_t":$columns, "::mlir::Type":$element);
   let assemblyFormat = "`<` $columns `x` $element `>`";
@@ -62,16 +62,16 @@ class Tile_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 
-def Tile_Joining : Tile_Enum<"Joining", "a way to join that machines have by name", [
+def Tile_NamedReduction : Tile_Enum<"NamedReduction", "a way to join that machines have by name", [
   I32EnumAttrCase<"any", 0>, I32EnumAttrCase<"sum", 1>, I32EnumAttrCase<"largest", 2>,
   I32EnumAttrCase<"least", 3>]>;
-def Tile_JoiningAttr : EnumAttr<Tile_Dialect, Tile_Joining, "joining">;
+def Tile_NamedReductionAttr : EnumAttr<Tile_Dialect, Tile_NamedReduction, "joining">;
 
 def Tile_Place : Tile_Enum<"Place", "where a team has what it keeps", [
   I32EnumAttrCase<"nowhere", 0>, I32EnumAttrCase<"registers", 1>, I32EnumAttrCase<"shared", 2>]>;
 
-def Tile_TeamAttr : AttrDef<Tile_Dialect, "Team"> {
-  let mnemonic = "team";
+def Tile_ThreadMappingAttr : AttrDef<Tile_Dialect, "ThreadMapping"> {
+  let mnemonic = "threads";
   let summary = "thread mapping of items";
   let description = [{
     `members` threads share an item, and a block has `items` items; each thread processes
@@ -173,34 +173,34 @@ class Tile_RegionOp<string mnemonic, list<Trait> traits = []>
     : Tile_Op<mnemonic, traits # [SingleBlock, RecursiveMemoryEffects,
                                   SingleBlockImplicitTerminator<"YieldOp">]>;
 
-def Tile_OwnOp : Tile_RegionOp<"own"> {
+def Tile_ForEachOp : Tile_RegionOp<"for_each"> {
   let summary = "Parallel loop over work items";
   let description = [{
     ```mlir
-    tile.own %row in (6144) cycles(1.2e+03) team(#tile.team<members = 32, items = 4>) { ... }
+    tile.for_each %row in (6144) cycles(1.2e+03) threads(#tile.threads<members = 32, items = 4>) { ... }
     ```
     Runs the region once per item in [0, `count`), in any order and in parallel. `cycles`
     is the approximate cost of an item. `in_order`: items start after those of preceding
     ops have finished; otherwise they may run concurrently.
   }];
   let arguments = (ins I64Attr:$count, F64Attr:$cycles, UnitAttr:$in_order,
-                       OptionalAttr<Tile_TeamAttr>:$team);
+                       OptionalAttr<Tile_ThreadMappingAttr>:$team);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "int64_t":$count, "double":$cycles, "bool":$inOrder,
-                                 CArg<"::mpc::tile::TeamAttr", "{}">:$team)>];
+                                 CArg<"::mpc::tile::ThreadMappingAttr", "{}">:$team)>];
   let extraClassDeclaration = [{
     ::mlir::Value getItem() { return getBody().getArgument(0); }
   }];
 }
 
-def Tile_WalkOp : Tile_RegionOp<"walk"> {
+def Tile_ItemLoopOp : Tile_RegionOp<"loop"> {
   let summary = "Loop over the positions of an item, distributed over its threads";
   let description = [{
     ```mlir
-    %largest = tile.walk (%a, %c) from (0, 0) to (64, 512) by 8 carry(%best = %lowest) : vector<8xf32> {
+    %largest = tile.loop (%a, %c) from (0, 0) to (64, 512) by 8 carry(%best = %lowest) : vector<8xf32> {
       ...
       tile.yield %next : vector<8xf32>
     }
@@ -239,11 +239,11 @@ def Tile_WalkOp : Tile_RegionOp<"walk"> {
   }];
 }
 
-def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
+def Tile_ItemReduceOp : Tile_RegionOp<"reduce", [AttrSizedOperandSegments]> {
   let summary = "Reduction over the threads of an item";
   let description = [{
     ```mlir
-    %m = tile.join largest %best from(%lowest : f32) "largest" : (vector<8xf32>) -> f32 {
+    %m = tile.reduce largest %best from(%lowest : f32) "largest" : (vector<8xf32>) -> f32 {
     ^bb0(%x: f32, %y: f32):
       ...
       tile.yield %z : f32
@@ -259,17 +259,17 @@ def Tile_JoinOp : Tile_RegionOp<"join", [AttrSizedOperandSegments]> {
     - (C3) a reduction is after the loops, not inside.
   }];
   let arguments = (ins Variadic<AnyType>:$values, Variadic<AnyType>:$identities,
-                       Tile_JoiningAttr:$joining, StrAttr:$name);
+                       Tile_NamedReductionAttr:$joining, StrAttr:$name);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    custom<Joining>($joining) $values `from` `(` $identities `:` type($identities) `)` $name attr-dict
+    custom<NamedReduction>($joining) $values `from` `(` $identities `:` type($identities) `)` $name attr-dict
     `:` functional-type($values, $results) $body
   }];
   let hasRegionVerifier = 1;
 }
 
-def Tile_CommitOp : Tile_RegionOp<"commit"> {
+def Tile_ItemStoreOp : Tile_RegionOp<"store"> {
   let summary = "Stores of an item";
   let description = [{
     Skipped by thread groups without an item (out of bounds); with `once` only one
@@ -286,28 +286,28 @@ def Tile_CommitOp : Tile_RegionOp<"commit"> {
 // Buffers of an item
 //===----------------------------------------------------------------------===//
 
-def Tile_KeepOp : Tile_Op<"keep", [MemoryEffects<[MemAlloc]>]> {
+def Tile_ItemBufferOp : Tile_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Buffer with a number per position of an item";
   let arguments = (ins StrAttr:$name);
-  let results = (outs Tile_KeptType:$result);
+  let results = (outs Tile_ItemBufferType:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
 }
 
-def Tile_SaveOp : Tile_Op<"save", [MemoryEffects<[MemWrite]>]> {
+def Tile_BufferWriteOp : Tile_Op<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "Store values to a buffer at the positions of a loop";
   let description = [{
     A loop that reads them has the same extents and vectors.
-    - (C1) the op is in a loop; the buffer is a tile.keep with as many extents as there
+    - (C1) the op is in a loop; the buffer is a tile.buffer with as many extents as there
       are positions, or one more.
   }];
-  let arguments = (ins AnyType:$value, Tile_KeptType:$place, Variadic<Index>:$positions);
+  let arguments = (ins AnyType:$value, Tile_ItemBufferType:$place, Variadic<Index>:$positions);
   let assemblyFormat = "$value `,` $place `[` $positions `]` attr-dict `:` type($value) `,` type($place)";
   let hasVerifier = 1;
 }
 
-def Tile_KeptOp : Tile_Op<"kept", [MemoryEffects<[MemRead]>]> {
+def Tile_BufferReadOp : Tile_Op<"read", [MemoryEffects<[MemRead]>]> {
   let summary = "Load values that an earlier loop stored to a buffer";
-  let arguments = (ins Tile_KeptType:$place, Variadic<Index>:$positions);
+  let arguments = (ins Tile_ItemBufferType:$place, Variadic<Index>:$positions);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$place `[` $positions `]` attr-dict `:` type($place) `,` type($result)";
   let hasVerifier = 1;
@@ -317,9 +317,9 @@ def Tile_KeptOp : Tile_Op<"kept", [MemoryEffects<[MemRead]>]> {
 // Sums over items
 //===----------------------------------------------------------------------===//
 
-def Tile_SumsOp : Tile_Op<"sums", [MemoryEffects<[MemAlloc]>]> {
+def Tile_AccumulatorsOp : Tile_Op<"accumulators", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Accumulators over all items, initially zero";
-  let results = (outs Tile_SumsType:$result);
+  let results = (outs Tile_AccumulatorsType:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
@@ -329,7 +329,7 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemWrite]>]> {
     With one column, the lanes of all positions are summed. Within a worker, items are
     added in index order, then workers in index order.
   }];
-  let arguments = (ins AnyType:$value, Tile_SumsType:$sums, Variadic<Index>:$positions);
+  let arguments = (ins AnyType:$value, Tile_AccumulatorsType:$sums, Variadic<Index>:$positions);
   let assemblyFormat = "$value `,` $sums `[` $positions `]` attr-dict `:` type($value) `,` type($sums)";
   let hasVerifier = 1;
 }
@@ -338,7 +338,7 @@ def Tile_TotalOp : Tile_RegionOp<"total"> {
   let summary = "Reads accumulators after all items have finished";
   let description = [{
     ```mlir
-    tile.total %s, %t by 4 : !tile.sums<768 x f32>, !tile.sums<768 x f32> {
+    tile.total %s, %t by 4 : !tile.accumulators<768 x f32>, !tile.accumulators<768 x f32> {
     ^bb0(%column: index, %x: vector<4xf32>, %y: vector<4xf32>): ...
     }
     ```
@@ -346,7 +346,7 @@ def Tile_TotalOp : Tile_RegionOp<"total"> {
     - (C1) all accumulators have the same number of columns, a multiple of `by`.
     - (C2) the region takes an index and a vector (of one: a scalar) per operand.
   }];
-  let arguments = (ins Variadic<Tile_SumsType>:$sums, I64Attr:$by);
+  let arguments = (ins Variadic<Tile_AccumulatorsType>:$sums, I64Attr:$by);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sums `by` $by attr-dict `:` type($sums) $body";
   let hasRegionVerifier = 1;

@@ -68,7 +68,7 @@ protected:
     auto function = *module->getOps<func::FuncOp>().begin();
     std::vector<double> before = valuesOf(function);
     PassManager manager(&context);
-    manager.addNestedPass<func::FuncOp>(createSplitProductsPass());
+    manager.addNestedPass<func::FuncOp>(createSplitLibraryGemmsPass());
     ASSERT_TRUE(succeeded(manager.run(*module)));
     auto kernels = function.getOps<FusionOp>();
     EXPECT_EQ(std::distance(kernels.begin(), kernels.end()), fusions);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Dialect/Mpc/Training/InitialValues.h"
+#include "Dialect/Mpc/Training/ParameterInitialization.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Reference/Tensor.h"

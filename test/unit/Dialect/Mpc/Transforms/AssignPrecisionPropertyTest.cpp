@@ -90,7 +90,7 @@ protected:
   }
 
   MLIRContext context;
-  FusionTarget target;
+  CastFusionTarget target;
 };
 
 TEST_F(AssignPrecisionPropertyTest, AssigningIsIdempotent) {

@@ -144,8 +144,8 @@ TEST_F(PassNumericsTest, GeluKeepsItsValue) {
 
 TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
   expectSameValues("recognize-integer-products",
-                   &createRecognizeIntegerProductsPass, kExact,
-                   "mpc.reduce_sum", 5);
+                   &createRecognizeIntegerMatmulsPass, kExact, "mpc.reduce_sum",
+                   5);
 }
 
 TEST_F(PassNumericsTest, SunkDequantizationKeepsItsValue) {

@@ -9,7 +9,7 @@
 
 #include "NodeCase.h"
 
-#include "SmallType.h"
+#include "NarrowStorageType.h"
 #include "TensorReader.h"
 #include "onnx.pb.h"
 

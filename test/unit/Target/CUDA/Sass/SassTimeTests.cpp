@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Target/CUDA/Sass/SassTime.h"
+#include "Target/CUDA/Sass/SassTimeEstimate.h"
 
 #include "gtest/gtest.h"
 
@@ -35,7 +35,7 @@ TEST(SassTime, ReadsWhatTheAssemblerSays) {
 }
 
 TEST(SassTime, CountsResidentBlocks) {
-  CudaMachine machine = CudaMachine::of(target());
+  MultiprocessorModel machine = MultiprocessorModel::of(target());
   // By registers, by shared memory, by warps, by blocks; one that is too large.
   EXPECT_EQ(machine.residentBlocks(256, 226, 0), 1);
   EXPECT_EQ(machine.residentBlocks(128, 120, 0), 4);

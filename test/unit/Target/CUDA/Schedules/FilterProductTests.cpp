@@ -7,7 +7,7 @@
 #include "FilterTesting.h"
 #include "HostKernelTesting.h"
 
-#include "Target/CUDA/Schedules/FilterProblem.h"
+#include "Target/CUDA/Schedules/FilterGradientProblem.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"

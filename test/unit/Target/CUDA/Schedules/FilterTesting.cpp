@@ -6,7 +6,7 @@
 
 #include "FilterTesting.h"
 
-#include "Target/CUDA/Schedules/FilterProblem.h"
+#include "Target/CUDA/Schedules/FilterGradientProblem.h"
 
 #include "gtest/gtest.h"
 
@@ -24,7 +24,7 @@ FilterForm mpc::chosenForm(const std::string &text, const CudaTarget &target) {
 std::string mpc::withForm(const std::string &text, FilterForm form,
                           const CudaTarget &target) {
   ParsedGemm parsed(text, target);
-  std::optional<FilterOps> ops = FilterOps::of(parsed.kernel);
+  std::optional<FilterGradientOps> ops = FilterGradientOps::of(parsed.kernel);
   if (!ops) {
     ADD_FAILURE() << "no gradient of a filter in\n" << text;
     return "";
@@ -32,7 +32,7 @@ std::string mpc::withForm(const std::string &text, FilterForm form,
   std::optional<Schedule> schedule =
       form == FilterForm::Product
           ? scheduleFilterProduct(parsed.kernel, target)
-          : scheduleFilterThreads(FilterProblem(*ops), target);
+          : scheduleFilterThreads(FilterGradientProblem(*ops), target);
   if (!schedule)
     return "";
   schedule->family = "filter";

@@ -73,7 +73,7 @@ static CudaKernelCheck gemm(const char *target = "sm_80") {
   return check;
 }
 
-TEST(GemmRows, NormsOfEveryType) {
+TEST(GemmRowPrologue, NormsOfEveryType) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16", "f32"})
     for (bool isLayerNorm : {false, true})
@@ -89,7 +89,7 @@ TEST(GemmRows, NormsOfEveryType) {
 }
 
 /// Behind the last row, and where k ends inside a step, nothing counts.
-TEST(GemmRows, OddExtents) {
+TEST(GemmRowPrologue, OddExtents) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16", "f32"})
     for (auto &[m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{3, 24, 24},
@@ -102,7 +102,7 @@ TEST(GemmRows, OddExtents) {
   batch.expect();
 }
 
-TEST(GemmRows, RowsOfBatchesWithArithmeticBefore) {
+TEST(GemmRowPrologue, RowsOfBatchesWithArithmeticBefore) {
   CudaKernelBatch batch;
   for (const char *type : {"bf16", "f32"})
     for (bool isScaled : {false, true})
@@ -113,7 +113,7 @@ TEST(GemmRows, RowsOfBatchesWithArithmeticBefore) {
 
 /// What others read as well, the rows and what they are made of, is stored
 /// once, whatever its shape and wherever the product's reshape puts the rows.
-TEST(GemmRows, RowsThatAreStored) {
+TEST(GemmRowPrologue, RowsThatAreStored) {
   CudaKernelBatch batch;
   for (auto &[m, n] : {std::pair<int64_t, int64_t>{9, 24}, {32, 200}}) {
     std::string x = tensor({2, m, 72}, "f32"),
@@ -137,14 +137,14 @@ TEST(GemmRows, RowsThatAreStored) {
 }
 
 /// Rows that no thread has registers for are read again.
-TEST(GemmRows, LongRows) {
+TEST(GemmRowPrologue, LongRows) {
   CudaKernelBatch batch;
   batch.add(NormedProduct{5, 4096, 32, "bf16", true}.text(), gemm("sm_90"));
   batch.add(NormedProduct{2, 1536, 32, "f32", true}.text(), gemm("sm_90"));
   batch.expect();
 }
 
-TEST(GemmRows, AllTiles) {
+TEST(GemmRowPrologue, AllTiles) {
   CudaKernelBatch batch;
   CudaKernelCheck check = gemm();
   std::string text = NormedProduct{70, 96, 72, "bf16", true}.text();
@@ -157,7 +157,7 @@ TEST(GemmRows, AllTiles) {
 
 /// Where there is room for the rows, they are all that tiles give up: no blocks
 /// split k, since each would need the whole rows.
-TEST(GemmRows, BlocksHaveWholeRows) {
+TEST(GemmRowPrologue, BlocksHaveWholeRows) {
   CudaTarget target = cudaTarget("sm_90");
   ParsedGemm gemm(NormedProduct{16, 2048, 64, "bf16"}.text(), target);
   ASSERT_TRUE(gemm.problem && gemm.problem->rows);
@@ -168,7 +168,7 @@ TEST(GemmRows, BlocksHaveWholeRows) {
 }
 
 /// Rows that are too long for any block have no kernel.
-TEST(GemmRows, TooLongRowsAreRefused) {
+TEST(GemmRowPrologue, TooLongRowsAreRefused) {
   CudaTarget target = cudaTarget("sm_80");
   ParsedGemm gemm(NormedProduct{16, 16384, 64, "f32"}.text(), target);
   ASSERT_TRUE(gemm.problem);

@@ -77,7 +77,7 @@ static CudaKernelCheck gemm(const char *target = "sm_80") {
   return check;
 }
 
-TEST(GemmSums, EdgeShapesOfEveryType) {
+TEST(GemmOperandSums, EdgeShapesOfEveryType) {
   struct {
     int64_t m, k, n;
   } shapes[] = {{1, 1, 1},    {1, 64, 10},  {3, 7, 33},
@@ -95,7 +95,7 @@ TEST(GemmSums, EdgeShapesOfEveryType) {
 
 /// Every tile that may be chosen, with edges in both directions and blocks that
 /// have nothing to sum.
-TEST(GemmSums, EveryTile) {
+TEST(GemmOperandSums, EveryTile) {
   CudaKernelBatch batch;
   unsigned count = 0;
   for (auto [type, compute] : {std::pair("bf16", ""), std::pair("f32", ""),
@@ -118,7 +118,7 @@ TEST(GemmSums, EveryTile) {
 
 /// The blocks of a tile leave their sums for the last one, in one run after the
 /// other on the same scratch memory.
-TEST(GemmSums, LongProductsAreSplit) {
+TEST(GemmOperandSums, LongProductsAreSplit) {
   CudaKernelBatch batch;
   for (bool sumsLeft : {false, true})
     for (const Gradients &gradients :
@@ -132,7 +132,7 @@ TEST(GemmSums, LongProductsAreSplit) {
       GemmTiles tiles = GemmTiles::choose(*parsed.problem, target);
       EXPECT_GT(tiles.splits, 1);
       // Beside what splits take without the sums.
-      GemmProblem &problem = *parsed.problem;
+      FusedGemm &problem = *parsed.problem;
       int64_t bytes = tiles.scratchBytes(problem);
       problem.sums.clear();
       EXPECT_GT(bytes, tiles.scratchBytes(problem));
@@ -143,7 +143,7 @@ TEST(GemmSums, LongProductsAreSplit) {
 
 /// An operand that runs along k has a thread for each row of a tile, which
 /// tiles of few warps with many rows would not.
-TEST(GemmSums, RowsAlongKHaveAThreadEach) {
+TEST(GemmOperandSums, RowsAlongKHaveAThreadEach) {
   CudaKernelBatch batch;
   for (const char *target : {"sm_80", "sm_90a"})
     for (bool sumsLeft : {false, true}) {
@@ -168,7 +168,7 @@ TEST(GemmSums, RowsAlongKHaveAThreadEach) {
   batch.expect();
 }
 
-TEST(GemmSums, StoredNarrow) {
+TEST(GemmOperandSums, StoredNarrow) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16"})
     for (bool sumsLeft : {false, true})
@@ -177,7 +177,7 @@ TEST(GemmSums, StoredNarrow) {
 }
 
 /// Turing has matrix units for f16 alone and no asynchronous copies.
-TEST(GemmSums, OlderArchitectures) {
+TEST(GemmOperandSums, OlderArchitectures) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16", "f32"})
     for (bool sumsLeft : {false, true})
@@ -187,7 +187,7 @@ TEST(GemmSums, OlderArchitectures) {
 
 /// What is summed reaches the product through reshapes and concats, and the
 /// other operand through a cast.
-TEST(GemmSums, OperandsAreReadWhereTheyLie) {
+TEST(GemmOperandSums, OperandsAreReadWhereTheyLie) {
   CudaKernelBatch batch;
   batch.add(kernel("%x: tensor<40x24xf32>, %g: tensor<2x20x36xbf16>) -> "
                    "(tensor<24x36xf32>, tensor<36xf32>)",
@@ -236,7 +236,7 @@ TEST(GemmSums, OperandsAreReadWhereTheyLie) {
 }
 
 /// Sums beside an epilogue that turns the product around.
-TEST(GemmSums, BesideAnEpilogue) {
+TEST(GemmOperandSums, BesideAnEpilogue) {
   CudaKernelBatch batch;
   batch.add(kernel("%x: tensor<70x24xbf16>, %g: tensor<70x36xbf16>) -> "
                    "(tensor<36x24xbf16>, tensor<36xf32>)",
@@ -253,7 +253,7 @@ TEST(GemmSums, BesideAnEpilogue) {
 
 /// Sums of both operands, of the rows that a product keeps apart, and in f64
 /// are other kernels.
-TEST(GemmSums, OtherSumsAreRefused) {
+TEST(GemmOperandSums, OtherSumsAreRefused) {
   auto isTaken = [](const std::string &sums, const std::string &results,
                     const std::string &types) {
     std::string text =
@@ -284,7 +284,7 @@ TEST(GemmSums, OtherSumsAreRefused) {
 
 /// Threads read each other's sums behind a barrier, which the race check
 /// watches: the last one that they meet before the sums are stored.
-TEST(GemmSums, MissingBarrierIsFound) {
+TEST(GemmOperandSums, MissingBarrierIsFound) {
   CudaTarget target;
   Gradients gradients{16, 128, 32, "bf16"};
   ForcedGemm gemm = withTiles(gradients.text(), 0, target);

@@ -28,11 +28,11 @@ ParsedGemm::ParsedGemm(const std::string &text, const CudaTarget &target) {
     return;
   }
   kernel = module->lookupSymbol<func::FuncOp>("k");
-  problem = GemmProblem::matmul(kernel, target);
+  problem = FusedGemm::matmul(kernel, target);
   if (!problem)
-    problem = GemmProblem::convolution(kernel, target);
+    problem = FusedGemm::convolution(kernel, target);
   if (!problem)
-    problem = GemmProblem::filterGradient(kernel, target);
+    problem = FusedGemm::filterGradient(kernel, target);
 }
 
 std::vector<GemmTiles> mpc::tilesOf(const std::string &text,

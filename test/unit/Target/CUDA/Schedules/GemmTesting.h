@@ -20,7 +20,7 @@ struct ParsedGemm {
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp kernel;
-  std::optional<GemmProblem> problem;
+  std::optional<FusedGemm> problem;
 };
 
 /// Tiles that a kernel may be cut into.

@@ -9,7 +9,7 @@
 
 #include "KernelBatches.h"
 
-#include "mpc/Analysis/RecurrencePlan.h"
+#include "mpc/Analysis/PersistentRnnPlan.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -31,7 +31,9 @@ struct Layer {
 
   int64_t directions() const { return direction == "bidirectional" ? 2 : 1; }
   int64_t gates() const { return cell == "lstm" ? 4 : cell == "rnn" ? 1 : 3; }
-  int64_t kept() const { return keptValuesOf(*symbolizeRecurrentCell(cell)); }
+  int64_t kept() const {
+    return savedActivationsOf(*symbolizeRecurrentCell(cell));
+  }
   bool isLstm() const { return cell == "lstm"; }
 };
 using Walk = Layer::Walk;
@@ -62,7 +64,7 @@ std::string scheduleText(const Layer &layer) {
                            narrow,
                            f32,
                            layer.walk == Walk::back};
-  std::optional<RecurrencePlan> plan = RecurrencePlan::with(
+  std::optional<PersistentRnnPlan> plan = PersistentRnnPlan::with(
       shape, cudaTarget(layer.architecture).target(), layer.rows, layer.units);
   EXPECT_TRUE(plan);
   auto entry = [](const char *name, int64_t value) {

@@ -103,7 +103,7 @@ static std::string scheduled(int length, int blocks, int rounds, int team,
   };
   return ", mpc.schedule = {family = \"row\", blocks = array<i64: " +
          std::to_string(blocks) + ", 1, 1>, " +
-         entry("threads", group * items) + ", team = #tile.team<" +
+         entry("threads", group * items) + ", team = #tile.threads<" +
          entry("members", group) + ", " + entry("items", items) + ", " +
          entry("vector", vector) + ", " + entry("steps", steps) + ", " +
          entry("rounds", rounds) + ", " + entry("groups", team) +

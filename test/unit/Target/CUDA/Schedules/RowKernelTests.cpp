@@ -58,7 +58,7 @@ static std::string scheduled(int rows, int length, int group, int items,
   return ", mpc.schedule = {family = \"row\", blocks = array<i64: " +
          std::to_string((rows + items - 1) / items) +
          ", 1, 1>, threads = " + std::to_string(threads) +
-         ", team = #tile.team<members = " + std::to_string(group) +
+         ", team = #tile.threads<members = " + std::to_string(group) +
          ", items = " + std::to_string(items) +
          ", vector = " + std::to_string(vector) +
          ", steps = " + std::to_string(steps) + ", keep = " + places[keep] +

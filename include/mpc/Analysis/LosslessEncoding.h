@@ -1,0 +1,84 @@
+//===- LosslessPanels.h - lossless compression of weights -----------*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Finds the smallest lossless encoding of panels of f32 constants: bf16, f16,
+// int16, 8-bit floats, int8 or int4 with scales, for weights that a policy
+// rounded or that a model stores quantized.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_ANALYSIS_LOSSLESSENCODING_H
+#define MPC_ANALYSIS_LOSSLESSENCODING_H
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace mpc {
+
+/// Numbers of the form scale * integer, each rounded to f32.
+struct IntegerGrid {
+  float scale = 1;
+  /// Smallest and largest integer.
+  int64_t least = 0, most = 0;
+};
+
+/// Returns the coarsest grid of fewer than `levels` steps that contains zero
+/// and all of `values`; nullopt if there is none.
+std::optional<IntegerGrid> findGrid(llvm::ArrayRef<float> values,
+                                    int64_t levels);
+
+/// The same without rounding: every product of scale and integer is an f32, as
+/// for 16-bit values. Takes the same time for any number of levels.
+std::optional<IntegerGrid> findExactGrid(llvm::ArrayRef<float> values,
+                                         int64_t levels);
+
+/// Returns the scale under which all of `values`, in f32, are 8-bit floats;
+/// nullopt if there is none.
+std::optional<float> findFloat8Scale(llvm::ArrayRef<float> values);
+
+/// Panels `[count][depth][columns]` of encoded numbers, as mpc.dequantize reads
+/// them.
+struct LosslessPanels {
+  enum class Kind {
+    BFloat16,
+    Float16,
+    Int16,
+    Float8,
+    Int8,
+    UnsignedInt8,
+    Nibbles
+  };
+
+  Kind kind = Kind::BFloat16;
+  /// Positions per scale, and positions interleaved per column.
+  int64_t group = 0, depth = 1;
+  /// Little endian; two int4 positions per byte.
+  std::vector<char> values;
+  /// Scales of integers and 8-bit floats: `[count][depth / group][columns]`.
+  std::vector<float> scales;
+  /// Zero points, in the same layout; empty if all equal `commonZero`.
+  std::vector<uint8_t> zeros;
+  int64_t commonZero = 0;
+
+  bool isScaled() const { return kind >= Kind::Int16; }
+};
+
+/// Returns the encoding of panels that takes the fewest bytes and reproduces
+/// every number; nullopt if that is f32. `run`: positions that a kernel reads
+/// consecutively; a column consists of several runs, and no group smaller than
+/// a column and no byte of two positions crosses a run. `together`: number of
+/// interleaved positions for unsigned integers with groups that are multiples
+/// of 16; otherwise positions are not interleaved.
+std::optional<LosslessPanels> findLosslessEncoding(llvm::ArrayRef<float> panels,
+                                                   int64_t count, int64_t depth,
+                                                   int64_t columns, int64_t run,
+                                                   int64_t together = 1);
+
+} // namespace mpc
+
+#endif // MPC_ANALYSIS_LOSSLESSENCODING_H

@@ -1,0 +1,65 @@
+//===- IndexChecks.h - run-time bounds checks ---------------------*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A gather clamps an out-of-range index and a scatter drops it. If that is an
+// error in the model's framework, importers mark the op (kCheckedIndicesAttr).
+// mpc-add-index-checks numbers the marked ops of a function and adds one
+// operand to their fusions, a constant of index checks: one word per check, of
+// a type that lists them. Kernels store a bad index in its word. The planner
+// and the fusion passes treat it as any other constant; the runtime gives each
+// run its own words and reads them afterwards. Outputs that may contain
+// infinities are marked as well (kInfiniteAttr); others are checked when
+// stored.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_INDEXCHECKS_H
+#define MPC_DIALECT_MPC_IR_INDEXCHECKS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+#include <optional>
+
+namespace mpc {
+
+/// Unit attribute of a gather or scatter: an index out of range is an error.
+inline constexpr llvm::StringLiteral kCheckedIndicesAttr = "mpc.checked";
+
+/// i64 attribute of such an op in a fusion or kernel: index of its word, or of
+/// the first one for index tuples.
+inline constexpr llvm::StringLiteral kIndexCheckAttr = "mpc.index_check";
+
+/// Unit attribute of a function result and its exe.result: the model itself
+/// produces infinities or NaNs there.
+inline constexpr llvm::StringLiteral kInfiniteAttr = "mpc.infinite";
+
+/// One word of the index checks.
+struct IndexCheck {
+  /// Name of the op in the model.
+  llvm::StringRef op;
+  /// Valid indices are in [-extent, extent).
+  int64_t extent;
+  /// Function argument that holds the indices; -1 if they are computed.
+  int64_t argument;
+};
+
+/// Returns tensor<Nxi64, [checks]>.
+mlir::RankedTensorType indexChecksType(mlir::MLIRContext *context,
+                                       llvm::ArrayRef<IndexCheck> checks);
+
+/// Returns the checks listed in such a type; nullopt for any other type.
+std::optional<llvm::SmallVector<IndexCheck>> indexChecksOf(mlir::Type type);
+
+/// Returns the index-checks argument of `block`, a kernel's body, or null.
+mlir::BlockArgument indexChecksArgument(mlir::Block &block);
+
+/// Returns the extents of the dimensions that a gather or scatter indexes, one
+/// per component of an index; empty for other ops.
+llvm::SmallVector<int64_t> indexedExtents(mlir::Operation *op);
+
+} // namespace mpc
+
+#endif // MPC_DIALECT_MPC_IR_INDEXCHECKS_H

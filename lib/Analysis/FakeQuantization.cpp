@@ -1,0 +1,203 @@
+//===- FakeQuantization.cpp - fake quantization of weights
+//------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/FakeQuantization.h"
+
+#include "mpc/Support/Float8.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+using namespace mpc;
+
+namespace {
+
+/// The integers of a format. 16-bit ones leave nine bits to scales.
+struct Levels {
+  Levels(const WeightFormat &format, int bits) {
+    isFloat = format.type == WeightType::Float8;
+    int64_t count = format.type == WeightType::Int4    ? 16
+                    : format.type == WeightType::Int16 ? 65536
+                                                       : 256;
+    low = format.zeroPoint ? 0 : -count / 2;
+    high = low + count - 1;
+    hasZero = format.zeroPoint;
+    // Significant bits of a scale such that its product with an integer is
+    // exact; scales of groups are stored as bf16.
+    significantBits = format.type == WeightType::Int4 ? 8 : 16;
+    int64_t furthest = hasZero ? count - 1 : count / 2 - 1;
+    int bitsOfNumber =
+        isFloat ? kFloat8Bits : int(std::bit_width(uint64_t(furthest)));
+    significantBits = std::min(significantBits, bits - bitsOfNumber);
+  }
+
+  /// The smallest scale that clips no number from `least` to `most`.
+  double wholeScale(double least, double most) const {
+    if (isFloat)
+      return std::max(-least, most) / kLargestFloat8;
+    return hasZero ? (most - least) / double(high)
+                   : std::max(most / double(high), least / double(low));
+  }
+
+  int64_t low, high;
+  bool hasZero, isFloat;
+  int significantBits;
+};
+
+} // namespace
+
+/// Rounds `value` to `bits` significant bits: to nearest, or up.
+static double withBits(double value, int bits, bool isLeast) {
+  int exponent;
+  double mantissa = std::ldexp(std::frexp(value, &exponent), bits);
+  return std::ldexp(isLeast ? std::ceil(mantissa) : std::nearbyint(mantissa),
+                    exponent - bits);
+}
+
+/// Returns the nearest number of a format.
+static double nearest(double value, const WeightScale &scale,
+                      const Levels &levels) {
+  if (levels.isFloat)
+    return decodeFloat8(encodeFloat8(value / scale.scale)) * scale.scale;
+  double integer = std::nearbyint(value / scale.scale) + double(scale.zero);
+  integer = std::clamp(integer, double(levels.low), double(levels.high));
+  return (integer - double(scale.zero)) * scale.scale;
+}
+
+/// Returns the sum of `lossOf(value)` times its weight in `squares`, if any.
+/// Runs for every weight and every candidate scale, so the loop is written to
+/// be vectorized.
+template <typename Loss>
+static double weighedSum(llvm::ArrayRef<float> values,
+                         llvm::ArrayRef<float> squares, Loss lossOf) {
+  constexpr size_t kLanes = 8;
+  float sums[kLanes] = {};
+  size_t whole = values.size() / kLanes * kLanes;
+  double total = 0;
+  auto add = [&](auto weigh) {
+    for (size_t i = 0; i < whole; i += kLanes)
+      for (size_t lane = 0; lane < kLanes; ++lane)
+        sums[lane] += weigh(lossOf(values[i + lane]), i + lane);
+    for (size_t i = whole; i < values.size(); ++i)
+      total += weigh(lossOf(values[i]), i);
+  };
+  if (squares.empty())
+    add([](float loss, size_t) { return loss; });
+  else
+    add([&](float loss, size_t i) { return loss * squares[i]; });
+  for (float sum : sums)
+    total += sum;
+  return total;
+}
+
+/// Approximate squared error of `values`.
+static double squaredError(llvm::ArrayRef<float> values,
+                           llvm::ArrayRef<float> squares,
+                           const WeightScale &scale, const Levels &levels) {
+  // Adding and subtracting this rounds a number below 2^22 to an integer.
+  constexpr float kNoFraction = 0x1.8p23f;
+  float inverse = 1 / scale.scale, low = float(levels.low - scale.zero),
+        high = float(levels.high - scale.zero);
+  // In units of the scale, so that no square underflows.
+  auto lossOfInteger = [&](float value) {
+    float exact = value * inverse;
+    float integer = std::min(std::max(exact, low), high);
+    integer = (integer + kNoFraction) - kNoFraction;
+    return (integer - exact) * (integer - exact);
+  };
+  auto lossOfFloat = [&](float value) {
+    float exact = std::min(std::abs(value * inverse), 0x1p60f);
+    float number = std::min(exact, float(kLargestFloat8));
+    // Below the smallest normal number steps are as long as above it. This
+    // rounds to multiples of the step, an eighth of the power of two.
+    uint32_t power =
+        std::bit_cast<uint32_t>(std::max(number, 0x1p-6f)) & 0x7f800000u;
+    float noFraction = std::bit_cast<float>(power) * 0x1.8p20f;
+    number = (number + noFraction) - noFraction;
+    return (number - exact) * (number - exact);
+  };
+  double total = levels.isFloat ? weighedSum(values, squares, lossOfFloat)
+                                : weighedSum(values, squares, lossOfInteger);
+  return total * double(scale.scale) * double(scale.scale);
+}
+
+WeightScale mpc::chooseScale(llvm::ArrayRef<float> values,
+                             const WeightFormat &format, int bits,
+                             llvm::ArrayRef<float> squares) {
+  // A smaller scale would have fewer bits; the values it is too large for are
+  // close to the smallest f32.
+  constexpr double kLeastScale = 0x1p-126;
+  // Candidate scales, as shares of the range.
+  constexpr double kShares[] = {1,    0.97, 0.94, 0.91, 0.88, 0.85, 0.82,
+                                0.79, 0.75, 0.71, 0.67, 0.63, 0.59, 0.55};
+  Levels levels(format, bits);
+  double least = 0, most = 0;
+  for (float value : values) {
+    least = std::min(least, double(value));
+    most = std::max(most, double(value));
+  }
+  WeightScale best;
+  double bestError = HUGE_VAL;
+  double whole = levels.wholeScale(least, most);
+  for (double share : kShares) {
+    double scale = withBits(std::max(whole * share, kLeastScale),
+                            levels.significantBits, /*isLeast=*/share == 1);
+    WeightScale tried{float(scale), 0};
+    if (levels.hasZero)
+      tried.zero = std::clamp<int64_t>(
+          int64_t(std::nearbyint(-least * share / scale)), 0, levels.high);
+    if (!format.clip)
+      return tried;
+    double error = squaredError(values, squares, tried, levels);
+    if (error >= bestError)
+      continue;
+    bestError = error;
+    best = tried;
+  }
+  return best;
+}
+
+/// Rounds `value` to a float type of `bits` significant bits, with smallest
+/// normal number 2^`leastExponent` and largest number `largest`.
+static float roundTo(float value, int bits, int leastExponent, double largest) {
+  if (value == 0 || !std::isfinite(value))
+    return value;
+  int exponent = std::max(std::ilogb(value), leastExponent) - bits + 1;
+  double rounded = std::ldexp(
+      std::nearbyint(std::ldexp(double(value), -exponent)), exponent);
+  return std::abs(rounded) > largest
+             ? std::copysign(std::numeric_limits<float>::infinity(), value)
+             : float(rounded);
+}
+
+void mpc::roundWeights(llvm::MutableArrayRef<float> values,
+                       const WeightFormat &format, int bits,
+                       llvm::ArrayRef<float> squares) {
+  switch (format.type) {
+  case WeightType::Float32:
+    return;
+  case WeightType::Float16:
+    for (float &value : values)
+      value = roundTo(value, 11, -14, 65504);
+    return;
+  case WeightType::BFloat16:
+    for (float &value : values)
+      value = roundTo(value, 8, -126, 0x1.fep127);
+    return;
+  case WeightType::Int16:
+  case WeightType::Int8:
+  case WeightType::Int4:
+  case WeightType::Float8:
+    break;
+  }
+  WeightScale scale = chooseScale(values, format, bits, squares);
+  Levels levels(format, bits);
+  for (float &value : values)
+    value = float(nearest(value, scale, levels));
+}

@@ -1,0 +1,352 @@
+//===- LosslessPanels.cpp - lossless compression of weights
+//-------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mpc/Analysis/LosslessEncoding.h"
+
+#include "mpc/Support/Float8.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+using namespace mpc;
+using llvm::ArrayRef;
+
+//===----------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------===//
+
+/// Rounds a number below 2^51 to the nearest integer, ties to even, inline.
+static double roundEven(double value) {
+  constexpr double kNoFraction = 0x1.8p52;
+  return (value + kNoFraction) - kNoFraction;
+}
+
+/// Returns the grid of `scale` if it contains zero and all of `values` in fewer
+/// than `levels` steps.
+static std::optional<IntegerGrid> gridOf(ArrayRef<float> values, float scale,
+                                         int64_t levels) {
+  IntegerGrid grid{scale, 0, 0};
+  double inverse = 1 / double(scale);
+  for (float value : values) {
+    double integer = roundEven(double(value) * inverse);
+    if (!(std::abs(integer) < double(levels)) ||
+        float(integer * double(scale)) != value)
+      return std::nullopt;
+    grid.least = std::min(grid.least, int64_t(integer));
+    grid.most = std::max(grid.most, int64_t(integer));
+    if (grid.most - grid.least >= levels)
+      return std::nullopt;
+  }
+  return grid;
+}
+
+std::optional<IntegerGrid> mpc::findGrid(ArrayRef<float> values,
+                                         int64_t levels) {
+  float largest = 0;
+  for (float value : values)
+    largest = std::max(largest, std::abs(value));
+  if (largest == 0)
+    return gridOf(values, 1, levels);
+  // The largest number is the rounded f32 product of some integer and the
+  // scale, which is then within an ulp of their quotient.
+  for (int64_t integer = 1; integer < levels; ++integer) {
+    float quotient = float(double(largest) / double(integer));
+    for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
+                        std::nextafterf(quotient, HUGE_VALF)}) {
+      if (!std::isnormal(scale) ||
+          float(double(scale) * double(integer)) != largest)
+        continue;
+      if (std::optional<IntegerGrid> grid = gridOf(values, scale, levels))
+        return grid;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<IntegerGrid> mpc::findExactGrid(ArrayRef<float> values,
+                                              int64_t levels) {
+  constexpr int kMantissa = 24;
+  // Exponent of the lowest set bit of any value.
+  int last = std::numeric_limits<int>::max();
+  for (float value : values) {
+    if (!std::isfinite(value))
+      return std::nullopt;
+    if (value == 0)
+      continue;
+    int exponent;
+    auto mantissa =
+        uint32_t(std::ldexp(std::frexp(std::abs(value), &exponent), kMantissa));
+    last =
+        std::min(last, exponent - kMantissa + int(std::countr_zero(mantissa)));
+  }
+  if (last == std::numeric_limits<int>::max())
+    return IntegerGrid();
+  // Multiples of that bit; the scale is their greatest common divisor.
+  const double most = std::ldexp(double(levels), kMantissa);
+  int64_t divisor = 0;
+  std::vector<int64_t> multiples;
+  for (float value : values) {
+    double multiple = std::ldexp(double(value), -last);
+    if (std::abs(multiple) >= most)
+      return std::nullopt;
+    multiples.push_back(int64_t(multiple));
+    divisor = std::gcd(divisor, multiples.back());
+  }
+  IntegerGrid grid{float(std::ldexp(double(divisor), last)), 0, 0};
+  if (divisor >= int64_t(1) << kMantissa || !std::isnormal(grid.scale))
+    return std::nullopt;
+  for (int64_t multiple : multiples) {
+    grid.least = std::min(grid.least, multiple / divisor);
+    grid.most = std::max(grid.most, multiple / divisor);
+  }
+  if (grid.most - grid.least >= levels)
+    return std::nullopt;
+  return grid;
+}
+
+std::optional<float> mpc::findFloat8Scale(ArrayRef<float> values) {
+  float largest = 0;
+  for (float value : values)
+    largest = std::max(largest, std::abs(value));
+  if (largest == 0)
+    return 1;
+  auto isScale = [&](float scale) {
+    return llvm::all_of(values, [&](float value) {
+      double number = decodeFloat8(encodeFloat8(double(value) / double(scale)));
+      return float(number * double(scale)) == value;
+    });
+  };
+  // Doubling the scale lowers the numbers' exponents by one, so the largest
+  // number may be in the second-highest binade, if not in the highest, which
+  // lacks 15 eighths.
+  for (int eighths = 8; eighths < 16; ++eighths) {
+    double number = std::ldexp(eighths, eighths < 15 ? 5 : 4);
+    auto quotient = float(double(largest) / number);
+    for (float scale : {quotient, std::nextafterf(quotient, 0.0f),
+                        std::nextafterf(quotient, HUGE_VALF)})
+      if (std::isnormal(scale) && float(double(scale) * number) == largest &&
+          isScale(scale))
+        return scale;
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Panels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Panels to compress.
+struct Panels {
+  float at(int64_t panel, int64_t k, int64_t column) const {
+    return numbers[(panel * depth + k) * columns + column];
+  }
+
+  ArrayRef<float> numbers;
+  int64_t count, depth, columns;
+};
+
+} // namespace
+
+/// Returns one grid per group of `group` positions; empty if a group has none.
+static std::vector<IntegerGrid> gridsOf(const Panels &panels, int64_t group,
+                                        int64_t levels) {
+  std::vector<IntegerGrid> grids;
+  std::vector<float> values(group);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t first = 0; first < panels.depth; first += group)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        for (int64_t i = 0; i < group; ++i)
+          values[i] = panels.at(panel, first + i, column);
+        std::optional<IntegerGrid> grid = findGrid(values, levels);
+        if (!grid)
+          return {};
+        grids.push_back(*grid);
+      }
+  return grids;
+}
+
+/// Returns the stored integers of `panels` on `grids`.
+static LosslessPanels integersOf(const Panels &panels,
+                                 const std::vector<IntegerGrid> &grids,
+                                 int64_t group, bool areNibbles,
+                                 int64_t together) {
+  int64_t levels = areNibbles ? 16 : 256;
+  bool areSigned = llvm::all_of(grids, [&](const IntegerGrid &grid) {
+    return grid.least >= -levels / 2 && grid.most < levels / 2;
+  });
+  LosslessPanels form;
+  form.group = group;
+  form.depth = group % 16 == 0 ? together : 1;
+  form.kind = areNibbles ? LosslessPanels::Kind::Nibbles
+              : areSigned && form.depth == 1
+                  ? LosslessPanels::Kind::Int8
+                  : LosslessPanels::Kind::UnsignedInt8;
+  if (areSigned && form.kind != LosslessPanels::Kind::Int8)
+    form.commonZero = levels / 2;
+  for (const IntegerGrid &grid : grids) {
+    form.scales.push_back(grid.scale);
+    if (!areSigned)
+      form.zeros.push_back(uint8_t(-grid.least));
+  }
+  if (!form.zeros.empty() && llvm::all_equal(form.zeros)) {
+    form.commonZero = form.zeros.front();
+    form.zeros.clear();
+  }
+  int64_t groups = panels.depth / group, perByte = areNibbles ? 2 : 1;
+  form.values.assign(panels.numbers.size() / perByte, 0);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < panels.depth; ++k)
+      for (int64_t column = 0; column < panels.columns; ++column) {
+        int64_t place = (panel * groups + k / group) * panels.columns + column;
+        int64_t zero = form.zeros.empty() ? form.commonZero : form.zeros[place];
+        auto integer = int64_t(roundEven(double(panels.at(panel, k, column)) /
+                                         double(grids[place].scale)));
+        int64_t line = (panel * panels.depth + k) / (perByte * form.depth);
+        int64_t at =
+            (line * panels.columns + column) * form.depth + k % form.depth;
+        int64_t shift = areNibbles ? k / form.depth % 2 * 4 : 0;
+        form.values[at] =
+            char(uint8_t(form.values[at]) | (integer + zero) << shift);
+      }
+  return form;
+}
+
+/// Returns `panels` as 8-bit floats, with a scale per column; nullopt if a
+/// column has none.
+static std::optional<LosslessPanels> float8Of(const Panels &panels) {
+  LosslessPanels form;
+  form.kind = LosslessPanels::Kind::Float8;
+  form.group = panels.depth;
+  form.values.resize(panels.numbers.size());
+  std::vector<float> values(panels.depth);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t column = 0; column < panels.columns; ++column) {
+      for (int64_t k = 0; k < panels.depth; ++k)
+        values[k] = panels.at(panel, k, column);
+      std::optional<float> scale = findFloat8Scale(values);
+      if (!scale)
+        return std::nullopt;
+      form.scales.push_back(*scale);
+      for (int64_t k = 0; k < panels.depth; ++k)
+        form.values[(panel * panels.depth + k) * panels.columns + column] =
+            char(encodeFloat8(double(values[k]) / double(*scale)));
+    }
+  return form;
+}
+
+/// Returns `panels` as 16-bit integers, with a scale per column; nullopt if a
+/// column has none.
+static std::optional<LosslessPanels> int16Of(const Panels &panels) {
+  constexpr int64_t kLevels = 1 << 16;
+  LosslessPanels form;
+  form.kind = LosslessPanels::Kind::Int16;
+  form.group = panels.depth;
+  form.values.resize(2 * panels.numbers.size());
+  std::vector<float> values(panels.depth);
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t column = 0; column < panels.columns; ++column) {
+      for (int64_t k = 0; k < panels.depth; ++k)
+        values[k] = panels.at(panel, k, column);
+      std::optional<IntegerGrid> grid = findExactGrid(values, kLevels);
+      if (!grid || grid->least < -kLevels / 2 || grid->most >= kLevels / 2)
+        return std::nullopt;
+      form.scales.push_back(grid->scale);
+      for (int64_t k = 0; k < panels.depth; ++k) {
+        auto integer = int16_t(double(values[k]) / double(grid->scale));
+        std::memcpy(
+            form.values.data() +
+                2 * ((panel * panels.depth + k) * panels.columns + column),
+            &integer, sizeof(integer));
+      }
+    }
+  return form;
+}
+
+/// Returns the bits of `number` as bf16, or nullopt if it is not exact.
+static std::optional<uint16_t> bf16Bits(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  if (bits & 0xffff)
+    return std::nullopt;
+  return uint16_t(bits >> 16);
+}
+
+/// Returns the bits of `number` as f16, or nullopt if it is not exact.
+static std::optional<uint16_t> f16Bits(float number) {
+  uint32_t bits;
+  std::memcpy(&bits, &number, 4);
+  uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+  if (magnitude >= 0x7f800000)
+    return std::nullopt;
+  if (magnitude >= 0x38800000) {
+    if (magnitude > 0x477fe000 || magnitude & 0x1fff)
+      return std::nullopt;
+    return uint16_t(sign | (magnitude - 0x38000000) >> 13);
+  }
+  // Subnormal: a multiple of 2^-24.
+  double steps = std::ldexp(std::abs(double(number)), 24);
+  if (steps != std::floor(steps))
+    return std::nullopt;
+  return uint16_t(sign | uint32_t(steps));
+}
+
+/// Returns `panels` as 16-bit floats; nullopt if `bitsOf` fails for a number.
+static std::optional<LosslessPanels>
+halvesOf(const Panels &panels, LosslessPanels::Kind kind,
+         std::optional<uint16_t> (*bitsOf)(float)) {
+  LosslessPanels form;
+  form.kind = kind;
+  form.group = panels.depth;
+  form.values.resize(2 * panels.numbers.size());
+  char *to = form.values.data();
+  for (float number : panels.numbers) {
+    std::optional<uint16_t> bits = bitsOf(number);
+    if (!bits)
+      return std::nullopt;
+    std::memcpy(to, &*bits, 2);
+    to += 2;
+  }
+  return form;
+}
+
+std::optional<LosslessPanels>
+mpc::findLosslessEncoding(ArrayRef<float> numbers, int64_t count, int64_t depth,
+                          int64_t columns, int64_t run, int64_t together) {
+  Panels panels{numbers, count, depth, columns};
+  if (numbers.empty())
+    return std::nullopt;
+  // Smallest format first. More than one scale per 16 positions would take as
+  // much memory as wider integers.
+  for (bool areNibbles : {true, false})
+    for (int64_t group :
+         {depth, int64_t(128), int64_t(64), int64_t(32), int64_t(16)}) {
+      if (depth % group || (areNibbles && (group % 2 || run % 2)) ||
+          (group != depth && run % group))
+        continue;
+      std::vector<IntegerGrid> grids =
+          gridsOf(panels, group, areNibbles ? 16 : 256);
+      if (!grids.empty())
+        return integersOf(panels, grids, group, areNibbles, together);
+    }
+  if (std::optional<LosslessPanels> form = float8Of(panels))
+    return form;
+  if (std::optional<LosslessPanels> form =
+          halvesOf(panels, LosslessPanels::Kind::BFloat16, bf16Bits))
+    return form;
+  if (std::optional<LosslessPanels> form =
+          halvesOf(panels, LosslessPanels::Kind::Float16, f16Bits))
+    return form;
+  return int16Of(panels);
+}

@@ -1,0 +1,220 @@
+//===- CompressPanels.cpp - lossless compression of packed weights
+//----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stores packed constants in the smallest quantized format that reproduces
+// every value exactly, and inserts an mpc.dequantize before each reader. Legal
+// because the search (Analysis/LosslessPanels) accepts only lossless formats.
+// Runs after mpc-pack-constants, which handles only floats.
+//
+//===----------------------------------------------------------------------===//
+
+#include "QuantizedPanels.h"
+
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include <map>
+
+namespace mpc {
+#define GEN_PASS_DEF_COMPRESSPANELSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+/// Minimum size in bytes; smaller constants stay in cache between two GEMMs.
+static constexpr int64_t kLeastBytes = 1 << 16;
+/// Maximum number of rows for int8 multiplication. 64 weights cost five or six
+/// instructions per row as int8; dequantized, 12 for all rows plus four per
+/// row.
+static constexpr int64_t kMostSplitRows = 4;
+
+namespace {
+
+/// Returns the layout of the constant operand of `op`, a matmul or a conv.
+PackedAttr packedOf(Operation *op) {
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return product.getPackedAttr();
+  return cast<ConvOp>(op).getPackedAttr();
+}
+
+/// Returns the packed constant of `op` if its GEMM reads native f32 or 16-bit
+/// values; else null.
+mpc::ConstantOp packedConstant(ContractionOpInterface op) {
+  PackedAttr packed = packedOf(op);
+  if (!packed || op.getComputeMode() != ComputeMode::native ||
+      !op.getAccumulateType().isF32())
+    return {};
+  auto constant = op->getOperand(1).getDefiningOp<mpc::ConstantOp>();
+  if (!constant)
+    return {};
+  Type element = getElementTypeOrSelf(constant.getType());
+  bool isPlain = packed.getDepth() == 1 && packed.getInterleave() == 1;
+  bool isTaken = element.isF32() ? isPlain
+                                 : (element.isBF16() || element.isF16()) &&
+                                       packed.getDepth() <= 2;
+  return isTaken ? constant : mpc::ConstantOp();
+}
+
+/// Contiguous K extent of the constant that `op` reads: all of K for a matmul,
+/// the channels at one window position for a conv.
+int64_t runOf(ContractionOpInterface op) {
+  int64_t depth = op.getContractionSize();
+  auto conv = dyn_cast<ConvOp>(op.getOperation());
+  return conv ? depth / productOf(conv.getWindowShape()) : depth;
+}
+
+/// Panels of f32 in plain column order, `[panel][k][column]`.
+struct UnpackedPanels {
+  std::vector<float> numbers;
+  int64_t count, depth, columns;
+};
+
+/// Unpacks the panels of depth `depth` described by `packed`; nullopt if the
+/// data is unavailable.
+std::optional<UnpackedPanels> plainPanels(mpc::ConstantOp constant,
+                                          PackedAttr packed, int64_t depth) {
+  auto type = cast<RankedTensorType>(constant.getType());
+  std::optional<std::vector<float>> numbers = constantFloats(constant);
+  if (!numbers || type.getRank() != 3)
+    return std::nullopt;
+  UnpackedPanels panels{{}, type.getDimSize(0), depth, packed.getColumns()};
+  if (type.getElementType().isF32()) {
+    panels.numbers = std::move(*numbers);
+    return panels;
+  }
+  // Adjacent elements of a step are k indices of one column, or columns half a
+  // panel apart.
+  int64_t together = packed.getDepth(), apart = packed.getInterleave();
+  int64_t columns = panels.columns, half = columns / apart;
+  for (int64_t panel = 0; panel < panels.count; ++panel)
+    for (int64_t k = 0; k < depth; ++k) {
+      int64_t line = panel * type.getDimSize(1) + k / together;
+      for (int64_t column = 0; column < columns; ++column) {
+        int64_t place = apart * (column % half) + column / half;
+        panels.numbers.push_back(
+            (*numbers)[(line * columns + place) * together + k % together]);
+      }
+    }
+  return panels;
+}
+
+struct CompressPanelsPass
+    : mpc::impl::CompressPanelsPassBase<CompressPanelsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<ContractionOpInterface> users;
+    getOperation().walk([&](Operation *op) {
+      if (isa<MatmulOp, ConvOp>(op) && isWanted(op))
+        users.push_back(cast<ContractionOpInterface>(op));
+    });
+    for (ContractionOpInterface op : users)
+      narrow(op);
+    known.clear();
+    for (Block &block : getOperation().getBody())
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (isa<mpc::ConstantOp>(op) && op.use_empty())
+          op.erase();
+  }
+
+private:
+  bool isWanted(Operation *op) const {
+    if (mostRows == 0)
+      return true;
+    return isa<MatmulOp>(op) && rowsOf(op) <= mostRows &&
+           byteCount(op->getOperand(1).getType()) >= kLeastBytes;
+  }
+
+  /// Number of GEMM rows multiplied with each column of the constant.
+  static int64_t rowsOf(Operation *op) {
+    Value result = op->getResult(0);
+    return elementCount(result) / std::max<int64_t>(shapeOf(result).back(), 1);
+  }
+
+  void narrow(ContractionOpInterface op) {
+    mpc::ConstantOp constant = packedConstant(op);
+    if (!constant)
+      return;
+    auto product = dyn_cast<MatmulOp>(op.getOperation());
+    int64_t run = runOf(op);
+    // Whether rows are decomposed into int8 slices at the load: an int8
+    // dot-product unit costs the same for each row, while many rows amortize
+    // the dequantization.
+    bool inSteps =
+        product && !product.getTransposeLhs() && rowsOf(op) <= kMostSplitRows;
+    int64_t together = inSteps ? int8Depth : 1;
+    Type element = getElementTypeOrSelf(constant.getType());
+    PackedAttr packed = packedOf(op);
+    // A 16-bit dot-product unit multiplies several k indices at once; only an
+    // int8 unit beats it, and only for few, memory-bound rows. Without such a
+    // unit, factors are upcast in registers in any case.
+    if (!element.isF32() && together == 1 && packed.getDepth() > 1)
+      return;
+    auto [it, isNew] =
+        known.try_emplace({constant.getOperation(), run, inSteps});
+    if (isNew)
+      it->second = store(constant, op, run, together);
+    if (!it->second)
+      return;
+    OpBuilder builder(op);
+    op->setOperand(1, it->second->widen(builder, op.getLoc(), element));
+    if (product)
+      product.setPackedAttr(plainOf(packed.getColumns()));
+    else
+      cast<ConvOp>(op.getOperation())
+          .setPackedAttr(plainOf(packed.getColumns()));
+  }
+
+  std::optional<QuantizedPanels> store(mpc::ConstantOp constant,
+                                       ContractionOpInterface reader,
+                                       int64_t run, int64_t together) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    bool isWide = type.getElementType().isF32();
+    PackedAttr packed = packedOf(reader);
+    bool hasUnit = packed.getDepth() > 1;
+    int64_t positions =
+        hasUnit ? shapeOf(reader->getOperand(0)).back() : type.getShape()[1];
+    std::optional<UnpackedPanels> panels =
+        plainPanels(constant, packed, positions);
+    if (!panels)
+      return std::nullopt;
+    int64_t count = panels->count, depth = panels->depth,
+            columns = panels->columns;
+    std::optional<LosslessPanels> form = findLosslessEncoding(
+        panels->numbers, count, depth, columns, run, together);
+    if (!form)
+      return std::nullopt;
+    // For 16-bit weights only int8 is smaller, and for an int8 unit only in its
+    // steps.
+    if (!isWide && (!areBytes(form->kind) || (hasUnit && form->depth == 1)))
+      return std::nullopt;
+    QuantizedPanels stored =
+        QuantizedPanels::make(constant, *form, {count, depth, columns});
+    ++numNarrowed;
+    bytesSaved += byteCount(type) - stored.bytes;
+    return stored;
+  }
+
+  PackedAttr plainOf(int64_t columns) {
+    return PackedAttr::get(&getContext(), columns, /*interleave=*/1,
+                           /*depth=*/1);
+  }
+
+  static bool areBytes(LosslessPanels::Kind kind) {
+    return kind != LosslessPanels::Kind::BFloat16 &&
+           kind != LosslessPanels::Kind::Float16 &&
+           kind != LosslessPanels::Kind::Int16;
+  }
+
+  /// Cache, keyed by the constant, its contiguous K extent, and whether rows
+  /// are decomposed into int8 slices.
+  std::map<std::tuple<Operation *, int64_t, bool>,
+           std::optional<QuantizedPanels>>
+      known;
+};
+
+} // namespace

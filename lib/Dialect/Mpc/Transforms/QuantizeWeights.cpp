@@ -1,0 +1,206 @@
+//===- QuantizeWeights.cpp - quantize weights by policy
+//---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Weight-only quantization: rounds constant right-hand sides and filters to the
+// policy's weight format, in f32 (fake quantization). mpc-compress-panels later
+// chooses the storage. A stage of its own, between Simplify and Precision.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoadPolicy.h"
+#include "RoundConstant.h"
+
+#include "mpc/Analysis/ActivationMoments.h"
+#include "mpc/Analysis/OpNames.h"
+#include "mpc/Analysis/WeightColumns.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/StepFunction.h"
+#include "mpc/Dialect/Mpc/Transforms/Passes.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+
+namespace mpc {
+#define GEN_PASS_DEF_QUANTIZEWEIGHTSPASS
+#include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
+} // namespace mpc
+
+using namespace mlir;
+using namespace mpc;
+
+namespace {
+
+struct QuantizeWeightsPass
+    : mpc::impl::QuantizeWeightsPassBase<QuantizeWeightsPass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    return loadPolicy(policy, sets, context, chosen);
+  }
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (!chosen.narrowsWeights() || function.isDeclaration())
+      return markAllAnalysesPreserved();
+    if (failed(checkParameters(function)))
+      return signalPassFailure();
+    SmallVector<Operation *> users;
+    function.walk([&](Operation *op) {
+      if (isa<MatmulOp, ConvOp>(op))
+        users.push_back(op);
+    });
+    for (Operation *op : users)
+      if (failed(narrow(op)))
+        return signalPassFailure();
+    llvm::SetVector<Operation *> unused;
+    for (auto &[key, rounded] : known)
+      if (Operation *constant = std::get<0>(key);
+          rounded && constant->use_empty())
+        unused.insert(constant);
+    for (Operation *constant : unused)
+      constant->erase();
+    known.clear();
+  }
+
+private:
+  /// Describes the first quantized format in the policy.
+  std::string describeNarrow() const {
+    if (chosen.getWeights().isNarrow())
+      return chosen.getWeights().describe();
+    for (const auto &[name, format] : chosen.getNamedWeights())
+      if (format.isNarrow())
+        return format.describe();
+    for (const LayerPolicy &layer : chosen.getLayers())
+      if (layer.policy->getWeights().isNarrow())
+        return layer.policy->getWeights().describe();
+    return chosen.getWeights().describe();
+  }
+
+  LogicalResult checkParameters(func::FuncOp function) {
+    StepFunction step(function);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (RoleAttr role = step.argumentRole(i);
+          role && role.getKind() == RoleKind::parameter)
+        return function.emitError()
+               << "policy '" << chosen.getName() << "' stores weights as "
+               << describeNarrow()
+               << ", but a training step keeps them as arguments; train with "
+                  "weights float32 and narrow the trained model";
+    return success();
+  }
+
+  /// Returns the storage format of the constant of `op`.
+  FailureOr<StoredWeights> formatOf(Operation *op) {
+    StringRef layer = layerPath(op);
+    llvm::Expected<const Policy *> policy = chosen.policyOfLayer(layer);
+    if (!policy)
+      return op->emitError(llvm::toString(policy.takeError()));
+    StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
+    llvm::Expected<const PolicyOverride *> override =
+        chosen.findOverride(kind, layer, opNames(op));
+    if (!override)
+      return op->emitError(llvm::toString(override.takeError()));
+    // An override to float32 also applies to the stored weights.
+    if (*override && ((*override)->type == PolicyType::Float32 ||
+                      (*override)->type == PolicyType::Float64))
+      return StoredWeights();
+    SmallVector<StringRef> names = opNames(op);
+    PolicyType type = PolicyType::Float32;
+    if ((*policy)->classOf(kind) == PrecisionClass::Low)
+      type = chosen.productOf(names).value_or((*policy)->getCompute());
+    if (*override)
+      type = (*override)->type;
+    const WeightFormat *named = chosen.weightsOf(names);
+    StoredWeights stored{named ? *named : (*policy)->getWeights(),
+                         significantBits(type)};
+    // 16-bit operands gain nothing from int16 storage.
+    if (stored.format.type == WeightType::Int16 && stored.bits < kFloat32Bits)
+      return StoredWeights();
+    if (stored.format.isScaled() && stored.format.clip)
+      stored.squares = squaresOf(op);
+    return stored;
+  }
+
+  /// Returns the policy's second moments of the activations multiplied with
+  /// `op`'s weights; empty, with a warning, if the channel count differs.
+  ArrayRef<float> squaresOf(Operation *op) {
+    ArrayRef<float> squares = chosen.momentsOf(opNames(op));
+    if (squares.empty() || squares.size() == size_t(contractedChannels(op)))
+      return squares;
+    op->emitWarning() << "policy '" << chosen.getName() << "' has moments of "
+                      << squares.size() << " channels for '" << mpc::opName(op)
+                      << "', which multiplies " << contractedChannels(op)
+                      << ": they are not used; calibrate this model";
+    return {};
+  }
+
+  LogicalResult narrow(Operation *op) {
+    mpc::ConstantOp constant = weightsOf(op);
+    if (!constant)
+      return success();
+    std::optional<WeightColumns> columns = WeightColumns::of(op);
+    FailureOr<StoredWeights> stored = formatOf(op);
+    if (failed(stored))
+      return failure();
+    if (!columns || !stored->format.isNarrow() || columns->length == 0)
+      return success();
+    stored->format = columns->formatFor(stored->format, op);
+    Value &rounded = known[{constant.getOperation(), columns->count,
+                            columns->step, stored->format.describe(),
+                            stored->bits, stored->squares.data()}];
+    if (!rounded)
+      rounded = round(constant, op, *columns, *stored);
+    if (rounded)
+      op->setOperand(1, rounded);
+    return success();
+  }
+
+  /// Returns the rounded constant, or null on failure.
+  Value round(mpc::ConstantOp constant, Operation *reader,
+              const WeightColumns &columns, const StoredWeights &stored) {
+    const WeightFormat &format = stored.format;
+    std::optional<std::vector<float>> old = finiteWeights(constant);
+    if (!old)
+      return {};
+    std::vector<float> values = *old;
+    columns.round(reader, values, stored);
+    RoundingErrorStats losses;
+    for (auto [before, after] : llvm::zip_equal(*old, values))
+      losses.note(before, after);
+    if (losses.getOverflowed())
+      constant.emitWarning()
+          << "weights '" << resourceName(constant) << "' in "
+          << stringify(format.type) << ": " << losses.getOverflowed() << " of "
+          << losses.getCount()
+          << " values become infinite; an override float32 for the op that "
+             "reads them keeps them";
+    OpBuilder builder(constant);
+    auto type = cast<RankedTensorType>(constant.getType());
+    ElementsAttr value = makeConstant(
+        type,
+        ArrayRef(reinterpret_cast<const char *>(values.data()),
+                 values.size() * sizeof(float)),
+        resourceName(constant) + "." + stringify(format.type).str());
+    auto made = mpc::ConstantOp::create(builder, constant.getLoc(), value);
+    made->setDiscardableAttrs(constant->getDiscardableAttrDictionary());
+    made->setDiscardableAttr(MpcDialect::kNarrowingAttr,
+                             losses.toAttr(&getContext()));
+    made->setDiscardableAttr(kWeightsAttr,
+                             builder.getStringAttr(format.describe()));
+    ++numRounded;
+    return made.getResult();
+  }
+
+  Policy chosen;
+  /// Cache, keyed by the constant, its scale groups, the format and the
+  /// activation moments.
+  std::map<std::tuple<Operation *, int64_t, int64_t, std::string, int,
+                      const float *>,
+           Value>
+      known;
+};
+
+} // namespace

@@ -1,0 +1,42 @@
+//===- QuantizedPanels.h - constants of quantized panels -----------*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_QUANTIZEDPANELS_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_QUANTIZEDPANELS_H
+
+#include "mpc/Analysis/LosslessEncoding.h"
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <optional>
+
+namespace mpc {
+
+/// Operands and attributes of an mpc.dequantize.
+struct QuantizedPanels {
+  /// Creates the constants, next to `constant`, for its values in format
+  /// `form`. Panel extents: [P, K, C], or [P, K] for one column.
+  static QuantizedPanels make(ConstantOp constant, const LosslessPanels &form,
+                              llvm::ArrayRef<int64_t> panels);
+
+  /// Creates the mpc.dequantize that restores the values as `element`.
+  mlir::Value widen(mlir::OpBuilder &builder, mlir::Location loc,
+                    mlir::Type element) const;
+
+  mlir::Value values, scale, zero;
+  bool areNibbles = false, areFloats = false;
+  int64_t commonZero = 0, depth = 1;
+  /// Total size of the constants, in bytes.
+  int64_t bytes = 0;
+};
+
+/// Returns the elements of an f32, bf16 or f16 constant as f32; nullopt if the
+/// data is unavailable.
+std::optional<std::vector<float>> constantFloats(ConstantOp constant);
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_QUANTIZEDPANELS_H

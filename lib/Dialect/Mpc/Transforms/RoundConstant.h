@@ -1,0 +1,45 @@
+//===- RoundConstant.h - round constants to low precision ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_ROUNDCONSTANT_H
+#define MPC_LIB_DIALECT_MPC_TRANSFORMS_ROUNDCONSTANT_H
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+
+#include <optional>
+
+namespace mpc {
+
+/// Accumulates the rounding errors of a constant's elements.
+class RoundingErrorStats {
+public:
+  void note(double value, double rounded, int64_t times = 1);
+  int64_t getOverflowed() const { return overflowed; }
+  int64_t getCount() const { return count; }
+  NarrowingAttr toAttr(mlir::MLIRContext *context) const;
+
+private:
+  int64_t count = 0, overflowed = 0, flushed = 0, finite = 0;
+  double largest = 0, errors = 0, values = 0;
+};
+
+/// Returns the name of a constant's resource, or the op's name.
+std::string resourceName(ConstantOp op);
+
+/// A rounded constant and the statistics of its rounding errors.
+struct RoundedConstant {
+  mlir::ElementsAttr value;
+  NarrowingAttr losses;
+};
+
+/// Rounds an f32 constant to `type`. Warns if finite values overflow; the lint
+/// reports other losses. Returns nullopt if the data is unavailable.
+std::optional<RoundedConstant> roundConstantValue(ConstantOp op,
+                                                  mlir::FloatType type);
+
+} // namespace mpc
+
+#endif // MPC_LIB_DIALECT_MPC_TRANSFORMS_ROUNDCONSTANT_H

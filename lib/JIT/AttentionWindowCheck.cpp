@@ -1,0 +1,191 @@
+//===- AttentionWindowCheck.cpp - attention window of a decoder
+//---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A sliding-window model masks old positions depending on row indices. The mask
+// is evaluated as a constant, so that its form in the graph does not matter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionWindowCheck.h"
+
+#include "Compiler.h"
+
+#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Reference/Interpreter.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mpc;
+using mpc::reference::Tensor;
+
+static std::string argumentName(func::FuncOp function, unsigned number) {
+  auto name =
+      function.getArgAttrOfType<StringAttr>(number, MpcDialect::kNameAttr);
+  return name ? name.str() : "arg" + std::to_string(number);
+}
+
+namespace {
+
+/// Evaluates values that depend only on constants and an input of ones.
+class MaskValues {
+public:
+  MaskValues(func::FuncOp function, std::string ones)
+      : function(function), ones(std::move(ones)) {}
+
+  /// Null after a diagnostic at `reader` if `value` depends on anything else.
+  const Tensor *find(Value value, Operation *reader);
+
+private:
+  func::FuncOp function;
+  std::string ones;
+  llvm::DenseMap<Value, std::unique_ptr<Tensor>> known;
+};
+
+} // namespace
+
+const Tensor *MaskValues::find(Value value, Operation *reader) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second.get();
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    std::string name = argumentName(function, argument.getArgNumber());
+    if (name != ones) {
+      reader->emitError() << "has a mask that follows from input '" << name
+                          << "', so that how far back it sees is not known";
+      return nullptr;
+    }
+    auto tensor =
+        std::make_unique<Tensor>(cast<RankedTensorType>(value.getType()));
+    llvm::fill(tensor->floats(), 1);
+    llvm::fill(tensor->ints(), 1);
+    return (known[value] = std::move(tensor)).get();
+  }
+  Operation *op = value.getDefiningOp();
+  SmallVector<const Tensor *> operands;
+  for (Value operand : op->getOperands()) {
+    operands.push_back(find(operand, reader));
+    if (!operands.back())
+      return nullptr;
+  }
+  SmallVector<Tensor> results;
+  if (failed(reference::evaluate(op, operands, results,
+                                 reference::Rounding::Float64)))
+    return nullptr;
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
+    known[result] = std::make_unique<Tensor>(std::move(tensor));
+  return known[value].get();
+}
+
+/// Collects the attention ops that read `value`, a KV cache, as keys or values.
+static LogicalResult collectReaders(Value value,
+                                    llvm::SetVector<AttentionOp> &readers) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    if (user->hasTrait<OpTrait::IsTerminator>())
+      continue;
+    if (auto attention = dyn_cast<AttentionOp>(user);
+        attention &&
+        (use.get() == attention.getKey() || use.get() == attention.getValue()))
+      readers.insert(attention);
+    else if (isa<SliceOp, ConcatOp, TransposeOp, ReshapeOp, CastOp,
+                 DecodeFloat8Op, MulOp>(user)) {
+      if (failed(collectReaders(user->getResult(0), readers)))
+        return failure();
+    } else {
+      return user->emitError()
+             << "reads a cache other than as an attention's keys or values, so "
+                "that which rows count is not known";
+    }
+  }
+  return success();
+}
+
+/// Returns true if element `index` of a mask shows its position.
+static bool keeps(const Tensor &mask, int64_t index) {
+  // Additive mask values up to this one give a weight of zero.
+  constexpr double kFill = -1.0e4;
+  return mask.isFloat() ? mask.floats()[index] > kFill
+                        : mask.ints()[index] != 0;
+}
+
+static LogicalResult checkReader(AttentionOp op, MaskValues &values,
+                                 int64_t rows, int64_t hidden) {
+  auto keys = cast<RankedTensorType>(op.getKey().getType()),
+       queries = cast<RankedTensorType>(op.getQuery().getType());
+  int64_t count = queries.getDimSize(queries.getRank() - 2);
+  if (keys.getDimSize(keys.getRank() - 2) != rows)
+    return op.emitError() << "reads other rows than those of its cache, so "
+                             "that how far back it sees is not known";
+  auto refuse = [&](int64_t back) {
+    InFlightDiagnostic error = op.emitError();
+    error << "sees tokens further back than the " << rows - count - hidden
+          << " rows of the cache, so that no sequence can outgrow it";
+    if (back > 0)
+      error << "; the model's window wants " << back;
+    return failure();
+  };
+  if (!op.getMask())
+    return refuse(0);
+  const Tensor *mask = values.find(op.getMask(), op);
+  if (!mask)
+    return failure();
+  // A value that is shared by all rows hides none.
+  if (mask->getRank() == 0 || mask->getShape().back() != rows)
+    return refuse(0);
+  int64_t lines = mask->getRank() > 1 ? mask->getShape().drop_back().back() : 1;
+  int64_t first = rows, back = 0;
+  for (int64_t i = 0; i < mask->size(); ++i) {
+    if (!keeps(*mask, i))
+      continue;
+    int64_t row = i % rows, query = i / rows % lines;
+    first = std::min(first, row);
+    back = std::max(back, rows - count + query - row);
+  }
+  if (first < hidden)
+    return refuse(first > 0 ? back : 0);
+  return success();
+}
+
+static LogicalResult checkModule(ModuleOp module, const CompileOptions &options,
+                                 const std::string &mask, int64_t hidden) {
+  func::FuncOp function = Compiler::entry(module);
+  MaskValues values(function, mask);
+  for (const GrowingCache &cache : options.caches)
+    for (BlockArgument argument : function.getArguments()) {
+      if (argumentName(function, argument.getArgNumber()) != cache.argument)
+        continue;
+      int64_t rows = cast<RankedTensorType>(argument.getType()).getDimSize(0);
+      llvm::SetVector<AttentionOp> readers;
+      if (failed(collectReaders(argument, readers)))
+        return failure();
+      for (AttentionOp reader : readers)
+        if (failed(checkReader(reader, values, rows, hidden)))
+          return failure();
+    }
+  return success();
+}
+
+Status mpc::checkAttentionWindow(const ModelSource &model,
+                                 CompileOptions options,
+                                 const std::string &mask, int64_t hidden) {
+  // The later compiles report diagnostics.
+  options.onStage = nullptr;
+  options.onDiagnostic = nullptr;
+  options.dumpDir.clear();
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
+  if (!compiler.ok())
+    return compiler.status();
+  Result<Compiler::Module> module = (*compiler)->import(model);
+  if (!module.ok())
+    return module.status();
+  if (Status status = (*compiler)->runStages(**module, "import", "simplify");
+      !status.ok())
+    return status;
+  size_t first = (*compiler)->diagnostics().size();
+  if (failed(checkModule(**module, options, mask, hidden)))
+    return (*compiler)->failure(first);
+  return {};
+}

@@ -1,0 +1,47 @@
+//===- ReferenceGemm.h - GEMM of all contractions ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_LIB_REFERENCE_REFERENCEGEMM_H
+#define MPC_LIB_REFERENCE_REFERENCEGEMM_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Reference/Interpreter.h"
+
+#include <vector>
+
+namespace mpc::reference {
+
+/// Rounding rules of a GEMM.
+struct GemmRounding {
+  Rounding rounding;
+  /// Accumulator type; in storage-rounding mode every product and addition is
+  /// rounded to it.
+  mlir::Type accumulate;
+  /// `tf32` rounds the operands. `bf16x2` (`bf16x3`) splits each operand into 2
+  /// (3) bf16 terms and sums the 3 (6) products of the largest terms: the
+  /// product of the first terms, plus, if it is finite, the sum of the others.
+  ComputeMode mode = ComputeMode::native;
+};
+
+/// A strided view of a matrix.
+struct Matrix {
+  const double *data;
+  int64_t rowStride;
+  int64_t columnStride;
+};
+
+/// Returns the elements of `tensor`; integers are converted into `storage`.
+llvm::ArrayRef<double> constantFloats(const Tensor &tensor,
+                                      std::vector<double> &storage);
+
+/// `result[m][n] = sum over k of lhs[m][k] * rhs[k][n]`, k ascending; the
+/// result is contiguous and rounded to the accumulate type.
+void referenceGemm(int64_t rows, int64_t depth, int64_t columns, Matrix lhs,
+                   Matrix rhs, double *result, const GemmRounding &rules);
+
+} // namespace mpc::reference
+
+#endif // MPC_LIB_REFERENCE_REFERENCEGEMM_H

@@ -1,0 +1,391 @@
+//===- PersistentRecurrence.cpp - persistent recurrent kernels
+//------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Indices, memory, and the exchange of states between blocks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PersistentRecurrence.h"
+
+#include "mpc/Dialect/Cuda/IR/CudaOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mpc;
+
+PersistentRecurrence::PersistentRecurrence(GpuKernel &kernel, Operation *op,
+                                           Value recurrence,
+                                           RecurrentDirection order,
+                                           const PersistentRnnPlan &plan)
+    : kernel(kernel), recurrence(recurrence), order(order), plan(plan),
+      products(plan.shape.products()),
+      results(*ContractionEpilogue::ofEach(kernel.kernel, op)),
+      b(kernel.builder), math{b, kernel.loc},
+      values(b, kernel.loc, cudaElementTarget()), f32(b.getF32Type()),
+      thread(kernel.named(kernel.thread(), "thread")) {}
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+ElementEmitter PersistentRecurrence::makeEmitter() {
+  ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
+  for (auto [argument, memory] :
+       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
+    emitter.bindMemory(argument, memory);
+  return emitter;
+}
+
+void PersistentRecurrence::spread(int64_t count, StringRef name,
+                                  llvm::function_ref<void(Value)> body) {
+  int64_t threads = kernel.schedule.threads;
+  if (count <= threads) {
+    kernel.within(count < threads ? math.less(thread, count) : Value(),
+                  [&] { body(thread); });
+    return;
+  }
+  math.loop(thread, math.constant(count), threads,
+            [&](Value i) { body(kernel.named(i, name)); });
+}
+
+Value PersistentRecurrence::both(Value x, Value y) {
+  if (!x || !y)
+    return x ? x : y;
+  return values.bitAnd(x, y);
+}
+
+Value PersistentRecurrence::orElse(Value inside, Type type,
+                                   llvm::function_ref<Value()> body,
+                                   llvm::function_ref<Value()> other) {
+  if (!inside)
+    return body();
+  auto branch = scf::IfOp::create(b, kernel.loc, TypeRange(type), inside,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, kernel.loc, body());
+  b.setInsertionPointToStart(branch.elseBlock());
+  Value rest = other ? other()
+                     : Value(arith::ConstantOp::create(b, kernel.loc, type,
+                                                       b.getZeroAttr(type)));
+  scf::YieldOp::create(b, kernel.loc, rest);
+  return branch.getResult(0);
+}
+
+Value PersistentRecurrence::element(Value operand, ValueRange at) {
+  if (!operand)
+    return values.constant(f32, 0);
+  ElementEmitter emitter = makeEmitter();
+  FailureOr<Value> value = emitter.emit(operand, at, 1);
+  if (succeeded(value))
+    return *value;
+  isRead = false;
+  return values.constant(f32, 0);
+}
+
+Value PersistentRecurrence::ofGate(Value operand, int64_t gate,
+                                   const Item &item) {
+  Value place = math.add(item.unit, gate * plan.shape.hidden);
+  return element(operand, {direction, place});
+}
+
+Value PersistentRecurrence::ofStep(Value operand, Value time, int64_t each,
+                                   int64_t gate, const Item &item) {
+  int64_t hidden = plan.shape.hidden;
+  Value first = math.add(math.mul(direction, each * hidden), item.unit);
+  return element(operand, {time, item.row, math.add(first, gate * hidden)});
+}
+
+bool PersistentRecurrence::isStored(Value result) const {
+  return result &&
+         !results[cast<OpResult>(result).getResultNumber()].all().empty();
+}
+
+void PersistentRecurrence::storeResult(Value result, Value value,
+                                       ValueRange at) {
+  if (!isStored(result))
+    return;
+  ElementEmitter emitter = makeEmitter();
+  SmallVector<Value> indices(at);
+  if (failed(results[cast<OpResult>(result).getResultNumber()].store(
+          emitter, kernel.outputs, value, indices, 1)))
+    areStored = false;
+}
+
+void PersistentRecurrence::storeStep(Value result, Value value, Value time,
+                                     int64_t each, int64_t gate,
+                                     const Item &item) {
+  int64_t hidden = plan.shape.hidden;
+  Value first = math.add(math.mul(direction, each * hidden), item.unit);
+  storeResult(result, value, {time, item.row, math.add(first, gate * hidden)});
+}
+
+void PersistentRecurrence::eachItem(
+    llvm::function_ref<void(const Item &)> body) {
+  int64_t items = plan.rows * plan.units, threads = kernel.schedule.threads;
+  unrolled(kernel, llvm::divideCeil(items, threads), "i", [&](Value i) {
+    Value number = math.add(math.mul(i, threads), thread);
+    Value inside = items % threads ? math.less(number, items) : Value();
+    kernel.within(inside, [&] {
+      Item item;
+      item.slot = i;
+      item.blockRow = shown(math.div(number, plan.units), "block_row");
+      item.blockUnit = shown(math.rem(number, plan.units), "block_unit");
+      item.row = shown(math.add(firstRow, item.blockRow), "row");
+      item.unit = shown(math.add(firstUnit, item.blockUnit), "unit");
+      Value isThere;
+      if (plan.shape.batch % plan.rows)
+        isThere = math.less(item.row, plan.shape.batch);
+      if (plan.shape.hidden % plan.units)
+        isThere = both(isThere, math.less(item.unit, plan.shape.hidden));
+      kernel.within(isThere, [&] { body(item); });
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Indices and memory
+//===----------------------------------------------------------------------===//
+
+Value PersistentRecurrence::timeOf(Value step) {
+  if (order == RecurrentDirection::forward)
+    return step;
+  Value back = math.sub(math.constant(plan.shape.steps - 1), step);
+  return order == RecurrentDirection::reverse
+             ? back
+             : values.select(math.less(direction, 1), step, back);
+}
+
+void PersistentRecurrence::placeBlock() {
+  SmallVector<Value> place =
+      math.delinearize(kernel.block(), {plan.shape.directions, plan.rowSlices(),
+                                        plan.unitSlices()});
+  direction = plan.shape.directions == 1 ? math.constant(0)
+                                         : shown(place[0], "direction");
+  auto first = [&](Value slice, int64_t count, int64_t extent,
+                   StringRef name) -> Value {
+    return count == 1 ? math.constant(0) : shown(math.mul(slice, extent), name);
+  };
+  firstRow = first(place[1], plan.rowSlices(), plan.rows, "first_row");
+  firstUnit = first(place[2], plan.unitSlices(), plan.units, "first_unit");
+  if (!plan.meets())
+    return;
+  group = math.div(kernel.block(), plan.unitSlices());
+  isFirst = math.less(place[2], 1);
+}
+
+void PersistentRecurrence::makeMemory() {
+  Value bytes = dynamicShared(kernel);
+  Type tile = plan.tileType();
+  SmallVector<int64_t> shape =
+      plan.usesMatrixUnits
+          ? SmallVector<int64_t>{plan.columns(), plan.depthPitch()}
+          : SmallVector<int64_t>{plan.depth(), plan.columns()};
+  weights = sharedView(kernel, bytes, 0, shape, tile, "weights");
+  states = sharedView(kernel, bytes, plan.stateOffset(),
+                      {plan.tileRows(), plan.depthPitch()}, tile, "states");
+  sums =
+      sharedView(kernel, bytes, plan.sumOffset(),
+                 {plan.splits, plan.tileRows(), plan.sumPitch()}, f32, "sums");
+  if (!plan.meets())
+    return;
+  counters = kernel.named(
+      math.view(kernel.scratch, 0, plan.handOverOffset() / 4, b.getI32Type()),
+      "counters");
+  handed =
+      kernel.named(math.view(kernel.scratch, plan.handOverOffset(),
+                             2 * plan.handOverElements(), plan.shape.narrow),
+                   "handed");
+}
+
+Value PersistentRecurrence::perItem(StringRef name, int64_t width) {
+  int64_t items =
+      llvm::divideCeil(plan.rows * plan.units, kernel.schedule.threads);
+  return width == 0 ? kernel.local({items}, f32, name)
+                    : kernel.local({items, width}, f32, name);
+}
+
+/// Returns the maximum vector length of moves in a row of hidden units.
+static int64_t movedLanes(const PersistentRnnPlan &plan) {
+  int64_t most = 16 / bytesPerElement(plan.tileType()), lanes = 1;
+  while (2 * lanes <= most && plan.shape.hidden % (2 * lanes) == 0)
+    lanes *= 2;
+  return lanes;
+}
+
+void PersistentRecurrence::storeWeight(Value value, Value column, Value k,
+                                       int64_t lanes) {
+  if (plan.usesMatrixUnits) {
+    makeEmitter().store(value, weights, {column, k}, lanes);
+    return;
+  }
+  for (int64_t e = 0; e < lanes; ++e)
+    store(lanes == 1
+              ? value
+              : Value(vector::ExtractOp::create(b, kernel.loc, value, e)),
+          weights, {math.add(k, e), column});
+}
+
+/// Output columns are rows of the weight matrix, contiguous in depth.
+LogicalResult
+PersistentRecurrence::loadWeightsOf(const RecurrenceShape::Product &product,
+                                    int64_t firstColumn) {
+  int64_t lanes = movedLanes(plan), hidden = plan.shape.hidden,
+          columns = plan.columnsOf(product), depth = plan.depthOf(product),
+          perColumn = depth / lanes;
+  LogicalResult status = success();
+  spread(columns * perColumn, "part", [&](Value part) {
+    Value column = shown(math.div(part, perColumn), "column");
+    Value k = shown(math.mul(math.rem(part, perColumn), lanes), "k");
+    Value unit = math.add(firstUnit, math.rem(column, plan.units));
+    Value row = math.add(unit, math.mul(math.add(math.div(column, plan.units),
+                                                 product.firstGate),
+                                        hidden));
+    Value inside;
+    if (columns != product.columns * plan.units)
+      inside = math.less(column, product.columns * plan.units);
+    if (hidden % plan.units)
+      inside = both(inside, math.less(unit, hidden));
+    if (depth != hidden)
+      inside = both(inside, math.less(k, hidden));
+    Type type = mpc::lanesOf(f32, lanes);
+    Value value = orElse(inside, type, [&]() -> Value {
+      ElementEmitter emitter = makeEmitter();
+      FailureOr<Value> found =
+          emitter.emit(recurrence, {direction, row, k}, lanes);
+      if (succeeded(found))
+        return *found;
+      status = failure();
+      return values.constant(type, 0);
+    });
+    storeWeight(value, math.add(column, firstColumn), k, lanes);
+  });
+  return status;
+}
+
+/// Output columns are columns of the weight matrix: adjacent threads load
+/// adjacent columns.
+LogicalResult PersistentRecurrence::loadTransposedWeightsOf(
+    const RecurrenceShape::Product &product, int64_t firstColumn) {
+  int64_t hidden = plan.shape.hidden, columns = plan.columnsOf(product),
+          depth = plan.depthOf(product);
+  LogicalResult status = success();
+  spread(columns * depth, "place", [&](Value place) {
+    Value k = shown(math.div(place, columns), "k");
+    Value column = shown(math.rem(place, columns), "column");
+    Value unit = math.add(firstUnit, column), inside;
+    if (columns != plan.units)
+      inside = math.less(column, plan.units);
+    if (hidden % plan.units)
+      inside = both(inside, math.less(unit, hidden));
+    if (depth != product.depth * hidden)
+      inside = both(inside, math.less(k, product.depth * hidden));
+    Value value = orElse(inside, f32, [&]() -> Value {
+      ElementEmitter emitter = makeEmitter();
+      FailureOr<Value> found = emitter.emit(
+          recurrence,
+          {direction, math.add(k, product.firstGate * hidden), unit}, 1);
+      if (succeeded(found))
+        return *found;
+      status = failure();
+      return values.constant(f32, 0);
+    });
+    storeWeight(value, math.add(column, firstColumn), k, 1);
+  });
+  return status;
+}
+
+LogicalResult PersistentRecurrence::loadWeights() {
+  for (auto [index, product] : llvm::enumerate(products))
+    if (failed(plan.shape.isGradient
+                   ? loadTransposedWeightsOf(product, firstColumn(index))
+                   : loadWeightsOf(product, firstColumn(index))))
+      return failure();
+  return success();
+}
+
+void PersistentRecurrence::clearTile() {
+  int64_t pitch = plan.depthPitch();
+  Value zero = arith::ConstantOp::create(b, kernel.loc, plan.tileType(),
+                                         b.getZeroAttr(plan.tileType()));
+  spread(plan.tileRows() * pitch, "place", [&](Value place) {
+    store(zero, states, {math.div(place, pitch), math.rem(place, pitch)});
+  });
+}
+
+void PersistentRecurrence::takeStates(Value initial) {
+  spread(plan.rows * plan.shape.hidden, "place", [&](Value place) {
+    Value blockRow = math.div(place, plan.shape.hidden),
+          k = math.rem(place, plan.shape.hidden);
+    Value row = shown(math.add(firstRow, blockRow), "row");
+    kernel.within(plan.shape.batch % plan.rows
+                      ? math.less(row, plan.shape.batch)
+                      : Value(),
+                  [&] {
+                    ElementEmitter emitter = makeEmitter();
+                    Value state = element(initial, {direction, row, k});
+                    emitter.store(emitter.round(state, plan.shape.narrow),
+                                  states, {blockRow, k}, 1);
+                  });
+  });
+  kernel.barrier();
+}
+
+//===----------------------------------------------------------------------===//
+// Exchange between steps
+//===----------------------------------------------------------------------===//
+
+Value PersistentRecurrence::copyOf(size_t product, Value step) {
+  return products.size() > 1 ? math.constant(int64_t(product))
+                             : math.rem(step, 2);
+}
+
+void PersistentRecurrence::handOver(Value value, const Item &item, int64_t part,
+                                    Value copy) {
+  ElementEmitter emitter = makeEmitter();
+  Value rounded = emitter.round(value, plan.shape.narrow);
+  int64_t first = part * plan.shape.hidden;
+  if (!plan.meets()) {
+    emitter.store(rounded, states,
+                  {item.blockRow, math.add(item.blockUnit, first)}, 1);
+    return;
+  }
+  Value place = math.add(math.mul(copy, plan.shape.directions), direction);
+  place = math.add(math.mul(place, plan.shape.batch), item.row);
+  place = math.add(math.mul(place, plan.rowElements()), item.unit);
+  emitter.store(rounded, handed, math.add(place, first), 1);
+}
+
+void PersistentRecurrence::receiveStates(size_t product, Value copy) {
+  if (!plan.meets()) {
+    kernel.barrier();
+    return;
+  }
+  cuda::GridBarrierOp::create(
+      b, kernel.loc, counters,
+      math.mul(group, PersistentRnnPlan::kCounterBytes / 4), isFirst,
+      b.getI64IntegerAttr(plan.unitSlices()));
+  int64_t lanes = movedLanes(plan),
+          perRow = products[product].depth * plan.shape.hidden / lanes;
+  Value first = math.add(math.mul(copy, plan.shape.directions), direction);
+  first = math.add(math.mul(first, plan.shape.batch), firstRow);
+  spread(plan.rows * perRow, "part", [&](Value part) {
+    Value blockRow = shown(math.div(part, perRow), "block_row");
+    Value k = shown(math.mul(math.rem(part, perRow), lanes), "k");
+    Value inside;
+    if (plan.shape.batch % plan.rows)
+      inside = math.less(math.add(firstRow, blockRow), plan.shape.batch);
+    kernel.within(inside, [&] {
+      Value place =
+          math.add(math.mul(math.add(first, blockRow), plan.rowElements()), k);
+      ElementEmitter emitter = makeEmitter();
+      emitter.store(emitter.load(handed, plan.shape.narrow, place, lanes),
+                    states, {blockRow, k}, lanes);
+    });
+  });
+  kernel.barrier();
+}

@@ -1,0 +1,110 @@
+//===- VerifySchedule.cpp - validation of user-provided schedules
+//----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Schedules are used as given or rejected: codegen does not adjust them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mpc;
+
+static constexpr int64_t kMostThreads = 1024;
+/// Maximum grid extents.
+static constexpr int64_t kMostBlocks[] = {INT32_MAX, 65535, 65535};
+
+/// Formats the grid as "4 x 1 x 1".
+static std::string gridOf(const Schedule &schedule) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleave(schedule.blocks, os, " x ");
+  return text;
+}
+
+LogicalResult mpc::checkSchedule(func::FuncOp kernel,
+                                 const CudaTarget &target) {
+  FailureOr<Schedule> given = Schedule::of(kernel);
+  if (failed(given))
+    return failure();
+  FailureOr<const KernelFamily *> family = familyOf(kernel, *given);
+  if (failed(family))
+    return failure();
+  auto refuse = [&] {
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has a " << exe::kScheduleAttr
+           << " of family '" << given->family << "' ";
+  };
+  if (given->threads < 1 || given->threads > kMostThreads)
+    return refuse() << "with " << given->threads
+                    << " threads; a block has 1 to " << kMostThreads;
+  for (auto [blocks, most] : llvm::zip(given->blocks, kMostBlocks))
+    if (blocks < 1 || blocks > most)
+      return refuse() << "with a grid of " << blocks << " blocks; it has 1 to "
+                      << most;
+  int64_t mostShared = target.sharedBytesPerBlock();
+  if (given->sharedBytes < 0 || given->sharedBytes > mostShared)
+    return refuse() << "with " << given->sharedBytes
+                    << " bytes of shared memory; a block has 0 to "
+                    << mostShared;
+  if (given->scratchBytes < 0)
+    return refuse() << "with " << given->scratchBytes
+                    << " bytes of scratch memory";
+  std::optional<Schedule> wanted =
+      (*family)->scheduleAs(kernel, target, *given);
+  if (!wanted)
+    return refuse() << "which has no such kernels";
+
+  for (const auto &entry : given->parameters)
+    if (!wanted->parameters.count(entry.first))
+      return refuse() << "with '" << entry.first
+                      << "', which says nothing about this kernel";
+  for (const auto &[name, number] : wanted->parameters) {
+    auto found = given->parameters.find(name);
+    if (found == given->parameters.end())
+      return refuse() << "without its '" << name << "'";
+    if (found->second != number)
+      return refuse() << "with a '" << name << "' of " << found->second
+                      << "; the kernel takes " << number;
+  }
+  if (given->team != wanted->team) {
+    if (!given->team || !wanted->team)
+      return refuse() << (wanted->team ? "without its" : "with a")
+                      << " team of threads";
+    return refuse() << "with the team " << given->team << "; the kernel takes "
+                    << wanted->team;
+  }
+  if (given->threads != wanted->threads)
+    return refuse() << "with " << given->threads
+                    << " threads; the kernel takes " << wanted->threads;
+  if (given->blocks != wanted->blocks)
+    return refuse() << "with a grid of " << gridOf(*given)
+                    << " blocks; the kernel takes " << gridOf(*wanted);
+  if (given->sharedBytes != wanted->sharedBytes)
+    return refuse() << "with " << given->sharedBytes
+                    << " bytes of shared memory; the kernel takes "
+                    << wanted->sharedBytes;
+  if (given->scratchBytes != wanted->scratchBytes)
+    return refuse() << "with " << given->scratchBytes
+                    << " bytes of scratch memory; the kernel takes "
+                    << wanted->scratchBytes;
+  return success();
+}
+
+Schedule mpc::withTeamOf(const Schedule &given, Schedule chosen) {
+  Schedule result = given;
+  result.parameters = std::move(chosen.parameters);
+  return result;
+}
+
+Schedule mpc::onGridOf(const Schedule &given, Schedule chosen) {
+  if (given.threads * given.blocks[0] >= chosen.threads * chosen.blocks[0]) {
+    chosen.threads = given.threads;
+    chosen.blocks[0] = given.blocks[0];
+  }
+  return chosen;
+}

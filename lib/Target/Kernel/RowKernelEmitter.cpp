@@ -1,0 +1,335 @@
+//===- RowKernelEmitter.cpp - loops over rows and their buffers
+//-----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowKernelEmitter.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mpc;
+
+RowKernelEmitter::RowKernelEmitter(ElementEmitter &emitter,
+                                   const RowPattern &form,
+                                   RowKernelSchedule choice,
+                                   ArrayRef<Stored> results)
+    : emitter(emitter), builder(emitter.getBuilder()), loc(emitter.getLoc()),
+      math(builder, loc, emitter.getTarget()), index{builder, loc}, form(form),
+      choice(std::move(choice)), results(results) {}
+
+//===----------------------------------------------------------------------===//
+// Items
+//===----------------------------------------------------------------------===//
+
+void RowKernelEmitter::placeItem(Value item) {
+  SmallVector<int64_t> counts;
+  for (auto [dim, extent] : llvm::enumerate(form.shape))
+    if (!form.isAxis(dim))
+      counts.push_back(extent);
+  if (form.isVertical())
+    counts.back() = llvm::divideCeil(counts.back(), choice.columns);
+  SmallVector<Value> places = index.delinearize(item, counts);
+  if (form.isVertical()) {
+    // The last item may overlap the previous one.
+    int64_t extent = form.shape.back();
+    Value first = index.mul(places.back(), choice.columns);
+    places.back() = extent % choice.columns
+                        ? index.min(first, extent - choice.columns)
+                        : first;
+  }
+  at.assign(form.shape.size(), emitter.index(0));
+  size_t next = 0;
+  for (size_t dim = 0; dim < at.size(); ++dim)
+    if (!form.isAxis(dim))
+      at[dim] = places[next++];
+}
+
+LogicalResult RowKernelEmitter::emitItem(Value item) {
+  placeItem(item);
+  for (ReshapeOp reshape : form.reshapes)
+    emitter.bindSource(reshape.getResult(), [this, reshape](ValueRange, int64_t,
+                                                            Value) mutable {
+      Value input = reshape.getInput();
+      return emitter.emit(input, form.rowIndices(emitter, at, shapeOf(input)),
+                          choice.columns);
+    });
+  buffers.clear();
+  number = 0;
+  LogicalResult result = success();
+  if (choice.takesOneWalk)
+    result = emitOneWalk();
+  else
+    for (; number < form.ops.size() && succeeded(result); ++number)
+      result = emitOp(form.ops[number]);
+  if (failed(result) || failed(storeResults()))
+    return failure();
+  for (Operation *op : form.ops)
+    emitter.unbind(op->getResult(0));
+  for (ReshapeOp reshape : form.reshapes)
+    emitter.unbind(reshape.getResult());
+  for (auto [tensor, buffer] : buffers)
+    emitter.unbind(tensor);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value RowKernelEmitter::spread(Value value, int64_t lanes) {
+  if (lanes == 1 || isa<VectorType>(value.getType()))
+    return value;
+  auto type = VectorType::get({lanes}, value.getType());
+  TypedAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return arith::ConstantOp::create(builder, loc,
+                                     DenseElementsAttr::get(type, constant));
+  return vector::BroadcastOp::create(builder, loc, type, value);
+}
+
+Value RowKernelEmitter::named(Value value, StringRef name) {
+  value.setLoc(NameLoc::get(builder.getStringAttr(name)));
+  return value;
+}
+
+Value RowKernelEmitter::counted(const Place &place, Value value,
+                                Value otherwise) {
+  return place.keep
+             ? math.select(place.keep, value, spread(otherwise, place.lanes))
+             : value;
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+SmallVector<LaneSegment> RowKernelEmitter::segments(ArrayRef<Value> tensors) {
+  LaneRange all{0, form.shape.back()};
+  if (form.isVertical())
+    return {{all, choice.columns}};
+  if (choice.vector)
+    return {{all, choice.vector}};
+  return planLanes(emitter, tensors, form.shape.back());
+}
+
+FailureOr<Carried> RowKernelEmitter::walkSegment(const LaneSegment &segment,
+                                                 ValueRange initial,
+                                                 Body body) {
+  SmallVector<int64_t> from, to;
+  for (int64_t axis : form.axes) {
+    from.push_back(0);
+    to.push_back(form.shape[axis]);
+  }
+  int64_t by = 1;
+  if (!form.isVertical()) {
+    from.back() = segment.range.begin;
+    to.back() = segment.range.end;
+    by = segment.lanes;
+  }
+  bool masked = segment.range.size() % by != 0 && !initial.empty();
+  auto walk =
+      tile::ItemLoopOp::create(builder, loc, from, to, by, masked, initial);
+  OpBuilder::InsertionGuard guard(builder);
+  Block &block = walk.getBody().front();
+  if (initial.empty())
+    builder.setInsertionPoint(block.getTerminator());
+  else
+    builder.setInsertionPointToEnd(&block);
+  for (auto [axis, position] : llvm::zip(form.axes, walk.getPositions()))
+    at[axis] = position;
+  Place place{at, segment.lanes, segment.range, walk.getMask()};
+  FailureOr<Carried> values = body(place, walk.getCarried());
+  if (failed(values) || (fresh && failed(onFirstWalk(place))))
+    return failure();
+  if (!initial.empty())
+    tile::YieldOp::create(builder, loc, *values);
+  return Carried(walk.getResults());
+}
+
+Carried RowKernelEmitter::joinMembers(ValueRange own, ValueRange identities,
+                                      StringRef name,
+                                      tile::NamedReduction joining, Join join) {
+  SmallVector<Type> scalars, types(own.getTypes());
+  for (Type type : types)
+    scalars.push_back(getElementTypeOrSelf(type));
+  auto op = tile::ItemReduceOp::create(builder, loc,
+                                       form.isVertical() ? types : scalars, own,
+                                       identities, joining, name);
+  OpBuilder::InsertionGuard guard(builder);
+  Block &block = op.getBody().emplaceBlock();
+  SmallVector<Location> locs(scalars.size(), loc);
+  block.addArguments(scalars, locs);
+  block.addArguments(scalars, locs);
+  builder.setInsertionPointToEnd(&block);
+  ValueRange both = block.getArguments();
+  Carried joined =
+      join(both.take_front(scalars.size()), both.take_back(scalars.size()));
+  tile::YieldOp::create(builder, loc, joined);
+  return Carried(op.getResults());
+}
+
+FailureOr<Carried> RowKernelEmitter::walk(ArrayRef<Value> tensors,
+                                          ValueRange initial, StringRef name,
+                                          tile::NamedReduction joining,
+                                          Body body, Join join) {
+  SmallVector<LaneSegment> all = segments(tensors);
+  Carried total(initial);
+  for (const LaneSegment &segment : all) {
+    Carried wide;
+    for (Value value : initial)
+      wide.push_back(spread(value, segment.lanes));
+    FailureOr<Carried> own = walkSegment(segment, wide, body);
+    if (failed(own))
+      return failure();
+    if (initial.empty())
+      continue;
+    Carried joined = joinMembers(*own, initial, name, joining, join);
+    total = all.size() == 1 ? joined : join(total, joined);
+  }
+  if (fresh)
+    afterFirstWalk();
+  return total;
+}
+
+LogicalResult
+RowKernelEmitter::commit(bool once, llvm::function_ref<LogicalResult()> body) {
+  auto op = tile::ItemStoreOp::create(builder, loc, once);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(op.getBody().front().getTerminator());
+  return body();
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+Value RowKernelEmitter::keep(Type type, StringRef name) {
+  SmallVector<int64_t> shape;
+  for (int64_t axis : form.axes)
+    shape.push_back(form.shape[axis]);
+  if (form.isVertical())
+    shape.push_back(choice.columns);
+  return tile::ItemBufferOp::create(
+      builder, loc,
+      tile::ItemBufferType::get(builder.getContext(), shape, type), name);
+}
+
+SmallVector<Value> RowKernelEmitter::positions(ValueRange indices) const {
+  SmallVector<Value> result;
+  for (int64_t axis : form.axes)
+    result.push_back(indices[axis]);
+  return result;
+}
+
+void RowKernelEmitter::save(Value buffer, Value value, const Place &place) {
+  tile::BufferWriteOp::create(builder, loc, spread(value, place.lanes), buffer,
+                              positions(place.indices));
+}
+
+Value RowKernelEmitter::saved(Value buffer, ValueRange indices, int64_t lanes) {
+  Type element = cast<tile::ItemBufferType>(buffer.getType()).getElement();
+  return tile::BufferReadOp::create(builder, loc, lanesOf(element, lanes),
+                                    buffer, positions(indices));
+}
+
+void RowKernelEmitter::startOp() {
+  fresh = true;
+  keptNow = choice.kept(number);
+  for (Value tensor : keptNow)
+    buffers[tensor] =
+        keep(carriedType(getElementTypeOrSelf(tensor.getType())), "values");
+}
+
+LogicalResult RowKernelEmitter::onFirstWalk(const Place &place) {
+  if (number == 0) {
+    SmallVector<Stored> early;
+    for (const Stored &stored : results)
+      if (isEarly(stored.row()))
+        early.push_back(stored);
+    bool adds = !sums.empty() && sumsOnFirstWalk;
+    if (adds || !early.empty()) {
+      LogicalResult done = commit(/*once=*/false, [&] {
+        return success((!adds || succeeded(addToSums(place))) &&
+                       succeeded(store(early, place)));
+      });
+      if (failed(done))
+        return failure();
+    }
+  }
+  for (Value tensor : keptNow) {
+    FailureOr<Value> value = inputAt(tensor, place);
+    if (failed(value))
+      return failure();
+    save(buffers[tensor], *value, place);
+  }
+  return success();
+}
+
+void RowKernelEmitter::afterFirstWalk() {
+  fresh = false;
+  for (Value tensor : keptNow)
+    emitter.bindSource(tensor, [this, buffer = buffers[tensor]](
+                                   ValueRange indices, int64_t lanes, Value) {
+      return FailureOr<Value>(saved(buffer, indices, lanes));
+    });
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowKernelEmitter::emitReduce(Operation *op) {
+  Reducer reducer = reducerOf(emitter, op);
+  FailureOr<Carried> values =
+      walk(op->getOperand(0), reducer.initial, reducer.name, reducer.joining,
+           reducer.body, reducer.join);
+  if (failed(values))
+    return failure();
+  emitter.bindValue(op->getResult(0), reducer.finish(*values));
+  return success();
+}
+
+LogicalResult RowKernelEmitter::emitOneWalk() {
+  startOp();
+  SmallVector<Reducer> reducers;
+  Carried initial;
+  LaneSegment all = segments({}).front();
+  for (Operation *op : form.ops) {
+    reducers.push_back(reducerOf(emitter, op));
+    for (Value value : reducers.back().initial)
+      initial.push_back(spread(value, all.lanes));
+  }
+  auto part = [&](ValueRange values, size_t which) {
+    size_t begin = 0;
+    for (size_t i = 0; i < which; ++i)
+      begin += reducers[i].initial.size();
+    return values.slice(begin, reducers[which].initial.size());
+  };
+  FailureOr<Carried> own = walkSegment(
+      all, initial,
+      [&](const Place &place, ValueRange carried) -> FailureOr<Carried> {
+        Carried next;
+        for (auto [i, reducer] : llvm::enumerate(reducers)) {
+          FailureOr<Carried> values = reducer.body(place, part(carried, i));
+          if (failed(values))
+            return failure();
+          llvm::append_range(next, *values);
+        }
+        return next;
+      });
+  if (failed(own))
+    return failure();
+  afterFirstWalk();
+  SmallVector<Carried> joined;
+  for (auto [i, reducer] : llvm::enumerate(reducers))
+    joined.push_back(joinMembers(part(*own, i), reducer.initial, reducer.name,
+                                 reducer.joining, reducer.join));
+  for (auto [op, reducer, values] : llvm::zip(form.ops, reducers, joined))
+    emitter.bindValue(op->getResult(0), reducer.finish(values));
+  return success();
+}

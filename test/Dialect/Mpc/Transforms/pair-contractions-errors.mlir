@@ -1,5 +1,0 @@
-// RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-pair-contractions{block=0}))' 2>&1 | FileCheck %s
-// CHECK: mpc-pair-contractions: block must be from 1 to 512, found 0
-func.func @empty() {
-  return
-}

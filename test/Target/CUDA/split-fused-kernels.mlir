@@ -1,0 +1,68 @@
+// RUN: mpc-opt --mpc-split-fused-kernels %s | FileCheck %s
+// RUN: mpc-opt --mpc-split-fused-kernels --mpc-split-fused-kernels %s | FileCheck %s
+
+// Parts are kernels that know which arguments and results of the whole are theirs.
+// CHECK-NOT: @k(
+// CHECK: func.func private @k_part0(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind elementwise>
+// CHECK-SAME: mpc.fused_part = {inputs = array<i64: 1>, kernel = "k", outputs = array<i64: 0>}
+// CHECK-NEXT: %[[R:.*]] = mpc.relu %[[X]]
+// CHECK-NEXT: return %[[R]]
+// CHECK: func.func private @k_part1(%[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind row>
+// CHECK-SAME: mpc.fused_part = {inputs = array<i64: 1, 0>, kernel = "k", outputs = array<i64: 1>}
+// CHECK-NEXT: mpc.add %[[A]], %[[B]]
+func.func private @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %y : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.relu %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  %1 = mpc.fusion kind(row) name("b") (%a = %y : tensor<4xf32>, %b = %x : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// CHECK: func.func private @other(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kernel_kind = "elementwise"}
+func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.relu %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// What one part makes for another alone is no argument of either.
+// CHECK: func.func private @led_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.fused_part = {inputs = array<i64: 0>, kernel = "led", outputs = array<i64: -1>}
+// CHECK: func.func private @led_part1(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.fused_part = {inputs = array<i64: -1>, kernel = "led", outputs = array<i64: 0>}
+func.func private @led(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.relu %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  %1 = mpc.fusion kind(elementwise) name("b") (%a = %0 : tensor<4xf32>) -> tensor<4xf32> {
+    %r = mpc.exp %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  return %1 : tensor<4xf32>
+}
+
+// Reshapes between parts are none, and a schedule that a fusion has is its kernel's.
+// CHECK: func.func private @shaped_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
+// CHECK-SAME: mpc.fused_part = {inputs = array<i64: 0>, kernel = "shaped", lead = "tile", outputs = array<i64: -1>}
+// CHECK-SAME: mpc.schedule = {family = "map"}
+// CHECK: func.func private @shaped_part1(%{{.*}}: tensor<2x2xf32>) -> tensor<2x2xf32>
+// CHECK-SAME: mpc.fused_part = {inputs = array<i64: -1>, kernel = "shaped", outputs = array<i64: 0>}
+// CHECK-NOT: mpc.schedule
+func.func private @shaped(%x: tensor<4xf32>) -> tensor<2x2xf32> attributes {mpc.kernel_kind = "elementwise"} {
+  %0 = mpc.fusion kind(elementwise) name("a") (%a = %x : tensor<4xf32>) -> tensor<4xf32> attributes {mpc.producer_fusion = "tile", mpc.schedule = {family = "map"}} {
+    %r = mpc.relu %a : tensor<4xf32>
+    mpc.yield %r : tensor<4xf32>
+  }
+  %1 = mpc.reshape %0 : tensor<4xf32> to tensor<2x2xf32>
+  %2 = mpc.fusion kind(elementwise) name("b") (%a = %1 : tensor<2x2xf32>) -> tensor<2x2xf32> {
+    %r = mpc.exp %a : tensor<2x2xf32>
+    mpc.yield %r : tensor<2x2xf32>
+  }
+  return %2 : tensor<2x2xf32>
+}

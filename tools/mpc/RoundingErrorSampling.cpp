@@ -1,0 +1,99 @@
+//===- RoundingErrorSampling.cpp - rounding error by random sampling
+//-------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RoundingErrorSampling.h"
+
+#include "mpc/Reference/Compare.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+using namespace mpc;
+using namespace mpc::tool;
+using mpc::reference::Rounding;
+using mpc::reference::Tensor;
+
+/// Odd, so that the median is a sample.
+static constexpr int kSamples = 9;
+
+/// Perturbs every float by more than its last bits, which a sum with a larger
+/// number would round away.
+static void nudge(std::vector<Tensor> &inputs, std::mt19937_64 &generator) {
+  std::uniform_real_distribution<double> part(-0x1p-12, 0x1p-12);
+  for (Tensor &input : inputs)
+    if (input.getType().getElementType().isF32())
+      for (double &value : input.floats())
+        // Round to float32, so that both modes start with the same numbers.
+        value = static_cast<float>(value * (1 + part(generator)));
+}
+
+/// Returns the standard deviation of errors, given relative root mean squares
+/// of `count` elements each.
+static double deviationOf(std::vector<double> &samples, int64_t count) {
+  // Median instead of mean: in a sample a step function of the model may fall
+  // on the other side.
+  std::nth_element(samples.begin(), samples.begin() + kSamples / 2,
+                   samples.end());
+  // Approximate median of the root mean square of normal numbers.
+  return samples[kSamples / 2] /
+         (1 - 0.3255 / static_cast<double>(std::max<int64_t>(count, 1)));
+}
+
+Result<std::vector<reference::ErrorDeviation>>
+mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
+                        llvm::ArrayRef<Tensor> magnitudes, RunMode runMode) {
+  constexpr Rounding kOrders[] = {Rounding::Declared,
+                                  Rounding::DeclaredBackwards};
+  const std::vector<Tensor> original = inputs;
+  llvm::scope_exit restore([&] { inputs = original; });
+  std::mt19937_64 generator(seed);
+  /// Errors of one output in each sample.
+  struct Samples {
+    std::vector<double> normwise, componentwise;
+  };
+  // By summation order and output.
+  std::vector<Samples> errors[std::size(kOrders)];
+  std::vector<int64_t> sizes;
+  for (int sample = 0; sample < kSamples; ++sample) {
+    inputs = original;
+    nudge(inputs, generator);
+    std::vector<Tensor> float64;
+    if (Status status = runMode(Rounding::Float64, float64); !status.ok())
+      return status;
+    sizes.resize(float64.size());
+    for (size_t i = 0; i < float64.size(); ++i)
+      sizes[i] = float64[i].size();
+    for (auto [order, found] : llvm::zip_equal(kOrders, errors)) {
+      std::vector<Tensor> declared;
+      if (Status status = runMode(order, declared); !status.ok())
+        return status;
+      found.resize(float64.size());
+      for (size_t i = 0; i < float64.size(); ++i) {
+        found[i].normwise.push_back(
+            reference::rmsRelativeError(declared[i], float64[i]));
+        found[i].componentwise.push_back(
+            float64[i].isFloat() ? reference::componentwiseError(
+                                       declared[i], float64[i], magnitudes[i])
+                                 : 0);
+      }
+    }
+  }
+  std::vector<reference::ErrorDeviation> deviations(sizes.size());
+  for (std::vector<Samples> &found : errors)
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      deviations[i].normwise = std::max(
+          deviations[i].normwise, deviationOf(found[i].normwise, sizes[i]));
+      deviations[i].componentwise =
+          std::max(deviations[i].componentwise,
+                   deviationOf(found[i].componentwise, sizes[i]));
+    }
+  return deviations;
+}

@@ -1,0 +1,47 @@
+//===- RoundingErrorSampling.h - rounding error by random sampling -----------*-
+//C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The oracle's storage-rounding mode predicts an error by making it. Where many
+// elements of an output have errors of one size, their mean square is a good
+// estimate of it; of a few elements, by chance, all may have been rounded the
+// lucky way. Inputs next to them are rounded in other ways.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_TOOLS_MPC_ROUNDINGERRORSAMPLING_H
+#define MPC_TOOLS_MPC_ROUNDINGERRORSAMPLING_H
+
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
+#include "mpc/Runtime/Status.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace mpc::tool {
+
+/// Outputs whose error more elements than these make are an estimate by
+/// themselves (OutputError::effective).
+inline constexpr double kFewElements = 64;
+
+/// Runs a mode of the oracle on the current `inputs`.
+using RunMode = llvm::function_ref<Status(reference::Rounding,
+                                          std::vector<reference::Tensor> &)>;
+
+/// Returns for each output the standard deviation of the storage-rounding
+/// mode's error against float64: the median over random perturbations of the
+/// inputs by `seed`; `magnitudes` are those of each output's terms. Sums are
+/// computed in both orders, and the larger deviation counts: if neighbors
+/// cancel, one order may be exact for all perturbed inputs. Restores `inputs`,
+/// also on failure.
+Result<std::vector<reference::ErrorDeviation>>
+sampleErrors(std::vector<reference::Tensor> &inputs, uint64_t seed,
+             llvm::ArrayRef<reference::Tensor> magnitudes, RunMode runMode);
+
+} // namespace mpc::tool
+
+#endif // MPC_TOOLS_MPC_ROUNDINGERRORSAMPLING_H
