@@ -7,10 +7,13 @@
 #include "Compiler.h"
 
 #include "OrcJit.h"
+#include "PastPositions.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
+#include "mpc/Import/ONNX.h"
 #include "mpc/Import/StableHLO.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
@@ -27,6 +30,7 @@
 #include <algorithm>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -303,4 +307,337 @@ Result<std::vector<std::byte>> Compiler::generateFile(ModuleOp module,
   if (*stopped)
     return stoppedStatus();
   return code;
+}
+
+//===----------------------------------------------------------------------===//
+// Import stage of a compile
+//===----------------------------------------------------------------------===//
+
+func::FuncOp Compiler::entry(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>("main");
+}
+
+ElementsAttr Compiler::offeredValue(StringRef name) {
+  auto found = options.inputValues.find(name.str());
+  if (found == options.inputValues.end() || !found->second)
+    return nullptr;
+  const Buffer &value = found->second;
+  return makeConstant(
+      compilerType(value.type(), *ctx),
+      ArrayRef(static_cast<const char *>(value.data()), value.size()), name);
+}
+
+Compiler::Module Compiler::importOnnx(const ModelSource &model,
+                                      const SourceBytes &bytes) {
+  OnnxImportOptions import;
+  for (const auto &[name, extent] : options.dims)
+    import.dims[name] = extent;
+  for (const auto &[name, shape] : options.inputShapes)
+    import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
+  import.batch = options.batch;
+  import.growsCaches = !options.caches.empty();
+  import.checksKnownIndicesLater = options.positions.has_value();
+  import.maxTensorBytes = std::min(import.maxTensorBytes, memoryLimit(options));
+  SmallVector<std::string> fixed;
+  import.fixedInputs = &fixed;
+  llvm::StringMap<SmallVector<std::string>> found;
+  import.inputSymbols = &found;
+  if (!options.inputValues.empty())
+    import.offeredValue = [&](StringRef name) { return offeredValue(name); };
+  if (model.readsExternal())
+    import.externalData =
+        [&](StringRef name) -> llvm::Expected<ArrayRef<char>> {
+      Result<std::span<const std::byte>> data = model.external(name.str());
+      if (!data.ok())
+        return llvm::createStringError(data.status().toString());
+      return ArrayRef(reinterpret_cast<const char *>(data->data()),
+                      data->size());
+    };
+  StringRef folder;
+  if (model.isFile()) {
+    folder = llvm::sys::path::parent_path(model.name());
+    if (folder.empty())
+      folder = ".";
+  }
+  ArrayRef data(reinterpret_cast<const char *>(bytes.bytes.data()),
+                bytes.bytes.size());
+  Module module =
+      importOnnxBytes(data, model.name(), folder, import, ctx.get());
+  inputsFixed.assign(fixed.begin(), fixed.end());
+  symbols.clear();
+  for (auto &[input, names] : found)
+    symbols[input.str()].assign(names.begin(), names.end());
+  return module;
+}
+
+void Compiler::setInitialValues(ModuleOp module) {
+  func::FuncOp function = entry(module);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto name = function.getArgAttrOfType<StringAttr>(i, MpcDialect::kNameAttr);
+    if (!name)
+      continue;
+    ElementsAttr value = offeredValue(name.getValue());
+    if (!value || value.getType() != function.getArgument(i).getType())
+      continue;
+    function.setArgAttr(i, MpcDialect::kInitialAttr, value);
+    if (!llvm::is_contained(inputsFixed, name.getValue()))
+      inputsFixed.push_back(name.str());
+  }
+}
+
+void Compiler::recordCacheType() {
+  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
+  if (!policy)
+    // The stage that reads the policy again reports the error.
+    return llvm::consumeError(policy.takeError());
+  if (std::optional<WeightType> chosen = policy->getCache())
+    emitWarning(UnknownLoc::get(ctx.get()))
+        << "policy '" << policy->getName() << "' keeps caches as "
+        << stringify(*chosen)
+        << ", but nothing is kept between runs here: only a decoder has caches "
+           "(mpc generate)";
+}
+
+std::optional<ElementType> Compiler::cacheType() {
+  llvm::Expected<Policy> policy = Policy::load(pipeline.policy);
+  if (!policy) {
+    // The stage that reads the policy again reports the error.
+    llvm::consumeError(policy.takeError());
+    return {};
+  }
+  if (std::optional<WeightType> chosen = policy->getCache())
+    switch (*chosen) {
+    case WeightType::Float16:
+      return ElementType::F16;
+    case WeightType::BFloat16:
+      return ElementType::BF16;
+    case WeightType::Int8:
+      return ElementType::I8;
+    case WeightType::Float8:
+      return ElementType::F8E4M3FN;
+    case WeightType::Float32:
+    case WeightType::Int16:
+    case WeightType::Int4:
+      return std::nullopt;
+    }
+  // An override that keeps attention in f32 also keeps its cache in f32.
+  bool isOverridden = !options.sets.empty() ||
+                      !policy->getOverrides().empty() ||
+                      !policy->getLayers().empty();
+  for (StringRef kind : {"attention", "matmul"})
+    isOverridden |= policy->classOf(kind) != PrecisionClass::Low;
+  if (!isOverridden && policy->getCompute() == PolicyType::Float16)
+    return ElementType::F16;
+  if (!isOverridden && policy->getCompute() == PolicyType::BFloat16)
+    return ElementType::BF16;
+  return std::nullopt;
+}
+
+Status Compiler::findPositions(const ModelSource &model,
+                               func::FuncOp function) {
+  CompileOptions longer = options;
+  longer.inputShapes = std::exchange(longer.positions->longerShapes, {});
+  longer.caches.clear();
+  longer.chosen.clear();
+  // Everything about the model was reported with its first import.
+  longer.onStage = nullptr;
+  longer.onDiagnostic = nullptr;
+  longer.dumpDir.clear();
+  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(longer);
+  if (!compiler.ok())
+    return compiler.status();
+  (*compiler)->setCacheFormats();
+  Result<Module> module = (*compiler)->import(model);
+  if (!module.ok())
+    return module.status();
+  size_t first = said.size();
+  if (failed(placePositions(function, entry(**module), *options.positions)))
+    return failure(first);
+  return {};
+}
+
+Result<Compiler::Module> Compiler::import(const ModelSource &model) {
+  enter("import");
+  size_t first = said.size();
+  const std::string &name = model.name();
+  StringRef extension = llvm::sys::path::extension(name);
+  if (extension != ".onnx" && extension != ".mlir")
+    return Status(StatusCode::InvalidArgument, name,
+                  "is no model that can be read: the name ends in neither "
+                  ".onnx nor .mlir");
+  int64_t most = memoryLimit(options);
+  if (Status status = checkFileMemory(model, most); !status.ok())
+    return status;
+  Result<SourceBytes> bytes = model.read();
+  if (!bytes.ok())
+    return bytes.status();
+  Module module;
+  if (extension == ".onnx") {
+    if (Status status = checkExternalMemory(model, *bytes, most); !status.ok())
+      return status;
+    module = importOnnx(model, *bytes);
+    if (!module)
+      return failure(first);
+  } else {
+    // Text models have static shapes only.
+    if (options.batch && *options.batch < 1)
+      return Status(StatusCode::InvalidArgument, name,
+                    "batch is " + std::to_string(*options.batch) +
+                        ", expected at least 1");
+    if (!options.dims.empty())
+      return Status(StatusCode::InvalidArgument, name,
+                    "no input has a symbolic dimension named '" +
+                        options.dims.begin()->first + "'");
+    Result<Module> parsed = importMlir(
+        StringRef(reinterpret_cast<const char *>(bytes->bytes.data()),
+                  bytes->bytes.size()),
+        name, *ctx);
+    if (!parsed.ok())
+      return said.size() > first ? failure(first) : parsed.status();
+    module = std::move(*parsed);
+  }
+  if (!entry(*module))
+    return Status(StatusCode::InvalidArgument, name, "has no function @main");
+  if (failed(checkSizes(*module)) || failed(checkImportedMemory(*module, most)))
+    return failure(first);
+  if (options.positions && !options.positions->longerShapes.empty())
+    if (Status status = findPositions(model, entry(*module)); !status.ok())
+      return status;
+  if (!options.caches.empty() &&
+      failed(makeCachesInPlace(entry(*module), options.caches, cacheType())))
+    return failure(first);
+  if (options.caches.empty() && !expectsCaches)
+    recordCacheType();
+  if (!options.chosen.empty() &&
+      failed(selectResultEntries(entry(*module), options.chosen)))
+    return failure(first);
+  markInfiniteResults(entry(*module));
+  if (options.training && !options.training->parameters.empty())
+    setInitialValues(*module);
+  if (Status status = dump(*module, "import"); !status.ok())
+    return status;
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// Diagnostics of a compile
+//===----------------------------------------------------------------------===//
+
+SmallVector<StringRef> mpc::locationNames(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location))
+    return {name.getName().getValue()};
+  SmallVector<StringRef> names;
+  if (auto fused = dyn_cast<FusedLoc>(location))
+    for (Location part : fused.getLocations())
+      for (StringRef name : locationNames(part))
+        if (!llvm::is_contained(names, name))
+          names.push_back(name);
+  return names;
+}
+
+/// Prefixes `text` with its location if there is one.
+static std::string placed(const std::string &where, const std::string &text) {
+  return where.empty() ? text : where + ": " + text;
+}
+
+MessageLocation mpc::describeLocation(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    MessageLocation inner = describeLocation(name.getChildLoc());
+    std::string op = name.getName().str();
+    if (auto file = dyn_cast<FileLineColLoc>(name.getChildLoc());
+        file && file.getColumn() == 0)
+      return {file.getFilename().str() + ": " + op, op};
+    return {placed(inner.where, op), op};
+  }
+  if (auto file = dyn_cast<FileLineColLoc>(location)) {
+    std::string text = file.getFilename().str();
+    // Column 0 marks a node of a binary model; the line is the node's index.
+    if (file.getColumn() == 0)
+      return {file.getLine() ? text + ": node " + std::to_string(file.getLine())
+                             : text,
+              ""};
+    return {text + ":" + std::to_string(file.getLine()) + ":" +
+                std::to_string(file.getColumn()),
+            ""};
+  }
+  if (auto range = dyn_cast<FileLineColRange>(location)) {
+    return {range.getFilename().str() + ":" +
+                std::to_string(range.getStartLine()) + ":" +
+                std::to_string(range.getStartColumn()),
+            ""};
+  }
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      if (!isa<UnknownLoc>(part))
+        return describeLocation(part);
+  }
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return describeLocation(call.getCallee());
+  return {};
+}
+
+void Compiler::hear(mlir::Diagnostic &message) {
+  mpc::Diagnostic heard;
+  switch (message.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    heard.severity = mpc::Diagnostic::Severity::Error;
+    break;
+  case DiagnosticSeverity::Warning:
+    heard.severity = mpc::Diagnostic::Severity::Warning;
+    break;
+  default:
+    heard.severity = mpc::Diagnostic::Severity::Remark;
+    break;
+  }
+  MessageLocation place = describeLocation(message.getLocation());
+  heard.stage = stage;
+  heard.where = place.where;
+  heard.op = place.op;
+  heard.text = message.str();
+  for (mlir::Diagnostic &note : message.getNotes())
+    heard.notes.push_back(
+        placed(describeLocation(note.getLocation()).where, note.str()));
+  said.push_back(heard);
+  if (options.onDiagnostic)
+    options.onDiagnostic(heard);
+}
+
+Status Compiler::stoppedStatus() const {
+  return Status(StatusCode::Unavailable, "stage '" + stage + "'",
+                "was stopped by the caller");
+}
+
+Status Compiler::explained(const Status &status, size_t firstMessage) const {
+  if (*stopped)
+    return stoppedStatus();
+  bool isDiagnosed =
+      std::any_of(said.begin() + firstMessage, said.end(),
+                  [](const mpc::Diagnostic &message) {
+                    return message.severity == mpc::Diagnostic::Severity::Error;
+                  });
+  return isDiagnosed ? failure(firstMessage) : status;
+}
+
+Status Compiler::failure(size_t firstMessage) const {
+  if (*stopped)
+    return stoppedStatus();
+  Status status;
+  for (size_t i = firstMessage; i < said.size(); ++i) {
+    if (said[i].severity != mpc::Diagnostic::Severity::Error)
+      continue;
+    if (status.ok())
+      status = Status(StatusCode::InvalidArgument, said[i].where, said[i].text);
+    else
+      status = status.withNote(placed(said[i].where, said[i].text));
+  }
+  if (status.ok())
+    return Status(StatusCode::Internal, stage,
+                  "stage '" + stage + "' failed without a message");
+  return status;
+}
+
+void Compiler::enter(StringRef name) {
+  stage = name.str();
+  if (options.onStage)
+    options.onStage(stage);
 }

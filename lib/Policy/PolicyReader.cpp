@@ -15,6 +15,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <limits>
+
 using namespace llvm;
 using namespace mpc;
 using Json = nlohmann::json;
@@ -406,4 +408,567 @@ std::vector<StringRef> Policy::builtinNames() {
     names.push_back(builtin.name);
   llvm::sort(names);
   return names;
+}
+
+//===----------------------------------------------------------------------===//
+// Lists and maps of a policy
+//
+// Fields that are lists and maps: classes, the imitated system's lists,
+// overrides and layers. A policy that extends another one edits its lists;
+// within one file no two entries may contradict each other.
+//===----------------------------------------------------------------------===//
+
+Error PolicyReader::readStrings(const Json &value, const Twine &path,
+                                std::vector<std::string> &out) {
+  std::string at = path.str();
+  if (!value.is_array())
+    return error(at,
+                 Twine("expects a list of op kinds, got ") + value.type_name());
+  for (const Json &entry : value) {
+    if (!entry.is_string())
+      return error(at, Twine("expects strings, got ") + entry.type_name());
+    std::string text = entry.get<std::string>();
+    if (text.empty())
+      return error(at, "holds an empty name");
+    if (is_contained(out, text))
+      return error(at, "'" + text + "' is given twice");
+    out.push_back(std::move(text));
+  }
+  return Error::success();
+}
+
+Error PolicyReader::readListEdit(const Json &value, const std::string &path,
+                                 ListEdit &out) {
+  if (!value.is_object()) {
+    out.isPlain = true;
+    return readStrings(value, path, out.set);
+  }
+  if (Error e = unknownField(value, path, {"add", "remove"}))
+    return e;
+  if (auto it = value.find("add"); it != value.end())
+    if (Error e = readStrings(*it, path + ".add", out.add))
+      return e;
+  if (auto it = value.find("remove"); it != value.end())
+    if (Error e = readStrings(*it, path + ".remove", out.remove))
+      return e;
+  for (const std::string &name : out.add)
+    if (is_contained(out.remove, name))
+      return error(path, "'" + name + "' is both added and removed");
+  return Error::success();
+}
+
+Error PolicyReader::readClasses(const Json &value) {
+  if (!value.is_object())
+    return error("classes",
+                 Twine("expects an object of lists, got ") + value.type_name());
+  // A file that extends another one moves kinds between lists; within one file
+  // a kind is in one list.
+  const std::map<std::string, PrecisionClass> base = policy.classes;
+  std::map<std::string, std::string> seen;
+  std::set<std::string> removed;
+  for (auto &[className, kinds] : value.items()) {
+    std::string path = "classes." + className;
+    std::optional<PrecisionClass> cls = parsePrecisionClass(className);
+    if (!cls)
+      return error(path, "unknown class; use low, high, follow, clear, widest, "
+                         "high_result or ban");
+    ListEdit edit;
+    if (Error e = readListEdit(kinds, path, edit))
+      return e;
+    for (const std::string &kind : edit.isPlain ? edit.set : edit.add) {
+      auto [it, inserted] = seen.try_emplace(kind, className);
+      if (!inserted)
+        return error(path, "kind '" + kind + "' is already in list '" +
+                               it->second + "'");
+    }
+    for (const std::string &kind : edit.remove) {
+      auto it = base.find(kind);
+      if (it == base.end())
+        return error(path, "removes kind '" + kind + "', which is in no list");
+      if (it->second != *cls)
+        return error(path, "removes kind '" + kind + "', which is in list '" +
+                               stringify(it->second) + "'");
+      removed.insert(kind);
+    }
+  }
+  for (const std::string &kind : removed)
+    policy.classes.erase(kind);
+  for (auto &[kind, className] : seen)
+    policy.classes[kind] = *parsePrecisionClass(className);
+  return Error::success();
+}
+
+Error PolicyReader::readSystem(const Json &value) {
+  if (!value.is_object())
+    return error("system", Twine("expects an object with lists and kinds, "
+                                 "got ") +
+                               value.type_name());
+  if (policy.algorithm != PolicyAlgorithm::TorchAutocast &&
+      policy.algorithm != PolicyAlgorithm::TensorFlowPainting)
+    return error("system", "algorithm " + stringify(policy.algorithm) +
+                               " imitates no system with op lists; use "
+                               "torch_autocast or tensorflow_painting");
+  if (Error e = unknownField(value, "system", {"lists", "kinds"}))
+    return e;
+  if (auto it = value.find("lists"); it != value.end())
+    if (Error e = readSystemLists(*it))
+      return e;
+  if (auto it = value.find("kinds"); it != value.end())
+    if (Error e = readSystemKinds(*it))
+      return e;
+  return Error::success();
+}
+
+Error PolicyReader::readSystemLists(const Json &value) {
+  if (!value.is_object())
+    return error("system.lists",
+                 Twine("expects an object of lists, got ") + value.type_name());
+  for (auto &[listName, ops] : value.items()) {
+    std::string path = "system.lists." + listName;
+    if (!parsePrecisionClass(listName))
+      return error(path,
+                   "unknown list; use the system's name of a list or low, "
+                   "high, follow, clear, widest, high_result or ban");
+    ListEdit edit;
+    if (Error e = readListEdit(ops, path, edit))
+      return e;
+    std::vector<std::string> &list = policy.systemLists[listName];
+    if (edit.isPlain)
+      list = std::move(edit.set);
+    for (const std::string &op : edit.remove) {
+      auto it = llvm::find(list, op);
+      if (it == list.end())
+        return error(path, "removes op '" + op + "', which is not in it");
+      list.erase(it);
+    }
+    for (std::string &op : edit.add) {
+      if (is_contained(list, op))
+        return error(path, "adds op '" + op + "', which is in it already");
+      list.push_back(std::move(op));
+    }
+  }
+  // Lists of one system are disjoint, whichever file defines them.
+  policy.systemClasses.clear();
+  std::map<std::string, StringRef> seen;
+  for (auto &[listName, ops] : policy.systemLists)
+    for (const std::string &op : ops) {
+      auto [it, inserted] = seen.try_emplace(op, listName);
+      if (!inserted)
+        return error("system.lists." + listName,
+                     "op '" + op + "' is already in list '" + it->second + "'");
+      policy.systemClasses[op] = *parsePrecisionClass(listName);
+    }
+  return Error::success();
+}
+
+Error PolicyReader::readSystemKinds(const Json &value) {
+  if (!value.is_object())
+    return error("system.kinds", Twine("expects an object of KIND: OP, got ") +
+                                     value.type_name());
+  for (auto &[kind, op] : value.items()) {
+    if (!op.is_string())
+      return error("system.kinds." + kind,
+                   Twine("expects an op's name, got ") + op.type_name());
+    // An empty name removes the extended policy's entry.
+    if (op.get<std::string>().empty())
+      policy.systemKinds.erase(kind);
+    else
+      policy.systemKinds[kind] = op.get<std::string>();
+  }
+  return Error::success();
+}
+
+Error PolicyReader::readOverrides(const Json &value) {
+  if (!value.is_object())
+    return error("overrides", Twine("expects an object of KEY: TYPE, got ") +
+                                  value.type_name());
+  for (auto &[key, type] : value.items()) {
+    if (!type.is_string())
+      return error("overrides." + key,
+                   Twine("expects a type name, got ") + type.type_name());
+    if (Error e = policy.addOverride(key + "=" + type.get<std::string>(),
+                                     PolicyOverride::Source::File))
+      return error("overrides", toString(std::move(e)));
+  }
+  return Error::success();
+}
+
+Error PolicyReader::readLayers(const Json &value) {
+  if (!value.is_object())
+    return error("layers", Twine("expects an object of PATH: POLICY, got ") +
+                               value.type_name());
+  for (auto &[pattern, entry] : value.items()) {
+    std::string path = "layers." + pattern, name;
+    bool autocast = true;
+    if (entry.is_string()) {
+      name = entry.get<std::string>();
+    } else if (entry.is_object()) {
+      if (Error e = unknownField(entry, path, {"policy", "autocast"}))
+        return e;
+      auto policyName = entry.find("policy");
+      if (policyName == entry.end())
+        return error(path, "lacks the field 'policy'");
+      if (!policyName->is_string())
+        return error(path + ".policy", Twine("expects a policy's name, got ") +
+                                           policyName->type_name());
+      name = policyName->get<std::string>();
+      if (auto it = entry.find("autocast"); it != entry.end()) {
+        if (!it->is_boolean())
+          return error(path + ".autocast",
+                       Twine("expects true or false, got ") + it->type_name());
+        if (policy.algorithm != PolicyAlgorithm::KerasLayers)
+          return error(path + ".autocast", "needs the algorithm keras_layers");
+        autocast = it->get<bool>();
+      }
+    } else {
+      return error(path,
+                   Twine("expects a policy's name, got ") + entry.type_name());
+    }
+    if (Error e = policy.addLayerPolicy(pattern, name, autocast))
+      return error(path, toString(std::move(e)));
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Measured data in a policy
+//
+// Types of single products and values, ranges over samples, and the model that
+// they belong to: written into a policy by `mpc tune`, and the file of `mpc
+// calibrate`.
+//===----------------------------------------------------------------------===//
+
+Error PolicyReader::readProducts(const Json &value) {
+  if (!value.is_object())
+    return error("products", Twine("expects an object of NAME: TYPE, got ") +
+                                 value.type_name());
+  if (policy.algorithm != PolicyAlgorithm::MinimumCut)
+    return error("products", "needs the algorithm minimum_cut");
+  constexpr PolicyType kKnown[] = {PolicyType::Float32, PolicyType::Float16,
+                                   PolicyType::BFloat16,
+                                   PolicyType::TensorFloat32};
+  for (auto &[name, text] : value.items()) {
+    std::optional<PolicyType> type =
+        text.is_string() ? parsePolicyType(text.get<std::string>())
+                         : std::nullopt;
+    if (!type || !is_contained(kKnown, *type))
+      return error("products." + name,
+                   "expects a type's name; use " + joinTypes(kKnown));
+    policy.products[name] = *type;
+  }
+  return Error::success();
+}
+
+Error PolicyReader::readValues(const Json &value) {
+  if (!value.is_object())
+    return error("values", Twine("expects an object of NAME: float32 or "
+                                 "narrow, got ") +
+                               value.type_name());
+  if (policy.algorithm != PolicyAlgorithm::MinimumCut)
+    return error("values", "needs the algorithm minimum_cut");
+  for (auto &[name, stored] : value.items()) {
+    if (stored != "float32" && stored != "narrow")
+      return error("values." + name, "expects \"float32\" or \"narrow\"");
+    policy.values[name] = stored == "narrow";
+  }
+  return Error::success();
+}
+
+/// Reads one entry of ranges; false if it is malformed. Ignores fields that
+/// only reports use.
+static bool readRange(const Json &entry, MeasuredRange &range) {
+  if (!entry.is_object())
+    return false;
+  auto largest = entry.find("largest");
+  if (largest == entry.end() || !largest->is_number())
+    return false;
+  range.largest = largest->get<double>();
+  if (auto sample = entry.find("largest_sample"); sample != entry.end()) {
+    if (!sample->is_string())
+      return false;
+    range.sample = sample->get<std::string>();
+  }
+  return range.largest >= 0;
+}
+
+void Policy::addRange(StringRef name, MeasuredRange range) {
+  auto [entry, isNew] = ranges.try_emplace(name.str(), range);
+  if (!isNew && range.largest > entry->second.largest)
+    entry->second = std::move(range);
+}
+
+Error PolicyReader::readRanges(const Json &value) {
+  if (!value.is_object())
+    return error("ranges", Twine("expects an object of NAME: RANGE, got ") +
+                               value.type_name());
+  for (auto &[name, entry] : value.items()) {
+    MeasuredRange range;
+    if (!readRange(entry, range))
+      return error("ranges." + name,
+                   "expects an object with the number 'largest' and the file "
+                   "'largest_sample'");
+    policy.addRange(name, std::move(range));
+  }
+  return Error::success();
+}
+
+Error PolicyReader::readModel(const Json &value) {
+  if (!value.is_string() || value.get<std::string>().empty())
+    return error("model", "expects the hash of a model");
+  policy.model = value.get<std::string>();
+  return Error::success();
+}
+
+Error PolicyReader::readTuning(const Json &value) {
+  if (!value.is_object())
+    return error("tuning",
+                 Twine("expects an object, got ") + value.type_name());
+  return Error::success();
+}
+
+const MeasuredRange *Policy::rangeOf(ArrayRef<StringRef> names) const {
+  const MeasuredRange *found = nullptr;
+  for (StringRef name : names)
+    if (auto it = ranges.find(name.str());
+        it != ranges.end() && (!found || it->second.largest > found->largest))
+      found = &it->second;
+  return found;
+}
+
+/// Orders types by width; smaller is wider.
+static int narrowness(PolicyType type) {
+  switch (type) {
+  case PolicyType::TensorFloat32:
+    return 1;
+  case PolicyType::Float16:
+  case PolicyType::BFloat16:
+    return 2;
+  default:
+    return 0;
+  }
+}
+
+/// Calls `visit` with the entries of `names`: those for the backward pass only,
+/// if requested and present, else the others.
+template <typename Entry>
+static void forEntries(const std::map<std::string, Entry> &entries,
+                       ArrayRef<StringRef> names, bool isBackward,
+                       llvm::function_ref<void(const Entry &)> visit) {
+  bool isFound = false;
+  for (StringRef prefix : {StringRef(Policy::kBackward), StringRef()}) {
+    if (isFound || (!isBackward && !prefix.empty()))
+      continue;
+    for (StringRef name : names)
+      if (auto it = entries.find((prefix + name).str()); it != entries.end()) {
+        visit(it->second);
+        isFound = true;
+      }
+  }
+}
+
+std::optional<PolicyType> Policy::productOf(ArrayRef<StringRef> names,
+                                            bool isBackward) const {
+  std::optional<PolicyType> found;
+  forEntries<PolicyType>(products, names, isBackward,
+                         [&](const PolicyType &type) {
+                           if (!found || narrowness(type) < narrowness(*found))
+                             found = type;
+                         });
+  return found;
+}
+
+std::optional<bool> Policy::storesNarrow(ArrayRef<StringRef> names,
+                                         bool isBackward) const {
+  std::optional<bool> narrow;
+  forEntries<bool>(values, names, isBackward, [&](const bool &isNarrow) {
+    narrow = narrow.value_or(true) && isNarrow;
+  });
+  return narrow;
+}
+
+bool Policy::hasBackwardEntries() const {
+  auto speaks = [](const auto &entry) {
+    return StringRef(entry.first).starts_with(kBackward);
+  };
+  return llvm::any_of(products, speaks) || llvm::any_of(values, speaks) ||
+         llvm::any_of(overrides, [](const PolicyOverride &entry) {
+           return entry.isAboutBackward;
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// Weight and cache formats of a policy
+//
+// The storage of all weights, or of single ops' weights: a type's name, or an
+// object with the type's options; mean squares of activations; the type of KV
+// caches.
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kKnownTypes =
+    "float32, float16, bfloat16, int16, int8, int4 or float8_e4m3fn";
+static constexpr StringLiteral kKnownCaches =
+    "float32, float16, bfloat16, int8 or float8_e4m3fn";
+
+bool Policy::narrowsWeights() const {
+  return weights.isNarrow() ||
+         any_of(namedWeights,
+                [](const auto &named) { return named.second.isNarrow(); }) ||
+         any_of(layers, [](const LayerPolicy &layer) {
+           return layer.policy->getWeights().isNarrow();
+         });
+}
+
+/// Bits of one stored number, without scales.
+static unsigned bitsOf(WeightType type) {
+  switch (type) {
+  case WeightType::Float32:
+    return 32;
+  case WeightType::Float16:
+  case WeightType::BFloat16:
+  case WeightType::Int16:
+    return 16;
+  case WeightType::Int8:
+  case WeightType::Float8:
+    return 8;
+  case WeightType::Int4:
+    return 4;
+  }
+  llvm_unreachable("every type has bits");
+}
+
+const WeightFormat *Policy::weightsOf(ArrayRef<StringRef> names) const {
+  const WeightFormat *found = nullptr;
+  for (StringRef name : names)
+    if (auto it = namedWeights.find(name.str());
+        it != namedWeights.end() &&
+        (!found || bitsOf(it->second.type) > bitsOf(found->type)))
+      found = &it->second;
+  return found;
+}
+
+Error PolicyReader::readWeights(const Json &value) {
+  Json own = value;
+  // An object with names only does not affect other weights.
+  if (value.is_object() && value.contains("names")) {
+    const Json &names = value["names"];
+    if (!names.is_object())
+      return error("weights.names", Twine("expects an object of NAME: WEIGHTS, "
+                                          "got ") +
+                                        names.type_name());
+    for (auto &[name, entry] : names.items())
+      if (Error e = readWeightFormat(entry, "weights.names." + name,
+                                     policy.namedWeights[name]))
+        return e;
+    own.erase("names");
+    if (own.empty())
+      return Error::success();
+  }
+  return readWeightFormat(own, "weights", policy.weights);
+}
+
+Error PolicyReader::readWeightFormat(const Json &value, const std::string &path,
+                                     WeightFormat &out) {
+  Json fields = value;
+  if (value.is_string())
+    fields = Json::object({{"type", value}});
+  if (!fields.is_object())
+    return error(path, Twine("expects a type's name or an object, got ") +
+                           value.type_name());
+  if (Error e =
+          unknownField(fields, path, {"type", "group", "zero_point", "clip"}))
+    return e;
+  auto type = fields.find("type");
+  if (type == fields.end() || !type->is_string())
+    return error(path + ".type",
+                 type == fields.end()
+                     ? Twine("is missing")
+                     : Twine("expects a string, got ") + type->type_name());
+  std::string name = type->get<std::string>();
+  std::optional<WeightType> known = parseWeightType(name);
+  if (!known) {
+    std::optional<PolicyType> other = parsePolicyType(name);
+    if (!other)
+      return error(path + ".type",
+                   "unknown type '" + name + "'; use " + kKnownTypes);
+    StringRef why = isFloat8(*other) ? " has no kernels yet"
+                                     : " is no type that weights are stored in";
+    return error(path + ".type",
+                 "type " + stringify(*other) + why + "; use " + kKnownTypes);
+  }
+  WeightFormat format;
+  format.type = *known;
+
+  // An option that the type does not have is an error.
+  auto refuse = [&](const char *field, StringRef holder) {
+    return error(path + "." + field,
+                 "is for " + holder + ", the type is " + stringify(*known));
+  };
+  if (auto group = fields.find("group"); group != fields.end()) {
+    if (*known != WeightType::Int4)
+      return refuse("group", "int4");
+    if (!group->is_number_integer() ||
+        !is_contained({32, 64, 128}, group->get<int64_t>()))
+      return error(path + ".group",
+                   "expects 32, 64 or 128, got " + group->dump());
+    format.group = group->get<int64_t>();
+  }
+  for (auto [field, target] : {std::pair("zero_point", &format.zeroPoint),
+                               std::pair("clip", &format.clip)}) {
+    auto it = fields.find(field);
+    if (it == fields.end())
+      continue;
+    if (target == &format.zeroPoint && *known != WeightType::Int4)
+      return refuse(field, "int4");
+    if (!format.isScaled())
+      return refuse(field, "int16, int8, int4 and float8_e4m3fn");
+    if (!it->is_boolean())
+      return error(path + "." + field,
+                   Twine("expects true or false, got ") + it->type_name());
+    *target = it->get<bool>();
+  }
+  out = format;
+  return Error::success();
+}
+
+Error PolicyReader::readCache(const Json &value) {
+  if (!value.is_string())
+    return error("cache", Twine("expects a string, got ") + value.type_name());
+  std::string name = value.get<std::string>();
+  std::optional<WeightType> type = parseWeightType(name);
+  if (!type || *type == WeightType::Int4 || *type == WeightType::Int16) {
+    bool isType = type || parsePolicyType(name);
+    return error("cache",
+                 (isType ? "no cache is kept in type '" : "unknown type '") +
+                     name + "'; use " + kKnownCaches);
+  }
+  policy.cache = *type;
+  return Error::success();
+}
+
+Error PolicyReader::readMoments(const Json &value) {
+  if (!value.is_object())
+    return error("moments", Twine("expects an object of NAME: NUMBERS, got ") +
+                                value.type_name());
+  for (auto &[name, numbers] : value.items()) {
+    std::vector<float> squares;
+    bool isRead = numbers.is_array();
+    for (const Json &number : numbers) {
+      double square = number.is_number() ? number.get<double>() : -1;
+      isRead &= square >= 0 && square <= std::numeric_limits<float>::max();
+      squares.push_back(float(square));
+    }
+    if (!isRead)
+      return error("moments." + name,
+                   "expects an array of mean squares, finite numbers that are "
+                   "not negative");
+    policy.moments[name] = std::move(squares);
+  }
+  return Error::success();
+}
+
+ArrayRef<float> Policy::momentsOf(ArrayRef<StringRef> names) const {
+  for (StringRef name : names)
+    if (auto it = moments.find(name.str()); it != moments.end())
+      return it->second;
+  return {};
 }

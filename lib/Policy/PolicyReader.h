@@ -2,9 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shared by the files that parse a policy. PolicyReader.cpp: text, types and
-// single fields; PolicyReaderLists.cpp: lists, maps and overrides;
-// PolicyReaderWeights.cpp: weights; PolicyReaderRanges.cpp: measured data.
+// Parses the JSON of a policy: types, lists, maps, overrides, weights and
+// measured data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +71,6 @@ private:
   llvm::Error readOverrides(const Json &value);
   llvm::Error readLayers(const Json &value);
 
-  // PolicyReaderRanges.cpp.
   llvm::Error readProducts(const Json &value);
   llvm::Error readValues(const Json &value);
   llvm::Error readRanges(const Json &value);

@@ -28,26 +28,21 @@ public:
   /// of its input stores 16 bits.
   void widenAtReaders();
 
-  // FuseRowReductions.cpp, FuseColumnSums.cpp.
-  void joinRows();
+  void fuseRowReductions();
   /// Row reductions, functions of the rows that use them, and reductions of
   /// those: norm gradients, expert routing. Rows are read once and buffered.
-  void joinRowNumbers();
+  void fuseRowScalars();
   /// The same for maxima only, by which a KV cache scales its rows.
-  void joinRowMaxima();
-  void joinColumns();
-  // FuseFilterBiasGradients.cpp, FuseMatmulBiasGradients.cpp.
-  void joinFilters();
-  void joinSlices();
-  void joinProducts();
-  // FuseImageMeans.cpp, FuseConcats.cpp.
-  void joinPools();
-  void joinConcats();
-  // FuseSums.cpp.
-  void joinEqualSums();
-  void joinSums();
-  // FuseLoops.cpp.
-  void joinLoops();
+  void fuseRowMaxima();
+  void fuseColumnSums();
+  void fuseFilterBiasGradients();
+  void fuseSlices();
+  void fuseMatmulBiasGradients();
+  void fuseImageMeans();
+  void fuseConcats();
+  void fuseEqualSums();
+  void fuseSums();
+  void fuseLoops();
 
 private:
   using JoinsOp = bool(mlir::Operation *);

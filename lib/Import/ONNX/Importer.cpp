@@ -12,9 +12,9 @@
 #include "TensorReader.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Reference/Interpreter.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
@@ -430,4 +430,377 @@ OwningOpRef<ModuleOp> mpc::importOnnxFile(StringRef path,
   StringRef bytes = (*buffer)->getBuffer();
   return importOnnxBytes(ArrayRef<char>(bytes.data(), bytes.size()), path,
                          folder.empty() ? "." : folder, options, context);
+}
+
+//===----------------------------------------------------------------------===//
+// Declared types of values
+//
+// Wrong element types are errors. Wrong shapes are common in files processed by
+// optimizers, and ONNX Runtime uses its inferred ones; the importer does the
+// same, with a warning.
+//===----------------------------------------------------------------------===//
+
+LogicalResult Importer::checkDeclaredType(const ValueInfo &info, Value value,
+                                          Location location, StringRef what) {
+  if (info.kind != "tensor")
+    return success();
+  auto type = cast<RankedTensorType>(value.getType());
+  Type element = storageTypeOf(info.dataType, context);
+  int32_t small = smallTypeOf(info.dataType) ? info.dataType : 0;
+  int32_t actual = smallTypes.lookup(value);
+  if (info.dataType != 0 &&
+      (element != type.getElementType() || small != actual)) {
+    InFlightDiagnostic diagnostic =
+        emitError(location)
+        << what << " '" << info.name << "' is declared with elements of "
+        << dataTypeName(info.dataType) << ", but is ";
+    return actual ? diagnostic << "of " << dataTypeName(actual)
+                  : diagnostic << type;
+  }
+  return success();
+}
+
+bool mpc::onnx::hasDeclaredShape(const ValueInfo &info, Type type) {
+  return info.kind != "tensor" || !info.dims ||
+         llvm::equal(*info.dims, cast<ShapedType>(type).getShape(),
+                     [](const Dimension &declared, int64_t extent) {
+                       return declared.extent.value_or(extent) == extent;
+                     });
+}
+
+InFlightDiagnostic
+DeclaredShape::describe(InFlightDiagnostic diagnostic) const {
+  diagnostic << "'" << declared->name << "' is declared as [";
+  llvm::interleaveComma(
+      *declared->dims, diagnostic, [&](const Dimension &dimension) {
+        if (dimension.extent)
+          diagnostic << *dimension.extent;
+        else
+          diagnostic << (dimension.symbol.empty() ? "?" : dimension.symbol);
+      });
+  diagnostic << "], but is " << actual;
+  return diagnostic;
+}
+
+void Importer::noteDeclaredShape(const ValueInfo &info, Value value,
+                                 Location location) {
+  // Declared with the old batch size, which the caller replaced.
+  if (oldBatch != newBatch || hasDeclaredShape(info, value.getType()))
+    return;
+  if (wrongShapes++ == 0)
+    wrongShape.emplace(DeclaredShape{&info, value.getType(), location});
+}
+
+void Importer::warnShapeMismatch() {
+  if (!wrongShape)
+    return;
+  InFlightDiagnostic warning =
+      wrongShape->describe(emitWarning(wrongShape->location) << "value ");
+  warning << "; the declared shape is ignored";
+  if (wrongShapes > 1)
+    warning << ", as " << (wrongShapes == 2 ? "is " : "are ") << wrongShapes - 1
+            << " more";
+}
+
+//===----------------------------------------------------------------------===//
+// Symbolic dimensions of graph inputs
+//
+// mpc compiles static shapes: the caller binds every symbol of an input to an
+// extent, and equal symbols have equal extents.
+//===----------------------------------------------------------------------===//
+
+/// Returns the caller's shape of an input, by its name, else by position.
+static const SmallVector<int64_t> *givenShape(const OnnxImportOptions &options,
+                                              StringRef name, size_t position) {
+  auto found = options.inputShapes.find(name);
+  if (found == options.inputShapes.end())
+    found = options.inputShapes.find("arg" + std::to_string(position));
+  return found == options.inputShapes.end() ? nullptr : &found->second;
+}
+
+LogicalResult Importer::bindSymbol(const ValueInfo &input, StringRef symbol,
+                                   int64_t extent) {
+  auto [it, fresh] = symbols.try_emplace(symbol, extent);
+  if (fresh || it->second == extent)
+    return success();
+  return emitError(modelLocation)
+         << "input '" << input.name << "' gives the symbolic dimension '"
+         << symbol << "' the extent " << extent << ", but it is " << it->second;
+}
+
+LogicalResult Importer::bindBatch(ArrayRef<const ValueInfo *> arguments) {
+  if (!options.batch)
+    return success();
+  if (*options.batch < 1)
+    return emitError(modelLocation)
+           << "batch is " << *options.batch << ", expected at least 1";
+  newBatch = *options.batch;
+  oldBatch = newBatch;
+  const ValueInfo *first = nullptr;
+  for (const ValueInfo *input : arguments) {
+    if (!input->dims || input->dims->empty())
+      continue;
+    const Dimension &leading = input->dims->front();
+    if (!leading.extent) {
+      if (!leading.symbol.empty() &&
+          failed(bindSymbol(*input, leading.symbol, newBatch)))
+        return failure();
+      continue;
+    }
+    if (!first) {
+      first = input;
+      oldBatch = *leading.extent;
+    } else if (*leading.extent != oldBatch) {
+      return emitError(modelLocation)
+             << "batch cannot be changed: the leading extents of inputs '"
+             << first->name << "' and '" << input->name << "' are " << oldBatch
+             << " and " << *leading.extent;
+    }
+  }
+  return success();
+}
+
+LogicalResult Importer::bindShapes(ArrayRef<const ValueInfo *> arguments) {
+  llvm::StringMap<const ValueInfo *> byName;
+  llvm::StringMap<char> known;
+  for (const ValueInfo &input : model.graph.inputs) {
+    byName[input.name] = &input;
+    if (input.dims)
+      for (const Dimension &dimension : *input.dims)
+        if (!dimension.extent && !dimension.symbol.empty())
+          known[dimension.symbol] = 1;
+  }
+  if (options.inputSymbols)
+    for (const ValueInfo *input : arguments) {
+      SmallVector<std::string> &symbolsOf =
+          (*options.inputSymbols)[input->name];
+      if (input->dims)
+        for (const Dimension &dimension : *input->dims)
+          symbolsOf.push_back(dimension.extent ? "" : dimension.symbol);
+    }
+  for (const auto &entry : options.dims) {
+    if (!known.contains(entry.first()))
+      return emitError(modelLocation)
+             << "no input has a symbolic dimension named '" << entry.first()
+             << "'";
+    if (entry.second < 0)
+      return emitError(modelLocation) << "symbolic dimension '" << entry.first()
+                                      << "' gets the extent " << entry.second;
+    symbols[entry.first()] = entry.second;
+  }
+  for (const auto &entry : options.inputValues)
+    if (!byName.contains(entry.first()))
+      return emitError(modelLocation)
+             << "the model has no input named '" << entry.first() << "'";
+  if (failed(bindBatch(arguments)))
+    return failure();
+  for (auto [position, input] : llvm::enumerate(arguments)) {
+    const SmallVector<int64_t> *given =
+        givenShape(options, input->name, position);
+    if (!given || !input->dims)
+      continue;
+    ArrayRef<int64_t> shape = *given;
+    if (shape.size() != input->dims->size())
+      return emitError(modelLocation)
+             << "input '" << input->name << "' has " << input->dims->size()
+             << " dimensions, but a shape of " << shape.size() << " is given";
+    for (auto [i, extent] : llvm::enumerate(shape)) {
+      const Dimension &dimension = (*input->dims)[i];
+      bool rebound = i == 0 && oldBatch != newBatch;
+      int64_t expected = rebound ? newBatch : dimension.extent.value_or(extent);
+      if (expected != extent)
+        return emitError(modelLocation)
+               << "input '" << input->name << "' has extent " << expected
+               << " in dimension " << i << ", but " << extent << " is given";
+      if (!dimension.extent && !dimension.symbol.empty() &&
+          failed(bindSymbol(*input, dimension.symbol, extent)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+FailureOr<RankedTensorType> Importer::inputType(const ValueInfo &input,
+                                                size_t position) {
+  if (input.kind != "tensor")
+    return emitError(modelLocation)
+           << "input '" << input.name << "' is a value of kind " << input.kind
+           << ", but only tensors are supported";
+  Type element = storageTypeOf(input.dataType, context);
+  if (!element)
+    return emitError(modelLocation)
+           << "input '" << input.name << "' has elements of "
+           << dataTypeName(input.dataType) << ", which mpc does not read";
+  const SmallVector<int64_t> *given = givenShape(options, input.name, position);
+  SmallVector<int64_t> shape;
+  if (!input.dims) {
+    if (!given)
+      return emitError(modelLocation)
+             << "input '" << input.name
+             << "' has no declared shape; give its whole shape";
+    shape = *given;
+  } else {
+    for (auto [i, dimension] : llvm::enumerate(*input.dims)) {
+      if (i == 0 && newBatch != oldBatch && dimension.extent) {
+        shape.push_back(newBatch);
+      } else if (dimension.extent) {
+        shape.push_back(*dimension.extent);
+      } else if (auto bound = symbols.find(dimension.symbol);
+                 !dimension.symbol.empty() && bound != symbols.end()) {
+        shape.push_back(bound->second);
+      } else if (given) {
+        shape.push_back((*given)[i]);
+      } else if (i == 0 && newBatch != 0) {
+        shape.push_back(newBatch);
+      } else if (dimension.symbol.empty()) {
+        return emitError(modelLocation)
+               << "input '" << input.name << "' has no extent in dimension "
+               << i << "; give its whole shape";
+      } else {
+        return emitError(modelLocation)
+               << "input '" << input.name
+               << "' has the unbound symbolic dimension '" << dimension.symbol
+               << "'; give its extent, as in --dim " << dimension.symbol
+               << "=1";
+      }
+    }
+  }
+  std::optional<int64_t> count = checkedCount(shape);
+  int64_t bytes = 0;
+  if (!count ||
+      __builtin_mul_overflow(*count, bytesOf(input.dataType), &bytes) ||
+      bytes > options.maxTensorBytes)
+    return emitError(modelLocation)
+           << "input '" << input.name << "' is too large: at most "
+           << options.maxTensorBytes << " bytes are allowed";
+  return RankedTensorType::get(shape, element);
+}
+
+//===----------------------------------------------------------------------===//
+//
+//
+//----------------===//
+// Shapes in ONNX are data: a chain of Shape, Gather, Concat and others feeds a
+// Reshape. Integer results of constants are folded immediately; float chains
+// are evaluated only if a shape needs them and stay in the IR, so that later
+// passes compute them in full precision.
+//===----------------------------------------------------------------------===//
+
+/// Maximum size of cached values, in elements.
+static constexpr int64_t kKeepElements = 4096;
+/// Limit of all evaluations of an import, in multiples of `maxFoldBytes`.
+static constexpr int64_t kFoldBudget = 32;
+
+/// Returns the node's name, as the key of a large constant.
+static StringRef nameOf(Location location) {
+  auto name = dyn_cast<NameLoc>(location);
+  return name ? name.getName().getValue() : StringRef("constant");
+}
+
+std::shared_ptr<const reference::Tensor> Importer::known(Value value) {
+  if (!isKnown(value))
+    return nullptr;
+  llvm::DenseMap<Value, std::shared_ptr<const reference::Tensor>> local;
+  auto find = [&](Value wanted) -> std::shared_ptr<const reference::Tensor> {
+    if (auto kept = evaluated.find(wanted); kept != evaluated.end())
+      return kept->second;
+    return local.lookup(wanted);
+  };
+  int64_t bytesLive = 0;
+  SmallVector<Operation *> open = {value.getDefiningOp()};
+  while (!open.empty()) {
+    Operation *op = open.back();
+    if (find(op->getResult(0))) {
+      open.pop_back();
+      continue;
+    }
+    bool ready = true;
+    for (Value operand : op->getOperands()) {
+      if (!find(operand)) {
+        open.push_back(operand.getDefiningOp());
+        ready = false;
+      }
+    }
+    if (!ready)
+      continue;
+    open.pop_back();
+    for (Type type : op->getResultTypes())
+      bytesLive += byteCount(type);
+    if (bytesLive > options.maxFoldBytes ||
+        bytesEvaluated > kFoldBudget * options.maxFoldBytes)
+      return nullptr;
+    for (Type type : op->getResultTypes())
+      bytesEvaluated += byteCount(type);
+    SmallVector<std::shared_ptr<const reference::Tensor>> held;
+    SmallVector<const reference::Tensor *> operands;
+    for (Value operand : op->getOperands()) {
+      held.push_back(find(operand));
+      operands.push_back(held.back().get());
+    }
+    SmallVector<reference::Tensor> results;
+    if (failed(reference::evaluate(op, operands, results,
+                                   reference::Rounding::Declared)))
+      return nullptr;
+    for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results)) {
+      auto shared =
+          std::make_shared<const reference::Tensor>(std::move(tensor));
+      if (shared->size() <= kKeepElements)
+        evaluated[result] = shared;
+      local[result] = std::move(shared);
+    }
+  }
+  return find(value);
+}
+
+Operation *Importer::adopt(Operation *op) {
+  bool allKnown = llvm::all_of(op->getOperands(),
+                               [&](Value operand) { return isKnown(operand); });
+  if (!allKnown)
+    return op;
+  for (Value result : op->getResults())
+    knownValues.insert(result);
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+    return op;
+  Value result = op->getResult(0);
+  auto type = cast<RankedTensorType>(result.getType());
+  if (!isa<IntegerType>(type.getElementType()))
+    return op;
+  std::shared_ptr<const reference::Tensor> tensor = known(result);
+  if (!tensor)
+    return op;
+  FailureOr<Operation *> constant = createChecked(
+      builder, op->getLoc(), ConstantOp::getOperationName(), type, {},
+      builder.getNamedAttr("value", tensor->toAttr(nameOf(op->getLoc()))));
+  if (failed(constant))
+    return op;
+  if (mlir::Attribute layer = op->getAttr(MpcDialect::kLayerAttr))
+    (*constant)->setAttr(MpcDialect::kLayerAttr, layer);
+  evaluated.erase(result);
+  knownValues.erase(result);
+  op->erase();
+  Value folded = (*constant)->getResult(0);
+  knownValues.insert(folded);
+  if (tensor->size() <= kKeepElements)
+    evaluated[folded] = tensor;
+  return *constant;
+}
+
+SmallVector<std::string> Importer::inputsOf(Value value) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<bool> depends(argumentNames.size(), false);
+  SmallVector<Value> open = {value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    if (auto argument = dyn_cast<BlockArgument>(next))
+      depends[argument.getArgNumber()] = true;
+    else
+      llvm::append_range(open, next.getDefiningOp()->getOperands());
+  }
+  SmallVector<std::string> names;
+  for (auto [name, used] : llvm::zip_equal(argumentNames, depends))
+    if (used)
+      names.push_back(name);
+  return names;
 }

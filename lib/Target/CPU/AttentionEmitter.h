@@ -37,8 +37,7 @@ private:
   void packKey();
   void packValue();
   void emitRowBlock(mlir::Value block);
-  /// Several heads of few rows, with keys and values read in place
-  /// (AttentionDecode.cpp).
+  /// Several heads of few rows, with keys and values read in place.
   void prepareInPlace();
   void emitInPlace(mlir::Value item);
   /// Computes `count` heads from `first` on, all of one batch entry, over the

@@ -7,6 +7,7 @@
 #include "ContractionEmitter.h"
 
 #include "../Kernel/MathExpansion.h"
+#include "EmulatedArithmetic.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -316,4 +317,618 @@ Value ContractionEmitter::asBits(Value memory, Type type) {
 Value ContractionEmitter::stack(int64_t elements) {
   return memref::AllocaOp::create(b, loc, MemRefType::get({elements}, sumType),
                                   b.getI64IntegerAttr(64));
+}
+
+//===----------------------------------------------------------------------===//
+// Packing of operands into panels
+//===----------------------------------------------------------------------===//
+
+void ContractionEmitter::packRows(Value tensor, Indices indices, Value rowCount,
+                                  Value first, int64_t extent, Value memory,
+                                  Value offset, int64_t pitch) {
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    SmallVector<Value> at = indices(row);
+    at.emplace_back();
+    Value base = math.add(offset, math.mul(row, pitch));
+    forRuns(extent, 4 * lanes, [&](Value column, int64_t count) {
+      at.back() = math.add(first, column);
+      copyRun(tensor, at, count, memory, math.add(base, column));
+    });
+  });
+}
+
+/// Transposes first inside lanes of 128 bits, then whole 128-bit lanes: the
+/// instructions for both have their permutations as immediates, whereas
+/// permutations in registers would stay live through the following loops and
+/// displace accumulators.
+SmallVector<Value> ContractionEmitter::transposed(ValueRange vectors) {
+  auto type = cast<VectorType>(vectors.front().getType());
+  int64_t lanes = vectors.size();
+  int64_t part = std::min<int64_t>(lanes, 128 / type.getElementTypeBitWidth());
+  auto shuffle = [&](Value x, Value y,
+                     llvm::function_ref<int64_t(int64_t)> lane) {
+    return vector::ShuffleOp::create(
+        b, loc, x, y, llvm::map_to_vector(llvm::seq<int64_t>(0, lanes), lane));
+  };
+  SmallVector<Value> now(vectors);
+  // Interleave runs of `run` elements of two vectors: those of the lower halves
+  // of 128-bit lanes in one result, those of the upper halves in the other.
+  for (int64_t run = 1; run < part; run *= 2)
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & run)
+        continue;
+      Value x = now[i], y = now[i + run];
+      auto half = [&](int64_t first) {
+        return shuffle(x, y, [&](int64_t lane) {
+          int64_t inPart = lane % part, turn = inPart / run;
+          return lane - inPart + first + turn / 2 * run + inPart % run +
+                 turn % 2 * lanes;
+        });
+      };
+      now[i] = half(0);
+      now[i + run] = half(part / 2);
+    }
+  // Now vector g * part + p has, per 128-bit lane, element bit-reversed p of
+  // the rows from g * part on.
+  int64_t groups = lanes / part;
+  SmallVector<Value> result(lanes);
+  for (int64_t p = 0; p < part; ++p) {
+    SmallVector<Value> blocks;
+    for (int64_t g = 0; g < groups; ++g)
+      blocks.push_back(now[g * part + p]);
+    for (int64_t stage = 1; stage < groups; stage *= 2) {
+      SmallVector<Value> next(groups);
+      for (int64_t i = 0; i < groups / 2; ++i)
+        for (int64_t odd = 0; odd < 2; ++odd)
+          next[i + odd * groups / 2] =
+              shuffle(blocks[2 * i], blocks[2 * i + 1], [&](int64_t lane) {
+                return (2 * (lane / part) + odd) * part + lane % part;
+              });
+      blocks = std::move(next);
+    }
+    int64_t column = 0;
+    for (int64_t bit = 1; bit < part; bit *= 2)
+      column = 2 * column + ((p & bit) != 0);
+    for (int64_t g = 0; g < groups; ++g)
+      result[g * part + column] = blocks[g];
+  }
+  return result;
+}
+
+void ContractionEmitter::packRowsAcross(
+    int64_t rowCount, int64_t extent, Value memory, Value offset, int64_t pitch,
+    llvm::function_ref<Value(Value, Value, int64_t)> values) {
+  auto place = [&](Value row, Value k) {
+    return math.add(math.add(offset, math.mul(row, pitch)), k);
+  };
+  if (rowCount < lanes || extent < lanes)
+    return math.loop(extent, [&](Value k) {
+      math.loop(rowCount, [&](Value row) {
+        store(values(row, k, 1), memory, place(row, k));
+      });
+    });
+  // Square blocks; the last ones overlap if extents are no multiples.
+  auto squares = [&](int64_t count, llvm::function_ref<void(Value)> body) {
+    math.loop(llvm::divideCeil(count, lanes), [&](Value number) {
+      body(math.min(math.mul(number, lanes), count - lanes));
+    });
+  };
+  squares(extent, [&](Value k) {
+    squares(rowCount, [&](Value row) {
+      SmallVector<Value> lines;
+      for (int64_t i = 0; i < lanes; ++i)
+        lines.push_back(values(row, math.add(k, i), lanes));
+      for (auto [i, line] : llvm::enumerate(transposed(lines)))
+        store(line, memory, place(math.add(row, i), k));
+    });
+  });
+}
+
+void ContractionEmitter::forSteps(
+    int64_t count, llvm::function_ref<void(Value, Value, int64_t)> body) {
+  int64_t depth = contraction.depthOfStep(), whole = count / depth;
+  math.loop(whole,
+            [&](Value step) { body(step, math.mul(step, depth), depth); });
+  if (count % depth)
+    body(math.constant(whole), math.constant(whole * depth), count % depth);
+}
+
+void ContractionEmitter::packColumns(
+    int64_t columns, int64_t count, int64_t depth, bool asVectors, Value memory,
+    Value offset, llvm::function_ref<Value(Value, Value, int64_t)> values,
+    llvm::function_ref<Value(Value)> place) {
+  auto target = [&](Value n, Value step) {
+    return math.add(math.add(offset, n), math.mul(place(step), columns));
+  };
+  Type word = cast<MemRefType>(memory.getType()).getElementType();
+  // Blocks of words are transposed in registers.
+  int64_t square = depth * lanes;
+  int64_t whole = asVectors ? count - count % square : 0;
+  if (whole)
+    math.loop(math.constant(0), math.constant(whole), square, [&](Value k) {
+      math.loop(math.constant(0), math.constant(columns), lanes, [&](Value n) {
+        SmallVector<Value> rows;
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value row = values(math.add(n, i), k, square);
+          if (depth > 1)
+            row = vector::BitCastOp::create(
+                b, loc, VectorType::get({lanes}, word), patternsOf(row));
+          rows.push_back(row);
+        }
+        Value step = math.div(k, depth);
+        for (auto [i, row] : llvm::enumerate(transposed(rows)))
+          store(row, memory, target(n, math.add(step, i)));
+      });
+    });
+  // `rest` steps from position `whole` on.
+  auto packRest = [&](int64_t from, int64_t rest, int64_t positions) {
+    math.loop(math.constant(0), math.constant(rest), 1, [&](Value local) {
+      Value step = math.add(local, from / depth);
+      Value k = math.mul(step, depth);
+      math.loop(columns, [&](Value n) {
+        auto factor = [&](Value position) { return values(n, position, 1); };
+        Value word = depth > 1 ? wordsOf(k, positions, factor) : factor(k);
+        store(word, memory, target(n, step));
+      });
+    });
+  };
+  int64_t rest = (count - whole) / depth;
+  if (rest)
+    packRest(whole, rest, depth);
+  if (count % depth)
+    packRest(whole + rest * depth, 1, count % depth);
+}
+
+void ContractionEmitter::packPanel(Value tensor, ValueRange leading,
+                                   bool transposed, Value number,
+                                   int64_t columns, Value from, int64_t count,
+                                   Value memory, Value offset) {
+  auto shape = cast<RankedTensorType>(tensor.getType()).getShape();
+  int64_t width = shape[shape.size() - (transposed ? 2 : 1)];
+  Value first = math.mul(number, columns);
+  SmallVector<Value> at(leading);
+  if (transposed) {
+    // Missing columns repeat the last one: their accumulators are dropped.
+    packColumns(
+        columns, count, contraction.depthOfStep(), /*asVectors=*/true, memory,
+        offset,
+        [&](Value n, Value k, int64_t lanes) {
+          at.truncate(leading.size());
+          at.append(
+              {math.min(math.add(first, n), width - 1), math.add(from, k)});
+          return load(tensor, at, lanes);
+        },
+        [](Value step) { return step; });
+    return;
+  }
+  withColumns(number, width, columns, [&](int64_t used) {
+    forSteps(count, [&](Value step, Value k, int64_t positions) {
+      Value base = math.add(offset, math.mul(step, columns));
+      fetchLines(tensor, leading, math.add(from, k), positions, first, used);
+      forPowers(used, 2 * lanes, [&](int64_t n, int64_t run) {
+        auto line = [&](Value position) {
+          at.truncate(leading.size());
+          at.append({math.add(from, position), math.add(first, n)});
+          return load(tensor, at, run);
+        };
+        store(wordsOf(k, positions, line), memory, math.add(base, n));
+      });
+      // Accumulators of missing columns are dropped; zeros keep them from being
+      // NaN.
+      forPowers(columns - used, 2 * lanes, [&](int64_t n, int64_t run) {
+        storeZeros(memory, math.add(base, used + n), run);
+      });
+    });
+  });
+}
+
+void ContractionEmitter::packPanels(Value tensor, ValueRange leading,
+                                    Range numbers, Value first, int64_t count,
+                                    Value memory, Value offset, int64_t steps,
+                                    bool inOrder) {
+  bool isTransposed = contraction.transposeRhs;
+  bool isStored =
+      contraction.packed && contraction.form != ContractionForm::Packing;
+  auto packAll = [&](Value step, Value k, int64_t length) {
+    math.loop(numbers.begin, numbers.end, 1, [&](Value number) {
+      Value local = math.sub(number, numbers.begin);
+      Value to =
+          math.add(math.mul(local, steps * columns), math.mul(step, columns));
+      to = math.add(offset, to);
+      Value from = math.add(first, k);
+      if (isStored)
+        return packStoredPanel(number, from, length, to);
+      packPanel(tensor, leading, isTransposed, number, columns, from, length,
+                memory, to);
+    });
+  };
+  if (inOrder && !isTransposed)
+    forSteps(count, packAll);
+  else
+    packAll(math.constant(0), math.constant(0), count);
+}
+
+void ContractionEmitter::packStoredPanel(Value number, Value first,
+                                         int64_t count, Value offset) {
+  Value memory = math.flatten(memoryOf(contraction.rhs()));
+  auto stored = cast<RankedTensorType>(contraction.rhs().getType());
+  Type element = stored.getElementType();
+  // Rows of a stored panel.
+  int64_t lines = stored.getDimSize(1);
+  int64_t depth = contraction.packed.getDepth();
+  ValueMath values(b, loc);
+  forSteps(count, [&](Value step, Value k, int64_t positions) {
+    Value line =
+        math.add(math.mul(number, lines), math.div(math.add(first, k), depth));
+    for (int64_t column = 0; column < columns; column += lanes) {
+      Value at = math.add(math.mul(line, depth * columns), depth * column);
+      // A word contains the operands of one step.
+      auto words = VectorType::get({lanes}, b.getI32Type());
+      auto factors = [&](int64_t position) -> Value {
+        if (depth == 1)
+          return vector::LoadOp::create(
+              b, loc, VectorType::get({lanes}, element), memory,
+              math.add(at, position * columns));
+        Value pairs = vector::LoadOp::create(
+            b, loc, VectorType::get({2 * lanes}, element), memory, at);
+        return halfOf(values, position == 1,
+                      vector::BitCastOp::create(b, loc, words, pairs));
+      };
+      Value packed = values.shiftRight(values.bits(termOf(factors(0))), 16);
+      if (positions == 2)
+        packed =
+            values.bitOr(packed, values.bitAnd(values.bits(termOf(factors(1))),
+                                               int64_t(0xffff0000)));
+      store(packed, panel.memory,
+            math.add(math.add(offset, math.mul(step, columns)), column));
+    }
+  });
+}
+
+void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,
+                                    Value line, int64_t lines, Value first,
+                                    int64_t elements) {
+  constexpr int64_t kDistance = 40;
+  if (!memoryOf(tensor) || tensor.getType() != stripReshapes(tensor).getType())
+    return;
+  SmallVector<Value> at(leading);
+  at.append({line, first});
+  for (int64_t i = 0; i < lines; ++i) {
+    at.end()[-2] = math.add(line, kDistance + i);
+    fetch(memoryOf(tensor), at, elements);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+//
+//
+//-------------------===//
+//===----------------------------------------------------------------------===//
+
+/// Maximum steps of K per f32 accumulator: its error grows with them.
+static constexpr int64_t kLongestSum = 512;
+
+void ContractionEmitter::prepareSums(int64_t elements, int64_t tiles) {
+  tileElements = elements;
+  if (terms.count > 1)
+    spare = stack(2 * elements);
+  if (!storesAccumulators()) {
+    sums = stack(elements);
+    return;
+  }
+  sumElements = tiles * elements;
+  sumsStart = scratchBytes;
+  sums = area(sumElements, sumType);
+}
+
+void ContractionEmitter::clearSums() {
+  math.loop(math.constant(0), math.constant(sumElements), lanes,
+            [&](Value at) { storeZeros(sums, at, lanes); });
+}
+
+Value ContractionEmitter::loadSums(Value at, VectorType type) {
+  return vector::LoadOp::create(b, loc, type, sums, at);
+}
+
+Value ContractionEmitter::plainResult() const {
+  Operation *op = contraction.op;
+  auto yields =
+      func::FuncOp(kernel).getBody().front().getTerminator()->getOperands();
+  if (yields.size() != 1 || yields.front() != op->getResult(0))
+    return {};
+  Value memory = arguments.outputs().front();
+  auto type = cast<MemRefType>(memory.getType());
+  return type.getElementType() == sumType ? memory : Value();
+}
+
+void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
+                                  Value memory, Value base,
+                                  ArrayRef<KLoop> loops, Value offset,
+                                  const RowPrefetch &ahead) {
+  RegisterBlock block = blockOf(rowOffsets, vectors);
+  if (tiles)
+    return emitTileKernel(b, loc, *tiles, block, memory, base, panel, loops,
+                          {sums, offset, columns}, /*add=*/storesAccumulators(),
+                          spare);
+  if (storesAccumulators())
+    for (int64_t r = 0; r < block.rows(); ++r)
+      fetch(sums, math.add(offset, r * columns), vectors * lanes);
+  if (std::optional<DepthSplits> parts = partsOfDepth(block, loops))
+    return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
+  mpc::storeSums(
+      b, loc, block,
+      emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
+      columns, offset, /*add=*/storesAccumulators());
+}
+
+std::optional<DepthSplits>
+ContractionEmitter::partsOfDepth(const RegisterBlock &block,
+                                 ArrayRef<KLoop> loops) const {
+  // Narrow operands are less accurate than any summation order; a quantized
+  // panel's are as accurate as others.
+  bool isExact = panel.form == PanelForm::Plain || contraction.narrow;
+  if (block.unit != ArithmeticUnit::MultiplyAdd || !sumType.isF32() || !isExact)
+    return std::nullopt;
+  if (!panel.isScaled())
+    return partsOf(loops, kLongestSum);
+  // A split has one scale. For int4 it starts at a whole byte.
+  int64_t group = contraction.narrow.getGroup();
+  std::optional<DepthSplits> parts =
+      partsOf(loops, std::min(group, kLongestSum));
+  if (!parts)
+    return DepthSplits{0, loops.front().extent};
+  int64_t steps = parts->size * panelSteps(loops.drop_front(parts->loop));
+  if (panel.form == PanelForm::Nibbles && steps % 2)
+    parts->size = kLongestSum;
+  return parts;
+}
+
+Value ContractionEmitter::narrowGroupOf(Value k) const {
+  DequantizeOp narrow = contraction.narrow;
+  int64_t group = narrow.getGroup();
+  bool isOnly = narrow.getResult().getType().getDimSize(1) == group;
+  return isOnly ? math.constant(0) : math.div(k, group);
+}
+
+SmallVector<Value> ContractionEmitter::loadOfGroup(Value tensor, Value group,
+                                                   int64_t vectors, Type type) {
+  int64_t groups = cast<RankedTensorType>(tensor.getType()).getDimSize(1);
+  Value line = math.add(math.mul(panel.number, groups), group);
+  Value memory = math.flatten(memoryOf(tensor));
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  auto wide = VectorType::get({lanes}, type);
+  SmallVector<Value> values;
+  for (int64_t v = 0; v < vectors; ++v) {
+    Value loaded = vector::LoadOp::create(
+        b, loc, VectorType::get({lanes}, element), memory,
+        math.add(math.mul(line, columns), v * lanes));
+    if (isa<IntegerType>(type))
+      loaded = arith::ExtUIOp::create(b, loc, wide, loaded);
+    else if (isa<IntegerType>(element))
+      loaded = arith::UIToFPOp::create(b, loc, wide, loaded);
+    else if (element != type)
+      loaded = extendHalves(b, loc, wide, loaded);
+    values.push_back(loaded);
+  }
+  return values;
+}
+
+void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
+                                       Value base, ArrayRef<KLoop> loops,
+                                       DepthSplits parts, Value offset,
+                                       const RowPrefetch &ahead) {
+  if (!storesAccumulators()) {
+    auto type = VectorType::get({lanes}, sumType);
+    Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
+    mpc::storeSums(b, loc, block,
+                   SmallVector<Value>(block.rows() * block.vectors, zero), sums,
+                   columns, offset);
+  }
+  Value start = panel.offset;
+  // Adds the products of `extent` positions of loop `parts.loop`, from `first`
+  // on; `position` is that of K.
+  auto add = [&](Value row, Value column, Value first, Value position,
+                 int64_t extent) {
+    SmallVector<KLoop> part(loops.drop_front(parts.loop));
+    part.front().extent = extent;
+    part.front().begin = part.front().end = {};
+    panel.offset = column;
+    RowPrefetch next = ahead;
+    if (next.begin)
+      next.begin = math.add(next.begin, math.mul(first, ahead.stride));
+    DequantizeOp narrow = contraction.narrow;
+    if (narrow && narrow.getZero())
+      panel.zeros = loadOfGroup(narrow.getZero(), narrowGroupOf(position),
+                                block.vectors, sumType);
+    SmallVector<Value> products =
+        emitMicroKernel(b, loc, block, memory, row, panel, part, next);
+    if (narrow && narrow.getScale()) {
+      SmallVector<Value> scales = loadOfGroup(
+          narrow.getScale(), narrowGroupOf(position), block.vectors, sumType);
+      for (auto [index, product] : llvm::enumerate(products))
+        product = arith::MulFOp::create(b, loc, product,
+                                        scales[index % block.vectors]);
+    }
+    mpc::storeSums(b, loc, block, products, sums, columns, offset,
+                   /*add=*/true);
+  };
+  auto walk = [&](auto &&self, size_t depth, Value row, Value column,
+                  Value position) -> void {
+    const KLoop &loop = loops[depth];
+    int64_t steps = panelSteps(loops.drop_front(depth));
+    auto at = [&](Value k, auto &&body) {
+      body(math.add(row, math.mul(k, loop.rowStride)),
+           math.add(column, math.mul(k, panel.stepPitch() * steps)),
+           math.add(position, math.mul(k, steps)));
+    };
+    if (depth < parts.loop)
+      return forEachStep(math, loop, [&](Value k) {
+        at(k,
+           [&](Value r, Value c, Value p) { self(self, depth + 1, r, c, p); });
+      });
+    auto addAt = [&](Value k, int64_t extent) {
+      at(k, [&](Value r, Value c, Value p) { add(r, c, k, p, extent); });
+    };
+    if (loop.begin)
+      return forEachStep(math, loop, [&](Value k) { addAt(k, 1); });
+    int64_t whole = loop.extent / parts.size * parts.size;
+    math.loop(math.constant(0), math.constant(whole), parts.size,
+              [&](Value k) { addAt(k, parts.size); });
+    if (whole < loop.extent)
+      addAt(math.constant(whole), loop.extent - whole);
+  };
+  walk(walk, 0, base, start, math.constant(0));
+  panel.offset = start;
+}
+
+void ContractionEmitter::fetch(Value memory, ValueRange at, int64_t elements,
+                               Cache into) {
+  SmallVector<Value> position(at);
+  Type element = cast<MemRefType>(memory.getType()).getElementType();
+  int64_t line = kLineBytes / bytesPerElement(element);
+  for (int64_t first = 0; first < elements; first += line) {
+    position.back() = math.add(at.back(), first);
+    memref::PrefetchOp::create(b, loc, memory, position, /*isWrite=*/false,
+                               /*localityHint=*/unsigned(into),
+                               /*isDataCache=*/true);
+  }
+}
+
+void ContractionEmitter::prefetchResiduals(Value rowCount, Indices indices,
+                                           Value column, int64_t used) {
+  if (!blocks.fetchesResiduals())
+    return;
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    SmallVector<Value> at = indices(row);
+    at.push_back(column);
+    for (BlockArgument residual : contraction.residuals())
+      fetch(memoryOf(residual), at, used);
+  });
+}
+
+void ContractionEmitter::storeSums(Value offset, Value rowCount,
+                                   Indices indices, unsigned columnDim,
+                                   Value column, int64_t used) {
+  Value tile = sums;
+  if (storesAccumulators()) {
+    Value start =
+        math.add(math.mul(offset, bytesPerElement(sumType)), sumsStart);
+    tile =
+        memref::ViewOp::create(b, loc, MemRefType::get({tileElements}, sumType),
+                               arguments.scratch, start, ValueRange{});
+  }
+  storeTile(tile, columns, rowCount, indices, columnDim, column, used);
+}
+
+void ContractionEmitter::recomputeOverflowed(Value tile, Value first,
+                                             int64_t used, Indices positionOf) {
+  DequantizeOp narrow = contraction.narrow;
+  if (!narrow || !narrow.getScale() || narrow.getDepth() > 1)
+    return;
+  ValueMath values(b, loc);
+  auto type = VectorType::get({lanes}, sumType);
+  // 0, except for infinities and NaNs, which give NaN.
+  Value zeros = values.constant(type, 0);
+  for (int64_t at = 0; at < used; at += lanes)
+    zeros = values.fma(
+        vector::LoadOp::create(b, loc, type, tile, math.add(first, at)), 0.0,
+        zeros);
+  auto isNaN = [&](Value value) {
+    return values.compare(arith::CmpFPredicate::UNO, value, value);
+  };
+  auto when = [&](Value condition, llvm::function_ref<void()> body) {
+    auto branch = scf::IfOp::create(b, loc, condition);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    body();
+  };
+  Value isAny = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR,
+                                            isNaN(zeros));
+  when(isAny, [&] {
+    math.loop(used, [&](Value offset) {
+      Value at = math.add(first, offset);
+      Value sum = memref::LoadOp::create(b, loc, tile, at);
+      when(isNaN(values.sub(sum, sum)), [&] {
+        ElementEmitter emitter = makeEmitter();
+        FailureOr<Value> scaled =
+            emitter.emit(contraction.op->getResult(0), positionOf(offset), 1);
+        if (failed(scaled))
+          status = failure();
+        else
+          memref::StoreOp::create(b, loc, *scaled, tile, at);
+      });
+    });
+  });
+}
+
+void ContractionEmitter::storeTile(Value tile, int64_t pitch, Value rowCount,
+                                   Indices indices, unsigned columnDim,
+                                   Value column, int64_t used) {
+  auto type = cast<RankedTensorType>(contraction.op->getResult(0).getType());
+  bool vectors = columnDim + 1 == type.getRank();
+  auto load = [&](Value row, Value offset, int64_t lanes) -> Value {
+    Value at = math.add(math.mul(row, pitch), offset);
+    if (lanes == 1)
+      return memref::LoadOp::create(b, loc, tile, at);
+    return vector::LoadOp::create(b, loc, VectorType::get({lanes}, sumType),
+                                  tile, at);
+  };
+  auto storeValues = [&](ArrayRef<Value> values, Value row, Value place,
+                         int64_t lanes, Value mask) {
+    SmallVector<Value> position = indices(row);
+    position.insert(position.begin() + columnDim, place);
+    ElementEmitter emitter = makeEmitter();
+    if (failed(stored.store(emitter, arguments.outputs(), values, position,
+                            lanes, mask)))
+      status = failure();
+  };
+  auto storeRun = [&](Value row, Value offset, int64_t lanes, Value mask) {
+    storeValues(load(row, offset, lanes), row, math.add(column, offset), lanes,
+                mask);
+  };
+  auto mend = [&](Value row) {
+    recomputeOverflowed(tile, math.mul(row, pitch), used, [&](Value offset) {
+      SmallVector<Value> position = indices(row);
+      position.insert(position.begin() + columnDim, math.add(column, offset));
+      return position;
+    });
+  };
+  if (contraction.pair) {
+    // Panels are whole blocks, and so are both halves.
+    const GatedMatmulColumns &pair = *contraction.pair;
+    Value first = math.div(column, 2);
+    int64_t most = std::min(2 * lanes, pair.block);
+    return math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+      mend(row);
+      forPowers(used / 2, most, [&](int64_t at, int64_t run) {
+        SmallVector<Value, 2> values;
+        for (int64_t half : {0, 1})
+          values.push_back(
+              load(row, math.constant(pair.placeOf(at, half)), run));
+        storeValues(values, row, math.add(first, at), run, Value());
+      });
+    });
+  }
+  math.loop(math.constant(0), rowCount, 1, [&](Value row) {
+    mend(row);
+    if (!vectors) {
+      math.loop(used, [&](Value offset) { storeRun(row, offset, 1, Value()); });
+      return;
+    }
+    // The last vector is masked if masked stores are cheap.
+    bool masks = contraction.target.hasAvx512();
+    int64_t most = 2 * lanes, whole = masks ? used - used % most : used;
+    forPowers(whole, most, [&](int64_t at, int64_t run) {
+      storeRun(row, math.constant(at), run, Value());
+    });
+    if (int64_t rest = used - whole) {
+      int64_t run = llvm::PowerOf2Ceil(rest);
+      Value mask;
+      if (rest < run)
+        mask = vector::ConstantMaskOp::create(
+            b, loc, VectorType::get({run}, b.getI1Type()),
+            ArrayRef<int64_t>{rest});
+      storeRun(row, math.constant(whole), run, mask);
+    }
+  });
 }

@@ -143,7 +143,7 @@ private:
   /// Makes later loops read the buffers.
   void afterFirstWalk();
 
-  // Results (RowKernelStores.cpp).
+  // Results.
   mlir::LogicalResult storeResults();
   mlir::LogicalResult addToSums(const Place &place);
   mlir::LogicalResult store(llvm::ArrayRef<Stored> stores, const Place &place);

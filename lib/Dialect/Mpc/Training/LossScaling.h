@@ -64,8 +64,7 @@ private:
   void accumulateReturned();
   void checkGradients(Group &group);
   /// Adds per-rank results to the overflow record of `finite`, which checks the
-  /// reduced gradients; with sharded gradients, all ranks decide by all shards
-  /// (LossScalingRanks.cpp).
+  /// reduced gradients; with sharded gradients, all ranks decide by all shards.
   void gatherRecords(Group &group, AllFiniteOp finite);
   /// Returns the rank's gradient before the reduction, or the gradient itself.
   static mlir::Value ownOf(mlir::Value gradient);

@@ -8,12 +8,16 @@
 #include "ThreadGroupLowering.h"
 
 #include "../Emit/KernelAttributes.h"
-
+#include "LastArrivingBlock.h"
 #include "Target/Kernel/TileRegions.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::tile;
+
 using arith::CmpIPredicate;
 
 /// Maximum unrolled steps, and warp size.
@@ -115,9 +119,9 @@ LogicalResult ThreadGroupLowering::moveItem(Block &block) {
         SmallVector<ItemReduceOp> joins;
         for (; join; join = dyn_cast<ItemReduceOp>(*join->getNextNode()))
           joins.push_back(join);
-        return joinBlocks(joins, block);
+        return reduceBlocks(joins, block);
       }
-      op->replaceAllUsesWith(joinAll(join));
+      op->replaceAllUsesWith(reduceAll(join));
     } else if (auto commit = dyn_cast<ItemStoreOp>(op)) {
       result = lowerCommit(commit);
     } else if (auto keep = dyn_cast<ItemBufferOp>(op)) {
@@ -363,4 +367,266 @@ Value ThreadGroupLowering::load(BufferReadOp op) {
                                   bufferIndex(lanes));
   return emitter.load(buffer, op.getPlace().getType().getElement(),
                       bufferIndex(lanes), lanes);
+}
+
+//===----------------------------------------------------------------------===//
+//
+//
+//-----------------------===//
+//===----------------------------------------------------------------------===//
+
+using arith::CmpIPredicate;
+
+/// Returns true if the prelude implements the reduction (f32 only).
+static bool isNamed(ItemReduceOp op) {
+  return op.getJoining() != NamedReduction::any &&
+         getElementTypeOrSelf(op.getResultTypes()[0]).isF32();
+}
+
+Carried ThreadGroupLowering::reduceVector(ItemReduceOp op, ValueRange vectors) {
+  if (isNamed(op)) {
+    auto combining = op.getJoining() == NamedReduction::sum
+                         ? vector::CombiningKind::ADD
+                     : op.getJoining() == NamedReduction::largest
+                         ? vector::CombiningKind::MAXIMUMF
+                         : vector::CombiningKind::MINIMUMF;
+    return {vector::ReductionOp::create(kernel.builder, kernel.loc, combining,
+                                        vectors.front())};
+  }
+  SmallVector<Carried> lanes(team.getVector());
+  for (auto [lane, values] : llvm::enumerate(lanes))
+    for (Value vector : vectors)
+      values.push_back(
+          vector::ExtractOp::create(kernel.builder, kernel.loc, vector, lane));
+  for (size_t count = lanes.size(); count > 1; count /= 2)
+    for (size_t lane = 0; lane < count / 2; ++lane)
+      lanes[lane] = applyReduction(kernel.builder, op, lanes[2 * lane],
+                                   lanes[2 * lane + 1]);
+  return lanes.front();
+}
+
+Carried ThreadGroupLowering::reduceAll(ItemReduceOp op) {
+  std::string partial = "partial" + op.getName().take_front().upper() +
+                        op.getName().drop_front().str();
+  for (Value value : op.getValues())
+    kernel.named(value, partial);
+  Carried values(op.getValues());
+  if (!team.getColumns() && team.getVector() > 1)
+    values = reduceVector(op, values);
+  values = reduceGroup(op, values);
+  for (Value value : values)
+    kernel.named(value, op.getName());
+  return values;
+}
+
+Carried ThreadGroupLowering::reduceGroup(ItemReduceOp op, ValueRange values) {
+  int64_t members = team.getMembers();
+  if (members == 1)
+    return Carried(values);
+  if (team.getColumns())
+    return reduceColumns(op, values);
+  Carried joined = reduceWarp(op, values, std::min(members, kWarp));
+  return members > kWarp ? reduceWarps(op, joined) : joined;
+}
+
+Carried ThreadGroupLowering::reduceWarp(ItemReduceOp op, ValueRange values,
+                                        int64_t width) {
+  OpBuilder &builder = kernel.builder;
+  Location loc = kernel.loc;
+  if (width == 1)
+    return Carried(values);
+  if (isNamed(op)) {
+    auto operation = op.getJoining() == NamedReduction::sum
+                         ? gpu::AllReduceOperation::ADD
+                     : op.getJoining() == NamedReduction::largest
+                         ? gpu::AllReduceOperation::MAXIMUMF
+                         : gpu::AllReduceOperation::MINIMUMF;
+    return {gpu::SubgroupReduceOp::create(
+        builder, loc, values.front(), operation, /*uniform=*/false,
+        width == kWarp ? std::nullopt : std::optional<uint32_t>(width))};
+  }
+  Type i32 = builder.getI32Type();
+  auto loop = scf::ForOp::create(builder, loc, emitter.index(0),
+                                 emitter.index(llvm::Log2_64(width)),
+                                 emitter.index(1), values);
+  loop->setAttr(kUnrollAttr, builder.getUnitAttr());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getBody());
+  Value half = math.integer(i32, width / 2);
+  Value distance = arith::ShRUIOp::create(
+      builder, loc, half,
+      arith::IndexCastOp::create(builder, loc, i32, loop.getInductionVar()));
+  Carried others;
+  for (Value value : loop.getRegionIterArgs())
+    others.push_back(gpu::ShuffleOp::create(builder, loc, value, distance,
+                                            math.integer(i32, kWarp),
+                                            gpu::ShuffleMode::XOR)
+                         .getShuffleResult());
+  scf::YieldOp::create(
+      builder, loc,
+      applyReduction(builder, op, loop.getRegionIterArgs(), others));
+  return Carried(loop.getResults());
+}
+
+Carried ThreadGroupLowering::reduceWarps(ItemReduceOp op, ValueRange values) {
+  OpBuilder &builder = kernel.builder;
+  StringRef name = op.getName();
+  int64_t warps = team.getMembers() / kWarp;
+  Value lane =
+      gpu::LaneIdOp::create(builder, kernel.loc, /*upper_bound=*/nullptr);
+  Value warp =
+      gpu::SubgroupIdOp::create(builder, kernel.loc, /*upper_bound=*/nullptr);
+  for (Value value : values)
+    kernel.named(value, (name + "OfWarp").str());
+  SmallVector<Value> arrays;
+  for (Value value : values)
+    arrays.push_back(kernel.shared({warps * team.getItems()},
+                                   memoryElementType(value.getType()),
+                                   (name + "OfWarps").str()));
+  Value isFirst = arith::CmpIOp::create(builder, kernel.loc, CmpIPredicate::eq,
+                                        lane, emitter.index(0));
+  (void)guarded(isFirst, {}, [&]() -> FailureOr<Carried> {
+    for (auto [value, array] : llvm::zip(values, arrays))
+      emitter.store(value, array, warp, 1);
+    return Carried{};
+  });
+  kernel.barrier();
+  Carried partial;
+  Value place = index.rem(lane, warps);
+  if (column)
+    place = index.add(index.mul(column, warps), place);
+  for (auto [value, array] : llvm::zip(values, arrays))
+    partial.push_back(emitter.load(array, value.getType(), place, 1));
+  return reduceWarp(op, partial, warps);
+}
+
+Carried ThreadGroupLowering::reduceColumns(ItemReduceOp op, ValueRange values) {
+  StringRef name = op.getName();
+  int64_t lanes = team.getVector();
+  Value place = column ? index.mul(column, lanes) : emitter.index(0);
+  SmallVector<Value> arrays;
+  for (Value value : values) {
+    Type element = getElementTypeOrSelf(value.getType());
+    Value array =
+        kernel.shared({team.getMembers(), team.getItems() * lanes},
+                      memoryElementType(element), (name + "OfLines").str());
+    emitter.store(value, array, {member, place}, lanes);
+    arrays.push_back(array);
+  }
+  kernel.barrier();
+  auto load = [&](Value line) {
+    Carried loaded;
+    for (auto [value, array] : llvm::zip(values, arrays))
+      loaded.push_back(emitter.load(
+          array, getElementTypeOrSelf(value.getType()), {line, place}, lanes));
+    return loaded;
+  };
+  return *carryLoop(emitter, emitter.index(1), emitter.index(team.getMembers()),
+                    1, load(emitter.index(0)),
+                    [&](Value line, ValueRange carried) -> FailureOr<Carried> {
+                      return applyReduction(kernel.builder, op, carried,
+                                            load(line));
+                    });
+}
+
+//===----------------------------------------------------------------------===//
+//
+//
+//--------------------===//
+// Each block stores partial results of its items in the scratch buffer; the
+// last-arriving block reduces them and runs the rest.
+//===----------------------------------------------------------------------===//
+
+SplitScratch::SplitScratch(int64_t items, ThreadMappingAttr team,
+                           ArrayRef<Type> partials) {
+  blocks = std::max<int64_t>(1, llvm::divideCeil(items, team.getItems()));
+  lanes = blocks * team.getItems() * (team.getColumns() ? team.getVector() : 1);
+  bytes = llvm::alignTo(4 * blocks, 16);
+  for (Type type : partials) {
+    offsets.push_back(bytes);
+    bytes = llvm::alignTo(bytes + team.getSplits() * lanes *
+                                      bytesPerElement(memoryElementType(type)),
+                          16);
+  }
+}
+
+LogicalResult ThreadGroupLowering::reduceBlocks(ArrayRef<ItemReduceOp> joins,
+                                                Block &block) {
+  SmallVector<Carried> partials;
+  SmallVector<Type> types;
+  for (ItemReduceOp join : joins) {
+    partials.push_back(reduceAll(join));
+    for (Type type : join.getResultTypes())
+      types.push_back(getElementTypeOrSelf(type));
+  }
+  int64_t lanes = team.getColumns() ? team.getVector() : 1;
+  SplitScratch layout(own.getCount(), team, types);
+  Value line = kernel.block(gpu::Dimension::y), row = kernel.block();
+  Value place = index.mul(row, team.getItems());
+  if (column)
+    place = index.add(place, column);
+  place = index.mul(place, lanes);
+  SmallVector<Value> arrays;
+  for (ItemReduceOp join : joins)
+    for (size_t i = 0; i < join.getNumResults(); ++i) {
+      Value flat = index.view(kernel.scratch, layout.offsets[arrays.size()],
+                              team.getSplits() * layout.lanes,
+                              memoryElementType(types[arrays.size()]));
+      kernel.named(flat, (join.getName() + "OfBlocks").str());
+      arrays.push_back(emitter.viewAs(flat, {team.getSplits(), layout.lanes}));
+    }
+  (void)guarded(first, {}, [&]() -> FailureOr<Carried> {
+    size_t next = 0;
+    for (const Carried &values : partials)
+      for (Value value : values)
+        emitter.store(value, arrays[next++], {line, place}, lanes);
+    return Carried{};
+  });
+  Value counters =
+      index.view(kernel.scratch, 0, layout.blocks, kernel.builder.getI32Type());
+  return inLastBlock(kernel, counters, row, team.getSplits(), [&] {
+    return success(succeeded(finishJoins(joins, arrays, place)) &&
+                   succeeded(moveItem(block)));
+  });
+}
+
+LogicalResult ThreadGroupLowering::finishJoins(ArrayRef<ItemReduceOp> joins,
+                                               ArrayRef<Value> arrays,
+                                               Value place) {
+  int64_t lanes = team.getColumns() ? team.getVector() : 1,
+          members = team.getMembers(), splits = team.getSplits();
+  int64_t steps = llvm::divideCeil(splits, members);
+  for (ItemReduceOp join : joins) {
+    ArrayRef<Value> partials = arrays.take_front(join.getNumResults());
+    arrays = arrays.drop_front(join.getNumResults());
+    auto load = [&](Value line) {
+      Carried partial;
+      for (auto [array, type] : llvm::zip(partials, join.getResultTypes()))
+        partial.push_back(emitter.load(array, getElementTypeOrSelf(type),
+                                       {line, place}, lanes));
+      return partial;
+    };
+    Carried initial;
+    for (Value value : join.getIdentities())
+      initial.push_back(lanes == 1
+                            ? value
+                            : vector::BroadcastOp::create(
+                                  kernel.builder, kernel.loc,
+                                  lanesOf(value.getType(), lanes), value));
+    FailureOr<Carried> joined = carryLoop(
+        emitter, emitter.index(0), emitter.index(steps), 1, initial,
+        [&](Value iteration, ValueRange carried) -> FailureOr<Carried> {
+          Value line = index.add(index.mul(iteration, members), member);
+          Value exists =
+              steps * members == splits ? Value() : index.less(line, splits);
+          return guarded(exists, carried, [&]() -> FailureOr<Carried> {
+            return applyReduction(kernel.builder, join, carried, load(line));
+          });
+        });
+    if (failed(joined))
+      return failure();
+    join->replaceAllUsesWith(reduceGroup(join, *joined));
+    join.erase();
+  }
+  return success();
 }

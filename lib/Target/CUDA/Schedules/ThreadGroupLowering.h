@@ -55,22 +55,21 @@ private:
   void save(tile::BufferWriteOp save);
   mlir::Value load(tile::BufferReadOp kept);
 
-  // Reductions (ThreadGroupReductions.cpp) over the lanes of a vector, the
-  // threads of a group, of (a part of) a warp, the warps of a block, the rows
-  // of threads of a block. All threads receive the result.
-  Carried joinAll(tile::ItemReduceOp op);
-  Carried joinVector(tile::ItemReduceOp op, mlir::ValueRange vectors);
-  Carried joinTeam(tile::ItemReduceOp op, mlir::ValueRange values);
-  Carried joinWarp(tile::ItemReduceOp op, mlir::ValueRange values,
-                   int64_t width);
-  Carried joinWarps(tile::ItemReduceOp op, mlir::ValueRange values);
-  Carried joinColumns(tile::ItemReduceOp op, mlir::ValueRange values);
+  // Reductions over the lanes of a vector, the threads of a group, of (a part
+  // of) a warp, the warps of a block, the rows of threads of a block. All
+  // threads receive the result.
+  Carried reduceAll(tile::ItemReduceOp op);
+  Carried reduceVector(tile::ItemReduceOp op, mlir::ValueRange vectors);
+  Carried reduceGroup(tile::ItemReduceOp op, mlir::ValueRange values);
+  Carried reduceWarp(tile::ItemReduceOp op, mlir::ValueRange values,
+                     int64_t width);
+  Carried reduceWarps(tile::ItemReduceOp op, mlir::ValueRange values);
+  Carried reduceColumns(tile::ItemReduceOp op, mlir::ValueRange values);
 
-  // Items split over several blocks (SplitReductions.cpp): the last-arriving
-  // block reduces the partial results in the scratch buffer and runs the rest
-  // of `block`.
-  mlir::LogicalResult joinBlocks(llvm::ArrayRef<tile::ItemReduceOp> joins,
-                                 mlir::Block &block);
+  // Items split over several blocks: the last-arriving block reduces the
+  // partial results in the scratch buffer and runs the rest of `block`.
+  mlir::LogicalResult reduceBlocks(llvm::ArrayRef<tile::ItemReduceOp> joins,
+                                   mlir::Block &block);
   mlir::LogicalResult finishJoins(llvm::ArrayRef<tile::ItemReduceOp> joins,
                                   llvm::ArrayRef<mlir::Value> arrays,
                                   mlir::Value place);
