@@ -48,5 +48,12 @@ python3 tools/ci/mathematics.py >/dev/null || report "a family of kernels has it
 
 limit=$((16 * 1024 * 1024))
 size=$(git ls-files -z | xargs -0 -r stat -c %s 2>/dev/null | awk '{s += $1} END {print s + 0}')
+lines=()
+for area in lib include tools test docs; do
+  lines+=("$area $(git ls-files -z "$area" | xargs -0 -r cat 2>/dev/null | wc -l)")
+done
+printf 'lint: %d of %d bytes tracked; lines:' "$size" "$limit"
+printf ' %s' "${lines[@]}"
+echo
 [ "$size" -le "$limit" ] || report "the tracked tree takes $size bytes, more than $limit"
 exit $status
