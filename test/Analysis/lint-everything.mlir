@@ -1,14 +1,14 @@
-// A model made to go wrong in f16: one warning for each thing that is wrong, in
-// the order of the ops, and none for what stands beside it.
+// A model built to fail in f16: one warning per defect, in op order, and no
+// warning for the neighbouring near misses.
 // RUN: mpc lint %s --policy float16 | FileCheck %s --match-full-lines
-// Under a policy that keeps sensitive ops in f32, what is left are the weights,
-// the model's own f16 sum and, told but kept, the frame count.
+// With sensitive ops in f32, the remaining warnings are the weights, the model's
+// own f16 sum and the frame count (reported, but kept in f32).
 // RUN: mpc lint %s --policy mixed_float16 | FileCheck %s --check-prefix=MIXED --match-full-lines
-// bf16 has f32's range; its sums stop earlier.
+// bf16 has f32's range; its sums saturate earlier.
 // RUN: mpc lint %s --policy bfloat16 | FileCheck %s --check-prefix=BF16 --match-full-lines
 // RUN: mpc lint %s | FileCheck %s --check-prefix=F32 --match-full-lines
-// Every fix that can be typed, typed, also for what reads the clipped value in f16:
-// the rest needs a change of the model.
+// All proposed flags are applied, also for the f16 consumers of the clipped value;
+// the other warnings require a change of the model.
 // RUN: mpc lint %s --policy float16 --set name:fc=float32 --set name:shift=float32 --set name:clip=float32 --set name:tanh=float32 --set name:masked=float32 --set name:norm=float32 --set name:unit=float32 | FileCheck %s --check-prefix=FIXED --match-full-lines
 
 // CHECK: frames: integer_in_float: 'frames' carries integers of any size; f16 counts exactly to 2048 only, so they are kept in f32
@@ -65,7 +65,7 @@ func.func @main(%x: tensor<4x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
   %epsilon = mpc.constant dense<1.0e-12> : tensor<f32> loc("epsilon")
   %one = mpc.constant dense<1.0> : tensor<f32> loc("one")
 
-  // A frame count carried in floats.
+  // A frame count stored in floats.
   %0 = mpc.cast %n : tensor<4x1xi64> to tensor<4x1xf32> loc("frames")
   %1 = mpc.add %0, %one : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32> loc("next")
   %2 = mpc.div %x, %1 : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x4xf32> loc("mean")

@@ -1,5 +1,5 @@
-// Gated layers as models have them: two products with a bias and SiLU, one product that is
-// cut in halves with GELU, and two experts. The weights are folded to constants.
+// Gated layers of real models: two matmuls with a bias and SiLU, one matmul that is split
+// in halves with GELU, and two experts. The weights are folded to constants.
 !rows = tensor<24x64xf32>
 !wide = tensor<24x96xf32>
 !experts = tensor<2x12x64xf32>

@@ -1,4 +1,4 @@
-// A transformer none of whose extents is a multiple of 8: width 100, 5 heads of 20, 33
+// A transformer without any extent that is a multiple of 8: width 100, 5 heads of 20, 33
 // positions, an inner width of 398, 1003 words, one layer. Weights are waves over the
 // position (height * sin(step * i)), which constant folding turns into constants.
 !hidden = tensor<1x33x100xf32>
@@ -11,7 +11,7 @@
 !logits = tensor<1x33x1003xf32>
 func.func @main(%tokens: tensor<1x33xi64> {mpc.role = #mpc.role<input>, mpc.name = "tokens"})
     -> (!logits {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
-  // Heights of the waves.
+  // Amplitudes of the waves.
   %of_biases = mpc.constant dense<0.1> : tensor<f32>
   %of_shifts = mpc.constant dense<0.2> : tensor<f32>
   %of_weights = mpc.constant dense<0.3> : tensor<f32>

@@ -1,6 +1,6 @@
-// Attention of a decoder's few tokens reads keys and values where they lie, on every level of
-// instructions: numbers of positions and heads that fill no vector and no group, grouped queries,
-// masks, causal order, and caches whose first dimension are the rows.
+// Decode attention of few tokens reads keys and values in place, on every instruction set:
+// numbers of positions and heads that fill no vector and no group, grouped queries,
+// masks, causal order, and caches with rows as their first dimension.
 //
 // RUN: mpc check %s --isa avx2 | FileCheck %s
 // RUN: mpc check %s --isa avx2 --policy mixed_bfloat16 | FileCheck %s

@@ -7,7 +7,7 @@
 // RUN: mpc-translate --mpc-to-cuda --target cuda:sm_80 %t.mlir | FileCheck %s
 // RUN: mpc-opt %t.mlir --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels | FileCheck %s --check-prefix=SCHEDULE
 
-// Two launches: the dense layer with its activation, the softmax with the slice of the padding.
+// Two launches: the dense layer with its activation, the softmax with the padding's slice.
 // PLAN: exe.program @main target("cuda:sm_80")
 // PLAN: exe.launch @k_fc kind(contraction)
 // PLAN: exe.launch @k_Softmax kind(row)

@@ -1,6 +1,6 @@
-// One dense layer with softmax, carried through the stages: what each stage has
-// decided is visible in the text. Every stage's output is read back, and the stages
-// one by one give what they give together.
+// One dense layer with softmax through the stages: the decisions of each stage are
+// visible in the text. Every stage's output round-trips, and the stages one by one
+// give the result of the whole pipeline.
 // RUN: mpc-opt %s --mpc-verify-stage=stage=import --mlir-print-debuginfo | mpc-opt --mlir-print-debuginfo | FileCheck %s --check-prefix=IMPORTED
 // RUN: mpc-opt %s --mpc-pipeline-simplify --mpc-pipeline-precision=policy=mixed_float16 --mlir-print-debuginfo > %t.precision.mlir
 // RUN: FileCheck %s --check-prefix=PRECISION --input-file=%t.precision.mlir
@@ -13,7 +13,7 @@
 // RUN: mpc-opt %t.plan.mlir --mlir-print-debuginfo | diff - %t.plan.mlir
 // RUN: mpc-opt %s --mpc-pipeline-simplify --mpc-pipeline-precision=policy=mixed_float16 --mpc-pipeline-layout=target=cpu:avx2 --mpc-pipeline-fuse --mpc-pipeline-plan=target=cpu:avx2 --mlir-print-debuginfo | diff - %t.plan.mlir
 
-// Imported: f32; roles, names and places kept.
+// Imported: f32; roles, names and locations preserved.
 // IMPORTED-LABEL: func.func @main(
 // IMPORTED-SAME: %[[X:[a-z0-9]+]]: tensor<32x16xf32> {mpc.name = "x", mpc.role = #mpc.role<input>}
 // IMPORTED-SAME: -> (tensor<32x10xf32> {mpc.name = "probabilities", mpc.role = #mpc.role<output>})
@@ -29,8 +29,8 @@
 // IMPORTED-DAG: #[[ADD]] = loc("fc/Add")
 // IMPORTED-DAG: #[[SOFTMAX]] = loc("Softmax")
 
-// After precision: the weight is narrowed once, at compile time; the input is cast;
-// the product yields its accumulate type; bias and softmax stay in f32.
+// After precision: the weight is cast once, at compile time; the input is cast;
+// the matmul returns its accumulator type; bias and softmax stay in f32.
 // PRECISION-LABEL: func.func @main(
 // PRECISION-SAME: %[[X:[a-z0-9]+]]: tensor<32x16xf32>
 // PRECISION-SAME: -> (tensor<32x10xf32>
@@ -42,13 +42,13 @@
 // PRECISION-NEXT: %[[R:.*]] = mpc.softmax %[[S]] axis(1) {mpc.decision = #mpc.decision<rule = "high", list = "mixed_float16"{{.*}}>} : tensor<32x10xf32>
 // PRECISION-NEXT: return %[[R]] : tensor<32x10xf32>
 
-// After layout: the weight lies in one panel of the micro-kernel's width; two columns
+// After layout: the weight is one panel of the micro-kernel's width; two columns
 // share a 32-bit lane.
 // LAYOUT-LABEL: func.func @main(
 // LAYOUT: %[[W:.*]] = mpc.constant dense_resource<fc.weight.f16.packed> : tensor<1x16x16xf16>
 // LAYOUT: mpc.matmul %{{.*}}, %[[W]] packed<columns = 16, interleave = 2>
 
-// After fusion: one region, one kernel. The bias rides in the product's epilogue.
+// After fusion: one region, one kernel. The bias is in the matmul's epilogue.
 // FUSED-LABEL: func.func @main(
 // FUSED-SAME: %[[X:[a-z0-9]+]]: tensor<32x16xf32>
 // FUSED-DAG: %[[W:.*]] = mpc.constant dense_resource<fc.weight.f16.packed>
@@ -65,7 +65,7 @@
 // FUSED-NEXT: mpc.softmax %[[SA]] axis(1)
 // FUSED: return %[[R]] : tensor<32x10xf32>
 
-// The device program: buffers with places, launches in order, the names of the
+// The device program: buffers with offsets, launches in order, the names of the
 // model's ops.
 // PROGRAM-LABEL: exe.program @main target("cpu:avx2") arena({{[0-9]+}}) {
 // PROGRAM-NEXT: exe.argument @x : tensor<32x16xf32> input(0) name("x")

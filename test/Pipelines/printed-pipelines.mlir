@@ -1,5 +1,5 @@
-// The passes of each stage, pinned: a change of a stage shows here. What is printed
-// can be run again.
+// The passes of each stage, pinned: a change of a stage is visible here. The printed
+// pipeline can be run.
 // RUN: mpc-opt %s --mpc-pipeline-simplify --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=SIMPLIFY
 // RUN: mpc-opt %s --mpc-pipeline-precision --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=PRECISION
 // RUN: mpc-opt %s "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16 target=cpu:avx2" --dump-pass-pipeline -o /dev/null 2>&1 | FileCheck %s --check-prefix=OPTIONS
@@ -15,7 +15,7 @@
 // RUN: mpc-opt %s --mpc-pipeline-simplify "--mpc-pipeline-precision=policy=mixed_bfloat16 set=op:relu=float32,name:fc/Add=bfloat16" --mpc-pipeline-pad --mpc-pipeline-layout --mpc-pipeline-fuse --mpc-pipeline-plan --dump-pass-pipeline -o %t.direct.mlir 2> %t.pipeline
 // RUN: bash -c "mpc-opt %s --pass-pipeline=\"$(grep -v 'Pass Manager' %t.pipeline)\"" | diff - %t.direct.mlir
 
-// Numbers that stand for none.
+// Option values that mean "none".
 // RUN: mpc-opt %s --mpc-pipeline-lift=training=step --mpc-pipeline-loss-scale=training=step --dump-pass-pipeline -o /dev/null 2> %t.plain
 // RUN: mpc-opt %s "--mpc-pipeline-lift=training=step init-seed=-2" "--mpc-pipeline-loss-scale=training=step clip-norm=0 clip-value=0" --dump-pass-pipeline -o /dev/null 2>&1 | diff - %t.plain
 
@@ -88,7 +88,7 @@
 // PAD-NEXT: )
 // PAD-NEXT: )
 
-// Panels are the CPU's: no constant is packed for another target.
+// Panels are a CPU layout: no constant is packed for another target.
 // CUDA: mpc-assign-layout,
 // CUDA: cse,
 // CUDA-NEXT: mpc-fuse-gated-matmuls{block=8},

@@ -1,7 +1,7 @@
-// A training step of causal self-attention under one projection. On a GPU one launch makes
-// the gradients of query, key and value and stores them as the gradient of what the
-// projection made, which the product of its weights reads; on a CPU it is the products and
-// the softmax that it is defined by.
+// A training step of causal self-attention after one projection. On a GPU one launch computes
+// the gradients of query, key and value and stores them as the gradient of the packed
+// projection, which its weight gradient's matmul reads; on a CPU it is decomposed into
+// matmuls and the softmax.
 // RUN: mpc dump %s --training "step optimizer=sgd" --target cuda:sm_80 --after plan | FileCheck %s
 // RUN: mpc dump %s --training "step optimizer=sgd" --policy mixed_bfloat16 --target cuda:sm_80 --after plan | FileCheck %s
 // RUN: mpc dump %s --training "step optimizer=sgd" --target cpu:avx512 --after plan | FileCheck %s --check-prefix=CPU

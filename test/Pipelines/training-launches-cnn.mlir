@@ -1,8 +1,8 @@
 // A training step of a convolution network on a GPU: the forward and the data gradient of
 // every layer, the filters' gradients with their biases' sums, the loss with its gradient,
-// and one update: sixteen kernels, of which some run side by side (the data gradient of the second
-// layer beside its filter's); in f32 one leads its reader. Images lie channels last, so that nothing is moved but
-// the filter that the data gradient reads the other way round.
+// and one update: sixteen kernels, some fused horizontally (the data gradient of the second
+// layer with its filter gradient); in f32 one is recomputed in its consumer. Images are
+// channels last, so that only the filter that the data gradient reads is transposed.
 // RUN: mpc dump %s --training "step optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.01" --target cuda:sm_80 --after plan | FileCheck %s --check-prefixes=CHECK,F32
 // RUN: mpc dump %s --training "step optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.01" --policy mixed_bfloat16 --target cuda:sm_80 --after plan | FileCheck %s --check-prefixes=CHECK,BF16
 
@@ -23,7 +23,7 @@
 // CHECK-NOT: exe.{{launch|copy}}
 
 // With a loss scale two launches follow the last gradient, and the filters' kernels store
-// what both of these read.
+// the values that both of these read.
 // RUN: mpc dump %s --training "step optimizer=sgd optimizer-numbers=momentum=0.9 learning-rate=0.01" --policy mixed_float16 --target cuda:sm_80 --after plan | FileCheck %s --check-prefix=SCALED
 // SCALED-NOT: kind(elementwise)
 // SCALED: exe.launch @{{.*}} kind(library)

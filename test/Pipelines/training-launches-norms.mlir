@@ -1,6 +1,6 @@
-// A training step of a perceptron with a norm before its second product and one behind the
+// A training step of a perceptron with a norm before its second matmul and one after the
 // residual sum, on 2048 rows. Each norm is one launch at most and its gradients are one: of its
-// input, its scale and its bias. The first norm is made and stored by the product that reads
+// input, its scale and its bias. The first norm is computed and stored by the matmul that reads
 // it, the mean of the loss is part of the last norm's kernel.
 // RUN: mpc dump %s --training "step optimizer=adam loss=mean_squared_error" --target cuda:sm_80 --after plan | FileCheck %s
 // RUN: mpc dump %s --training "step optimizer=adam loss=mean_squared_error" --policy mixed_bfloat16 --target cuda:sm_80 --after plan | FileCheck %s

@@ -1,10 +1,10 @@
-// A training step of a perceptron on a GPU: five products, the loss with its gradient,
-// and one kernel that renews all state. Both gradients of the second product run side by
-// side. The products that make the weights' gradients make those of the biases too. Nothing is copied, and every new value lies where the old one did.
+// A training step of a perceptron on a GPU: five matmuls, the loss with its gradient,
+// and one kernel that updates all state. Both gradients of the second matmul are fused
+// horizontally. Weight-gradient matmuls also sum the bias gradients. Nothing is copied, and every new value is stored in place.
 // RUN: mpc dump %s --training "step optimizer=adam learning-rate=0.001" --target cuda:sm_80 --after plan | FileCheck %s
 
 // With a loss scale two launches follow the last gradient: the check and the update,
-// which selects by the flag that the check leaves, and renews the scale.
+// which selects by the check's flag, and updates the scale.
 // RUN: mpc dump %s --training "step optimizer=adam learning-rate=0.001" --policy mixed_float16 --target cuda:sm_80 --after plan | FileCheck %s --check-prefix=SCALED
 // SCALED: exe.launch @{{.*}} kind(contraction)
 // SCALED: exe.launch @k_check kind(reduce)

@@ -1,5 +1,5 @@
-// One dense layer with softmax becomes a training step: what each stage of training
-// adds is visible in the text. The stages one by one give what they give together.
+// One dense layer with softmax becomes a training step: the additions of each stage of
+// training are visible in the text. The stages one by one give the result of the pipeline.
 // RUN: mpc-opt %s "--mpc-pipeline-lift=training=step" --mlir-print-debuginfo -o %t.lift.mlir
 // RUN: FileCheck %s --check-prefix=LIFT < %t.lift.mlir
 // RUN: mpc-opt %t.lift.mlir --mpc-pipeline-simplify "--mpc-pipeline-differentiate=training=step optimizer=adam learning-rate=0.002" --mlir-print-debuginfo -o %t.step.mlir
@@ -28,7 +28,7 @@
 // LIFT: mpc.matmul %{{.*}}, %arg1
 
 // The label, the loss first among the results, the cotangent that starts at 1, the
-// products of the backward pass, one update for each parameter.
+// matmuls of the backward pass, one update for each parameter.
 // STEP: func.func @main(
 // STEP-SAME: %arg3: tensor<32xi32> {mpc.name = "label", mpc.role = #mpc.role<label>}
 // STEP-SAME: %arg4: tensor<i64> {mpc.name = "step", mpc.role = #mpc.role<optimizer_step>}
@@ -43,7 +43,7 @@
 // STEP: mpc.optimizer.adam %arg2,
 // STEP-NOT: mpc.optimizer
 
-// The 16-bit weight is a copy that the update renews.
+// The 16-bit weight is a copy that the update writes.
 // PRECISION: func.func @main(
 // PRECISION-SAME: %[[COPY:arg[0-9]+]]: tensor<784x10xf16> {mpc.name = "fc/weight.copy", mpc.role = #mpc.role<parameter_copy>}
 // PRECISION-NOT: mpc.cast %arg1
@@ -51,7 +51,7 @@
 // PRECISION: mpc.softmax_cross_entropy {{.*}} : (tensor<32x10xf32>, tensor<32xi32>) -> tensor<f32>
 // PRECISION: mpc.optimizer.adam %arg1, {{.*}} : (tensor<784x10xf32>, tensor<784x10xf16>, {{.*}}) -> (tensor<784x10xf32>, tensor<784x10xf32>, tensor<784x10xf32>, tensor<784x10xf16>)
 
-// Policies that multiply f16 scale the loss where nothing is said.
+// Policies that multiply f16 scale the loss by default.
 // SCALED: func.func @main(
 // SCALED-SAME: mpc.role = #mpc.role<loss_scale_state, "scale">
 // SCALED-NOT: mpc.gradient_seed

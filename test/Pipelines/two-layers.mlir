@@ -1,5 +1,5 @@
-// Between two dense layers one cast ends the chain, after the activation: it rides in
-// the first product's epilogue, and what reaches memory is 16 bits wide.
+// Between two dense layers one cast ends the chain, after the activation: it is fused into
+// the first matmul's epilogue, and the stored value has 16 bits.
 // RUN: mpc-opt %s --mpc-pipeline-precision=policy=mixed_float16 | FileCheck %s --check-prefix=CHECK-PRECISION
 // RUN: mpc-opt %s --mpc-pipeline-precision=policy=mixed_float16 --mpc-pipeline-layout --mpc-pipeline-fuse | FileCheck %s --check-prefix=CHECK-FUSED
 

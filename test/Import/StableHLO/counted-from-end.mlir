@@ -1,7 +1,7 @@
 // RUN: mpc-translate --import-stablehlo --split-input-file %s | FileCheck %s
 
-// What JAX computes before `x[i]`, so that a negative index counts from the end,
-// is neither needed by the gather nor by the mask of what is out of range.
+// JAX's index arithmetic for `x[i]`, so that a negative index counts from the
+// end, is redundant for the gather and for the mask of out-of-range indices.
 
 // CHECK: func.func @main(%[[X:.*]]: tensor<7x4xf32> {{.*}}, %[[I:.*]]: tensor<3xi32>
 // CHECK-DAG: %[[GE:.*]] = mpc.compare ge %[[I]], %{{.*}}
@@ -28,7 +28,7 @@ func.func public @main(%x: tensor<7x4xf32>, %i: tensor<3xi32>) -> (tensor<3x4xf3
 
 // -----
 
-// One index for all rows: the select stretches it.
+// One index for all rows: the select broadcasts it.
 
 // CHECK: func.func @main(%[[X:.*]]: tensor<7x4xf32> {{.*}}, %[[I:.*]]: tensor<i32>
 // CHECK: %[[ALL:.*]] = mpc.broadcast %[[I]] {{.*}}tensor<3xi32>

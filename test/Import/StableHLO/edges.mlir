@@ -1,6 +1,6 @@
 // RUN: mpc-translate --import-stablehlo --split-input-file %s | FileCheck %s
 
-// Nothing is taken, wherever it begins.
+// An empty slice, at any start index.
 
 // CHECK-LABEL: func.func @main
 // CHECK: mpc.slice %{{.*}} : tensor<3x4xf32> to tensor<0x4xf32>
@@ -11,7 +11,7 @@ func.func @main(%x: tensor<3x4xf32>, %i: tensor<i32>) -> tensor<0x4xf32> {
 
 // -----
 
-// What is taken away is added with the other sign.
+// A subtraction is an addition of the negated value.
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[X:.*]]: tensor<5xf32> {{.*}}, %[[I:.*]]: tensor<2x1xi32> {{.*}}, %[[U:.*]]: tensor<2xf32>
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<5xf32>, %i: tensor<2x1xi32>, %u: tensor<2xf32>) -> te
 
 // -----
 
-// Eight random bits in the mantissa of a bf16, as JAX draws them.
+// Eight random bits in the mantissa of a bf16, as JAX generates them.
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[BITS:.*]] = mpc.shift_right
@@ -47,7 +47,7 @@ func.func @main(%x: tensor<5xui8>) -> tensor<5xbf16> {
 
 // -----
 
-// Nothing has no bits.
+// An empty bitcast.
 
 // CHECK-LABEL: func.func @main
 // CHECK: tensor<0xf32>
@@ -58,8 +58,8 @@ func.func @main(%x: tensor<0xui32>) -> tensor<0xf32> {
 
 // -----
 
-// A clamp has the shape of what it clamps, which stays spread out where a bound
-// is as wide.
+// A clamp has the shape of its operand, which stays broadcast where a bound is
+// as large.
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[WIDE:.*]] = mpc.broadcast %{{.*}} : tensor<i32> to tensor<1xi32>

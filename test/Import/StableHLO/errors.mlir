@@ -1,4 +1,4 @@
-// What is not read says so at its place.
+// Unsupported ops are errors at their locations.
 // RUN: mpc-translate --import-stablehlo --split-input-file --verify-diagnostics %s
 
 // expected-error @below {{is made for 4 devices; one device is compiled for}}

@@ -1,8 +1,8 @@
 // RUN: mpc-translate --import-stablehlo %s | FileCheck %s
 // RUN: mpc-translate --import-stablehlo %s | mpc-opt --verify-roundtrip -o /dev/null
 
-// What JAX spells out becomes the op that an ONNX model has: a relu from a call,
-// a bias that broadcasts by itself, a mean, an axis that stays, a running sum.
+// JAX's decompositions become the op that an ONNX model has: a relu from a call,
+// an implicitly broadcast bias, a mean, a kept axis, a cumulative sum.
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[W:arg0]]: tensor<8x4xf32> {mpc.name = "arg0", mpc.role = #mpc.role<input>}
@@ -32,7 +32,7 @@ module @jit_model attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas =
     %7 = stablehlo.broadcast_in_dim %cst_0, dims = [] : (tensor<f32>) -> tensor<3x1xf32>
     %8 = stablehlo.divide %6, %7 : tensor<3x1xf32>
 
-    // Counting from the end is what mpc.gather does by itself.
+    // mpc.gather supports negative indices itself.
     // CHECK: %[[TAKEN:.*]] = mpc.gather %[[X]], %[[I]] axis(0) : (tensor<3x8xf32>, tensor<5xi32>) -> tensor<5x8xf32>
     %c = stablehlo.constant dense<0> : tensor<i32>
     %9 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i32>) -> tensor<5xi32>

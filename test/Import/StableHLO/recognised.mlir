@@ -1,7 +1,7 @@
 // RUN: mpc-translate --import-stablehlo %s | FileCheck %s
 
-// JAX's forms of a logistic, a GELU by erfc, a softplus and attention become what
-// the ONNX importer makes of their nodes, or what the passes behind it recognise.
+// JAX's forms of a logistic, a GELU by erfc, a softplus and attention become ops
+// that the ONNX importer creates, or that later passes recognize.
 
 func.func public @main(%x: tensor<4x6xf32>, %q: tensor<2x24x4x16xf32>, %p: tensor<2x4x24x24xf32>)
     -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<2x24x4x16xf32>, tensor<4x6xf32>) {
@@ -37,14 +37,14 @@ func.func public @main(%x: tensor<4x6xf32>, %q: tensor<2x24x4x16xf32>, %p: tenso
   %18 = stablehlo.add %10, %17 : tensor<4x6xf32>
   %19 = stablehlo.select %12, %13, %18 : tensor<4x6xi1>, tensor<4x6xf32>
 
-  // The weights stand on the left of the values again.
+  // The weights are the left operand again.
   // CHECK: %[[V:.*]] = mpc.transpose %arg1 [0, 2, 1, 3]
   // CHECK: %[[SUM:.*]] = mpc.matmul %arg2, %[[V]] :
   // CHECK: mpc.transpose %[[SUM]] [0, 2, 1, 3]
   %20 = stablehlo.dot_general %q, %p, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3], precision = [DEFAULT, DEFAULT] : (tensor<2x24x4x16xf32>, tensor<2x4x24x24xf32>) -> tensor<2x4x16x24xf32>
   %21 = stablehlo.transpose %20, dims = [0, 3, 1, 2] : (tensor<2x4x16x24xf32>) -> tensor<2x24x4x16xf32>
 
-  // What a difference of constants decides is decided.
+  // Differences of constants are folded.
   // CHECK-NOT: mpc.select
   // CHECK: return %[[SILU]], %[[GELU]], %[[SOFTPLUS]], %{{.*}}, %[[X]]
   %c = stablehlo.constant dense<0> : tensor<i32>

@@ -1,5 +1,5 @@
-// A loop's body of hundreds of ops, each read more than once. LLVM looked for a checksum
-// in it on all paths, and never came to an end.
+// A loop body of hundreds of ops, each with several readers. LLVM's search for a checksum
+// idiom in it traversed all paths, and did not terminate.
 // RUN: mpc check %s --isa avx2 | FileCheck %s
 // CHECK: all checks held
 func.func @main(%x: tensor<15x8x2xf32> {mpc.name = "x", mpc.role = #mpc.role<input>})

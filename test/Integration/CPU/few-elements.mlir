@@ -1,5 +1,5 @@
-// A sum that cancels to one number: its rounding error is not what the storage-rounding mode happened to
-// make once, but what it makes as a rule.
+// A sum that cancels to one number: the bound on its rounding error is the typical error, not the
+// single sample of the storage-rounding mode.
 
 // RUN: mpc check %s --seed 2 | FileCheck %s
 // CHECK: {{^}}y {{.*}} ok{{$}}

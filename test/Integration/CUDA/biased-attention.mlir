@@ -1,5 +1,5 @@
-// Attention with a bias per head and distance and a mask that a few ops make of flags, as T5
-// has it: one kernel, which computes the mask as it reads it.
+// T5-style attention with a bias per head and distance and a mask that a few ops compute from
+// flags: one kernel, which computes the mask as it reads it.
 
 // RUN: mpc explain %s --target cuda:sm_90a --policy mixed_bfloat16 --quiet | FileCheck %s --check-prefix=KERNELS
 // RUN: mpc explain %s --target cpu:avx512 --quiet | FileCheck %s --check-prefix=KERNELS

@@ -1,5 +1,5 @@
-// A feed-forward block with a residual connection, a norm and a head: values
-// that rules fix, values that the cut places, and one that two labels hold.
+// A feed-forward block with a residual connection, a norm and a head: types from
+// rules, types from the min cut, and a value with two labels.
 func.func @main(%x: tensor<64x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %ids: tensor<64xi64> {mpc.role = #mpc.role<input>, mpc.name = "ids"})
     -> (tensor<64x10xf32> {mpc.role = #mpc.role<output>, mpc.name = "probabilities"}) {

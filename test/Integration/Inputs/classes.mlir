@@ -1,6 +1,6 @@
-// Classes by the largest logit. Inputs are multiples of 1/4 that bf16 holds, so that the
-// products and sums are exact and only a rounding of the logits can move a class; `far`
-// comes from what no policy rounds.
+// Classes by argmax. Inputs are multiples of 1/4 that bf16 represents, so that the
+// products and sums are exact and only rounding of the logits can change a class; `far`
+// is computed from values that no policy rounds.
 func.func @main(%x: tensor<500x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %w: tensor<64x400xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"})
     -> (tensor<500xi64> {mpc.role = #mpc.role<output>, mpc.name = "class"},

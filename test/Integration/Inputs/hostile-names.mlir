@@ -1,5 +1,5 @@
-// Names that end a script, a string or an attribute, that are long, and that
-// are not ASCII: a page of them is text.
+// Names that close a script, a string or an attribute, that are long, and that
+// are not ASCII: a page displays them as text.
 func.func @main(%x: tensor<4x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "</script><script>document.title='owned'</script>"})
     -> (tensor<4x8xf32> {mpc.role = #mpc.role<output>, mpc.name = "\22><img src=x onerror=document.title='owned'>"}) {
   %w = mpc.constant dense<0.11> : tensor<8x8xf32> loc("weight")

@@ -1,4 +1,4 @@
-// A classifier of 8x8 images to train: its weights are drawn by --init.
+// A classifier of 8x8 images to train: its weights are initialized by --init.
 func.func @main(%image: tensor<16x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "image"})
     -> (tensor<16x5xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
   %w1 = mpc.constant dense<0.0> : tensor<64x32xf32> loc("w1")

@@ -1,4 +1,4 @@
-// The product reads in f16 what only f32 holds.
+// The matmul reads in f16 a value that only f32 can represent.
 func.func @main(%x: tensor<8x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %w: tensor<8x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"})
     -> (tensor<8x8xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

@@ -1,4 +1,4 @@
-// Three layers, the second of which f16 ruins: what it multiplies is larger
+// Three layers, the second of which overflows in f16: its operand is larger
 // than 65504.
 func.func @main(%x: tensor<32x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<32x64xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

@@ -1,6 +1,6 @@
-// One BERT-base layer as an exporter writes it, in mpc ops: width 768, 12 heads, an inner
-// width of 3072, batch 32, 128 positions, the norms behind the residual sums, GELU by erf,
-// no dropout. It stands in a stack whose layers hand over bf16. Weights are splats.
+// One BERT-base layer in exported form, in mpc ops: width 768, 12 heads, an inner
+// width of 3072, batch 32, 128 positions, post-norm residuals, GELU by erf, no dropout.
+// It is a layer of a stack with bf16 values between layers. Weights are splats.
 !hidden = tensor<32x128x768xf32>
 !inner = tensor<32x128x3072xf32>
 !split = tensor<32x128x12x64xf32>

@@ -1,6 +1,6 @@
 // One BERT-base layer to be trained: width 768, 12 heads, an inner width of 3072, batch 32,
-// 128 positions, the norms behind the residual sums, GELU by erf, no dropout. Every weight
-// is a splat and has the name under which it is trained.
+// 128 positions, post-norm residuals, GELU by erf, no dropout. Every weight is a
+// splat and has the name under which it is trained.
 !hidden = tensor<32x128x768xf32>
 !inner = tensor<32x128x3072xf32>
 !split = tensor<32x128x12x64xf32>

@@ -1,5 +1,5 @@
-// One transformer layer to be trained, norms before the blocks: 2 sequences of 16
-// positions, width 64, 4 heads, an inner width of 256, GELU by erf. Projections of the
+// One pre-norm transformer layer to be trained: 2 sequences of 16 positions,
+// width 64, 4 heads, an inner width of 256, GELU by erf. Projections of the
 // attention have no bias. Every weight is a splat and has the name under which it is
 // trained.
 !hidden = tensor<2x16x64xf32>

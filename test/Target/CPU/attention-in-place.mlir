@@ -1,9 +1,9 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --mpc-emit-cpu-kernels --cse | FileCheck %s
 
-// One token's attention over a cache of 8 bits whose rows have all heads: rows and their scales are
-// asked for into the second cache, first those of the first keys, then in each head's turn its share
-// of later ones; the first values while exponentials are computed. Nothing is packed, and a key's
-// scale meets its score. Two items have half of the positions each; one for each head joins them.
+// Decode attention of one token over an 8-bit KV cache with rows of all heads: rows and scales are
+// prefetched into L2, first those of the first keys, then, head by head, a share of later ones; the
+// first values while exponentials are computed. Nothing is packed, and a key's scale multiplies its
+// score. Split-KV: two work items have half of the positions each; one per head combines them.
 
 // CHECK-LABEL: func.func private @cached_impl(
 // CHECK-SAME: memref<1x8x1x64xf32>, %[[K:.*]]: memref<1024x1x8x64xi8>, %[[KS:.*]]: memref<1024x1x8x1xf32>, %[[V:.*]]: memref<1024x1x8x64xi8>, %[[VS:.*]]: memref<1024x1x8x1xf32>,

@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --mpc-emit-cpu-kernels --cse | FileCheck %s
 
-// The schedule says what an item is: all seven blocks of four rows times both panels. The right
-// side is packed chunk by chunk, lines asked for some steps before; sums of a chunk are added to
-// those in scratch memory, which are asked for while it is multiplied.
+// The schedule defines a work item: all seven blocks of four rows times both panels. The right
+// side is packed chunk by chunk, prefetched some steps ahead; the accumulators of a chunk are added
+// to those in scratch memory, which are prefetched during the multiplication.
 
 // CHECK-LABEL: func.func private @product_impl(
 // CHECK-SAME: memref<28x64xf32>, %{{.*}}: memref<64x32xf32>, %{{.*}}: memref<28x32xf32>, %{{.*}}: index, %{{.*}}: index, %[[SCRATCH:.*]]: memref<7680xi8>)
@@ -26,7 +26,7 @@ func.func private @product(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>) -> tens
   return %0 : tensor<28x32xf32>
 }
 
-// Rows are items that are walked, whatever walks them.
+// Rows are work items, whatever iterates over them.
 
 // CHECK-LABEL: func.func private @softmax_impl(
 // CHECK: tile.for_each %{{.*}} in (64)
@@ -39,8 +39,8 @@ func.func private @softmax(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
   return %0 : tensor<64x512xf32>
 }
 
-// A matrix that no cache holds is summed row by row. The sums of its columns are in scratch memory:
-// those of 64, 512 and 4096 rows, and of all.
+// A matrix larger than every cache is summed row by row. Its column sums are in scratch memory, in
+// three levels: of 64, 512 and 4096 rows, and of all.
 
 // CHECK-LABEL: func.func private @channels_impl(
 // CHECK-SAME: mpc.scratch_bytes = 4096 : i64
@@ -61,7 +61,7 @@ func.func private @channels(%x: tensor<8192x256xf32>) -> tensor<256xf32> attribu
   return %0 : tensor<256xf32>
 }
 
-// Short rows of 16 bits go four at a time, in vectors that leave registers for four.
+// Short 16-bit rows are processed four at a time, in vectors that leave registers for four.
 
 // CHECK-LABEL: func.func private @fours_impl(
 // CHECK: tile.for_each %{{.*}} in (16)
@@ -74,7 +74,7 @@ func.func private @fours(%x: tensor<64x512xbf16>) -> tensor<64x512xbf16> attribu
   return %2 : tensor<64x512xbf16>
 }
 
-// Fewer rows go in the same vectors, so that a row's sums have one order.
+// Fewer rows use the same vectors, so that a row's sums have one order.
 
 // CHECK-LABEL: func.func private @three_rows_impl(
 // CHECK: tile.for_each %{{.*}} in (3)
@@ -86,8 +86,8 @@ func.func private @three_rows(%x: tensor<3x512xbf16>) -> tensor<3x512xbf16> attr
   return %2 : tensor<3x512xbf16>
 }
 
-// What the next block and this one's epilogue read is asked for while this one is multiplied: the
-// residual in lines of the last row's columns, the rows to the second level, some in each step.
+// Inputs of the next block and of this epilogue are prefetched during the multiplication: the
+// residual by cache lines of the last row's columns, the rows into L2, some in each step.
 
 // CHECK-LABEL: func.func private @ahead_impl(
 // CHECK-SAME: %[[ROWS:[^:]*]]: memref<28x64xf32>, %{{[^:]*}}: memref<64x32xf32>, %[[RESIDUAL:[^:]*]]: memref<28x32xf32>
@@ -103,7 +103,7 @@ func.func private @ahead(%x: tensor<28x64xf32>, %w: tensor<64x32xf32>, %r: tenso
   return %1 : tensor<28x32xf32>
 }
 
-// A line of the output does not read the window's lines above the image and below it.
+// A row of the output skips the window rows above the image and below it.
 
 // CHECK-LABEL: func.func private @edges_impl(
 // CHECK: %[[ABOVE:.*]] = arith.maxsi
@@ -119,8 +119,8 @@ func.func private @edges(%x: tensor<1x14x14x16xf32>, %w: tensor<32x16x3x3xf32>) 
   return %0 : tensor<1x14x14x32xf32>
 }
 
-// What is picked along a row in f16 is widened a vector at a time: one element after the other
-// would wait for the one before.
+// An f16 gather along a row is upconverted a vector at a time: scalar conversions would
+// depend on each other.
 
 // CHECK-LABEL: func.func private @picked_impl(
 // CHECK: %[[HALVES:.*]] = vector.from_elements {{.*}} : vector<16xf16>
@@ -134,7 +134,7 @@ func.func private @picked(%x: tensor<8x80xf16>, %at: tensor<160xi64>, %y: tensor
   return %2 : tensor<8x160xf32>
 }
 
-// Sums of columns that several results need are summed once, and both by one walk.
+// Column sums with several readers are computed once, and both sums by one loop.
 // CHECK-LABEL: func.func private @sums_impl(
 // CHECK: tile.loop
 // CHECK: tile.reduce
@@ -150,8 +150,8 @@ func.func private @sums(%x: tensor<50x64xf32>, %y: tensor<50x64xf32>) -> (tensor
   return %0, %1, %3 : tensor<1x64xf32>, tensor<1x64xf32>, tensor<1x64xf32>
 }
 
-// A running sum in f32 takes 512 products at most, of equal parts of the depth where it has such:
-// 1200 are three times 400, added to the tile, which begins with zeros.
+// An f32 accumulator adds 512 products at most, in equal chunks of the depth where possible:
+// 1200 are three times 400, added to the tile, which starts at zero.
 
 // CHECK-LABEL: func.func private @deep_impl(
 // CHECK: scf.for %{{.*}} = %{{.*}} to %c1200{{.*}} step %c400
@@ -165,8 +165,8 @@ func.func private @deep(%x: tensor<14x1200xf32>, %w: tensor<1200x32xf32>) -> ten
   return %0 : tensor<14x32xf32>
 }
 
-// A line of the window is 192 products: three equal parts share code for one, which two lines and
-// the rest would not.
+// A row of the window is 192 products: three equal chunks share code for one, which two rows and
+// a remainder would not.
 
 // CHECK-LABEL: func.func private @lines_impl(
 // CHECK-COUNT-8: math.fma
@@ -179,8 +179,8 @@ func.func private @lines(%x: tensor<1x4x4x64xf32>, %w: tensor<1x576x16xf32>) -> 
   return %0 : tensor<1x4x4x16xf32>
 }
 
-// Keys of few queries are cut into parts: an item leaves its sums, their maximum and the sum of its
-// weights in memory of all calls; items that begin when these have ended join the parts of a head.
+// Split-KV attention for few queries: a work item stores its accumulators, maximum and sum of
+// weights in shared scratch memory; later work items combine the splits of a head.
 
 // CHECK-LABEL: func.func private @parts_impl(
 // CHECK-SAME: memref<1x1x1x16xf32>, %[[PARTIALS:[a-z0-9]+]]: memref<96xf32>, %{{.*}}: index, %{{.*}}: index, %{{.*}}: memref<
@@ -208,9 +208,9 @@ func.func private @parts(%q: tensor<1x1x1x16xf32>, %k: tensor<1x1x150x16xf32>) -
   return %0 : tensor<1x1x1x16xf32>
 }
 
-// Memory beside a cache of 32,768 rows, 201 MB of f32: scores of a part in each thread, and for each
-// head and part a row of sums in lines of its own. Rows are asked for while those before are
-// multiplied.
+// Scratch memory for a cache of 32,768 rows, 201 MB of f32: scores of a split per thread, and for
+// each head and split a row of accumulators in separate cache lines. Rows are prefetched while the
+// previous ones are multiplied.
 
 // CHECK-LABEL: func.func private @long_cache_impl(
 // CHECK-SAME: mpc.scratch_bytes = 13568 : i64, mpc.shared_bytes = 491520 : i64

@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-lower-tiles | FileCheck %s
 
-// A call runs the items from begin to end. What an item keeps lies behind the scratch memory that
-// there is.
+// A call runs the work items [begin, end). Buffers of a work item are allocated after the
+// existing scratch memory.
 
 // CHECK-LABEL: func.func private @keeps_impl(
 // CHECK-SAME: %[[X:.*]]: memref<16x64xf32>, %[[Y:.*]]: memref<16x64xf32>, %[[BEGIN:.*]]: index, %[[END:.*]]: index, %[[SCRATCH:.*]]: memref<320xi8>)
@@ -45,7 +45,7 @@ func.func private @keeps_impl(%x: memref<16x64xf32>, %y: memref<16x64xf32>, %beg
   return
 }
 
-// Items that begin when others have ended are one item.
+// A loop of work items that depends on an earlier loop is one work item.
 
 // CHECK-LABEL: func.func private @in_order_impl(
 // CHECK-SAME: mpc.grain = 1 : i64, mpc.items = 1 : i64
@@ -63,7 +63,7 @@ func.func private @in_order_impl(%x: memref<4xf32>, %begin: index, %end: index, 
   return
 }
 
-// Where they leave what they have in memory of all calls, the runtime keeps the order.
+// Where the loops communicate through shared scratch memory, the runtime enforces the order.
 
 // CHECK-LABEL: func.func private @shared_impl(
 // CHECK-SAME: %[[SHARED:.*]]: memref<4xf32>, %[[BEGIN:.*]]: index, %[[END:.*]]: index, %{{.*}}: memref<1xi8>)
@@ -85,8 +85,8 @@ func.func private @shared_impl(%x: memref<2xf32>, %shared: memref<4xf32>, %begin
   return
 }
 
-// A long sum is added up in parts of about as many terms as there are parts: the last part ends
-// with the line. A maximum is found in one go.
+// A long sum is split into about as many partial sums as terms per partial sum: the last one ends
+// with the row. A maximum is computed in one loop.
 
 // CHECK-LABEL: func.func private @long_sum_impl(
 // CHECK: %[[END:.*]] = arith.constant 1000 : index

@@ -3,7 +3,7 @@
 // RUN: mpc-opt %s --mpc-pack-operands=target=cpu:avx512 --split-input-file | FileCheck %s --check-prefix=SLOW
 // RUN: mpc-opt %s --mpc-pack-operands=target=cuda:sm_80 --split-input-file | FileCheck %s --check-prefix=SLOW
 
-// Many groups of rows would pack the matrix again. Where the last-level cache is as slow as memory
+// Many groups of rows would pack the matrix repeatedly. Where the last-level cache is slow as memory
 // nothing is packed before, and GPUs have no panels.
 
 // CHECK-LABEL: func @many_rows
@@ -24,7 +24,7 @@ func.func @many_rows(%x: tensor<8192x784xbf16>, %w: tensor<4096x784xbf16>) -> te
 
 // -----
 
-// Few rows pay for no kernel before a product, but several products share one.
+// Few rows do not amortize a packing kernel for one matmul, but several matmuls share one.
 
 // CHECK-LABEL: func @few_rows
 // CHECK-NOT: mpc.pack
@@ -74,7 +74,7 @@ func.func @shared(%x: !narrow, %w: !weight) -> (!rows, !rows, !rows, !rows) {
 
 // -----
 
-// A kernel that only casts for the panels is gone; the matrix is packed from what it read.
+// A kernel that only casts for the panels is removed; packing reads the kernel's input.
 
 // CHECK-LABEL: func @cast
 // CHECK-NOT: name("narrow")
@@ -97,8 +97,8 @@ func.func @cast(%x: tensor<4x2048x784xbf16>, %w: tensor<1x784x4096xf32>) -> tens
 
 // -----
 
-// Rows that are gathered from a turned left side are gathered once beside panels that are only read;
-// a few rows read panels as often as packing goes through the matrix.
+// Rows of a transposed left side are gathered once if the panels are read in place; a few rows
+// read panels as often as packing traverses the matrix.
 
 // CHECK-LABEL: func @turned
 // CHECK: mpc.pack %{{.*}} packed<columns = 32, depth = 2>
@@ -124,7 +124,7 @@ func.func @turned_few_rows(%x: tensor<25088x64xbf16>, %w: tensor<25088x256xbf16>
 
 // -----
 
-// Left alone: a matrix that the epilogue reads as well.
+// Unchanged: a matrix that the epilogue reads as well.
 
 // CHECK-LABEL: func @read_beside
 // CHECK-NOT: mpc.pack

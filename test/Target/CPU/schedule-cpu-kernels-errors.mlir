@@ -1,6 +1,6 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-schedule-cpu-kernels --verify-diagnostics --split-input-file
 
-// A schedule that is given is honoured or refused.
+// A given schedule is applied or refused.
 
 // expected-error @below {{kernel 'another_target' has the mpc.schedule {family = "map"}; kernels of CPUs have #tile.blocks}}
 func.func private @another_target(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>

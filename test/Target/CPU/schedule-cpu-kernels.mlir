@@ -3,7 +3,7 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512bf16 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s --check-prefix=FAST
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-schedule-cpu-kernels --split-input-file | FileCheck %s --check-prefix=AVX2
 
-// Blocks fill the registers; rows are read in place where no element is widened.
+// Blocks fill the registers; rows are read in place where no element is upconverted.
 
 // CHECK-LABEL: @product
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 5, panels_per_item = 1, pack = right>
@@ -17,7 +17,7 @@ func.func private @product(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> t
 
 // -----
 
-// A constant has the columns that it was packed in, which fewer rows leave registers for.
+// A constant keeps its packed columns, for which fewer rows leave registers.
 
 // CHECK-LABEL: @packed
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, panels_per_item = 2, pack = left>
@@ -32,8 +32,8 @@ func.func private @packed(%x: tensor<16x64xbf16>, %w: tensor<2x64x32xbf16>) -> t
 
 // -----
 
-// Rows at a distance of 4 KB share a set of the first cache: they are copied for panels that
-// read them, of which an item has more for that.
+// Rows at a stride of 4 KB share an L1 set: they are copied for the panels that read them, and
+// each work item has more panels for that.
 
 // CHECK-LABEL: @rows_of_pages
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, {{.*}}panels_per_item = 6, pack = left>
@@ -56,8 +56,8 @@ func.func private @rows_of_other_sizes(%x: tensor<512x1040xf32>, %w: tensor<24x1
 
 // -----
 
-// Rows that are copied, or that come from memory, are used for more panels than the
-// second-level cache holds where the last-level cache is as fast.
+// Rows that are copied, or that are read from memory, are reused for more panels than L2
+// holds where the last-level cache is as fast.
 
 // CHECK-LABEL: @streamed_for_copied_rows
 // CHECK-SAME: panels_per_item = 3, pack = left>
@@ -81,7 +81,7 @@ func.func private @streamed_for_far_rows(%x: tensor<8192x784xf32>, %w: tensor<12
   return %0 : tensor<8192x4096xf32>
 }
 
-// Few rows stay where they are.
+// Few rows are read in place.
 
 // FAST-LABEL: @not_streamed
 // FAST-SAME: panels_per_item = 5, ahead = rows>
@@ -94,8 +94,8 @@ func.func private @not_streamed(%x: tensor<512x784xf32>, %w: tensor<128x784x32xf
 
 // -----
 
-// Where few panels read rows at a distance of 4 KB, they are not copied, and no more of them go
-// together than a set has lines; such panels stay in the cache for the whole depth.
+// Where few panels read rows with a stride of 4 KB, they are not copied, and at most as many are
+// processed together as a cache set has lines; such panels stay in the cache for the whole depth.
 
 // CHECK-LABEL: @skinny
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 8, columns = 32, {{.*}}panels_per_item = 1, ahead = rows>
@@ -116,7 +116,7 @@ func.func private @skinny_of_variables(%x: tensor<512x4096xf32>, %w: tensor<10x4
 
 // -----
 
-// Large products of values that are no constants are cut along their depth, in chunks alike.
+// Large matmuls of values that are no constants are split along their depth, in equal chunks.
 
 // CHECK-LABEL: @gradient
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 256, blocks_per_item = 55, panels_per_item = 24, pack = both>
@@ -129,8 +129,8 @@ func.func private @gradient(%x: tensor<1536x768xf32>, %g: tensor<1536x3072xf32>)
 
 // -----
 
-// Sums of a depth that is one piece do not wait in memory. Rows that are gathered beside packed
-// panels have chunks of their own length, and items are made of rows alone.
+// Accumulators of an unsplit depth stay in registers. Rows that are gathered for packed panels
+// have a separate chunk length, and work items consist of rows only.
 
 // CHECK-LABEL: @shallow_gradient
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 28, panels_per_item = 12, pack = both>
@@ -149,7 +149,7 @@ func.func private @packed_gradient(%x: tensor<4096x1024xf32>, %g: tensor<24x4096
   return %0 : tensor<1024x768xf32>
 }
 
-// Rows that are read in place have few panels beside them, which are packed at their whole depth.
+// Rows that are read in place have few panels, which are packed at their whole depth.
 
 // CHECK-LABEL: @plain_rows
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 37, panels_per_item = 5, pack = right, ahead = rows>
@@ -161,7 +161,7 @@ func.func private @plain_rows(%x: tensor<512x768xf32>, %w: tensor<3072x768xf32>)
 
 // -----
 
-// An item is lines of an image; padding makes a copy of what they read.
+// A work item is rows of an image; with padding the rows that they read are copied.
 
 // CHECK-LABEL: @convolution
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 7, panels_per_item = 2, pack = both>
@@ -183,7 +183,7 @@ func.func private @depthwise(%x: tensor<1x28x28x64xf32>, %w: tensor<64x1x3x3xf32
 
 // -----
 
-// A chunk is whole lines of the output; the gradient's channels are panels as they lie.
+// A chunk is whole rows of the output; the gradient's channels are panels in place.
 
 // CHECK-LABEL: @filter
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 576, blocks_per_item = 3, panels_per_item = 1>
@@ -193,8 +193,8 @@ func.func private @filter(%x: tensor<64x26x26x32xf32>, %g: tensor<64x24x24x64xf3
   return %0 : tensor<64x32x3x3xf32>
 }
 
-// Of small images a chunk has several. Items keep some channels of the input, and copy them:
-// pixels that lie at a power of two share cache sets.
+// Small images share a chunk. Work items have some channels of the input, and copy them:
+// pixels at a power-of-two stride share cache sets.
 
 // CHECK-LABEL: @small_images
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, chunk = 392, blocks_per_item = {{[0-9]+}}, panels_per_item = {{[0-9]+}}, pack = left>
@@ -216,8 +216,8 @@ func.func private @attention(%q: tensor<2x4x128x64xf32>, %k: tensor<2x4x128x64xf
 
 // -----
 
-// Few queries read keys and values where they lie. Of few heads and many positions an item has a
-// part of these, all of one length, with all heads of a row where their rows lie side by side.
+// Attention of few queries reads keys and values in place. Few heads and many positions: split-KV,
+// where a work item has an equal part of the positions, with all heads of a row if contiguous.
 
 // CHECK-LABEL: @one_head
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 1, columns = 16, chunk = 1024>
@@ -259,7 +259,7 @@ func.func private @long_cache(%q: tensor<1x12x1x64xf32>, %rows: tensor<32768x1x1
 
 // -----
 
-// A schedule that is there is left alone; loops have none.
+// An existing schedule is kept; loops have none.
 
 // CHECK-LABEL: @scheduled
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 5, columns = 16, chunk = 100, blocks_per_item = 3, panels_per_item = 2, pack = both>
@@ -278,8 +278,8 @@ func.func private @loops(%x: tensor<8xf32>) -> tensor<8xf32> attributes {mpc.ker
 
 // -----
 
-// Few panels read each row before the next rows are wanted, and the residual is read once: both
-// come from memory here, and are asked for while a block is multiplied.
+// Few panels read each row before the next rows are needed, and the residual is read once: both
+// are read from memory here, and are prefetched while a block is multiplied.
 
 // CHECK-LABEL: @residual
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 14, columns = 32, blocks_per_item = 32, panels_per_item = 8, ahead = both>
@@ -292,7 +292,7 @@ func.func private @residual(%x: tensor<25088x64xf32>, %w: tensor<8x64x32xf32>, %
 
 // -----
 
-// Neither where they fit the second-level cache.
+// No prefetch where they fit into L2.
 
 // CHECK-LABEL: @near
 // CHECK-NOT: ahead
@@ -305,7 +305,7 @@ func.func private @near(%x: tensor<128x64xf32>, %w: tensor<8x64x32xf32>, %r: ten
 
 // -----
 
-// Blocks of one size need half of the code. That is worth ten rows of fourteen, not eight.
+// Blocks of one size need half of the code. That outweighs ten rows of fourteen, not eight.
 
 // CHECK-LABEL: @even
 // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 20,

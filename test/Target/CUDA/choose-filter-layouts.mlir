@@ -1,7 +1,7 @@
 // RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-choose-filter-layouts))' %s | FileCheck %s
 // RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-choose-filter-layouts,mpc-choose-filter-layouts))' %s | FileCheck %s
 
-// Channels come last, and the kernel sees the filter as before.
+// Channels are stored last, and the kernel sees the original filter.
 // CHECK-LABEL: func.func @channels_last(
 // CHECK-SAME: %[[X:.*]]: tensor<1x4x4x2xf32>
 // CHECK: %[[W:.*]] = mpc.constant dense<{{\[\[\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]]]> : tensor<1x1x2x2xf32>
@@ -30,8 +30,8 @@ func.func @depthwise(%x: tensor<1x4x4x2xf32>) -> tensor<1x4x3x2xf32> {
   return %y : tensor<1x4x3x2xf32>
 }
 
-// A window of one place has its channels last already; other filters are not
-// known here.
+// A 1x1 window has its channels last already; other filters are not
+// constants here.
 // CHECK-LABEL: func.func @left_alone(
 // CHECK-NOT: mpc.transpose
 // CHECK: return
@@ -48,9 +48,9 @@ func.func @left_alone(%x: tensor<1x4x4x2xf32>, %v: tensor<1x2x1x2xf32>) -> (tens
   return %y, %z : tensor<1x4x4x1xf32>, tensor<1x4x3x1xf32>
 }
 
-// A filter that a training step turns for the gradient of the image is left with its window
+// A filter that a training step transposes for the image's gradient is stored with its window
 // first and its outputs last. The convolution reads runs of outputs, its gradient reads the
-// window from the end.
+// window in reverse.
 // CHECK-LABEL: func.func @turned(
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<8x4x3x2xbf16>
 // CHECK: %[[S:.*]] = mpc.fusion kind(transpose) name("turn") (%[[A:.*]] = %[[W]] : {{.*}}) -> tensor<3x2x4x8xbf16>

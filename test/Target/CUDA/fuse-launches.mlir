@@ -1,14 +1,14 @@
 // RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-fuse-launches))' --split-input-file %s | FileCheck %s
 // RUN: mpc-opt --pass-pipeline='builtin.module(func.func(mpc-fuse-launches,mpc-fuse-launches))' --split-input-file %s | FileCheck %s
 
-// Neither reads the other: both run at once, and what they share is one operand.
+// Independent kernels: both run concurrently, and a shared input is one operand.
 // CHECK-LABEL: func.func @beside(
 // CHECK-SAME: %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<64x8xf32>
 // CHECK-NEXT: %[[BOTH:.*]]:2 = mpc.fusion kind(row) name("norm_fc") (%[[A:.*]] = %[[X]] : tensor<4x64xf32>, %[[B:.*]] = %[[W]] : tensor<64x8xf32>)
 // CHECK-NEXT: %[[NORM:.*]] = mpc.fusion kind(row) name("norm") (%{{.*}} = %[[A]] : tensor<4x64xf32>)
 // CHECK: %[[FC:.*]] = mpc.fusion kind(contraction) name("fc") (%{{.*}} = %[[A]] : tensor<4x64xf32>, %{{.*}} = %[[B]] : tensor<64x8xf32>)
 // CHECK: mpc.yield %[[NORM]], %[[FC]]
-// The view of the first result comes behind both, and so does its reader.
+// The view of the first result is placed after both, and so is its reader.
 // CHECK: %[[VIEW:.*]] = mpc.reshape %[[BOTH]]#0
 // CHECK-NEXT: %[[LAST:.*]] = mpc.fusion kind(elementwise) name("relu") (%{{.*}} = %[[VIEW]] : tensor<2x128xf32>)
 // CHECK: return %[[LAST]], %[[BOTH]]#1
@@ -33,7 +33,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 
 // -----
 
-// A kernel that replaces an argument stays where it is: the other reads the old
+// A kernel that replaces an argument is not moved: the other reads the old
 // contents.
 // CHECK-LABEL: func.func @replaces(
 // CHECK: mpc.fusion kind(elementwise) name("read")
@@ -55,7 +55,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 
 // -----
 
-// Long kernels gain nothing.
+// Long kernels do not benefit.
 // CHECK-LABEL: func.func @long(
 // CHECK: name("a")
 // CHECK: name("b")
@@ -76,7 +76,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 
 // -----
 
-// Nothing is launched for a CPU.
+// No launches are fused for a CPU.
 // CHECK-LABEL: func.func @cpu(
 // CHECK-COUNT-2: mpc.fusion
 module attributes {exe.target = #exe.target<"cpu:avx2">} {
@@ -95,7 +95,7 @@ module attributes {exe.target = #exe.target<"cpu:avx2">} {
 
 // -----
 
-// A kernel of one block, whose only reader has few blocks, is computed by each of these.
+// A kernel of one block is recomputed in every block of its only reader, if these are few.
 // CHECK-LABEL: func.func @leads(
 // CHECK-SAME: %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<64x8xf32>, %[[V:.*]]: tensor<8x256xf32>
 // CHECK-NEXT: %[[LAST:.*]] = mpc.fusion kind(contraction) name("squeeze_excite") (%[[A:.*]] = %[[X]] : {{.*}}, %[[B:.*]] = %[[W]] : {{.*}}, %[[C:.*]] = %[[V]] : tensor<8x256xf32>)
@@ -119,7 +119,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 
 // -----
 
-// Not where somebody else reads it, too.
+// Not where the producer has another reader, too.
 // CHECK-LABEL: func.func @has_two_readers(
 // CHECK: name("squeeze")
 // CHECK: name("excite")
@@ -140,7 +140,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 
 // -----
 
-// The query's product is cut as attention is, whose blocks read what their own block of it has made.
+// The query projection is tiled like attention, whose blocks read only their own block's rows.
 // CHECK-LABEL: func.func @makes_its_query(
 // CHECK-NEXT: %[[BOTH:.*]] = mpc.fusion kind(contraction) name("query_attend")
 // CHECK-NEXT: %[[QUERY:.*]] = mpc.fusion kind(contraction) name("query")
@@ -152,7 +152,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_80">} {
 // CHECK: mpc.fusion kind(attention) name("attend") (%{{.*}} = %[[HEADS]] :
 // CHECK: return %[[BOTH]]
 
-// Decoding has few queries, whose keys several blocks share: each would need the whole product.
+// Split-KV decode attention: each of its blocks would need the whole projection.
 // CHECK-LABEL: func.func @shares_keys(
 // CHECK: name("query")
 // CHECK: name("attend")
@@ -190,7 +190,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_90a">} {
 
 // -----
 
-// Nor where it reads more than its query of the product: each block would need keys of others.
+// Nor where attention reads more of the projection than its query: each block would need others' keys.
 // CHECK-LABEL: func.func @makes_keys_too(
 // CHECK: name("query")
 // CHECK: name("attend")
@@ -214,7 +214,7 @@ module attributes {exe.target = #exe.target<"cuda:sm_90a">} {
 
 // -----
 
-// Blocks of the product that alone reads attention wait beside its blocks, where all run at once.
+// Blocks of the output projection wait for attention in one launch, if all blocks are co-resident.
 // CHECK-LABEL: func.func @waits(
 // CHECK-NEXT: %[[BOTH:.*]] = mpc.fusion kind(attention) name("attend_out")
 // CHECK-NEXT: %[[Y:.*]] = mpc.fusion kind(attention) name("attend") {{.*}} attributes {mpc.producer_fusion = "before"}

@@ -30,7 +30,7 @@ func.func private @malformed(%x: tensor<8xf32>) -> tensor<8xf32>
 
 // -----
 
-// What was not scheduled by the pass is looked at all the same.
+// Hand-written schedules are verified too.
 
 // expected-error @below {{kernel 'no_tiles' has a mpc.schedule of family 'gemm' without its 'splits'}}
 // expected-error @below {{no code could be generated for kernel 'no_tiles'}}

@@ -42,7 +42,7 @@ func.func private @turned(%x: tensor<96x64xf32>) -> tensor<64x96xf32>
 
 // -----
 
-// Scratch memory is the last argument; phases are kept apart by a barrier.
+// Scratch memory is the last argument; phases are separated by a barrier.
 
 // CHECK-LABEL: gpu.func @phases
 // CHECK-SAME: memref<240xi8> loc("scratch")
@@ -58,7 +58,7 @@ func.func private @phases(%x: tensor<6x10xf32>) -> tensor<6x10xf32>
 
 // -----
 
-// More elements than 32 bits count.
+// More elements than 32-bit indices count.
 
 // CHECK-LABEL: gpu.func @huge
 // CHECK-SAME: mpc.index64

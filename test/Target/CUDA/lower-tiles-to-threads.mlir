@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-lower-tiles-to-threads --split-input-file --verify-diagnostics | FileCheck %s
 
-// Eight lanes share a row: each keeps its two vectors in registers, joins its
-// lanes, then the members; one of them stores.
+// Eight lanes share a row: each has its two vectors in registers, reduces its
+// lanes, then across the threads; one of them stores.
 
 // CHECK-LABEL: gpu.func @rows
 // CHECK: %[[THREAD:.*]] = gpu.thread_id x
@@ -46,7 +46,7 @@ gpu.module @kernels {
 
 // -----
 
-// Joins without a name go through shuffles, halves of the team at a time.
+// Unnamed reductions use shuffles, halving the thread group each time.
 
 // CHECK-LABEL: gpu.func @products
 // CHECK: scf.for {{.*}} iter_args(%[[MINE:.*]] =
@@ -116,7 +116,7 @@ gpu.module @kernels {
 
 // -----
 
-// Blocks that are launched take all items.
+// The launched blocks process all tiles.
 
 gpu.module @kernels {
   gpu.func @few_blocks() kernel
@@ -142,8 +142,8 @@ gpu.module @kernels {
 
 // -----
 
-// Every block takes all items, here six by four teams in two rounds, of which the
-// last has two teams without an item.
+// Every block processes all tiles, here six by four thread groups in two rounds, of
+// which the last has two groups without a tile.
 
 // CHECK-LABEL: gpu.func @every_block
 // CHECK: %[[ITEM:.*]] = arith.divui %{{.*}}, %c8

@@ -1,7 +1,7 @@
 // RUN: mpc-opt --mpc-merge-fused-kernels --split-input-file --verify-diagnostics %s | FileCheck %s
 
-// Two grids one behind the other: 3 x 2 blocks of 64 threads, then 4 of 128. The
-// first has a static array behind 256 bytes of dynamic memory, both have scratch.
+// Two grids in sequence: 3 x 2 blocks of 64 threads, then 4 of 128. The first has a
+// static array after 256 bytes of dynamic memory, both have scratch.
 
 // CHECK-LABEL: gpu.func @k(
 // CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Y:.*]]: memref<8xf32>, %[[U:.*]]: memref<8xf32>, %[[V:.*]]: memref<8xf32>, %[[SCRATCH:.*]]: memref<256xi8>)
@@ -61,7 +61,7 @@ gpu.module @kernels {
 
 // -----
 
-// A scratch buffer that is used as it is cannot be moved.
+// A scratch buffer that is used without a view cannot be moved.
 gpu.module @kernels {
   gpu.func @k_part0(%x: memref<8xf32>, %scratch: memref<8xi8>) kernel
       attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>, mpc.inputs = 0, mpc.scratch = 8,
@@ -75,7 +75,7 @@ gpu.module @kernels {
 
 // -----
 
-// Every block runs the part that another one reads, into memory of its own.
+// Every block recomputes the producer, in memory of its own.
 // CHECK-LABEL: gpu.func @led(
 // CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<8xf32>, %[[SCRATCH:.*]]: memref<512xi8>)
 // CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
@@ -127,8 +127,8 @@ gpu.module @kernels {
 
 // -----
 
-// Of a part of as many blocks as its reader has each block runs the one of its number, into memory of all; then
-// the warps that the reader does not have end.
+// Where producer and consumer have equally many blocks, each runs the producer block of its index, in global memory;
+// then the warps that the consumer does not have exit.
 // CHECK-LABEL: gpu.func @shared(
 // CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<2x4xf32>, %[[SCRATCH:.*]]: memref<128xi8>)
 // CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>
@@ -164,7 +164,7 @@ gpu.module @kernels {
 
 // -----
 
-// Not where the reader has more threads, which would not stand at the first part's barriers.
+// Not where the consumer has more threads, which would miss the producer's barriers.
 gpu.module @kernels {
   // expected-error @below {{is read by another part of its kernel and has 4 blocks of 32 threads}}
   gpu.func @few_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
@@ -181,8 +181,8 @@ gpu.module @kernels {
 
 // -----
 
-// The blocks of a part that waits have tickets behind those of the part that it waits for; its threads may be more,
-// and the last of its blocks to go on sets the counters back.
+// Waiting consumer blocks have higher block indices than the producer's blocks; they may have more threads, and the
+// last consumer block to proceed resets the counters.
 // CHECK-LABEL: gpu.func @waits(
 // CHECK-SAME: %[[X:.*]]: memref<8xf32>, %[[Z:.*]]: memref<8xf32>, %[[SCRATCH:.*]]: memref<256xi8>)
 // CHECK-SAME: known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 6, 1, 1>

@@ -1,6 +1,6 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --verify-diagnostics --split-input-file
 
-// Operands in the tile layout of a CPU are no other target's.
+// Operands in a CPU's packed layout are unsupported on other targets.
 
 // expected-error @below {{kernel 'packed' has no form on cuda:sm_80}}
 func.func private @packed(%a: tensor<5x8xbf16>, %w: tensor<1x8x32xbf16>) -> tensor<5x32xf32>
@@ -13,7 +13,7 @@ func.func private @packed(%a: tensor<5x8xbf16>, %w: tensor<1x8x32xbf16>) -> tens
 
 // -----
 
-// What is written by hand has the numbers that its family reads, for a kernel that it has.
+// A hand-written schedule has the fields of its family, for a kernel that the family supports.
 
 // expected-error @below {{kernel 'no_family' has a mpc.schedule of family 'attention' which has no such kernels}}
 func.func private @no_family(%x: tensor<64xf32>) -> tensor<64xf32>
@@ -69,7 +69,7 @@ func.func private @grid(%x: tensor<64xf32>) -> tensor<64xf32>
 
 // -----
 
-// Tiles may be others than those that are chosen; what follows from them has to be so.
+// Tiles may differ from the chosen ones; derived fields have to match them.
 
 func.func private @fewer_stages(%x: tensor<128x256xbf16>, %w: tensor<256x64xbf16>) -> tensor<128x64xf32>
     attributes {mpc.kernel_kind = "contraction", mpc.schedule = {family = "gemm", blocks = array<i64: 2, 1, 1>, threads = 128, shared_bytes = 36864, tile_m = 64, tile_n = 64, tile_k = 64, warps_m = 2, warps_n = 2, stages = 2, splits = 1}} {
@@ -198,7 +198,7 @@ func.func private @leaves_elements_out(%x: tensor<4096xf32>) -> tensor<4096xf32>
 
 // -----
 
-// More threads have nothing to do.
+// Additional threads would be idle.
 
 func.func private @large_grid(%x: tensor<4096xf32>) -> tensor<4096xf32>
     attributes {mpc.kernel_kind = "elementwise", mpc.schedule = {family = "map", blocks = array<i64: 9, 1, 1>, threads = 128, vector = 4}} {

@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --split-input-file | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-schedule-kernels --mpc-schedule-kernels --split-input-file | FileCheck %s
 
-// Maps move 128 bits per thread and access: four f32, eight bf16.
+// Elementwise kernels move 128 bits per thread and access: four f32, eight bf16.
 
 // CHECK-LABEL: @f32_map
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 1024, 1, 1>, family = "map", threads = 256 : i64, vector = 4 : i64}
@@ -24,8 +24,8 @@ func.func private @narrow_map(%x: tensor<64x32xbf16>) -> tensor<64x32xf32>
 
 // -----
 
-// An offset that is no multiple of a vector leaves elements one by one on the
-// side of the input; lines that are none leave them on both.
+// An unaligned offset makes accesses scalar on the side of the input; unaligned rows make
+// them scalar on both.
 
 // CHECK-LABEL: @odd_lines
 // CHECK-SAME: family = "map"
@@ -38,7 +38,7 @@ func.func private @odd_lines(%x: tensor<64x33xf32>, %b: tensor<33xf32>)
 
 // -----
 
-// Results of several shapes have widths of their own.
+// Results of several shapes have separate vector widths.
 
 // CHECK-LABEL: @two_shapes
 // CHECK-SAME: family = "map"
@@ -53,7 +53,7 @@ func.func private @two_shapes(%x: tensor<64x32xf32>, %y: tensor<4x3x5xf32>, %z: 
 
 // -----
 
-// A last dimension that moves goes through shared memory.
+// A transpose of the last dimension uses shared memory.
 
 // CHECK-LABEL: @turned
 // CHECK-SAME: family = "transpose"
@@ -66,7 +66,7 @@ func.func private @turned(%x: tensor<100x70xf32>) -> tensor<70x100xf32>
 
 // -----
 
-// Phases in order are one block's work and pass values through scratch memory.
+// Ordered phases run in one block and pass values through scratch memory.
 
 // CHECK-LABEL: @phases
 // CHECK-SAME: blocks = array<i64: 1, 1, 1>, family = "loop", scratch_bytes = 240 : i64
@@ -79,8 +79,8 @@ func.func private @phases(%x: tensor<6x10xf32>) -> tensor<6x10xf32>
 
 // -----
 
-// A filter's gradient is a product whose long k many blocks share; that of groups is summed
-// in threads, line by line of positions.
+// A filter gradient is a split-K GEMM with a long k; the gradient of a grouped filter is
+// summed in threads, row by row of positions.
 
 // CHECK-LABEL: @filter
 // CHECK-SAME: family = "filter", scratch_bytes = {{[0-9]+}} : i64
@@ -120,7 +120,7 @@ func.func private @squeeze(%x: tensor<2x28x28x144xbf16>, %w: tensor<144x1x5x5xbf
 
 // -----
 
-// A schedule that is there is left alone.
+// An existing schedule is kept.
 
 // CHECK-LABEL: @scheduled
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 7, 1, 1>, family = "loop", threads = 32 : i64}

@@ -1,7 +1,7 @@
 // RUN: mpc-opt --mpc-split-fused-kernels %s | FileCheck %s
 // RUN: mpc-opt --mpc-split-fused-kernels --mpc-split-fused-kernels %s | FileCheck %s
 
-// Parts are kernels that know which arguments and results of the whole are theirs.
+// Parts are kernels with the indices of their arguments and results in the fused kernel.
 // CHECK-NOT: @k(
 // CHECK: func.func private @k_part0(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32>
 // CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind elementwise>
@@ -30,7 +30,7 @@ func.func private @other(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.ker
   return %0 : tensor<4xf32>
 }
 
-// What one part makes for another alone is no argument of either.
+// A value between two parts only is an argument of neither.
 // CHECK: func.func private @led_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
 // CHECK-SAME: mpc.fused_part = {inputs = array<i64: 0>, kernel = "led", outputs = array<i64: -1>}
 // CHECK: func.func private @led_part1(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
@@ -47,7 +47,7 @@ func.func private @led(%x: tensor<4xf32>) -> tensor<4xf32> attributes {mpc.kerne
   return %1 : tensor<4xf32>
 }
 
-// Reshapes between parts are none, and a schedule that a fusion has is its kernel's.
+// Reshapes between parts are no parts, and a fusion's schedule becomes its kernel's.
 // CHECK: func.func private @shaped_part0(%{{.*}}: tensor<4xf32>) -> tensor<4xf32>
 // CHECK-SAME: mpc.fused_part = {inputs = array<i64: 0>, kernel = "shaped", lead = "tile", outputs = array<i64: -1>}
 // CHECK-SAME: mpc.schedule = {family = "map"}

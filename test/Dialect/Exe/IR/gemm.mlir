@@ -13,7 +13,7 @@ exe.program @training target("cuda:sm_80") arena(1024) {
   exe.result @db : tensor<8xbf16> output(3) name("db")
   exe.result @dw : tensor<16x16xbf16> output(4) name("dw")
   exe.result @s : tensor<16xbf16> output(5) name("s")
-  // GELU beside its input, and a gradient at that input with the bias's.
+  // GELU that also stores its input; the gradient at that input and of the bias.
   // CHECK: exe.gemm "gelu" <m = 4, n = 8, k = 16, operand_type = bf16, result_type = bf16, epilogue = gelu_tanh, bias = true, auxiliary = true>
   // CHECK-SAME: (read @x, read @w, read @b, write @y, write @z)
   exe.gemm "gelu" <m = 4, n = 8, k = 16, operand_type = bf16, result_type = bf16, epilogue = gelu_tanh, bias = true,
@@ -24,7 +24,7 @@ exe.program @training target("cuda:sm_80") arena(1024) {
   exe.gemm "back" <m = 4, n = 8, k = 16, operand_type = bf16, result_type = bf16, transpose_b = true,
                    epilogue = gelu_tanh_gradient, bias_gradient = result>
     ops([]) flops(0) bytes(0) (read @x, read @v, read @z, write @dz, write @db)
-  // Lines of 8 bits begin at multiples of 128.
+  // ReLU bit masks are stored in rows whose stride is a multiple of 128 bits.
   // CHECK: exe.gemm "relu" {{.*}}epilogue = relu, auxiliary = true>
   exe.gemm "relu" <m = 4, n = 8, k = 16, operand_type = bf16, result_type = bf16, epilogue = relu, auxiliary = true>
     ops([]) flops(0) bytes(0) (read @x, read @w, write arena[64 : 64], write arena[128 : 64])
@@ -47,7 +47,7 @@ exe.program @eight_bits target("cuda:sm_89") arena(0) {
   exe.argument @sy : tensor<f32> input(5) name("sy")
   exe.result @y : tensor<16x16xf8E4M3FN> output(0) name("y")
   exe.result @most : tensor<f32> output(1) name("most")
-  // A bias in front of 8 bits is bf16.
+  // The bias of a GEMM with an 8-bit result is bf16.
   // CHECK: exe.gemm "fc" <m = 16, n = 16, k = 32, operand_type = f8E4M3FN, operand_b_type = f8E5M2,
   // CHECK-SAME: result_type = f8E4M3FN, transpose_b = true, bias = true, scales = true, result_scale = true, amax = true>
   exe.gemm "fc" <m = 16, n = 16, k = 32, operand_type = f8E4M3FN, operand_b_type = f8E5M2, result_type = f8E4M3FN,

@@ -135,7 +135,7 @@ exe.program @launch_c3_not_in_place target("cpu:avx512") arena(0) {
 
 // -----
 
-// The emitter has to know of it.
+// In-place kernels have to be marked.
 func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = mpc.exp %x : tensor<4xf32>
   return %0 : tensor<4xf32>

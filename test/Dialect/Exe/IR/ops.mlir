@@ -19,7 +19,7 @@ exe.program @main target("cpu:avx512") arena(128) {
 exe.program @empty target("cpu:avx512") arena(0) {
 }
 
-// A result may be an argument's buffer, and an argument have a value to begin with.
+// A result may alias an argument's buffer, and an argument may have an initial value.
 // CHECK-LABEL: exe.program @step
 // CHECK: exe.argument @w : tensor<4xf32> input(0) name("w") role(<parameter>) initial(dense<1.000000e+00> : tensor<4xf32>)
 // CHECK: exe.result @w1 : tensor<4xf32> output(0) name("w") role(<parameter>) alias(@w)
@@ -29,14 +29,14 @@ exe.program @step target("cpu:avx512") arena(0) {
   exe.launch @update kind(update) ops([]) flops(4) bytes(32) (read @w, write @w1)
 }
 
-// Where no launch writes it, the argument keeps its contents.
+// An argument that no launch writes keeps its contents.
 exe.program @kept target("cpu:avx512") arena(0) {
   exe.argument @w : tensor<4xf32> input(0) name("w")
   exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
 }
 
-// What is appended to an argument is a part of the result in its place; the rest is the
-// argument's.
+// Rows appended to an argument are a slice of the aliasing result; the rows before
+// them are the argument's.
 // CHECK-LABEL: exe.program @append
 // CHECK: exe.launch @rows kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write @after[64 : 16])
 // CHECK: exe.launch @sum kind(reduce) ops([]) flops(0) bytes(0) (read @after, write @y)

@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-prepare-fusion,mpc-select-fusion-groups,mpc-fuse-horizontal,mpc-outline-fusions,mpc-add-index-checks))' | FileCheck %s
 // RUN: mpc-opt %s --mpc-pipeline-fuse --mpc-pipeline-plan | FileCheck %s --check-prefix=PLAN
 
-// Marked gathers and scatters get words in one constant that their fusions read;
-// a tuple has one for each number. Indices that are in range for every input
+// Marked gathers and scatters get flag words in one constant that their fusions read;
+// a tuple index has one word per component. Indices that are in range for every input
 // need none, and a gather without a mark clamps.
 
 // CHECK-LABEL: func @main

@@ -1,5 +1,5 @@
-// Kernels that a table knows, by what they compute, get its schedules; names, places and
-// layers do not count. The target honours them.
+// Kernels in a schedule table, keyed by what they compute, get its schedules; names,
+// locations and layers are ignored. The target applies them.
 // RUN: rm -rf %t && split-file %s %t
 // RUN: mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/table.json --mpc-schedule-cpu-kernels | FileCheck %t/kernels.mlir
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/none.json 2>&1 | FileCheck %s --check-prefix=NONE
@@ -33,7 +33,7 @@ module attributes {exe.target = #exe.target<"cpu:avx512">} {
     %z = mpc.matmul %x, %y : (tensor<64x96xf32>, tensor<96x32xf32>) -> tensor<64x32xf32>
     return %z : tensor<64x32xf32>
   }
-  // One that has a schedule keeps it.
+  // A kernel that already has a schedule keeps it.
   // CHECK-LABEL: func.func private @k_given
   // CHECK-SAME: mpc.schedule = #tile.blocks<rows = 3, columns = 32
   func.func private @k_given(%a: tensor<64x96xf32>, %b: tensor<96x32xf32>) -> tensor<64x32xf32> attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 3, columns = 32, pack = right>} {

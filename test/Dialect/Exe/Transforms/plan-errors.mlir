@@ -15,7 +15,7 @@ func.func @dynamic(%x: tensor<?xf32>) -> tensor<?xf32> {
 
 // -----
 
-// A part that starts between the alignment's places is no view.
+// A slice that starts at an unaligned offset cannot be a view.
 func.func @unaligned_part(%x: tensor<4x3xf32>) -> tensor<1x3xf32> {
   %0 = mpc.fusion kind(elementwise) name("exp") (%p = %x : tensor<4x3xf32>) -> tensor<4x3xf32> {
     %r = mpc.exp %p : tensor<4x3xf32>

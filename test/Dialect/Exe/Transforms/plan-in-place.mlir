@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-plan --split-input-file | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-plan --split-input-file | FileCheck %s --check-prefix=GPU
 
-// A parameter and its state are written where they lie: the update reads each element
-// before it writes it. The state's initial value stays with the argument.
+// A parameter and its state are updated in place: the update reads each element before
+// writing it. The state's initial value is stored with the argument.
 // CHECK-LABEL: exe.program @update target("cpu:avx2") arena(0)
 // CHECK: exe.argument @w : tensor<4xf32> input(0) name("w") role(<parameter>) initial(dense<1.000000e+00> : tensor<4xf32>)
 // CHECK: exe.argument @w.momentum : tensor<4xf32> input(1) name("w.momentum") role(<optimizer_state>)
@@ -27,7 +27,7 @@ func.func @update(%w: tensor<4xf32> {mpc.role = #mpc.role<parameter>, mpc.name =
 
 // -----
 
-// A state that a kernel reads in other places than it writes is copied at the end.
+// A state that a kernel reads at other indices than it writes is copied at the end.
 // CHECK-LABEL: exe.program @reversed target("cpu:avx2") arena(64)
 // CHECK: exe.launch @k_f {{.*}}(read @s, write arena[0 : 16])
 // CHECK: exe.launch @k_copy {{.*}}(read arena[0 : 16], write @s_1)
@@ -42,7 +42,7 @@ func.func @reversed(%s: tensor<4xf32> {mpc.name = "s"}) -> (tensor<4xf32> {mpc.n
 
 // -----
 
-// So is one that the same kernel needs for a result of another shape.
+// A state that the same kernel reads for a result of another shape is copied too.
 // CHECK-LABEL: exe.program @broadcast target("cpu:avx2")
 // CHECK: exe.launch @k_f {{.*}}(read @s, write arena[0 : 16], write @y)
 // CHECK: exe.launch @k_copy {{.*}}(read arena[0 : 16], write @s_1)
@@ -58,7 +58,7 @@ func.func @broadcast(%s: tensor<4xf32> {mpc.name = "s"})
 
 // -----
 
-// The update moves behind the last kernel that reads the old weights.
+// The update is moved after the last kernel that reads the old weights.
 // CHECK-LABEL: exe.program @late target("cpu:avx2") arena(0)
 // CHECK: exe.launch @k_use {{.*}}(read @w, read @x, write @y)
 // CHECK-NEXT: exe.launch @k_step {{.*}}(read @w, write @w_1)
@@ -78,7 +78,7 @@ func.func @late(%w: tensor<4xf32> {mpc.name = "w"}, %x: tensor<4xf32> {mpc.name 
 
 // -----
 
-// Where the reader needs the new weights too, it cannot come first: the new ones wait.
+// Where the reader needs the new weights too, it cannot run first: the new weights are buffered.
 // CHECK-LABEL: exe.program @both target("cpu:avx2") arena(64)
 // CHECK: exe.launch @k_step {{.*}}(read @w, write arena[0 : 16])
 // CHECK: exe.launch @k_use {{.*}}(read @w, read arena[0 : 16], write @y)
@@ -98,9 +98,9 @@ func.func @both(%w: tensor<4xf32> {mpc.name = "w"})
 
 // -----
 
-// A state that stays what it is costs nothing. Old contents that are returned are copied
-// before they go; of two states that change places one
-// waits in the arena.
+// An unchanged state costs nothing. Old contents that are returned are copied
+// before they are overwritten; of two states that are swapped, one is
+// buffered in the arena.
 // CHECK-LABEL: exe.program @old target("cpu:avx2")
 // CHECK: exe.launch @k_copy {{.*}}(read @a, write @before)
 // CHECK: exe.launch @k_f {{.*}}(read @a, write @a_1)
@@ -127,8 +127,8 @@ func.func @swap(%a: tensor<4xf32> {mpc.name = "a"}, %b: tensor<4xf32> {mpc.name 
 
 // -----
 
-// In a program that replaces arguments, kernels also write over operands that die, where
-// most memory is in use: the chain needs one buffer.
+// In a program that replaces arguments, kernels also overwrite dead operands where peak
+// memory is reached: the chain needs one buffer.
 // CHECK-LABEL: exe.program @dying target("cpu:avx2") arena(1024)
 // CHECK: exe.launch @k_f {{.*}}(read @x, write arena[0 : 1024])
 // CHECK: exe.launch @k_g {{.*}}(read arena[0 : 1024], write arena[0 : 1024])
@@ -156,8 +156,8 @@ func.func @dying(%x: tensor<256xf32> {mpc.name = "x"}, %s: tensor<256xf32> {mpc.
 
 // -----
 
-// A scalar that all elements need is renewed by the same kernel on a GPU, whose last block
-// stores it, and by a copy on a CPU, where calls know nothing of each other.
+// A scalar that all elements read is updated by the same kernel on a GPU, where the last-arriving
+// block stores it, and by a copy on a CPU, where work items do not synchronize.
 // CHECK-LABEL: exe.program @counter
 // CHECK: exe.launch @k_adam {{.*}}(read @w, read @step, write @w_1, write arena[0 : 8])
 // CHECK: exe.launch @k_copy {{.*}}(read arena[0 : 8], write @step_1)
@@ -180,7 +180,7 @@ func.func @counter(%w: tensor<4xf32> {mpc.name = "w"}, %step: tensor<i64> {mpc.n
 
 // -----
 
-// Where a gradient comes from does not matter, only how the state itself is read.
+// The origin of a gradient does not matter, only how the state itself is read.
 // CHECK-LABEL: exe.program @part
 // CHECK: exe.launch @k_f {{.*}}(read @w, read @g, write @w_1)
 // CHECK-NOT: exe.launch
@@ -197,7 +197,7 @@ func.func @part(%w: tensor<4xf32> {mpc.name = "w"}, %g: tensor<2x4xf32> {mpc.nam
 
 // -----
 
-// A part of the state itself is read in another place.
+// A slice of the state itself is read at other indices.
 // CHECK-LABEL: exe.program @own_part
 // CHECK: exe.launch @k_f {{.*}}(read @w, write arena[0 : 16])
 // CHECK: exe.launch @k_copy {{.*}}write @w_1)
@@ -212,8 +212,8 @@ func.func @own_part(%w: tensor<2x2xf32> {mpc.name = "w"}) -> (tensor<2x2xf32> {m
 
 // -----
 
-// An update may sum its gradient first: every element's sum is made where it is needed. A sum
-// that several elements need is made before, in a way that reads more than one element.
+// An update may sum its gradient first: every element's sum is computed by its reader. A sum
+// that several elements read is computed before, so other indices are read than written.
 // CHECK-LABEL: exe.program @sums
 // CHECK: exe.launch @k_bias {{.*}}(read @b, read @g, write @b_1)
 // CHECK: exe.launch @k_mean {{.*}}(read @c, read @g, write arena[0 : 16])
@@ -235,8 +235,8 @@ func.func @sums(%b: tensor<4xf32> {mpc.name = "b"}, %c: tensor<4xf32> {mpc.name 
 
 // -----
 
-// Rows behind those of an argument are written into the result that is in its place; nothing of the
-// argument is copied, and what reads all rows reads that.
+// Rows appended to an argument are written into its aliasing result; nothing of the argument is
+// copied, and consumers of all rows read the result.
 // CHECK-LABEL: exe.program @append target("cpu:avx2") arena(0)
 // CHECK: exe.result @after : tensor<6x16xf32> output(0) name("after") alias(@cache)
 // CHECK: exe.launch @k_rows {{.*}}(read @x, write @after[256 : 128])

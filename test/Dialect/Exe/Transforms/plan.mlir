@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-plan --split-input-file | FileCheck %s
 
-// Results are written in place, the value between the kernels lies in the arena,
-// the reshape costs nothing, and the two equal bodies share a kernel.
+// Results are written in place, the value between the kernels is in the arena,
+// the reshape is free, and the two equal bodies share a kernel.
 // CHECK-LABEL: exe.program @main target("cpu:avx2") arena(128)
 // CHECK-DAG: exe.argument @x : tensor<4x8xf32> input(0) name("x") role(<input>)
 // CHECK-DAG: exe.result @y : tensor<8x4xf32> output(0) name("y") role(<output>)
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<4x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
 
 // -----
 
-// Buffers of values that are dead are used again: a chain needs two.
+// Buffers of dead values are reused: a chain needs two.
 // CHECK-LABEL: exe.program @chain target("cpu:avx2") arena(2048)
 // CHECK: exe.launch @k_f kind(elementwise) {{.*}}(read @arg0, write arena[0 : 1024])
 // CHECK: exe.launch @k_f kind(elementwise) {{.*}}(read arena[0 : 1024], write arena[1024 : 1024])
@@ -75,8 +75,8 @@ func.func @copies(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4x
 
 // -----
 
-// Parts that are joined are computed where they belong; a part that is cut out is an
-// offset. Only the gathered rows of a table count as bytes.
+// Operands of a concat are computed in place in its buffer; a slice is an offset.
+// Only the gathered rows of a table count as bytes.
 // CHECK-LABEL: exe.program @parts target("cpu:avx2") arena(192)
 // CHECK: exe.launch @k_rows {{.*}} bytes(272) (read @arg0, read @arg1, write arena[0 : 128])
 // CHECK: exe.launch @k_exp {{.*}}(read @arg2, write arena[128 : 64])

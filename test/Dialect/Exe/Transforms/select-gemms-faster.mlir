@@ -1,5 +1,5 @@
-// What was measured to be faster in kernels of ours on one GPU stays with them there: ReLU's
-// gradient, and so the product that writes the mask.
+// GEMMs that were measured to be faster as generated kernels on one GPU are no library calls
+// there: ReLU's gradient, and so the GEMM that stores the mask.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-plan --mpc-select-gemms | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-plan --mpc-select-gemms 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms | FileCheck %s --check-prefix=OTHER

@@ -1,12 +1,12 @@
-// Products of a training step: what activations keep for their gradients, the
-// gradients, and the sums of an operand beside a product.
+// GEMMs of a training step: activations that store their auxiliary output, the
+// gradients, and GEMMs with a fused operand sum (bias gradient).
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
 !rows = tensor<8x16xf32>
 
-// Eight lines of 128 bits take the place of 128 bytes.
+// Eight rows of 128 mask bits need the space of 128 bytes.
 // CHECK-LABEL: exe.program @relu
 // CHECK: exe.gemm "fc" {{.*}}epilogue = relu, auxiliary = true>
 // CHECK-SAME: bytes(2176) (read @x, read @w, write @out0, write arena[0 : 128])
@@ -36,8 +36,8 @@ func.func @relu(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w
 !rows = tensor<8x16xf32>
 !narrow = tensor<8x16xbf16>
 
-// A mask of what ReLU became when it was rounded: the library takes it of the
-// sums, where a positive number that rounds to 0 is positive.
+// A mask of the rounded ReLU: the library computes it from the accumulators, where
+// a positive number that rounds to 0 is positive.
 // CHECK-LABEL: exe.program @relu_rounded
 // CHECK: exe.gemm "fc" {{.*}}result_type = bf16, epilogue = relu, bias = true, auxiliary = true>
 // CHECK-SAME: (read @x, read @w, read @b, write @out0, write arena[0 : 128])
@@ -71,7 +71,7 @@ func.func @relu_rounded(%x: !narrow {mpc.name = "x"}, %w: tensor<16x16xbf16> {mp
 
 !rows = tensor<8x16xf32>
 
-// A mask that anything else reads, or that is returned, stays what it is.
+// A mask that another kernel reads, or that is returned, is not replaced.
 // CHECK-LABEL: exe.program @relu_mask_read
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
@@ -103,7 +103,7 @@ func.func @relu_mask_read(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc
 
 !rows = tensor<8x16xf32>
 
-// A mask that is read with lines of another length.
+// A mask that is read with another row length.
 // CHECK-LABEL: exe.program @relu_mask_reshaped
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
@@ -150,7 +150,7 @@ func.func @relu_mask_result(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {m
 
 !rows = tensor<8x16xf32>
 
-// The kernel keeps GELU's slope, the library its input, of the same size.
+// The kernel stores GELU's slope, the library its input, of the same size.
 // CHECK-LABEL: exe.program @gelu_slope
 // CHECK: exe.gemm "fc" {{.*}}epilogue = gelu_tanh, bias = true, auxiliary = true>
 // CHECK-SAME: (read @x, read @w, read @b, write @out0, write arena[0 : 512])
@@ -200,7 +200,7 @@ func.func @gelu_slope(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.nam
 
 !rows = tensor<8x16xf32>
 
-// What is nearly the slope is another function.
+// An expression that is nearly the slope is not matched.
 // CHECK-LABEL: exe.program @gelu_other_slope
 // CHECK: exe.launch @k_fc
 // REMARK: kernel 'k_fc' is no library call: its sums are read twice
@@ -291,8 +291,8 @@ func.func @gelu_slope_rounded(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> 
 !rows = tensor<8x16xf32>
 !narrow = tensor<8x16xbf16>
 
-// An input that is kept is what the library keeps: rounded once, and anyone may
-// read it.
+// A stored GELU input equals the library's auxiliary output: rounded once, and
+// readable by any kernel.
 // CHECK-LABEL: exe.program @gelu_input
 // CHECK: exe.gemm "fc" {{.*}}result_type = bf16, epilogue = gelu_tanh, auxiliary = true>
 // CHECK-SAME: (read @x, read @w, write @out0, write @out2)
@@ -344,8 +344,8 @@ func.func @gelu_input(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.nam
 
 !rows = tensor<8x16xf32>
 
-// The gradients of a weight and of its bias: the library's second result comes
-// behind the product, wherever the kernel has it.
+// The gradients of a weight and of its bias: the library's second result follows
+// the GEMM's, in whichever order the kernel returns them.
 // CHECK-LABEL: exe.program @sums
 // CHECK: exe.gemm "right" <m = 16, n = 16, k = 8, operand_type = f32, result_type = f32, transpose_a = true, bias_gradient = b>
 // CHECK-SAME: (read @x, read @dy, write @out1, write @out0)
@@ -370,7 +370,7 @@ func.func @sums(%x: !rows {mpc.name = "x"}, %dy: !rows {mpc.name = "dy"}, %g: te
 
 // -----
 
-// The library would round the sums to the product's type.
+// The library would round the column sums to the GEMM's result type.
 // CHECK-LABEL: exe.program @sums_of_another_type
 // CHECK: exe.launch @k_left
 // REMARK: kernel 'k_left' is no library call: its sums of an operand are not of the result's type
@@ -387,7 +387,7 @@ func.func @sums_of_another_type(%g: tensor<8x16xbf16>, %h: tensor<8x16xbf16>) ->
 
 // -----
 
-// A sum over columns is none that a product runs along.
+// A sum over columns is not along a contracted dimension of the GEMM.
 // CHECK-LABEL: exe.program @sums_of_rows
 // CHECK: exe.launch @k_fc
 // REMARK: kernel 'k_fc' is no library call: its epilogue holds mpc.reduce_sum
@@ -404,7 +404,7 @@ func.func @sums_of_rows(%x: tensor<8x16xf32>, %dy: tensor<8x16xf32>) -> (tensor<
 
 !rows = tensor<8x16xf32>
 
-// The library's input would have the gradient's 16 bits, the slope has 32.
+// The library's GELU input would have the gradient's 16 bits, the slope has 32.
 // CHECK-LABEL: exe.program @gelu_slope_of_another_type
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
@@ -450,7 +450,7 @@ func.func @gelu_slope_of_another_type(%x: !rows {mpc.name = "x"}, %w: tensor<16x
 
 // -----
 
-// The library wants lines of a multiple of 8 elements for GELU's input.
+// The library requires rows of a multiple of 8 elements for GELU's input.
 // CHECK-LABEL: exe.program @gelu_lines
 // CHECK: exe.launch @k_fc
 // REMARK: kernel 'k_fc' is no library call: lines of 12 elements beside its result are no multiples of 8
@@ -466,7 +466,7 @@ func.func @gelu_lines(%x: tensor<8x16xf32>, %w: tensor<16x12xf32>) -> (tensor<8x
 
 // -----
 
-// A mask of fewer bytes than the library's bits take.
+// A mask with fewer bytes than the library's bit mask.
 // CHECK-LABEL: exe.program @relu_narrow
 // CHECK: exe.launch @k_fc
 // REMARK: kernel 'k_fc' is no library call: its mask of 8 columns is smaller than the library's
@@ -486,7 +486,7 @@ func.func @relu_narrow(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x
 
 !rows = tensor<8x16xf32>
 
-// A factor that no forward product of the library has kept.
+// A factor that no forward GEMM of the library has stored.
 // CHECK-LABEL: exe.program @factor
 // CHECK: exe.launch @k_back
 // REMARK: kernel 'k_back' is no library call: no library call keeps the factor that it multiplies by

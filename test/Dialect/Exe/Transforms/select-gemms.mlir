@@ -1,4 +1,4 @@
-// Products that the library computes become exe.gemm; the others say why not.
+// Library GEMMs become exe.gemm; remarks state why the others do not.
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-plan --mpc-select-gemms 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
@@ -23,7 +23,7 @@ func.func @bias_relu(%x: tensor<32x784xbf16> {mpc.name = "x"}, %w: tensor<784x16
 
 // -----
 
-// Sequences are rows of one matrix; a 16-bit residual is widened and added.
+// Sequences are rows of one matrix; a 16-bit residual is upconverted and added.
 // CHECK-LABEL: exe.program @residual
 // CHECK: exe.gemm "o" <m = 96, n = 64, k = 64, operand_type = bf16, result_type = bf16, residual = true>
 // CHECK-SAME: (read @x, read @w, read @c, write @out0)
@@ -59,7 +59,7 @@ func.func @bias_type(%x: tensor<8x16xbf16>, %w: tensor<16x8xbf16>, %b: tensor<8x
 
 // -----
 
-// GELU by erf has no epilogue in the library; by tanh it has one.
+// erf-GELU has no epilogue in the library; tanh-GELU has one.
 // CHECK-LABEL: exe.program @gelu
 // CHECK: exe.gemm "tanh" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, epilogue = gelu_tanh, compute = tf32>
 // CHECK: exe.launch @k_erf
@@ -82,7 +82,7 @@ func.func @gelu(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x8xf32>,
 
 // -----
 
-// One matrix for all batches, operands stored the other way round.
+// One matrix for all batches, operands stored transposed.
 // CHECK-LABEL: exe.program @batches
 // CHECK: exe.gemm "s" <m = 5, n = 7, k = 3, batch = 4, operand_type = f16, result_type = f32, transpose_a = true,
 // CHECK-SAME: transpose_b = true, shared_a = true>
@@ -98,8 +98,8 @@ func.func @batches(%x: tensor<3x5xf16>, %w: tensor<2x2x7x3xf16>) -> tensor<2x2x5
 
 // -----
 
-// Three bf16 terms are the library's where it emulates f32, from sm_100 on; else
-// the permission is not made use of. Two terms it has not.
+// bf16x3 uses the library where it emulates f32, from sm_100 on; else the
+// permission is ignored. bf16x2 is not in the library.
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_100 --mpc-plan --mpc-select-gemms | FileCheck %s --check-prefix=EMULATED
 // EMULATED-LABEL: exe.program @terms
 // EMULATED: exe.gemm "three" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, compute = bf16x9>

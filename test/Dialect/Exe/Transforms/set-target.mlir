@@ -4,8 +4,8 @@
 // RUN: not mpc-opt %s --mpc-set-target=target=tpu 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not mpc-opt %s --mpc-pad-contractions=target=tpu 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// A target is a value that the module carries: the letter of an architecture
-// stays, the name of this machine becomes its level.
+// A target is an attribute of the module: the letter of an architecture is kept,
+// "native" is replaced by this machine's level.
 
 // CHECK: module attributes {exe.target = #exe.target<"cuda:sm_90a">}
 // AGAIN: module attributes {exe.target = #exe.target<"cpu:avx512">}

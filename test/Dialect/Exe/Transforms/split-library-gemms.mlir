@@ -1,7 +1,7 @@
-// Work that the library lacks gets kernels beside the product, where that pays.
+// Ops that the library lacks are split off into kernels, where that pays.
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_90a --mpc-split-library-gemms --cse | FileCheck %s
 
-// Two products narrow one input, which each of them reads in its own shape.
+// Two GEMMs cast one input, which each of them reads in its own shape.
 // CHECK-LABEL: @input(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<8x512x1024xf32>
 // CHECK: %[[N:.*]] = mpc.fusion kind(elementwise) name("fc_operand") (%[[A:.*]] = %[[X]] : tensor<8x512x1024xf32>) -> tensor<8x512x1024xbf16> {
@@ -34,8 +34,8 @@ func.func @input(%x: tensor<8x512x1024xf32>, %w: tensor<1024x1024xbf16>, %dy: te
 
 !narrow = tensor<4096x1024xbf16>
 
-// Weights and biases of a joint product lie side by side before it, and its
-// slices are taken behind it. A bias keeps its 16 bits: the library widens it.
+// Weights and biases of a merged GEMM are concatenated before it, and its results
+// are sliced after it. A bias stays in 16 bits: the library upconverts it.
 // CHECK-LABEL: @joint(
 // CHECK: %[[W:.*]] = mpc.fusion kind(elementwise) name("qk_operand") {{.*}} -> tensor<1024x2048xbf16>
 // CHECK-NEXT: mpc.concat
@@ -69,7 +69,7 @@ func.func @joint(%x: !narrow, %v: tensor<1024x1024xbf16>, %w: tensor<1024x1024xb
 !rows = tensor<4096x1024xf32>
 !narrow = tensor<4096x1024xbf16>
 
-// The library adds a residual in the result's type: the kernel that makes it
+// The library adds a residual in the result's type: the residual's producer
 // stores it in that type as well.
 // CHECK-LABEL: @residual(
 // CHECK: %[[R:.*]]:2 = mpc.fusion kind(row) name("norm") {{.*}} -> (tensor<4096x1024xbf16>, tensor<4096x1024xf32>) {
@@ -101,7 +101,7 @@ func.func @residual(%x: !rows, %h: tensor<4096x4096xbf16>, %w: !narrow)
 !rows = tensor<4096x1024xf32>
 !narrow = tensor<4096x1024xbf16>
 
-// No kernel that stores a second result makes it: nothing is split.
+// The residual's producer cannot store a second result: nothing is split.
 // CHECK-LABEL: @residual_of_product(
 // CHECK: mpc.fusion kind(contraction) name("first") {{.*}} -> tensor<4096x1024xbf16>
 // CHECK: mpc.fusion kind(contraction) name("second")
@@ -126,7 +126,7 @@ func.func @residual_of_product(%h: tensor<4096x4096xbf16>, %w: !narrow) -> !rows
 
 // -----
 
-// A launch more takes longer than this product.
+// An additional launch takes longer than this GEMM.
 // CHECK-LABEL: @small(
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-NEXT: mpc.cast
@@ -144,7 +144,7 @@ func.func @small(%x: tensor<16x64xf32>, %w: tensor<64x64xbf16>) -> tensor<16x64x
 
 !rows = tensor<4096x1024xf32>
 
-// The library has no GELU by erf, whoever narrows the input.
+// The library has no erf-GELU, even where the GEMM's input is cast first.
 // CHECK-LABEL: @erf(
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-NEXT: mpc.cast
@@ -164,7 +164,7 @@ func.func @erf(%x: !rows, %w: tensor<1024x1024xbf16>) -> !rows {
 
 !rows = tensor<4096x1024xf32>
 
-// What is added is computed of the sums: it cannot go ahead of them.
+// The addend is computed from the accumulators, so it cannot be hoisted.
 // CHECK-LABEL: @of_the_sums(
 // CHECK: mpc.fusion kind(contraction)
 // CHECK: mpc.tanh
@@ -184,7 +184,7 @@ func.func @of_the_sums(%x: tensor<4096x1024xbf16>, %w: tensor<1024x1024xbf16>) -
 
 !rows = tensor<4096x1024xf32>
 
-// The rows of a norm that the product's blocks would make get a kernel of rows.
+// The rows of a norm in the GEMM's prologue get a separate row kernel.
 // CHECK-LABEL: @norm(
 // CHECK: %[[ROWS:.*]] = mpc.fusion kind(row) name("fc_operand")
 // CHECK-NEXT: mpc.rms_norm

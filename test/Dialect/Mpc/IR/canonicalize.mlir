@@ -1,4 +1,4 @@
-// Folders keep every bit: each function is one fold, or one that must not happen.
+// Folders are bit-exact: each function is one fold, or one that must not happen.
 // RUN: mpc-opt %s --canonicalize | FileCheck %s
 
 // CHECK-LABEL: func.func @cast_to_same_type
@@ -8,7 +8,7 @@ func.func @cast_to_same_type(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-// Widening and coming back is exact.
+// An upcast and its inverse are exact.
 // CHECK-LABEL: func.func @cast_wide_and_back
 // CHECK-NEXT: return %arg0
 func.func @cast_wide_and_back(%x: tensor<4xbf16>) -> tensor<4xbf16> {
@@ -17,7 +17,7 @@ func.func @cast_wide_and_back(%x: tensor<4xbf16>) -> tensor<4xbf16> {
   return %1 : tensor<4xbf16>
 }
 
-// Narrowing rounds: the pair stays.
+// A downcast rounds: the pair stays.
 // CHECK-LABEL: func.func @cast_narrow_and_back
 // CHECK-NEXT: mpc.cast
 // CHECK-NEXT: mpc.cast
@@ -36,7 +36,7 @@ func.func @cast_f16_by_bf16(%x: tensor<4xf16>) -> tensor<4xf16> {
   return %1 : tensor<4xf16>
 }
 
-// Every wider type holds what came from f16.
+// Every wider type represents f16 values exactly.
 // CHECK-LABEL: func.func @cast_f16_by_wider
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf16>
 // CHECK-NEXT: return %[[X]], %[[X]]
@@ -48,8 +48,8 @@ func.func @cast_f16_by_wider(%x: tensor<4xf16>) -> (tensor<4xf16>, tensor<4xf16>
   return %1, %3 : tensor<4xf16>, tensor<4xf16>
 }
 
-// bf16 has the exponents that f16 lacks: rounding to f16 and back is not exact, nor
-// is f64 by f32. A chain that ends in another type than it began rounds where it says.
+// bf16 has exponents that f16 lacks: rounding to f16 and back is not exact, nor is
+// f64 through f32. A chain of casts with different end types keeps its roundings.
 // CHECK-LABEL: func.func @casts_that_round
 // CHECK-COUNT-6: mpc.cast
 func.func @casts_that_round(%x: tensor<4xbf16>, %d: tensor<4xf64>, %h: tensor<4xf16>) -> (tensor<4xbf16>, tensor<4xf64>, tensor<4xf32>) {
@@ -62,7 +62,7 @@ func.func @casts_that_round(%x: tensor<4xbf16>, %d: tensor<4xf64>, %h: tensor<4x
   return %1, %3, %5 : tensor<4xbf16>, tensor<4xf64>, tensor<4xf32>
 }
 
-// A cast of the model itself is a pin.
+// An explicit cast of the model is pinned.
 // CHECK-LABEL: func.func @cast_pinned
 // CHECK-COUNT-2: mpc.cast
 func.func @cast_pinned(%x: tensor<4xbf16>) -> tensor<4xbf16> {
@@ -144,7 +144,7 @@ func.func @movement_that_moves_nothing(%x: tensor<2x3xf32>, %v: tensor<f32>)
   return %0, %1, %2 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
 }
 
-// A conversion saturates by itself, and 0 or -0 give the same integer.
+// Conversions saturate, and 0 and -0 convert to the same integer.
 // CHECK-LABEL: func.func @cast_of_clamp
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4xf32>
 // CHECK-NEXT: %[[R:.*]] = mpc.cast %[[X]] : tensor<4xf32> to tensor<4xui8>
@@ -158,7 +158,7 @@ func.func @cast_of_clamp(%x: tensor<4xf32>) -> tensor<4xui8> {
   return %2 : tensor<4xui8>
 }
 
-// Ends inside the range count.
+// The bounds of the range count as inside.
 // CHECK-LABEL: func.func @cast_of_narrow_clamp
 // CHECK: mpc.clamp
 func.func @cast_of_narrow_clamp(%x: tensor<4xf32>) -> tensor<4xi8> {

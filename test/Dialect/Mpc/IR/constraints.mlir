@@ -1,5 +1,5 @@
-// The numbered constraints that invalid.mlir leaves out; each function breaks the one
-// that its name numbers.
+// The numbered constraints that invalid.mlir does not cover; each function violates the
+// one in its name.
 // RUN: mpc-opt %s --split-input-file --verify-diagnostics
 
 func.func @clamp_c1(%x: tensor<3xf32>, %y: tensor<3xf16>) {

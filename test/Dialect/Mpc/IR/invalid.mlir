@@ -1,4 +1,4 @@
-// Each function breaks the constraint that its name numbers.
+// Each function violates the constraint in its name.
 // RUN: mpc-opt %s --split-input-file --verify-diagnostics
 
 func.func @add_c1(%x: tensor<2xf32>, %y: tensor<2xf16>) {

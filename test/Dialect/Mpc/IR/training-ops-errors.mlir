@@ -1,4 +1,4 @@
-// Each function breaks the constraint that its name numbers.
+// Each function violates the constraint in its name.
 // RUN: mpc-opt %s --split-input-file --verify-diagnostics
 
 //===----------------------------------------------------------------------===//

@@ -37,14 +37,14 @@ func.func @logits(%x: tensor<4x10xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 
 // -----
 
-// A softmax at the end is the loss's own work; the output keeps it.
+// A final softmax is part of the loss; the model output still has it.
 // REMARK: remark: {{.*}}loss 'softmax_cross_entropy' reads what 'Softmax' reads: it computes the softmax itself
 // CHECK-LABEL: @softmax(
 // CHECK: %[[P:.*]] = mpc.softmax %[[X:.*]] axis(1)
 // CHECK: %[[LOSS:.*]] = mpc.softmax_cross_entropy %[[X]], %
 // CHECK: return %[[LOSS]], %[[P]]
 
-// Another loss judges what the model returns.
+// Other losses read the model's output as returned.
 // SQUARED-LABEL: @softmax(
 // SQUARED: %[[P:.*]] = mpc.softmax
 // SQUARED: mpc.mean_squared_error %[[P]],
@@ -56,7 +56,7 @@ func.func @softmax(%x: tensor<4x10xf32> {mpc.role = #mpc.role<input>, mpc.name =
 
 // -----
 
-// A softmax over another axis than the classes' stays.
+// A softmax over another axis than the class axis stays.
 // CHECK-LABEL: @softmax_of_rows(
 // CHECK: %[[P:.*]] = mpc.softmax %{{.*}} axis(0)
 // CHECK: mpc.softmax_cross_entropy %[[P]], %
@@ -96,7 +96,7 @@ func.func @image(%x: tensor<2x5x8x8xf32> {mpc.role = #mpc.role<input>, mpc.name 
 
 // -----
 
-// A 16-bit output is judged in f32.
+// The loss of a 16-bit output is computed in f32.
 // CHECK-LABEL: @narrow(
 // CHECK: %[[C:.*]] = mpc.cast %{{.*}} : tensor<4x10xf16> to tensor<4x10xf32>
 // CHECK: mpc.softmax_cross_entropy %[[C]], %{{.*}} -> tensor<f32>

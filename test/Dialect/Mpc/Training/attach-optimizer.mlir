@@ -6,9 +6,9 @@
 // RUN: mpc-opt %s --mpc-attach-optimizer=part=forward-backward | FileCheck %s --check-prefix=BACKWARD
 // RUN: mpc-opt %s --mpc-attach-optimizer="part=apply optimizer=sgd" | FileCheck %s --check-prefix=APPLY
 
-// Each gradient becomes an update. States are arguments behind the others and
-// begin with zero; one counter and one learning rate serve all parameters. New
-// values replace their arguments in place.
+// Each gradient becomes an update. States are appended to the arguments and
+// initialized to zero; one counter and one learning rate serve all parameters.
+// New values replace their arguments in place.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2xf32> {mpc.name = "x"
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<2xf32> {mpc.name = "w"
@@ -43,12 +43,12 @@
 // MOMENTUM-SAME: mpc.name = "w.momentum", mpc.role = #mpc.role<optimizer_state>
 // MOMENTUM: mpc.optimizer.sgd {{.*}}momentum = 9.000000e-01 : f64, nesterov{{.*}}weight_decay = 1.000000e-02 : f64
 
-// AdamW decays decoupled, by 0.01 where nothing is said. The schedule is an op on
+// AdamW has decoupled weight decay, 0.01 by default. The schedule is an op on
 // the step counter.
 // ADAMW: mpc.learning_rate %{{.*}} base(1.000000e-03) kind(cosine) {final = 1.000000e-05 : f64, {{.*}}steps = 100 : i64, warmup = 10 : i64}
 // ADAMW: mpc.optimizer.adam {{.*}}decoupled{{.*}}weight_decay = 1.000000e-02 : f64
 
-// Keras's form has its own numbers, and Adagrad's sums begin with 0.1.
+// Keras's form has its own defaults, and Adagrad's accumulators start at 0.1.
 // KERAS-LABEL: @main(
 // KERAS-SAME: mpc.initial = dense<1.000000e-01> : tensor<2xf32>, mpc.name = "w.sum"
 // KERAS: mpc.optimizer.adagrad {{.*}}epsilon = 9.9999999999999995E-8 : f64, form = #mpc<optimizer_form keras>

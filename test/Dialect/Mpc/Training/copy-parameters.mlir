@@ -3,7 +3,7 @@
 // RUN: mpc-opt %t.once --mpc-copy-parameters --split-input-file | diff %t.once -
 
 // The update writes the f16 weights that the next step reads: no cast of the
-// weights is left. What is read in f32 alone has no copy.
+// weights remains. A parameter with f32 readers only has no copy.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<3x2xf32> {mpc.name = "w", mpc.role = #mpc.role<parameter>}
 // CHECK-SAME: %[[C:[a-z0-9]+]]: tensor<3x2xf16> {mpc.name = "w.copy", mpc.role = #mpc.role<parameter_copy>}) -> (

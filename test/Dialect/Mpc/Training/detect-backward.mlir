@@ -55,8 +55,8 @@ func.func @momentum(%w: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name =
 
 // -----
 
-// A seed that is broadcast is scaled as the number that it is; a norm of the
-// gradient, which is returned as well, reads what is not scaled, and so do both
+// A broadcast seed is scaled as a scalar; a norm of the gradient, which is returned
+// as well, reads the unscaled gradient, and so do both factors of its square.
 // factors of its square.
 // CHECK-LABEL: func.func @norm
 // CHECK: %[[SEED:.+]] = mpc.gradient_seed : tensor<f32>
@@ -93,7 +93,7 @@ func.func @norm(%w: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"
 
 // -----
 
-// A cache that a model renews is no step: what it returns needs every product.
+// A model that updates a cache is no training step: its outputs need every matmul.
 // CHECK-LABEL: func.func @cache
 // CHECK-NOT: mpc.gradient_seed
 func.func @cache(%kept: tensor<8x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "kept"},

@@ -2,7 +2,7 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-differentiate))' --split-input-file --mlir-print-debuginfo 2>/dev/null | FileCheck %s --check-prefix=LOC
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-differentiate{split-recurrent=true}))' --split-input-file 2>/dev/null | FileCheck %s --check-prefix=SPLIT
 
-// A two-layer perceptron. Products stand for transposes by their flags; relu
+// A two-layer perceptron. Matmuls express transposes by their flags; relu's
 // reads its result; the bias gradient is a sum over rows. The input needs no
 // gradient and gets none.
 // CHECK-LABEL: func.func @perceptron
@@ -49,8 +49,8 @@ func.func @perceptron(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>},
 
 // -----
 
-// Rows that do not count are left out by a selection: where none counts, their
-// share of the seed is infinite.
+// Masked rows are excluded by a select: where no row counts, their share of the
+// seed is infinite.
 // CHECK-LABEL: func.func @ignored
 // CHECK: %[[SEED:.+]] = mpc.gradient_seed
 // CHECK: %[[COUNTS:.+]] = mpc.compare ne %arg1,
@@ -69,7 +69,7 @@ func.func @ignored(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>},
 
 // -----
 
-// A weight that all batch entries share: one product over all rows.
+// A weight that is shared by all batch entries: one matmul over all rows.
 // CHECK-LABEL: func.func @shared_weight
 // CHECK-SAME: %[[X:[^:]+]]: tensor<2x4x3xf32>
 // CHECK: %[[EACH:.+]] = mpc.mul %{{.+}}, %{{.+}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
@@ -88,7 +88,7 @@ func.func @shared_weight(%x: tensor<2x4x3xf32> {mpc.role = #mpc.role<input>},
 
 // -----
 
-// The parts of a value join in one concat: no padding, no sums.
+// The gradients of the slices of a value form one concat: no padding, no sums.
 // CHECK-LABEL: func.func @slices_join
 // CHECK: mpc.gradient_seed
 // CHECK-NOT: mpc.pad
@@ -108,8 +108,8 @@ func.func @slices_join(%p: tensor<5xf32> {mpc.role = #mpc.role<parameter>, mpc.n
 
 // -----
 
-// So do those that gathers of one known position take, as exporters write the
-// three parts of a fused projection.
+// So do the gradients of gathers at one constant index, as exporters write the
+// three slices of a fused projection.
 // CHECK-LABEL: func.func @gathers_join
 // CHECK: mpc.gradient_seed
 // CHECK-NOT: mpc.pad
@@ -148,7 +148,7 @@ func.func @two_losses(%p: tensor<f32> {mpc.role = #mpc.role<parameter>, mpc.name
 
 // -----
 
-// Nothing flows past stop_gradient, nor through what gives no float.
+// No gradient flows past stop_gradient, nor through ops without float results.
 // CHECK-LABEL: func.func @stops
 // CHECK: %[[ZERO:.+]] = mpc.constant dense<0.000000e+00> : tensor<3xf32>
 // CHECK: return %{{.+}}, %{{.+}}, %[[ZERO]]
@@ -164,8 +164,8 @@ func.func @stops(%p: tensor<3xf32> {mpc.role = #mpc.role<parameter>, mpc.name = 
 
 // -----
 
-// Recurrent ops on the way are unrolled first. What every step gives the
-// recurrent weight is one product over the rows of all steps.
+// Recurrent ops between loss and parameters are unrolled first. The recurrent
+// weight's gradient is one matmul over the rows of all steps.
 // CHECK-LABEL: func.func @recurrent
 // CHECK-NOT: mpc.rnn
 // CHECK: mpc.tanh
@@ -173,8 +173,8 @@ func.func @stops(%p: tensor<3xf32> {mpc.role = #mpc.role<parameter>, mpc.name = 
 // CHECK: %[[GATES:.+]] = mpc.concat {{.+}} axis(0) : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<3x4xf32>
 // CHECK: %[[STATES:.+]] = mpc.concat {{.+}} axis(0) : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<3x4xf32>
 // CHECK: mpc.matmul %[[GATES]], %[[STATES]] transpose_lhs : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<4x4xf32>
-// Or one op walks back over the steps. The recurrent weight's product has the states of
-// all steps but the last, since that before the first is zero.
+// Or one op iterates backward over the steps. The recurrent weight's matmul reads the states
+// of all steps but the last, since the state before the first is zero.
 // SPLIT-LABEL: func.func @recurrent
 // SPLIT-NOT: mpc.rnn
 // SPLIT: %[[PROJECTED:.+]] = mpc.matmul %{{.+}}, %{{.+}} transpose_rhs : (tensor<3x1x5xf32>, tensor<4x5xf32>) -> tensor<3x1x4xf32>
@@ -197,7 +197,7 @@ func.func @recurrent(%x: tensor<3x1x5xf32> {mpc.role = #mpc.role<input>},
 
 // -----
 
-// An imported recurrence keeps its states, or is unrolled.
+// An imported recurrence stores its states, or is unrolled.
 // CHECK-LABEL: func.func @recurrence
 // CHECK-NOT: mpc.recurrence
 // CHECK-COUNT-3: mpc.tanh

@@ -1,4 +1,4 @@
-// What no message can put right is said at the op.
+// Gradients that no communication can correct are errors at the op.
 // RUN: mpc-opt %s --mpc-distribute=ranks=2 --verify-diagnostics --split-input-file
 
 func.func @no_divisor(

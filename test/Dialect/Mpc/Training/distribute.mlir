@@ -1,15 +1,15 @@
-// Gradients become sums over ranks, one message for those of a type that get
-// ready together; statistics become means.
+// Gradients are all-reduced, in one message per bucket of a type that becomes ready
+// at the same time; statistics become means.
 // RUN: mpc-opt %s --mpc-distribute=ranks=4 --split-input-file | FileCheck %s
-// One rank's step is what it was.
+// One rank's step is unchanged.
 // RUN: mpc-opt %s --mpc-distribute=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE --implicit-check-not=all_reduce
-// A network without latency sends each gradient by itself.
+// On a network without latency each gradient is a message of its own.
 // RUN: mpc-opt %s --mpc-distribute="ranks=4 network-latency=0 network-bandwidth=1" --split-input-file | FileCheck %s --check-prefix=APART
 // A policy may send all gradients in one type.
 // RUN: mpc-opt %s --mpc-distribute="ranks=4 wire=float16" --split-input-file | FileCheck %s --check-prefix=HALF
 // RUN: mpc-opt %s --mpc-distribute="ranks=4 wire=float32" --split-input-file | FileCheck %s --check-prefix=WIDE
 // RUN: not mpc-opt %s --mpc-distribute="ranks=2 wire=int8" --split-input-file 2>&1 | FileCheck %s --check-prefix=WIRE
-// mpc-scale-loss finds out whose gradient overflowed.
+// mpc-scale-loss reports the ranks whose gradients overflowed.
 // RUN: mpc-opt %s --mpc-distribute=ranks=2 --mpc-scale-loss=loss-scale=torch --split-input-file | FileCheck %s --check-prefix=SCALED
 // RUN: not mpc-opt %s --mpc-distribute=ranks=0 --split-input-file 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not mpc-opt %s --mpc-distribute="ranks=2 network-bandwidth=0" --split-input-file 2>&1 | FileCheck %s --check-prefix=NETWORK
@@ -59,7 +59,7 @@ module attributes {exe.target = #exe.target<"cpu:avx512">} {
 // SCALED-SAME: mpc.labels = ["rank 0: a (op mpc.matmul)", "rank 1: a (op mpc.matmul)", "sum of all ranks: a (op mpc.matmul)", "rank 0: b (op mpc.matmul)", "rank 1: b (op mpc.matmul)", "sum of all ranks: b (op mpc.matmul)", "rank 0: c (op mpc.reduce_sum)", "rank 1: c (op mpc.reduce_sum)", "sum of all ranks: c (op mpc.reduce_sum)"]
 // SCALED: [[N:%.+]]:2 = mpc.all_reduce [[OA:%.+]], [[OB:%.+]] reduction(sum) ranks(2)
 // SCALED: [[C:%.+]] = mpc.all_reduce [[OC:%.+]] reduction(sum) ranks(2)
-// All ranks decide by the sums, and say what their own gradients held.
+// All ranks decide by the reduced gradients, and report their local overflows.
 // SCALED: [[FINITE:%.+]], %{{.+}} = mpc.all_finite [[N]]#0, [[N]]#1, [[C]] names(["a", "b", "c"])
 // SCALED: %{{.+}}, [[OWN:%.+]] = mpc.all_finite [[OA]], [[OB]], [[OC]] names(["a", "b", "c"])
 // SCALED: mpc.all_gather [[OWN]] ranks(2) : (tensor<2xi64>) -> tensor<2x2xi64>
@@ -90,7 +90,7 @@ func.func @step(
 
 // -----
 
-// A part without optimizers keeps its gradients; statistics are means.
+// A function without optimizers returns its gradients; statistics are means.
 // CHECK-LABEL: func.func @forward(
 // CHECK: [[NEW:%.+]] = mpc.add
 // CHECK-NEXT: [[ALL:%.+]] = mpc.all_reduce [[NEW]] reduction(mean) ranks(4) : (tensor<4xf32>) -> tensor<4xf32>
@@ -107,8 +107,8 @@ func.func @forward(
 
 // -----
 
-// Where targets do not count, all ranks divide by how many count on all of
-// them, and a rank's loss is its part of the whole batch's, four times.
+// With ignored targets, all ranks divide by the global count of valid targets, and
+// a rank's loss is its share of the global loss, times four.
 // CHECK-LABEL: func.func @counted(
 // CHECK-SAME: [[Y:%[a-z0-9]+]]: tensor<8xi32>
 // CHECK: [[COUNTS:%.+]] = mpc.compare{{ +}}ne [[Y]],

@@ -1,6 +1,6 @@
 // A function that computes its parameters' gradients itself, as a framework's
 // trace of forward and backward pass does: a linear layer, a softmax, and a
-// gradient of the bias that is none of a derivative's (ten times as large).
+// bias gradient that automatic differentiation would not give (ten times as large).
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-lift-parameters{parameters=w,b,mask,table freeze=mask,table constants=false statistics=true}, mpc-attach-loss{bypass=false output=y}, mpc-differentiate{gradients=w=g0,b=g1,table=g2 cotangent=dy output=y}))' | FileCheck %s
 // RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-lift-parameters{parameters=w,b,mask,table constants=false freeze=mask,table}, mpc-attach-loss{bypass=false output=y}, mpc-differentiate{gradients=w=g0 cotangent=dy output=y}))' 2>&1 | FileCheck %s --check-prefix=LACKS
 // RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-lift-parameters{parameters=w,b,mask,table constants=false freeze=mask,table}, mpc-attach-loss{bypass=false output=y}, mpc-differentiate{gradients=w=g9 cotangent=dy output=y}))' 2>&1 | FileCheck %s --check-prefix=RESULT
@@ -9,9 +9,9 @@
 // RUN: not mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-lift-parameters{parameters=w,b,mask,table constants=false freeze=mask,table}, mpc-attach-loss{bypass=false output=y}, mpc-differentiate{gradients=w=g1,b=g1 cotangent=dy output=y}))' 2>&1 | FileCheck %s --check-prefix=SHAPE
 
 // Frozen inputs, of any type, are constants, and no other constant is a weight;
-// a batch norm stays in the form that it has. The loss is computed of the
-// softmax, whose derivative is not written: the loss's by the softmax stands in
-// for the cotangent.
+// a batch norm keeps its form. The loss is computed from the softmax, whose
+// derivative is not generated: the loss's derivative by the softmax replaces
+// the cotangent.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3xf32> {mpc.name = "x", mpc.role = #mpc.role<input>}
 // CHECK-SAME: mpc.name = "w", mpc.role = #mpc.role<parameter>
@@ -20,7 +20,7 @@
 // CHECK-NOT: cotangent
 // CHECK-SAME: %[[L:[a-z0-9]+]]: tensor<4xi32> {mpc.name = "label", mpc.role = #mpc.role<label>}
 // CHECK-SAME: -> (tensor<f32> {mpc.name = "loss", mpc.role = #mpc.role<loss>}, tensor<4x2xf32> {mpc.name = "y", mpc.role = #mpc.role<output>}
-// The alias counts arguments that are left.
+// The alias index counts the remaining arguments.
 // CHECK-SAME: tensor<i64> {mpc.alias = 3 : i64, mpc.name = "n", mpc.role = #mpc.role<statistics>}
 // CHECK-SAME: tensor<3x2xf32> {mpc.name = "w.gradient", mpc.role = #mpc.role<output>}, tensor<2xf32> {mpc.name = "b.gradient", mpc.role = #mpc.role<output>})
 // CHECK-DAG: mpc.constant dense<[true, false]> : tensor<2xi1>

@@ -8,9 +8,9 @@
 // RANGE: dropout 'fc=1.5' is not NAME=PROBABILITY with a probability in [0, 1)
 // NAME: dropout behind 'fd': there is no such op or layer with a float result; mpc explain lists the names
 
-// A dropout stands behind the last op of a node (here the bias of the dense layer)
-// or of a layer, before all of its readers. Each has a stream of its own; the
-// state is a seed and a step, which every run counts up.
+// A dropout is inserted after the last op of a node (here the bias of the dense
+// layer) or of a layer, before all of its readers. Each has its own random stream;
+// the state is a seed and a step, which every run increments.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3xf32>
 // CHECK-SAME: %[[R:[a-z0-9]+]]: tensor<2xi64> {mpc.initial = dense<0> : tensor<2xi64>, mpc.name = "rng", mpc.role = #mpc.role<rng_state>})

@@ -1,9 +1,9 @@
 // RUN: mpc-opt %s --split-input-file --mpc-lift-parameters 2>&1 >/dev/null | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-lift-parameters | FileCheck %s --check-prefix=LIFTED
 
-// What a constant feeds tells parameters from buffers: a bias of one element, the
-// slope of a rectifier; what normalises an input, angles, fillers of masks. A
-// number of a formula is neither and is not reported.
+// The uses of a constant distinguish parameters from buffers: a bias of one element
+// or the slope of a rectifier; input normalization, angles, mask fill values. A
+// scalar of a formula is neither and is not reported.
 // CHECK: loc("taps"): tensor<2x1x3xf32> is not trained: it is a fixed filter
 // CHECK-NEXT: loc("shift"): tensor<2x1xf32> is not trained: it normalizes an input in 'shifted'
 // CHECK-NEXT: loc("w"): tensor<10x1xf32> is trained: it is multiplied by data in 'head'
@@ -38,8 +38,8 @@ func.func @layers(%x: tensor<4x2x5xf32> {mpc.role = #mpc.role<input>, mpc.name =
 
 // -----
 
-// Values tell the rest: a mask of finite numbers, a table of sines and a learned
-// one, a grid. Names of parameters and buffers come before values.
+// Values decide the other cases: a mask of finite numbers, a table of sines and a
+// learned one, a grid. Names of parameters and buffers take precedence over values.
 // CHECK: loc("table"): tensor<6x2xf32> is not trained: it holds samples of sines, or a ramp
 // CHECK-NEXT: loc("learned"): tensor<6x2xf32> is trained: it meets data in
 // CHECK-NEXT: loc("causal"): tensor<6x2xf32> is not trained: it holds the values of a mask
@@ -129,7 +129,7 @@ func.func @nodes(%x: tensor<4x2x3xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 
 // -----
 
-// A file that stores all of its weights so is judged as one of initializers is.
+// A file whose weights are all such constants is treated like one with initializers.
 // CHECK: loc("gain"{{.*}}): tensor<2xf32> is trained: it meets data in 'scaled'
 // LIFTED-LABEL: @no_initializers(
 func.func @no_initializers(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})

@@ -3,9 +3,9 @@
 // RUN: mpc-opt %s --mpc-lift-parameters | FileCheck %s --check-prefix=EVALUATE
 // RUN: mpc-opt %s --mpc-lift-parameters="statistics=true freeze=n.*" | FileCheck %s --check-prefix=FREEZE
 
-// Of a file in which batch norms are in training form, those train, with the
-// momentum that they have, and renew their running statistics, also where these
-// are stored in 16 bits; a norm in evaluation form is held.
+// In a file with batch norms in training form, those train, with the momentum that
+// they have, and update their running statistics, also where these
+// are stored in 16 bits; a norm in evaluation form is frozen.
 // SAID: loc("nm"): tensor<2xf16> is a running statistic: of the batch norm 'trained'
 // SAID: loc("hm"): tensor<2xf32> is not trained: it is a statistic of the batch norm 'held', which the file holds in evaluation mode
 // CHECK-LABEL: @main(
@@ -16,8 +16,8 @@
 // CHECK: mpc.batch_norm %
 // CHECK: return %{{.*}}, %[[NM]], %[[NV]]
 
-// An evaluation reads the running statistics, as does a norm whose statistics are
-// frozen.
+// Evaluation reads the running statistics, as does a norm with frozen
+// statistics.
 // EVALUATE-LABEL: @main(
 // EVALUATE-NOT: mpc.alias
 // EVALUATE-NOT: mpc.batch_norm_training

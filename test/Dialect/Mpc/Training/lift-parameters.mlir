@@ -9,16 +9,16 @@
 // RUN: mpc-opt %s --mpc-lift-parameters=statistics=true > %t.once
 // RUN: mpc-opt %t.once --mpc-lift-parameters=statistics=true | diff %t.once -
 
-// Weights become arguments behind the model's own, in program order, under the
-// names of the constants; the constants are where they begin. A 16-bit weight has
-// an f32 master. Scalars of formulas and masks of infinities stay.
+// Weights become arguments after the model's own, in program order, under the names
+// of the constants; the constants are the initial values. A 16-bit weight has an
+// f32 master. Scalars of formulas and masks of infinities stay constants.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3xf32> {mpc.name = "x", mpc.role = #mpc.role<input>}
 // CHECK-SAME: %[[W:[a-z0-9]+]]: tensor<2x3xf32> {mpc.initial = dense<{{.*}}1.000000e+00, 2.000000e+00, 3.000000e+00], [4.000000e+00, 5.000000e+00, 6.000000e+00{{.*}}> : tensor<2x3xf32>, mpc.name = "fc.weight", mpc.role = #mpc.role<parameter>}
 // CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<2xf32> {mpc.initial = dense<[5.000000e-01, -5.000000e-01]> : tensor<2xf32>, mpc.name = "fc.bias", mpc.role = #mpc.role<parameter>}
 
-// A batch norm that is trained normalises by the batch; its running statistics
-// are arguments of a role of their own, which are replaced.
+// A trained batch norm normalizes by batch statistics; its running statistics
+// are arguments with a separate role, which are replaced.
 // CHECK-SAME: %[[S:[a-z0-9]+]]: tensor<2xf32> {{{[^{]*}}mpc.name = "bn.weight", mpc.role = #mpc.role<parameter>}
 // CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<2xf32> {{{[^{]*}}mpc.name = "bn.bias", mpc.role = #mpc.role<parameter>}
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<2xf32> {mpc.initial = dense<[0.000000e+00, 5.000000e-01]> : tensor<2xf32>, mpc.name = "bn.mean", mpc.role = #mpc.role<statistics>}
@@ -41,7 +41,7 @@
 // EVALUATE-NOT: mpc.alias
 // EVALUATE: mpc.batch_norm %{{.*}}, %{{.*}}, %{{.*}}, %[[M]], %
 
-// What is frozen stays a constant, and a batch norm with frozen statistics as it is.
+// Frozen weights stay constants, and a batch norm with frozen statistics is unchanged.
 // FREEZE-LABEL: @main(
 // FREEZE-NOT: mpc.name = "fc.weight"
 // FREEZE-SAME: mpc.name = "fc.bias", mpc.role = #mpc.role<parameter>
@@ -49,14 +49,14 @@
 // FREEZE: mpc.constant {{.*}} : tensor<2x3xf32>
 // FREEZE: mpc.batch_norm %
 
-// What is not trainable stays one too; a scalar is lifted where it is named.
+// Non-trainable constants stay constants too; a scalar is lifted where it is named.
 // TRAINABLE-LABEL: @main(
 // TRAINABLE-SAME: mpc.name = "fc.bias"
 // TRAINABLE-SAME: tensor<f32> {mpc.initial = dense<2.000000e+00> : tensor<f32>, mpc.name = "gain", mpc.role = #mpc.role<parameter>}
 // TRAINABLE-SAME: mpc.name = "bn.bias"
 // TRAINABLE: mpc.constant {{.*}} : tensor<2x3xf32>
 
-// Drawn values go by what reads them: weights and biases of a product within
+// Random initialization depends on the reader: weights and biases of a matmul within
 // +-1 / sqrt(3) = 0.577, scales of norms 1 and their biases 0, running means 0 and
 // variances 1.
 // DRAWN-LABEL: @main(

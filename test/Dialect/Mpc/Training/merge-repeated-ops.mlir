@@ -2,8 +2,8 @@
 // RUN: FileCheck %s < %t.once.mlir
 // RUN: mpc-opt %t.once.mlir --mpc-merge-repeated-ops | diff %t.once.mlir -
 
-// The second softmax is the first one, whose layer it takes; so is what reads them.
-// Another axis or operand is another op.
+// The second softmax is merged into the first, whose layer it takes; so are its
+// readers. Another axis or operand is not merged.
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x4xf32>, %[[Y:[a-z0-9]+]]: tensor<4x4xf32>
 // CHECK-NEXT: %[[P:.*]] = mpc.softmax %[[X]] axis(1) {mpc.layer = "head"}

@@ -6,8 +6,8 @@
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=keras3 accumulate=4 clip-norm=1.0" --canonicalize --verify-diagnostics | FileCheck %s --check-prefix=MEANS
 // RUN: mpc-opt %s --split-input-file --mpc-scale-loss="loss-scale=torch,unscale=divide" | FileCheck %s --check-prefix=GROUPS
 
-// Order of clipping: unscale, norm of norms, factor; one multiplier takes the scale
-// out and clips. A norm that is not finite skips the step as an infinity does.
+// Order of clipping: unscale, norm of norms, factor; one multiplier unscales and
+// clips. A norm that is not finite skips the step as an infinity does.
 // NORM-LABEL: func.func @one_optimizer
 // NORM: [[FINITE:%.+]], %{{.+}} = mpc.all_finite [[G:%[^ ]+]] names(["w"])
 // NORM: [[INVERSE:%.+]] = mpc.cast %{{.+}} : tensor<f64> to tensor<f32>
@@ -48,8 +48,8 @@
 // VALUE: [[CLIPPED:%.+]] = mpc.clamp [[SCALED]], [[LOW]], [[HIGH]]
 // VALUE: mpc.optimizer.sgd %{{[^ ]+}}, [[CLIPPED]] step(%{{.+}}) learning_rate(%{{[^ ]+}}) :
 
-// By micro step: a finite gradient is unscaled and added, another is dropped; the
-// update runs when the window is full, of the mean; the scale moves each time.
+// By micro step: a finite gradient is unscaled and added, a non-finite one is dropped;
+// the update of the mean runs when the window is full; the scale is updated each time.
 // MICRO-LABEL: func.func @one_optimizer
 // MICRO-SAME: [[DONE:%[^:]+]]: tensor<i32> {{[^%]*}}"loss_scale.micro_steps"
 // MICRO-SAME: [[ACC:%[^:]+]]: tensor<4xf32> {mpc.name = "w.gradient", mpc.role = #mpc.role<optimizer_state>}
@@ -73,8 +73,8 @@
 // MICRO: return {{.*}}[[NEWACC]]
 
 // A window whose norm is not finite is an overflow, too: the scale backs off, the
-// step is skipped and recorded, and the next window begins with empty sums. How
-// many steps were attempted is counted, since the step counter counts windows.
+// step is skipped and recorded, and the accumulators of the next window start at
+// zero. Attempted steps have their own counter: the step counter counts windows.
 // MEANS-LABEL: func.func @one_optimizer
 // MEANS-SAME: [[ATTEMPTS:%[^:]+]]: tensor<i64> {{{[^%]*}}"loss_scale.attempted_steps"
 // MEANS: [[FINITE:%.+]], %{{.+}} = mpc.all_finite
@@ -101,10 +101,10 @@ func.func @one_optimizer(%x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role
 
 // -----
 
-// Optimizers with step counters of their own have flags of their own: each skips
-// for its own gradients, the scale backs off for any. Numbers of the record run
-// on: the second optimizer's tensors follow the first one's. Running statistics
-// are held with the step.
+// Optimizers with separate step counters have separate flags: each skips for its
+// own gradients, the scale backs off for any. Tensor indices in the record are
+// global: the second optimizer's follow the first one's. Running statistics are
+// not updated in a skipped step.
 // GROUPS-LABEL: func.func @two_optimizers
 // GROUPS-SAME: [[MEAN:%[^:]+]]: tensor<2xf32> {mpc.name = "bn.mean"
 // GROUPS-SAME: [[T0:%[^:]+]]: tensor<i64> {mpc.name = "a.step"
@@ -119,7 +119,7 @@ func.func @one_optimizer(%x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role
 // GROUPS: [[NUMBER:%.+]] = mpc.constant dense<[2, 0]> : tensor<2xi64>
 // GROUPS: [[OFFSET:%.+]] = mpc.select %{{.+}}, [[NUMBER]],
 // GROUPS: mpc.add [[RECORD1]], [[OFFSET]]
-// Neither counter says how many steps were attempted, so every step is counted.
+// Neither counter is the number of attempted steps, so every step is counted.
 // GROUPS: [[ONE:%.+]] = mpc.constant dense<1> : tensor<i64>
 // GROUPS: [[ATTEMPTED:%.+]] = mpc.add [[ATTEMPTS:%[^ ]+]], [[ONE]]
 // GROUPS: [[STEP:%.+]] = mpc.select [[ALL]], %{{[^ ]+}}, [[ATTEMPTS]]

@@ -1,12 +1,12 @@
-// A window of micro steps: backward pass and update are functions of their own,
-// which share the scale and the gradients' sums.
+// A window of micro steps: backward pass and update are separate functions, which
+// share the scale and the gradient accumulators.
 // RUN: mpc-opt %s --mpc-scale-loss="loss-scale=torch accumulate=4" | FileCheck %s
 // RUN: mpc-opt %s --mpc-scale-loss="loss-scale=none accumulate=4" | FileCheck %s --check-prefix=NONE
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=torch | FileCheck %s --check-prefix=SINGLE
 // RUN: mpc-opt %S/Inputs/half-parts.mlir --mpc-scale-loss | FileCheck %s --check-prefix=AGREE
 
-// Without a preset the module has one: that only one part holds an f16 value must not
-// leave its scale in the gradients that the other reads.
+// Without a preset the module has a single one: f16 values in only one function must
+// not leave a scale in the gradients that the other function reads.
 // AGREE-LABEL: func.func @forward_backward
 // AGREE-SAME: mpc.initial = dense<6.553600e+04> : tensor<f32>, mpc.name = "loss_scale.scale"
 // AGREE-LABEL: func.func @apply
@@ -14,7 +14,7 @@
 // AGREE: mpc.all_finite
 // AGREE: mpc.optimizer.sgd {{.*}} when({{.*}} unscale(
 
-// The seed is the scale over the window's length; gradients are added up.
+// The seed is the scale over the window's length; gradients are accumulated.
 // CHECK-LABEL: func.func @forward_backward
 // CHECK-SAME: [[SCALE:%[^:]+]]: tensor<f32> {mpc.initial = dense<6.553600e+04> : tensor<f32>, mpc.name = "loss_scale.scale"
 // CHECK-SAME: [[SUM:%[^:]+]]: tensor<2xf32> {mpc.name = "w.gradient", mpc.role = #mpc.role<optimizer_state>}
@@ -39,7 +39,7 @@ func.func @forward_backward(%x: tensor<2xf32> {mpc.name = "x", mpc.role = #mpc.r
   return %loss, %g : tensor<f32>, tensor<2xf32>
 }
 
-// The window's sum is checked once, and begins again at zero.
+// The window's accumulators are checked once, and reset to zero.
 // CHECK-LABEL: func.func @apply
 // CHECK-SAME: [[SUM:%[^:]+]]: tensor<2xf32> {mpc.name = "w.gradient"
 // CHECK: [[FINITE:%.+]], %{{.+}} = mpc.all_finite [[SUM]] names(["w"])

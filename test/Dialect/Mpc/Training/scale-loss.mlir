@@ -1,6 +1,6 @@
-// Each preset's rules as ops: how the seed gets the scale, what is checked, how
-// the scale leaves the gradients, what a skipped step changes, and how the scale
-// moves.
+// Each preset's rules as ops: how the scale enters the seed, which tensors are
+// checked, how gradients are unscaled, what a skipped step changes, and how the
+// scale is updated.
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=torch | FileCheck %s --check-prefixes=CHECK,TORCH
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=dynamic | FileCheck %s --check-prefixes=CHECK,TORCH
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=keras3 | FileCheck %s --check-prefixes=CHECK,KERAS3
@@ -13,7 +13,7 @@
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=none | FileCheck %s --check-prefixes=CHECK,NONE --implicit-check-not=loss_scale
 // Without a preset the types in the function choose.
 // RUN: mpc-opt %s --mpc-scale-loss | FileCheck %s --check-prefixes=CHECK,NONE --implicit-check-not=loss_scale
-// A step that is scaled stays as it is.
+// A step that is already scaled stays unchanged.
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=torch --mpc-scale-loss=loss-scale=torch | FileCheck %s --check-prefixes=CHECK,TORCH
 
 // CHECK: func.func @step(

@@ -1,21 +1,21 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-differentiate{gradients=a=ga,b=gb,c=gc,d=gd,e=ge cotangent=dy output=y}))' | FileCheck %s
 
-// A backward pass that a user wrote: whatever it does to its cotangent, the
-// gradients grow with the seed, at which a loss scale is a factor.
+// A user-written backward pass: for any use of its cotangent, the gradients are
+// proportional to the seed, which a loss scale multiplies.
 // CHECK-LABEL: @main(
 // CHECK: %[[SEED:.+]] = mpc.gradient_seed : tensor<f32>
 // CHECK: %[[EACH:.+]] = mpc.mul %[[SEED]]
 // CHECK: %[[DY:.+]] = mpc.mul %{{.+}}, %[[EACH]]
-// A linear pass, masks and comparisons with zero among it, stays as it is.
+// A linear pass, with masks and comparisons with zero in it, stays unchanged.
 // CHECK: %[[GA:.+]] = mpc.mul %[[DY]], %arg0
 // CHECK: %[[ON:.+]] = mpc.compare gt %[[DY]], %{{[a-z0-9_]+}} :
 // CHECK: %[[HALF:.+]] = mpc.select %[[ON]], %[[DY]], %{{.+}}
 // CHECK: mpc.add %[[GA]], %[[HALF]]
-// Limits are limits of what is not scaled.
+// Clip limits apply to unscaled values.
 // CHECK: %[[LOW:.+]] = mpc.mul %{{.+}}, %[[SEED]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
 // CHECK: %[[HIGH:.+]] = mpc.mul %{{.+}}, %[[SEED]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
 // CHECK: %[[GB:.+]] = mpc.clamp %[[DY]], %[[LOW]], %[[HIGH]]
-// A norm has no power of the seed but by its root, which reads what has none.
+// A norm is linear in the seed only through its root; its readers are unscaled.
 // CHECK: %[[SQUARE:.+]] = mpc.mul %[[DY]], %[[DY]]
 // CHECK: %[[SUM:.+]] = mpc.reduce_sum %[[SQUARE]]
 // CHECK: %[[INVERSE:.+]] = mpc.reciprocal %[[SEED]]

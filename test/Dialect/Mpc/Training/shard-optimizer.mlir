@@ -1,9 +1,9 @@
-// Each rank has a piece of masters and states, and all have what the model reads.
+// Masters and states are sharded over the ranks; the model's copies are replicated.
 // RUN: mpc-opt %s --mpc-distribute=ranks=4 --mpc-shard-optimizer=ranks=4 --split-input-file | FileCheck %s
 // One rank has all of it.
 // RUN: mpc-opt %s --mpc-distribute=ranks=1 --mpc-shard-optimizer=ranks=1 --split-input-file | FileCheck %s --check-prefix=ONE --implicit-check-not=mpc.shard --implicit-check-not=reduce_scatter
 // RUN: mpc-opt %s --mpc-distribute=ranks=4 --mpc-shard-optimizer="ranks=4 shard=none" --split-input-file | FileCheck %s --check-prefix=ONE --implicit-check-not=mpc.shard --implicit-check-not=reduce_scatter
-// Ranks tell each other what their pieces held, and add up their parts of a norm.
+// Ranks exchange the overflow flags of their shards, and reduce the partial norms.
 // RUN: mpc-opt %s --mpc-distribute=ranks=4 --mpc-shard-optimizer=ranks=4 --mpc-scale-loss="loss-scale=torch clip-norm=1" --split-input-file | FileCheck %s --check-prefix=SCALED
 // RUN: not mpc-opt %s --mpc-shard-optimizer="ranks=4 shard=gradients" --split-input-file 2>&1 | FileCheck %s --check-prefix=WHAT
 // RUN: not mpc-opt %s --mpc-shard-optimizer=ranks=4 --split-input-file 2>&1 | FileCheck %s --check-prefix=APART
@@ -23,7 +23,7 @@
 // CHECK: [[Q:%.+]] = mpc.reduce_scatter %{{.+}} reduction(sum) ranks(4) : (tensor<4xf32>) -> tensor<1xf32>
 // CHECK: {{%.+}}, {{%.+}}, [[NARROW:%.+]] = mpc.optimizer.sgd [[W]], [[P]] states([[M]])
 // CHECK: [[NEW:%.+]] = mpc.optimizer.sgd [[B]], [[Q]]
-// 24 places for 21 elements.
+// 21 elements are padded to 24.
 // CHECK: [[ROWS:%.+]] = mpc.all_gather [[NARROW]] ranks(4) : (tensor<6xbf16>) -> tensor<4x6xbf16>
 // CHECK: [[ROW:%.+]] = mpc.reshape [[ROWS]] : tensor<4x6xbf16> to tensor<24xbf16>
 // CHECK: [[CUT:%.+]] = mpc.slice [[ROW]] [0] [21]
@@ -73,7 +73,7 @@ func.func @step(
 
 // -----
 
-// What is judged are the copies that all ranks have.
+// Evaluation reads the parameter copies, which all ranks have.
 // CHECK-LABEL: func.func @evaluate(
 // CHECK-SAME: %{{.+}}: tensor<4xf32> {mpc.name = "x"
 // CHECK-SAME: %{{.+}}: tensor<4xf32> {mpc.name = "w.whole", mpc.role = #mpc.role<parameter_copy>})

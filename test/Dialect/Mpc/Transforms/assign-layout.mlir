@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-assign-layout))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-assign-layout,mpc-assign-layout))' | FileCheck %s
 
-// One transpose in, one out; the residual and the bias follow.
+// One transpose at the input, one at the output; residual and bias follow.
 // CHECK-LABEL: func.func @residual_block
 // CHECK-SAME: %[[X:[^:]+]]: tensor<1x4x8x8xf32>
 // CHECK: %[[LAST:.+]] = mpc.transpose %[[X]] [0, 2, 3, 1]
@@ -24,7 +24,7 @@ func.func @residual_block(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>) -> t
   return %4 : tensor<1x4x8x8xf32>
 }
 
-// One channel, and a mean that ends the image: no data moves at all.
+// One channel, and a final mean over the image: no data moves at all.
 // CHECK-LABEL: func.func @one_channel_to_features
 // CHECK-NOT: mpc.transpose
 // CHECK: mpc.reshape %{{.+}} : tensor<2x1x6x6xf32> to tensor<2x6x6x1xf32>
@@ -40,7 +40,7 @@ func.func @one_channel_to_features(%x: tensor<2x1x6x6xf32>, %w: tensor<5x1x1x1xf
   return %2 : tensor<2x5xf32>
 }
 
-// The classifier's rows take the image's order instead of the image the rows'.
+// The classifier's rows are permuted at compile time instead of transposing the image.
 // CHECK-LABEL: func.func @flatten_permutes_weights
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}0.000000e+00], [2.000000e+00], [1.000000e+00], [3.000000e+00]]> : tensor<4x1xf32>
 // CHECK-NOT: mpc.transpose
@@ -53,7 +53,7 @@ func.func @flatten_permutes_weights(%x: tensor<1x1x1x2xf32>, %f: tensor<2x1x1x1x
   return %2 : tensor<1x1xf32>
 }
 
-// The transpose passes a reshape that joins neighbours, and meets its inverse.
+// The transpose passes a reshape that merges adjacent dimensions, and cancels its
 // CHECK-LABEL: func.func @patches
 // CHECK: %[[CONV:.+]] = mpc.conv {{.*}} -> tensor<1x2x3x6xf32>
 // CHECK: %[[TOKENS:.+]] = mpc.reshape %[[CONV]] : tensor<1x2x3x6xf32> to tensor<1x6x6xf32>
@@ -82,7 +82,7 @@ func.func @data_movement(%x: tensor<2x3x4xf32>, %y: tensor<2x3x4xf32>) -> tensor
   return %4 : tensor<6x2x5xf32>
 }
 
-// A large operand in another order holds the transpose where it is.
+// A large operand in another order blocks the transpose.
 // CHECK-LABEL: func.func @another_order_stays
 // CHECK: %[[T:.+]] = mpc.transpose %{{.+}} [1, 0]
 // CHECK: mpc.add %[[T]], %{{.+}}
@@ -103,8 +103,8 @@ func.func @transposed_right_side(%x: tensor<2x3x4xf32>, %y: tensor<2x5x4xf32>) -
   return %1 : tensor<2x3x5xf32>
 }
 
-// A cast that rounds is never moved past another rounding: it only changes place
-// with the transpose.
+// A rounding cast is never moved past another rounding: it only swaps with the
+// transpose.
 // CHECK-LABEL: func.func @casts_stay
 // CHECK: %[[A:.+]] = mpc.cast %{{.+}} : tensor<3x4xf32> to tensor<3x4xbf16>
 // CHECK: %[[B:.+]] = mpc.cast %[[A]] : tensor<3x4xbf16> to tensor<3x4xf32>
@@ -116,8 +116,8 @@ func.func @casts_stay(%x: tensor<3x4xf32>) -> tensor<4x3xf32> {
   return %2 : tensor<4x3xf32>
 }
 
-// Positions that are known become a slice, which the transpose passes; what is left
-// is one projection, its parts cut out behind the reshape.
+// A gather at constant indices becomes a slice, which the transpose passes; the result
+// is one projection, sliced after the reshape.
 // CHECK-LABEL: func.func @packed_heads
 // CHECK: %[[T:.+]] = mpc.tanh
 // CHECK-DAG: %[[HEADS:.+]] = mpc.reshape %[[T]] : tensor<5x2x24xf32> to tensor<5x2x6x4xf32>
@@ -146,7 +146,7 @@ func.func @padded(%x: tensor<1x4x8x8xf32>, %w: tensor<4x4x3x3xf32>) -> tensor<1x
   return %0 : tensor<1x4x8x8xf32>
 }
 
-// Two readers of one image share its transpose, also where they come from different
+// Two readers of one image share its transpose, even if they belong to different
 // layers.
 // CHECK-LABEL: func.func @shared_image
 // CHECK: %[[LAST:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1]
@@ -161,7 +161,7 @@ func.func @shared_image(%x: tensor<1x4x8x8xf32>, %v: tensor<4x4x1x1xf32>, %w: te
   return %0, %1 : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>
 }
 
-// Backward ops follow their forward ops: the image is transposed once, and nothing in between.
+// Backward ops follow their forward ops: the image is transposed once, with none in between.
 // CHECK-LABEL: func.func @gradients
 // CHECK-SAME: %[[X:[^:]+]]: tensor<2x4x8x8xf32>, %[[G:[^:]+]]: tensor<2x6x3x3xf32>
 // CHECK-COUNT-2: mpc.transpose
@@ -177,7 +177,7 @@ func.func @gradients(%x: tensor<2x4x8x8xf32>, %g: tensor<2x6x3x3xf32>, %w: tenso
   return %dw : tensor<6x4x3x3xf32>
 }
 
-// Each of two empty operands could follow the other's order at no cost, in turns for ever.
+// Two empty operands could follow each other's order at no cost, without termination.
 // CHECK-LABEL: func.func @empty_operands
 // CHECK: mpc.max
 // CHECK: return
@@ -188,7 +188,7 @@ func.func @empty_operands(%x: tensor<2x7x4x0xf32>, %y: tensor<2x0x7x4xf32>) -> t
 }
 
 // The gradient of a weight that is read transposed: one transpose of the rounded gradient, none
-// of what its update makes of it.
+// of the values that its update computes from it.
 // CHECK-LABEL: func.func @update
 // CHECK: mpc.cast %{{.+}} : tensor<3x2xf32> to tensor<3x2xbf16>
 // CHECK-NEXT: %[[GRADIENT:.+]] = mpc.transpose %{{.+}} : tensor<3x2xbf16> to tensor<2x3xbf16>
@@ -213,7 +213,7 @@ func.func @update(%g: tensor<3x2xf32>,
   return %6, %4, %7 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xbf16>
 }
 
-// The gradient of a mean over the image: what is repeated costs nothing in either order, and is
+// The gradient of a mean over the image: a broadcast is free in either order, and is
 // cast before.
 // CHECK-LABEL: func.func @repeated
 // CHECK: %[[WIDE:.+]] = mpc.cast %{{.+}} : tensor<2x8x1x1xbf16> to tensor<2x8x1x1xf32>
@@ -229,7 +229,7 @@ func.func @repeated(%x: tensor<2x4x4x8xf32>, %g: tensor<2x8x1x1xbf16>) -> tensor
   return %3 : tensor<2x8x4x4xf32>
 }
 
-// Between images of one pixel a transpose is a reshape; bias and activation go before it.
+// Between images of one pixel a transpose is a reshape; bias and activation move before it.
 // CHECK-LABEL: func.func @one_pixel
 // CHECK: %[[CONV:.+]] = mpc.conv {{.*}} -> tensor<2x1x1x3xf32>
 // CHECK: %[[BIAS:.+]] = mpc.constant dense<{{.*}}1.000000e+00, 2.000000e+00, 3.000000e+00{{.*}}> : tensor<1x1x3xf32>
@@ -245,9 +245,9 @@ func.func @one_pixel(%x: tensor<2x4x1x1xf32>, %v: tensor<3x4x1x1xf32>, %w: tenso
   return %3 : tensor<2x4x1x1xf32>
 }
 
-// What repeats along whole dimensions of both shapes, and an argument, follow; what repeats
-// inside of a joined dimension holds the reshape where it is, and so does the movement of blocks,
-// whose kernel adds in the image's shape.
+// Broadcasts along whole dimensions of both shapes, and an argument, follow; a broadcast
+// inside a merged dimension blocks the reshape, and so does depth-to-space, whose
+// kernel adds in the image's shape.
 // CHECK-LABEL: func.func @reshape_of_product
 // CHECK: %[[PRODUCT:.+]] = mpc.matmul
 // CHECK: %[[SUM:.+]] = mpc.add %[[PRODUCT]], %{{.+}} -> tensor<6x4xf32>
@@ -281,8 +281,8 @@ func.func @blocks_stay(%x: tensor<4x5xf32>, %w: tensor<5x32xf32>, %b: tensor<8xf
   return %4 : tensor<1x4x4x8xf32>
 }
 
-// The matrix that all matrices of the other side meet is not repeated; one that makes new
-// matrices is.
+// A matrix that broadcasts over the batch of the other operand is not repeated; one that
+// adds batch entries is.
 // CHECK-LABEL: func.func @repeated_matrix
 // CHECK-NOT: mpc.broadcast
 // CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<1x4x5xf32>, tensor<3x5x6xf32>)
@@ -303,8 +303,8 @@ func.func @more_matrices(%x: tensor<1x4x5xf32>, %y: tensor<5x6xf32>) -> tensor<3
   return %1 : tensor<3x4x6xf32>
 }
 
-// Images side by side are channels last where a convolution reads them so. The argument is
-// transposed once, also for a concat that nothing else asks for.
+// A concat of images is channels last where a convolution reads it so. The argument is
+// transposed once, even if the concat is its only other reader.
 // CHECK-LABEL: func.func @dense_layers
 // CHECK: %[[LAST:.+]] = mpc.transpose %{{.+}} [0, 2, 3, 1] : tensor<1x4x3x3xf32>
 // CHECK: mpc.concat %[[LAST]], %{{.+}} axis(3) {{.*}} -> tensor<1x3x3x6xf32>
@@ -331,13 +331,13 @@ func.func @argument_first(%x: tensor<1x4x3x3xf32>, %y: tensor<1x3x3x2xf32>) -> t
 
 // -----
 
-// An argument beside its own transpose, by an order that is its own inverse: two transposes in
-// place of one are no gain, and would turn round for ever.
+// A concat of an argument and its own transpose, by an involution: two transposes instead
+// of one are no gain, and the rewrite would not terminate.
 // CHECK-LABEL: func.func @beside_itself
 // CHECK: %[[TURNED:.+]] = mpc.transpose %arg0 [2, 1, 0]
 // CHECK: mpc.concat %[[TURNED]], %arg0, %arg0 axis(0)
 // CHECK-NOT: mpc.transpose
-// Nor where what reads the concat undoes the order.
+// Nor where the reader of the concat undoes the order.
 // CHECK-LABEL: func.func @beside_itself_undone
 // CHECK: mpc.concat
 // CHECK: return
@@ -357,8 +357,8 @@ func.func @beside_itself_undone(%x: tensor<3x5x3xf32>, %y: tensor<3x5x9xf32>) ->
 
 // -----
 
-// A scalar that is seen as a matrix of one element: what stands beside it is
-// seen as a scalar too.
+// A scalar that is reshaped to a matrix of one element: the other operand is
+// reshaped to a scalar too.
 // CHECK-LABEL: func.func @scalar_as_matrix(
 // CHECK: %[[SUM:.*]] = mpc.reduce_sum {{.*}} -> tensor<f32>
 // CHECK: mpc.mul %[[SUM]], %{{.*}} -> tensor<f32>
@@ -369,8 +369,8 @@ func.func @scalar_as_matrix(%x: tensor<8xf32>, %y: tensor<1xf32>) -> tensor<1x1x
   return %product : tensor<1x1xf32>
 }
 
-// The gradient of a weight that the model transposes is the product in the other order, narrowed or
-// not; its bits are the same.
+// The gradient of a weight that the model transposes is the matmul in the other order, with or
+// without a downcast; the result is bit-identical.
 
 // CHECK-LABEL: func @gradient_of_transposed_weight
 // CHECK-SAME: (%[[X:.*]]: tensor<32x8xbf16>, %[[G:.*]]: tensor<32x24xbf16>)
@@ -397,8 +397,8 @@ func.func @rows_by_rows(%x: tensor<32x8xf32>, %y: tensor<24x8xf32>) -> tensor<24
   return %1 : tensor<24x32xf32>
 }
 
-// Left alone: rows by columns, which the other order would read across both, and a product that
-// something else reads as it is.
+// Unchanged: rows by columns, where the other order would read across both, and a matmul
+// with a second reader.
 
 // CHECK-LABEL: func @rows_by_columns
 // CHECK: mpc.matmul %{{.*}}, %{{.*}} : (tensor<32x8xf32>, tensor<8x24xf32>)
@@ -418,7 +418,7 @@ func.func @read_twice(%x: tensor<32x8xf32>, %g: tensor<32x24xf32>) -> (tensor<8x
   return %0, %1 : tensor<8x24xf32>, tensor<24x8xf32>
 }
 
-// A mask of its own order, as dropout draws it: the transpose moves what has been rounded.
+// A dropout mask with its own dimension order: the transpose moves the rounded values.
 
 // CHECK-LABEL: func @rounds_what_moves
 // CHECK-SAME: (%[[X:.*]]: tensor<2x6x5x8xf32>, %[[M:.*]]: tensor<2x8x6x5xi1>)
@@ -434,7 +434,7 @@ func.func @rounds_what_moves(%x: tensor<2x6x5x8xf32>, %m: tensor<2x8x6x5xi1>) ->
   return %2 : tensor<2x8x6x5xbf16>
 }
 
-// Widened values move as they are.
+// Upcast values are moved before the upcast.
 
 // CHECK-LABEL: func @widens_behind
 // CHECK: mpc.transpose %{{.*}} : tensor<2x6x5x8xbf16> to tensor<2x8x6x5xbf16>
@@ -448,8 +448,8 @@ func.func @widens_behind(%x: tensor<2x6x5x8xbf16>, %m: tensor<2x8x6x5xi1>) -> te
   return %2 : tensor<2x8x6x5xf32>
 }
 
-// A mask that is stored for others is seen in the shape of a product, whose kernel applies it; one
-// that the op alone reads is computed where it is.
+// A mask with several readers is reshaped for a matmul, whose kernel applies it; a mask
+// that only this op reads is computed in place.
 
 // CHECK-LABEL: func @stored_mask
 // CHECK: %[[M:.*]] = mpc.compare

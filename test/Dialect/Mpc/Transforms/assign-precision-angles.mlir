@@ -30,7 +30,7 @@ func.func @outer(%positions: tensor<1x1x4096xf32>) -> tensor<1x32x4096xf32> {
   return %s : tensor<1x32x4096xf32>
 }
 
-// What a layer computes is the policy's.
+// Values that a layer computes follow the policy.
 // CHECK-LABEL: func.func @layer(
 // CHECK-NOT: an angle that grows
 func.func @layer(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {

@@ -1,5 +1,5 @@
-// Overrides that speak of a backward pass alone: what depends on the seed of a loss, up to where it
-// is divided out.
+// Overrides for the backward pass only: ops that depend on the seed of a loss, up to the
+// division by it.
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=backward:first=bfloat16" | FileCheck %s --check-prefixes=CHECK,BF16
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=backward:op:matmul=bfloat16" | FileCheck %s --check-prefixes=CHECK,BF16
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=backward:layer:enc/.=bfloat16,layer:enc/[1-9]=float16" | FileCheck %s --check-prefixes=CHECK,BF16
@@ -11,7 +11,7 @@
 // CHECK-LABEL: func.func @main
 // CHECK: mpc.matmul {{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
 // BF16: mpc.matmul {{.*}} transpose_lhs {{.*}}override = "backward:{{.*}} : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
-// A name is closer than a kind, whichever pass that speaks of.
+// A name takes precedence over a kind, for either pass.
 // NAME: mpc.matmul {{.*}} transpose_lhs {{.*}}override = "name:first=float16"{{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
 // INPUTS: mpc.matmul {{.*}} transpose_lhs {{.*}}reason = "backward:inputs:first=float32"{{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // CHECK: mpc.matmul {{.*}} transpose_rhs {{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>

@@ -2,10 +2,10 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=bfloat16 --split-input-file | FileCheck %s --check-prefix=PURE
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 --split-input-file --mpc-fuse | FileCheck %s --check-prefix=FUSED
 
-// Where casts go: shared where one that stands alone serves all readers, repeated
-// where a reader's kernel does it for nothing.
+// Placement of casts: shared where one separate cast serves all readers, duplicated
+// where a reader's kernel fuses it for free.
 
-// The widening of a residual is each reader's own; its narrowing is one.
+// The upcast of a residual is duplicated into each reader; its downcast is one.
 // CHECK-LABEL: func @repeated
 // CHECK: %[[S:.*]] = mpc.add
 // CHECK: %[[H:.*]] = mpc.cast %[[S]] : tensor<64x64xf32> to tensor<64x64xbf16>
@@ -29,9 +29,9 @@ func.func @repeated(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf
 
 // -----
 
-// A program's input that two kernels take narrow: reading f32 twice moves less than
-// a pass that makes a narrow copy. A contraction needs the copy, and then it serves
-// all.
+// A program input with two low-precision readers: reading f32 twice moves less than a
+// kernel that stores a low-precision copy. A contraction needs the copy, and then the
+// copy serves all.
 // PURE-LABEL: func @own_casts
 // PURE-SAME: %[[X:[a-z0-9]+]]: tensor<64x64xf32>
 // PURE: %[[A:.*]] = mpc.cast %[[X]]
@@ -64,8 +64,8 @@ func.func @shared_with_contraction(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>,
 
 // -----
 
-// Running sums have kernels that do no casts: two such readers of a narrow value
-// share the one that stands alone.
+// Cumulative-sum kernels do not fuse casts: two such readers of a low-precision value
+// share one separate cast.
 // CHECK-LABEL: func @shared_widening
 // CHECK: %[[G:.*]] = mpc.gelu
 // CHECK-NOT: mpc.cast %{{.*}} : tensor<64x64xbf16> to tensor<64x64xf32>
@@ -88,7 +88,7 @@ func.func @shared_widening(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<
 // -----
 
 // One constant in two precisions is two constants; in one precision it is one,
-// however many read it.
+// for any number of readers.
 // CHECK-LABEL: func @constants
 // CHECK-DAG: %[[H:.*]] = mpc.constant dense<{{.*}}> : tensor<2x2xbf16>
 // CHECK-DAG: %[[F:.*]] = mpc.constant dense<{{.*}}> : tensor<2x2xf32>
@@ -108,7 +108,7 @@ func.func @constants(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
 
 // -----
 
-// Where rounding it loses nothing, the f32 reader widens the narrow one.
+// Where rounding is lossless, the f32 reader upcasts the low-precision value.
 // CHECK-LABEL: func @exact_constant
 // CHECK: %[[H:.*]] = mpc.constant dense<{{.*}}> : tensor<2x2xbf16>
 // CHECK-NOT: mpc.constant
@@ -143,8 +143,8 @@ func.func @small(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// A sensitive op's result is not rounded for a reader that takes it in f32, and what
-// moves it does not round it either.
+// The result of a sensitive op is not rounded for a reader that reads it in f32, and
+// data movement in between does not round it either.
 // CHECK-LABEL: func @sensitive
 // CHECK: %[[E:.*]] = mpc.exp
 // CHECK-NEXT: %[[T:.*]] = mpc.transpose %[[E]] {{.*}} to tensor<64x64xf32>

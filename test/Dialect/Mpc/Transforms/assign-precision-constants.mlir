@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_float16 | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 | FileCheck %s --check-prefix=BF16
 
-// A bias of 2000 and a factor of 64 put all of a value near 128000, which f16
-// does not have: it is not stored so between two kernels. bf16 has it.
+// A bias of 2000 and a factor of 64 put values near 128000, beyond f16's range:
+// the value is not stored in f16 between two kernels. bf16 has the range.
 
 // CHECK: %[[H:.*]] = mpc.mul {{.*}} reason = "values overflow 16 bits">} {{.*}} -> tensor<2x16x256xf32>
 // CHECK-NOT: mpc.cast %[[H]]

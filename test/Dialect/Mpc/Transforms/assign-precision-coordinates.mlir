@@ -29,8 +29,8 @@ func.func @grid(%theta: tensor<1x3x2xf32>, %base: tensor<1x65536x3xf32>, %image:
   return %6 : tensor<1x65536x2xf32>
 }
 
-// The same behind a layer that finds the map: the layer is the policy's, its result is not
-// rounded.
+// The same after a layer that predicts the map: the layer follows the policy, its result is
+// not rounded.
 // CHECK-LABEL: func.func @transformer(
 // CHECK: mpc.matmul {{.*}} : (tensor<8x512xbf16>, tensor<512x6xbf16>) -> tensor<8x6xf32>
 // CHECK-NOT: bf16
@@ -62,7 +62,7 @@ func.func @features(%x: tensor<4096x3xf32>) -> tensor<4096x64xf32> {
   return %2 : tensor<4096x64xf32>
 }
 
-// Few terms that become neither: a layer as others are, and so are points that are turned.
+// Few terms that become neither: an ordinary layer, and a rotation of points.
 // CHECK-LABEL: func.func @layers(
 // CHECK: mpc.matmul {{.*}} : (tensor<64x5xbf16>, tensor<5x4xbf16>)
 // CHECK: mpc.matmul {{.*}} : (tensor<64x4xbf16>, tensor<4x64xbf16>)

@@ -31,7 +31,7 @@ func.func @infinite_constant(%x: tensor<4x1xf32>) -> tensor<4x1xf32> {
 
 // -----
 
-// An override by name against the model's own type.
+// An override by name that conflicts with the model's own type.
 func.func @own_type(%x: tensor<4x4xf16>) -> tensor<4x4xf16> {
   // expected-error @unknown {{override 'name:own=float32' contradicts the model, where 'own' computes in 'f16'; drop the override or change the model}}
   %0 = mpc.matmul %x, %x : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf16> loc("own")
@@ -40,7 +40,7 @@ func.func @own_type(%x: tensor<4x4xf16>) -> tensor<4x4xf16> {
 
 // -----
 
-// An override by name against a cast that stands in the model.
+// An override by name that conflicts with a cast in the model.
 func.func @own_cast(%x: tensor<4x4xf32>) -> tensor<4x4xf16> {
   // expected-error @unknown {{override 'name:pin=float32' contradicts the model, where 'pin' casts to or from 'f16'; drop the override or change the model}}
   %0 = mpc.cast %x pinned : tensor<4x4xf32> to tensor<4x4xf16> loc("pin")

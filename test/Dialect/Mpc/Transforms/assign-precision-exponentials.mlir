@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=float16 | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision="policy=float16 set=op:exp=float16" | FileCheck %s --check-prefix=SET
 
-// A softmax in steps that no pattern takes for one: an epsilon beside the sum, a
+// A decomposed softmax that no pattern recognizes: an epsilon in the sum, a
 // mask that differs along the axis. exp(12) is infinite in f16.
 // CHECK-LABEL: func.func @masked(
 // CHECK: mpc.sub {{.*}}"part of a softmax in steps"{{.*}} -> tensor<64x64xf32>
@@ -39,7 +39,7 @@ func.func @logarithm(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   return %y : tensor<64x64xf32>
 }
 
-// An exponential whose sum nothing divides by is the policy's.
+// An exponential whose sum is not a divisor follows the policy.
 // CHECK-LABEL: func.func @sum(
 // CHECK: mpc.exp {{.*}} : tensor<64x64xf16>
 func.func @sum(%x: tensor<64x64xf32>) -> tensor<64xf32> {

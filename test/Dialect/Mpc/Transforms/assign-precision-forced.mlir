@@ -9,16 +9,16 @@
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="set=layer:enc/.*=float16,layer:.*/1=float16" 2>&1 | FileCheck %s --check-prefix=REGEXES
 // RUN: not mpc-opt %S/Inputs/dense.mlir --mpc-assign-precision="policy=float64" 2>&1 | FileCheck %s --check-prefix=F64
 
-// A forced type that cannot be honoured is an error at the op, never a silent
+// A forced type that is not supported is an error at the op, never a silent
 // fallback.
 
-// What the command line names must be there; a kind may be absent from a model.
+// Names on the command line must exist in the model; an op kind may be absent.
 // NAME: dense.mlir:2:1: error: override 'name:nowhere=float32' matches no op; mpc explain lists the names and layers of a model
 // LAYER: dense.mlir:2:1: error: override 'layer:nowhere/.*=float16' matches no op; mpc explain lists the names and layers of a model
 // KIND: dense.mlir:2:1: error: override 'op:gelu_tanh=float16' names the unknown op kind 'gelu_tanh'
 // ABSENT: dense.mlir:2:1: warning: override 'op:gelu=float16' matches no op
 
-// Modes and sums that the target has no kernel for.
+// Compute modes and accumulator types without a kernel on the target.
 // SPLIT: dense.mlir:4:8: error: override 'op:matmul=bf16x2' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
 // SPLIT-POLICY: dense.mlir:4:8: error: policy 'split' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
 // SUM: dense.mlir:4:8: error: policy 'narrow_sum' accumulates in float16, but the target's matmul sums in float32; set accumulate to float32
@@ -52,7 +52,7 @@ func.func @layer_in_float8(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A compute mode is a way to multiply matrices.
+// A compute mode applies to matmuls only.
 func.func @mode_of_relu(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // expected-error @unknown {{override 'name:no_mode=tf32' forces tf32 on 'no_mode', but relu has no compute mode; tf32, bf16x2 and bf16x3 are for contractions}}
   %0 = mpc.relu %x : tensor<4x4xf32> loc("no_mode")
@@ -78,7 +78,7 @@ func.func @integers(%i: tensor<8xi64>) -> tensor<8xi64> {
 
 // -----
 
-// The model's own conversion keeps its types.
+// The model's explicit cast keeps its types.
 func.func @own_conversion(%i: tensor<8xi64>) -> tensor<8xf32> {
   // expected-error @unknown {{override 'name:converted=float16' forces float16 on 'converted', a cast of the model, which keeps its types; override the ops that read it}}
   %0 = mpc.cast %i : tensor<8xi64> to tensor<8xf32> loc("converted")
@@ -87,7 +87,7 @@ func.func @own_conversion(%i: tensor<8xi64>) -> tensor<8xf32> {
 
 // -----
 
-// A type of the model's own, and one that agrees with the override.
+// An explicit type of the model, and an explicit type that agrees with the override.
 func.func @own_type(%x: tensor<4x4xf64>, %h: tensor<4x4xf16>) -> (tensor<4x4xf64>, tensor<4x4xf16>) {
   %0 = mpc.relu %h : tensor<4x4xf16> loc("own")
   // expected-error @unknown {{override 'name:own_wide=float16' contradicts the model, where 'own_wide' computes in 'f64'; drop the override or change the model}}
@@ -105,7 +105,7 @@ func.func @own_pin(%x: tensor<4x4xf32>) -> tensor<4x4xf16> {
 
 // -----
 
-// A count that is carried in floats: 16 bits would make other integers of it.
+// A count that is stored in floats: 16 bits would change its integers.
 func.func @integers_in_floats(%n: tensor<1xi64>) -> tensor<1xi64> {
   %hop = mpc.constant dense<160.0> : tensor<1xf32>
   %0 = mpc.cast %n : tensor<1xi64> to tensor<1xf32>

@@ -1,4 +1,4 @@
-// What an op reads can be kept in f32, and what it makes be left to its readers.
+// Operands of an op can be pinned to f32 while its readers decide its result type.
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=inputs:second=float32" | FileCheck %s --check-prefixes=CHECK,NAME
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=inputs:layer:enc/[12]=float32" | FileCheck %s --check-prefixes=CHECK,LAYER
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/protected-inputs.json" | FileCheck %s --check-prefixes=CHECK,NAME
@@ -13,7 +13,7 @@
 // The value between the two is not rounded.
 // CHECK-NOT: mpc.cast {{.*}} : tensor<64x64xf32> to tensor<64x64xf16>
 // CHECK: mpc.matmul {{.*}}rule = "override", list = "{{.*}}", reason = "inputs:{{.*}}"{{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-// Its result is, since the reader asks for it.
+// The result is f32, since its reader requires f32.
 // CHECK: mpc.cast {{.*}} : tensor<64x64xf32> to tensor<64x64xf16>
 // CHECK: mpc.matmul {{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
 

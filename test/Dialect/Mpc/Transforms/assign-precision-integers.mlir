@@ -1,5 +1,5 @@
-// Integers that floats carry are no parameters and no outputs to be rounded: positions and
-// tables of integers stay as they are, weights do not.
+// Integers stored in floats are neither parameters nor outputs to be rounded: positions and
+// tables of integers are unchanged, weights are not.
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/narrow-variables.json" | FileCheck %s
 
 // CHECK-LABEL: func.func @positions

@@ -1,11 +1,11 @@
-// Biases where a library computes products: read in the 16 bits of the result that
-// they are a part of, with gradients in the type of the weight's gradient.
+// Biases of library GEMMs: read in the 16 bits of the GEMM's result, with
+// gradients in the type of the weight's gradient.
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 library-products" --split-input-file | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16" --split-input-file | FileCheck %s --check-prefix=OWN
 // RUN: mpc-opt %s --mpc-assign-precision="policy=float32 library-products" --split-input-file | FileCheck %s --check-prefix=WIDE
 
-// The sums stay in f32: the bias is widened to them, one cast ends the chain. The
-// second result leaves in f32, and so its bias does.
+// Accumulators are f32: the bias is upcast for them, one cast ends the chain. The
+// second result is returned in f32, and so its bias is f32.
 // CHECK-LABEL: @layers(
 // CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<96xf32>
 // CHECK-SAME: %[[C:[a-z0-9]+]]: tensor<32xf32>
@@ -32,7 +32,7 @@ func.func @layers(%x: tensor<64x128xf32>, %w: tensor<128x96xf32>, %v: tensor<96x
 
 // -----
 
-// What an erf-GELU reads is none of the library's results.
+// The input of an erf-GELU is not among the library's results.
 // CHECK-LABEL: @erf(
 // CHECK-NOT: tensor<96xbf16>
 // CHECK: return
@@ -47,7 +47,7 @@ func.func @erf(%x: tensor<64x128xf32>, %w: tensor<128x96xf32>, %v: tensor<96x32x
 
 // -----
 
-// A row that is the function's input is the caller's number.
+// A row that is the function's input keeps the caller's type.
 // CHECK-LABEL: @row(
 // CHECK-NOT: tensor<96xbf16>
 // CHECK: return
@@ -60,7 +60,7 @@ func.func @row(%x: tensor<64x128xf32>, %w: tensor<128x96xf32>, %v: tensor<96x32x
 
 // -----
 
-// The bias is read in f32, as the result is; its gradient is summed beside its
+// The bias is read in f32, like the result; its gradient is summed with its
 // weight's, in the same type. A preset rounds as its system does.
 // RUN: mpc-opt %s --mpc-assign-precision="policy=tf_amp_onednn_bfloat16 library-products" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=PRESET
 // CHECK-LABEL: @step(

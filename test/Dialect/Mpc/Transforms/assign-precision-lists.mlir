@@ -56,7 +56,7 @@ func.func @clear(%x: tensor<64x32xf32>) -> tensor<32x64xf32> {
 
 // -----
 
-// widest: an f32 operand widens the other one.
+// widest: an f32 operand promotes the other one.
 // CHECK-LABEL: func @widest
 // CHECK: mpc.tanh {{.*}} : tensor<64x64xf16>
 // CHECK: mpc.concat {{.*}}rule = "widest"{{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<128x64xf32>
@@ -89,7 +89,7 @@ func.func @ban(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// Integers that floats carry are in no list: tanh is low, this one stays f32.
+// Integers stored in floats are in no list: tanh is low, this one stays f32.
 // CHECK-LABEL: func @integers
 // CHECK: mpc.tanh {{.*}}reason = "holds integers that 16 bits would round"{{.*}} : tensor<1xf32>
 func.func @integers(%n: tensor<1xi64>) -> tensor<1xi64> {

@@ -3,8 +3,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 --mpc-verify-stage=stage=precision | FileCheck %s --check-prefix=MIXED
 // RUN: mpc-opt %s --mpc-assign-precision="policy=float16 set=name:square=float16" --mpc-verify-stage=stage=precision | FileCheck %s --check-prefix=SET
 
-// A loss that the model computes in steps is f32 back to what the model makes: the
-// product and the activation before it stay narrow. The gradient does as well.
+// A decomposed loss is f32 back to the model's output: the matmul and the activation
+// before it stay in low precision. The gradient does as well.
 // CHECK-LABEL: func.func private @steps(
 // CHECK: mpc.matmul {{.*}} : (tensor<64x64xf16>, tensor<64x64xf16>)
 // CHECK: mpc.tanh {{.*}} : tensor<64x64xf16>
@@ -38,8 +38,8 @@ func.func private @steps(%x: tensor<64x64xf32> {mpc.role = #mpc.role<input>, mpc
   return %5, %dw : tensor<f32>, tensor<64x64xf32>
 }
 
-// A residual stream that contractions read is the model's, though the loss reads
-// its end; so is what is an output as well.
+// A residual stream that contractions read belongs to the model, though the loss
+// reads its end; so does a value that is an output as well.
 // CHECK-LABEL: func.func private @stream(
 // CHECK: mpc.add {{.*}} -> tensor<64x64xf16>
 // CHECK: mpc.matmul

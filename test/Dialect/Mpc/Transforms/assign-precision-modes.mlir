@@ -1,5 +1,5 @@
-// A compute mode that stands in the model is a pin: lists do not change it, and an
-// override has to agree with it.
+// A compute mode in the model is a pin: lists do not change it, and an override
+// has to agree with it.
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 2>/dev/null | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision=policy=torch_autocast_cuda_float16 2>/dev/null | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision=policy=keras_mixed_float16 2>/dev/null | FileCheck %s
@@ -22,13 +22,13 @@
 // LAYER: error: {{.*}}override 'layer:body=float16' contradicts the model, where 'first' computes in 'tf32'; drop the override or change the model
 // TARGET: error: {{.*}}the model forces bf16x2 on 'first', but the target has no kernel for it yet; use tf32 or float32
 
-// Where no unit multiplies terms faster, f32 is at least as exact.
+// Without a faster bf16 unit for the split, f32 is at least as exact.
 // WHOLE: remark: bf16x2 is permitted in 1 contractions, which kernels of this target compute in float32
 // WHOLE: mpc.matmul %{{.*}} compute(bf16x2)
 // TERMS-NOT: remark
 // TERMS: mpc.matmul %{{.*}} compute(bf16x2)
 
-// A kind means what can obey it; the decision of the rest says why not.
+// A kind applies to ops that support it; the other ops' decisions say why not.
 // WARN: warning: {{.*}}override 'op:matmul=float32' contradicts the model, where 'first' computes in 'tf32'{{.*}}(obeyed by 1 of 2 ops that it decides about)
 // KIND: mpc.matmul %{{.*}} compute(tf32) {{.*}}rule = "pin", list = "mixed_bfloat16", override = "op:matmul=float32", reason = "contradicts the model
 // KIND: mpc.matmul {{.*}}rule = "override", {{.*}}(tensor<64x64xf32>, tensor<64x64xf32>)

@@ -27,7 +27,7 @@
 // NONE: error: override 'name:third=float32' matches no op; mpc explain lists the names and layers of a model
 // NONE-NOT: error:
 
-// Types that were given once are not given again by something else.
+// Types that were assigned once are not reassigned with other settings.
 // SET: first.mlir:2:3: error: the graph has its types already, by another set (["name:first=float32"], not []); apply it to the graph before Precision
 // POLICY: error: the graph has its types already, by another policy ("mixed_float16", not "mixed_bfloat16"); apply it to the graph before Precision
 // TARGET: error: the graph has its types already, by another target ("cpu:avx512", not "cuda:sm_80"); apply it to the graph before Precision

@@ -1,5 +1,5 @@
-// A policy types single products and values by name, and heeds what samples
-// showed.
+// A policy assigns types to single matmuls and values by name, and uses calibrated
+// ranges.
 
 // RUN: echo '{"name": "named", "extends": "mixed_float16", "compute": "float32", "store": "float16", "products": {"a": "float16", "b": "tf32", "c": "bfloat16"}, "values": {"t": "narrow", "u": "float32"}}' > %t.json
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%t.json target=cuda:sm_80" | FileCheck %s
@@ -9,7 +9,7 @@
 // RUN: echo '{"name": "other", "extends": "mixed_float16", "model": "0123"}' > %t.other.json
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%t.other.json" 2>&1 | FileCheck %s --check-prefix=OTHER
 
-// What keeps state in place is more than the model that samples ran, and is known by its names.
+// A model with in-place state extends the calibrated model, and is matched by its names.
 // RUN: echo '{"name": "kept", "extends": "mixed_float16", "model": "0123", "ranges": {"a": {"largest": 2}, "t": {"largest": 1}, "gone": {"largest": 3}}}' > %t.kept.json
 // RUN: sed 's/-> tensor<64x64xf32> {$/-> (tensor<64x64xf32> {mpc.alias = 0 : i64}) {/' %s > %t.kept.mlir
 // RUN: mpc-opt %t.kept.mlir --mpc-assign-precision="policy=%t.kept.json" 2>&1 | FileCheck %s --check-prefix=KEPT
@@ -19,7 +19,7 @@
 // KEPT-NOT: another model
 // UNKEPT: warning: policy 'kept' has names and ranges of another model
 
-// Products that no name speaks of have the policy's type, f32 here.
+// Matmuls without a named entry have the policy's type, f32 here.
 // CHECK-LABEL: func.func @main
 // CHECK: mpc.matmul {{.*}}reason = "the policy says so of this op"{{.*}}(tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
 // CHECK: %[[T:.*]] = mpc.tanh

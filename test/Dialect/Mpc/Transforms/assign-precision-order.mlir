@@ -1,5 +1,5 @@
-// Where the order of values decides the result, it is read as it was computed, whatever
-// other readers have it stored in.
+// Where the order of values decides the result, the op reads unrounded values, whatever
+// type its other readers store.
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=mixed_bfloat16 | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=mixed_float16 | FileCheck %s --check-prefix=F16
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=mixed_bfloat16 cast-placement=propagate" | FileCheck %s
@@ -13,7 +13,7 @@
 // F16-LABEL: func.func @classes
 // F16: %[[SUM:.*]] = mpc.matmul {{.*}} -> tensor<8x1000xf32>
 // F16-NEXT: mpc.argmax %[[SUM]]
-// An override says otherwise.
+// An override takes precedence.
 // OVERRIDE-LABEL: func.func @classes
 // OVERRIDE: mpc.argmax {{.*}} : tensor<8x1000xbf16>
 // REMARK: result 0 is stored in 'f32': the order of its values decides what argmax 'pick' gives, which a rounding may change
@@ -26,7 +26,7 @@ func.func @classes(%x: tensor<8x64xf32>) -> tensor<8xi64> {
 
 // -----
 
-// Another reader takes 16 bits: it gets a copy.
+// Another reader in 16 bits gets a copy.
 // CHECK-LABEL: func.func @shared
 // CHECK: %[[SUM:.*]] = mpc.matmul {{.*}} -> tensor<64x64xf32>
 // CHECK: %[[COPY:.*]] = mpc.cast %[[SUM]] : tensor<64x64xf32> to tensor<64x64xbf16>
@@ -42,7 +42,7 @@ func.func @shared(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xi64>) 
 
 // -----
 
-// What lies between the last product and the order is not rounded either: moves, a
+// Ops between the last matmul and the comparison are not rounded either: data movement, a
 // temperature, a softmax, a running sum.
 // CHECK-LABEL: func.func @beam
 // CHECK: mpc.matmul {{.*}} -> tensor<8x8x1000xf32>
@@ -65,12 +65,12 @@ func.func @beam(%x: tensor<8x8x64xf32>, %t: tensor<f32>, %p: tensor<f32>) -> (te
 
 // -----
 
-// Against zero the sign decides, which rounding keeps.
+// Comparison with zero depends on the sign, which rounding preserves.
 // CHECK-LABEL: func.func @sign
 // CHECK: mpc.cast %{{.*}} : tensor<64x64xf32> to tensor<64x64xbf16>
 // CHECK: %[[WIDE:.*]] = mpc.cast %{{.*}} : tensor<64x64xbf16> to tensor<64x64xf32>
 // CHECK: mpc.compare gt %[[WIDE]]
-// Any other number is one that values pass.
+// Comparison with any other number depends on rounding.
 // CHECK-LABEL: func.func @threshold
 // CHECK: %[[SUM:.*]] = mpc.matmul
 // CHECK: mpc.compare gt %[[SUM]]
@@ -95,8 +95,8 @@ func.func @threshold(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64x
 
 // -----
 
-// The elements that equal a maximum of rounded elements are the rounded ones: unrounded, none
-// need be equal.
+// A comparison with the maximum of rounded elements reads the rounded elements: no unrounded
+// element need be equal.
 // EXTREMUM-LABEL: func.func @extremum
 // EXTREMUM: %[[ROUNDED:.*]] = mpc.cast %arg0 : tensor<8x16xf32> to tensor<8x16xbf16>
 // EXTREMUM: mpc.reduce_max %[[ROUNDED]]

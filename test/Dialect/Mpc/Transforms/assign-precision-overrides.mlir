@@ -5,7 +5,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:matmul=float32,layer:enc/[12]=float16" | FileCheck %s --check-prefix=CHECK-REGEX
 // RUN: mpc-opt %s --mpc-assign-precision="set=layer:enc/.*=bfloat16,layer:.*/1=float16,layer:enc/1=float32" | FileCheck %s --check-prefix=CHECK-EXACT
 
-// A kind: softmax in bf16, by the user's word.
+// A kind: softmax in bf16, requested by the user.
 // CHECK-KIND: mpc.softmax {{.*}}rule = "override", list = "mixed_bfloat16", override = "op:softmax=bfloat16"{{.*}} : tensor<64x64xbf16>
 // CHECK-KIND: mpc.cast {{.*}} : tensor<64x64xbf16> to tensor<64x64xf32>
 // CHECK-KIND-NEXT: return

@@ -1,5 +1,5 @@
-// An override in f32 says what an op reads as well as what it makes: by kind, by layer
-// and by name, and where a layer has a policy of its own.
+// An f32 override applies to the operands of an op as well as to its results: by kind, by
+// layer and by name, and where a layer has its own policy.
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:reduce_sum=float32" | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=layer:pool=float32" | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=name:sum=float32" | FileCheck %s

@@ -7,8 +7,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=op:cast=float16" 2>&1 | FileCheck %s --check-prefix=CASTS
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=layer:.*=float16" 2>&1 | FileCheck %s --check-prefix=ALL
 
-// A kind or a layer of which some ops cannot take the type: the others do, a
-// warning says so, and the decision of those that do not names the override.
+// An override of a kind or layer in which some ops do not support the type: the others
+// take it, a warning reports it, and the decisions of those ops name the override.
 // WARN: :[[#@LINE+20]]:8: warning: override 'op:sub=float16' forces float16 on 'sub', whose values are integers that 16 bits would round; drop it (obeyed by 1 of 2 ops that it decides about)
 // CHECK: mpc.sub {{.*}}rule = "high", list = "mixed_float16", override = "op:sub=float16", reason = "forces float16 on 'sub', whose values are integers{{.*}} -> tensor<1024xf32>
 // CHECK: mpc.sub {{.*}}rule = "override", list = "mixed_float16", override = "op:sub=float16">{{.*}} -> tensor<1024xf16>

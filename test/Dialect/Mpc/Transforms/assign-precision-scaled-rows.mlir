@@ -3,8 +3,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 target=cuda:sm_80" | FileCheck %s --check-prefixes=CHECK,CUDA
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:attention=bfloat16 target=cpu:avx512bf16" | FileCheck %s --check-prefixes=CHECK,SET
 
-// Keys and values of a cache of 8 bits are exact as numbers and scales: a CPU's attention rounds
-// the queries alone. A GPU's multiplies fragments of 16 bits, as does one that an override names.
+// Quantized keys and values (8 bits) are exact as integers and scales: a CPU's attention rounds the
+// queries only. A GPU's multiplies 16-bit fragments, as does an overridden op.
 // CHECK-LABEL: func.func @narrow_cache(
 // CPU: mpc.cast %{{.*}} : tensor<1x2x1x16xf32> to tensor<1x2x1x16xbf16>
 // CPU-NOT: xbf16>
@@ -26,7 +26,7 @@ func.func @narrow_cache(%q: tensor<1x2x1x16xf32>, %k: tensor<8x1x2x16xi8>, %ks: 
   return %6 : tensor<1x2x1x16xf32>
 }
 
-// Values that are no such product are rounded, and keys beside them.
+// Values that are not such a product are rounded, and so are the keys next to them.
 // CHECK-LABEL: func.func @narrow_keys(
 // CPU: mpc.attention {{.*}} : (tensor<1x2x1x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>)
 func.func @narrow_keys(%q: tensor<1x2x1x16xf32>, %k: tensor<8x1x2x16xi8>, %ks: tensor<8x1x2x1xf32>,

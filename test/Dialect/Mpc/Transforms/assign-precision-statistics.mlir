@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_float16 | FileCheck %s
 
-// A running mean that the model writes down itself: a bf16 mean of steps would
-// stop moving. The model's own product of the same values follows the policy.
+// An explicitly computed running mean: a bf16 mean over steps would
+// stop changing. The model's own product of the same values follows the policy.
 // CHECK-LABEL: func.func @running_mean(
 // CHECK: mpc.reduce_mean {{.*}} -> tensor<64xf32>
 // CHECK: mpc.mul {{.*}}"part of a statistic that steps renew"{{.*}} -> tensor<64xf32>

@@ -1,10 +1,10 @@
-// A stream that is added to again and again is a running sum: it stays in f32 where its
-// roundings would outweigh the error of what is added to it.
+// A residual stream is a running sum: it stays in f32 where the accumulated rounding
+// errors would outweigh the error of its addends.
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=mixed_bfloat16 remarks" 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK --input-file %t.remarks
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=mixed_float16 | sed s/f16/bf16/g | FileCheck %s
 
-// Blocks that are small beside the stream.
+// Residual blocks whose outputs are small relative to the stream.
 // CHECK-LABEL: func.func @small_blocks
 // CHECK: %[[A:.*]] = mpc.add %arg0, {{.*}}reason = "a running sum, whose roundings would add up"{{.*}} -> tensor<256x64xf32>
 // CHECK-NOT: mpc.cast %[[A]]
@@ -34,7 +34,7 @@ func.func @small_blocks(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {
 
 // -----
 
-// Blocks whose own error hides the roundings.
+// Blocks whose own error dominates the rounding errors.
 // CHECK-LABEL: func.func @large_blocks
 // CHECK: %[[A:.*]] = mpc.add %arg0, {{.*}}reason = "stored narrow between kernels"
 // CHECK-NEXT: mpc.cast %[[A]] : tensor<256x64xf32> to tensor<256x64xbf16>
@@ -56,7 +56,7 @@ func.func @large_blocks(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {
 
 // -----
 
-// A sum that is normalised before the next addition is rounded once.
+// A sum that is normalized before the next addition is rounded once.
 // CHECK-LABEL: func.func @normalised
 // CHECK-NOT: a running sum
 // CHECK: return

@@ -5,8 +5,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=keras_mixed_float16 --split-input-file | FileCheck %s --check-prefix=KERAS
 // RUN: mpc-opt %s --mpc-assign-precision=policy=torch_autocast_cuda_float16 --split-input-file | FileCheck %s --check-prefix=TORCH
 
-// Forward and backward products multiply f16. The gradient of a weight that is
-// read in f16 is rounded to f16 once and reaches the update so; the gradient of a
+// Forward and backward matmuls multiply f16. The gradient of a weight that is
+// read in f16 is rounded to f16 once and passed on to the update; the gradient of a
 // bias, which is added in f32, stays f32. Masters, states, rate and loss are f32.
 // CHECK-LABEL: @step(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<64x128xf32>
@@ -22,7 +22,7 @@
 // CHECK: mpc.optimizer.sgd %[[W]], %[[DWH]] {{.*}}reason = "the gradient has the type in which the parameter is read"{{.*}} : (tensor<128x96xf32>, tensor<128x96xf16>, tensor<i64>, tensor<f32>) -> tensor<128x96xf32>
 // CHECK: mpc.optimizer.sgd %[[B]], %[[DB]] {{.*}} : (tensor<96xf32>, tensor<96xf32>, tensor<i64>, tensor<f32>) -> tensor<96xf32>
 
-// An override of the update keeps its gradients wide.
+// An f32 override of the update keeps its gradients in f32.
 // WIDE-LABEL: @step(
 // WIDE: %[[DW:.*]] = mpc.matmul %{{.*}} transpose_lhs {{.*}} -> tensor<128x96xf32>
 // WIDE: mpc.optimizer.sgd %{{[a-z0-9]+}}, %[[DW]] {{.*}}override = "op:optimizer.sgd=float32"
@@ -66,8 +66,8 @@ func.func @step(%x: tensor<64x128xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 
 // -----
 
-// A gradient that leaves the function is rounded as well, and widened again: the
-// interface keeps its types. Attention has a compute mode.
+// A gradient that is returned is rounded as well, and upcast again: the signature
+// keeps its types. Attention has a compute mode.
 // CHECK-LABEL: @backward(
 // CHECK: %[[DW:.*]] = mpc.matmul {{.*}}transpose_lhs {{.*}} -> tensor<8x8xf32>
 // CHECK: %[[H:.*]] = mpc.cast %[[DW]] : tensor<8x8xf32> to tensor<8x8xf16>
@@ -113,7 +113,7 @@ func.func @batch_norm(%x: tensor<64x32xf32> {mpc.role = #mpc.role<input>, mpc.na
 
 // -----
 
-// A weight that is turned before it is read in f16 is read in f16.
+// A weight that is transposed before it is read in f16 is read in f16.
 // CHECK-LABEL: @turned_weight(
 // CHECK: mpc.optimizer.sgd {{.*}} : (tensor<128x96xf32>, tensor<128x96xf16>, tensor<i64>, tensor<f32>) -> tensor<128x96xf32>
 func.func @turned_weight(%x: tensor<64x128xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},

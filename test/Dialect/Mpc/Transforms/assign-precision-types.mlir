@@ -5,8 +5,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/variable-policy.json" | FileCheck %s --check-prefix=VARIABLE
 // RUN: mpc-opt %s --mpc-assign-precision="policy=%S/Inputs/layer-policies.json" | FileCheck %s --check-prefix=LAYERS
 
-// tf32 is a mode of f32 contractions: no type changes, and a target that does
-// not round operands says so once.
+// tf32 is a mode of f32 contractions: no type changes, and a target without tf32
+// rounding of operands warns once.
 // TF32: remark: tf32 is permitted in 2 contractions, which this target computes in float32
 // TF32-NOT: remark
 // TF32-NOT: mpc.cast
@@ -16,23 +16,23 @@
 // TF32-NOT: mpc.cast
 // TF32: return
 
-// By override as well, under a policy that would narrow.
+// By override as well, under a policy that would use low precision.
 // TF32-KIND: mpc.matmul %{{.*}} compute(tf32) {{.*}}override = "op:matmul=tf32"{{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 
-// f64 where asked: the op computes in it, its readers get f32.
+// f64 by override: the op computes in f64, its readers get f32.
 // F64: mpc.matmul {{.*}} -> tensor<64x64xf32>
 // F64: %[[W:.*]] = mpc.cast {{.*}} : tensor<64x64xf32> to tensor<64x64xf64>
 // F64: %[[S:.*]] = mpc.softmax %[[W]] {{.*}}override = "op:softmax=float64"{{.*}} : tensor<64x64xf64>
 // F64: mpc.cast %[[S]] : tensor<64x64xf64> to tensor<64x64xf32>
 // F64: mpc.matmul {{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 
-// A contraction in f64 sums in f64; the signature keeps its types.
+// An f64 contraction has f64 accumulators; the signature keeps its types.
 // F64-LAST: %[[M:.*]] = mpc.matmul {{.*}}override = "name:last=float64"{{.*}} : (tensor<64x64xf64>, tensor<64x64xf64>) -> tensor<64x64xf64>
 // F64-LAST: %[[O:.*]] = mpc.cast %[[M]] : tensor<64x64xf64> to tensor<64x64xf32>
 // F64-LAST: return %[[O]] : tensor<64x64xf32>
 
-// variable: parameters are rounded at compile time, then read in f32; the
-// literal 0.125 is none. output: what is returned is rounded, then widened.
+// variable: parameters are rounded at compile time, then read in f32; the literal
+// 0.125 is no variable. output: returned values are rounded, then upcast.
 // VARIABLE: %[[P:.*]] = mpc.constant dense<3.007810e-01> : tensor<64x64xbf16>
 // VARIABLE: %[[C:.*]] = mpc.constant dense<1.230000e-01> : tensor<f32>
 // VARIABLE: %[[R:.*]] = mpc.cast %[[P]] : tensor<64x64xbf16> to tensor<64x64xf32>

@@ -12,8 +12,8 @@
  "values": {"a": "float32", "z": "float32"}, "weights": {"names": {"a": "int8"}}}
 
 //--- model.mlir
-// One warning for each list, at the function, with the first of the names; what any
-// function has is known.
+// One warning for each list, at the function, with the first unknown name; names
+// in any function are known.
 // CHECK: model.mlir:[[@LINE+7]]:1: warning: policy 'mine' names 'b' and 1 more under products, which no op has; mpc explain lists the names of a model
 // CHECK-NEXT: func.func @main
 // CHECK: warning: policy 'mine' names 'd' under values, which no op has; mpc explain lists the names of a model

@@ -63,7 +63,7 @@ func.func @shared_cast(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x6
 // -----
 
 // A residual is read by a norm, which computes in f32, and by an add: it is stored
-// narrow once, and each reader widens for itself.
+// once in low precision, and each reader upcasts it.
 // CHECK-LABEL: func @residual
 // CHECK: %[[S:.*]] = mpc.add {{.*}}reason = "stored narrow between kernels"
 // CHECK: %[[H:.*]] = mpc.cast %[[S]] : tensor<64x64xf32> to tensor<64x64xbf16>
@@ -106,7 +106,7 @@ func.func @moves(%x: tensor<64x64xf32>) -> tensor<2x64x64xf32> {
 
 // -----
 
-// What an output is moved from stays f32, and is cast beside it for a contraction.
+// The source of an output's data movement stays f32; a contraction gets a separate cast.
 // CHECK-LABEL: func @output_is_not_rounded
 // CHECK: %[[M:.*]] = mpc.matmul {{.*}}reason = "a reader needs the unrounded value"
 // CHECK-NEXT: %[[H:.*]] = mpc.cast %[[M]]
@@ -153,7 +153,7 @@ func.func @embedding(%i: tensor<64xi64>) -> tensor<64x64xf32> {
 
 // -----
 
-// f64, integers, the model's own f16 and its pinned casts are not touched.
+// f64, integers, the model's own f16 and its pinned casts are unchanged.
 // CHECK-LABEL: func @untouched
 // CHECK: mpc.matmul %{{.*}}rule = "untouched"{{.*}}reason = "the model's own type"{{.*}} : (tensor<8x8xf64>, tensor<8x8xf64>) -> tensor<8x8xf64>
 // CHECK: mpc.matmul %{{.*}}rule = "untouched"{{.*}} -> tensor<8x8xf16>
@@ -171,7 +171,7 @@ func.func @untouched(%d: tensor<8x8xf64>, %h: tensor<8x8xf16>, %f: tensor<8x8xf3
 
 // -----
 
-// A value that two casts want stays f32 before a pinned one: the model's rounding
+// A value with two casts stays f32 before a pinned cast: the model's rounding
 // starts from the unrounded value.
 // CHECK-LABEL: func @pinned_after_matmul
 // CHECK: %[[M:.*]] = mpc.matmul
@@ -185,7 +185,7 @@ func.func @pinned_after_matmul(%x: tensor<64x64xf32>) -> tensor<64x64xf16> {
 
 // -----
 
-// Recurrent cells multiply narrow and keep bias and states in f32.
+// Recurrent cells multiply in low precision and keep bias and states in f32.
 // CHECK-LABEL: func @recurrent
 // CHECK: mpc.rnn {{.*}} : (tensor<4x2x8xbf16>, tensor<1x16x8xbf16>, tensor<1x16x16xbf16>, tensor<1x32xf32>) -> (tensor<4x1x2x16xf32>, tensor<1x2x16xf32>)
 func.func @recurrent(%x: tensor<4x2x8xf32>) -> (tensor<4x1x2x16xf32>, tensor<1x2x16xf32>) {
@@ -198,7 +198,7 @@ func.func @recurrent(%x: tensor<4x2x8xf32>) -> (tensor<4x1x2x16xf32>, tensor<1x2
 
 // -----
 
-// A sum that only a norm reads stays f32; the norm's own result is stored narrow.
+// A sum with only a norm as reader stays f32; the norm's result is low-precision.
 // CHECK-LABEL: func @sum_before_norm
 // CHECK: %[[S:.*]] = mpc.add {{.*}}reason = "only norms and softmax read it"
 // CHECK-NEXT: %[[N:.*]] = mpc.layer_norm %[[S]],

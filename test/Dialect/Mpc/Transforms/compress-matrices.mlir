@@ -5,7 +5,7 @@
 // CPUs have panels.
 // CPU-NOT: mpc.dequantize
 
-// Each column is a line; integers of 4 bits have one zero point.
+// Each column is stored as a row; 4-bit integers have one zero point.
 // CHECK-LABEL: func.func @nibbles
 // CHECK: %[[W:.+]] = mpc.dequantize %{{.+}} nibbles scale(%{{.+}} : tensor<128x1xbf16>) common_zero(8) : tensor<128x128xui8> to tensor<128x256xbf16>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] transpose_rhs
@@ -22,7 +22,7 @@ func.func @nibbles(%x: tensor<1x256xbf16>) -> tensor<1x128xf32> {
   return %0 : tensor<1x128xf32>
 }
 
-// Of two readers one multiplies longer than it reads: it keeps the matrix. Others share what is stored.
+// The compute-bound one of two readers keeps the matrix. Others share the compressed constant.
 // CHECK-LABEL: func.func @rows
 // CHECK-DAG: %[[WIDE:.+]] = mpc.constant {{.*}} : tensor<128x256xbf16>
 // CHECK-DAG: %[[Q:.+]] = mpc.constant {{.*}} : tensor<128x256xui8>
@@ -45,7 +45,7 @@ func.func @rows(%x: tensor<1x256xbf16>, %y: tensor<512x256xbf16>, %z: tensor<8x2
   return %0, %1, %2 : tensor<1x128xf32>, tensor<512x128xf32>, tensor<8x128xf32>
 }
 
-// Numbers of 16 bits that f32 multiplies.
+// 16-bit constants of an f32 matmul.
 // CHECK-LABEL: func.func @halves
 // CHECK: mpc.dequantize %{{.+}} : tensor<128x256xf16> to tensor<128x256xf32>
 func.func @halves(%x: tensor<3x256xf32>) -> tensor<3x128xf32> {
@@ -59,7 +59,7 @@ func.func @halves(%x: tensor<3x256xf32>) -> tensor<3x128xf32> {
   return %0 : tensor<3x128xf32>
 }
 
-// Small constants, batches of matrices, and numbers that need all of their type.
+// Not compressed: small constants, batches of matrices, and values that need their full type.
 // CHECK-LABEL: func.func @stay
 // CHECK-NOT: mpc.dequantize
 func.func @stay(%x: tensor<1x4xf32>, %y: tensor<2x1x256xf32>, %z: tensor<1x256xf32>)

@@ -6,7 +6,7 @@
 // Small constants stay in caches.
 // LARGE-NOT: mpc.dequantize
 
-// Columns of signed numbers of 4 bits have one zero point.
+// Columns of signed 4-bit integers have one zero point.
 // CHECK-LABEL: func.func @nibbles
 // CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}137, 33], [248, 106]]]> : tensor<1x2x2xui8>
 // CHECK-DAG: %[[S:.+]] = mpc.constant dense<{{\[\[\[}}5.000000e-01, 2.500000e-01]]]> : tensor<1x1x2xbf16>
@@ -18,7 +18,7 @@ func.func @nibbles(%x: tensor<1x4xf32>) -> tensor<1x2xf32> {
   return %0 : tensor<1x2xf32>
 }
 
-// An odd number of positions has no pairs; two readers share what is stored.
+// An odd number of positions has no pairs; two readers share the compressed constant.
 // CHECK-LABEL: func.func @bytes
 // CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}-100, 1], [7, 90], [3, 4]]]> : tensor<1x3x2xi8>
 // CHECK-DAG: %[[S:.+]] = mpc.constant dense<{{.+}}> : tensor<1x1x2xf32>
@@ -46,7 +46,7 @@ func.func @sixteen_bits(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32
   return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
 }
 
-// Integers of 16 bits have one scale for a column.
+// 16-bit integers have one scale per column.
 // CHECK-LABEL: func.func @sixteen_bit_integers
 // CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}-30001, 5], [7, 20001]]]> : tensor<1x2x2xi16>
 // CHECK-DAG: %[[S:.+]] = mpc.constant dense<{{\[\[\[}}1.171880e-02, 5.000000e-01]]]> : tensor<1x1x2xbf16>
@@ -57,7 +57,7 @@ func.func @sixteen_bit_integers(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
   return %0 : tensor<1x2xf32>
 }
 
-// Numbers that need all of f32, and products that split their factors, stay.
+// Values that need all of f32, and split (bf16x3) matmuls, are unchanged.
 // CHECK-LABEL: func.func @stays
 // CHECK-NOT: mpc.dequantize
 // CHECK: return
@@ -69,8 +69,8 @@ func.func @stays(%x: tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>) {
   return %0, %1 : tensor<1x2xf32>, tensor<1x2xf32>
 }
 
-// Of 16 bits bytes are narrower: of pairs of positions, which a unit multiplies,
-// where one for bytes multiplies them, of pairs of columns everywhere.
+// 16-bit constants are compressed to bytes: of pairs of positions, for a dot-product
+// unit, where a byte dot-product unit exists, of pairs of columns everywhere.
 // CHECK-LABEL: func.func @pairs
 // CHECK-NOT: to tensor<1x16x2xbf16>
 // CHECK: %[[W:.+]] = mpc.dequantize {{.*}} nibbles scale({{.*}} : tensor<1x1x4xbf16>) common_zero(8) : tensor<1x8x4xui8> to tensor<1x16x4xf16>
@@ -93,7 +93,7 @@ func.func @pairs(%x: tensor<1x16xbf16>, %y: tensor<1x16xf16>, %z: tensor<5x16xbf
   return %0, %1, %2 : tensor<1x2xf32>, tensor<1x4xf32>, tensor<5x2xf32>
 }
 
-// Filters of 16 bits, whatever the rows.
+// Filters of 16 bits, for any number of rows.
 // CHECK-LABEL: func.func @filters
 // CHECK-DAG: %[[Q:.+]] = mpc.constant dense<{{\[\[\[}}-100, 7, 1, 90], [1, 2, 3, 1]]]> : tensor<1x2x4xi8>
 // CHECK: %[[W:.+]] = mpc.dequantize %[[Q]] scale({{.*}}) : tensor<1x2x4xi8> to tensor<1x2x4xf16>

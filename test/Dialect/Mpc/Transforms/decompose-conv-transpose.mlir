@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose))' | FileCheck %s
 // Numbers: test/unit/Dialect/Mpc/Transforms/DecomposeTests.cpp.
 
-// Windows that do not overlap: one matmul, then the blocks in their places.
+// Windows that do not overlap: one matmul, then depth-to-space.
 // CHECK-LABEL: func.func @blockwise
 // CHECK-SAME: %[[X:[^:]+]]: tensor<1x4x5x6xf32>
 // CHECK: %[[PIXELS:.+]] = mpc.transpose %[[X]] [0, 2, 3, 1]
@@ -14,8 +14,8 @@ func.func @blockwise(%x: tensor<1x4x5x6xf32>, %w: tensor<4x3x2x2xf32>) -> tensor
   return %0 : tensor<1x3x10x12xf32>
 }
 
-// Overlapping windows: even positions see the middle of the filter, a product, odd ones its ends,
-// turned round; both take turns.
+// Overlapping windows: even positions are a matmul with the middle of the filter, odd ones with
+// its reversed ends; both are interleaved.
 // CHECK-LABEL: func.func @overlapping
 // CHECK-SAME: (%[[X:.+]]: tensor<1x4x5xf32>, %[[FILTER:.+]]: tensor<4x3x3xf32>)
 // CHECK: %[[MIDDLE:.+]] = mpc.slice %[[FILTER]] [0, 0, 1] [4, 3, 1]
@@ -35,7 +35,7 @@ func.func @overlapping(%x: tensor<1x4x5xf32>, %w: tensor<4x3x3xf32>) -> tensor<1
   return %0 : tensor<1x3x10xf32>
 }
 
-// What lies between the windows is padding of the result.
+// The gaps between the windows are padding of the result.
 // CHECK-LABEL: func.func @apart
 // CHECK-NOT: mpc.pad
 // CHECK: mpc.matmul %{{.+}}, %{{.+}} : (tensor<30x4xf32>, tensor<4x3xf32>)
@@ -46,7 +46,7 @@ func.func @apart(%x: tensor<1x4x5x6xf32>, %w: tensor<4x3x1x1xf32>) -> tensor<1x3
   return %0 : tensor<1x3x10x11xf32>
 }
 
-// Without strides there is one phase. The window is turned round as one dimension.
+// Without strides there is one phase. The window is reversed as one dimension.
 // CHECK-LABEL: func.func @dense
 // CHECK: %[[TURNED:.+]] = mpc.reverse %{{.+}} axes([3]) : tensor<1x3x4x9xf32>
 // CHECK: %[[FILTER:.+]] = mpc.reshape %[[TURNED]] : tensor<1x3x4x9xf32> to tensor<3x4x3x3xf32>
@@ -57,7 +57,7 @@ func.func @dense(%x: tensor<2x4x5x6xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x3
   return %0 : tensor<2x3x5x8xf32>
 }
 
-// Sums are rounded before they are put in place. The last line is cut off.
+// Sums are rounded before they are interleaved. The last row is cut off.
 // CHECK-LABEL: func.func @rounded
 // CHECK-COUNT-2: mpc.concat {{.+}}xbf16>
 // CHECK: mpc.concat {{.+}} -> tensor<1x3x5x2x12xbf16>
@@ -79,7 +79,7 @@ func.func @common_factor(%x: tensor<2x4x5xf32>, %w: tensor<4x3x3xf32>) -> tensor
   return %0 : tensor<2x3x11xf32>
 }
 
-// Filter positions that lie further ahead or behind than the input reaches.
+// Filter positions that reach beyond the start or end of the input.
 // CHECK-LABEL: func.func @far
 // CHECK: mpc.pad %{{.+}} low([0, 0, 0]) high([0, 0, 2])
 // CHECK: mpc.matmul

@@ -76,7 +76,7 @@ func.func @batch_norm_training_of_f16(%x: tensor<4x3xf16>, %s: tensor<3xf16>, %m
   return %0#0, %0#1, %0#2 : tensor<4x3xf16>, tensor<3xf32>, tensor<3xf32>
 }
 
-// The input is normalised anew; sums over the rows, for the scale, come last.
+// The input is normalized again; sums over the rows, for the scale, come last.
 // CHECK-LABEL: func.func @norm_gradient
 // CHECK-DAG: %[[X:.+]] = mpc.cast %{{.+}} : tensor<8x16xf16> to tensor<8x16xf32>
 // CHECK: %[[MEAN:.+]] = mpc.reduce_mean %[[X]] axes([1]) keep_dims
@@ -135,7 +135,7 @@ func.func @attention_gradient(%q: tensor<2x3x4xf16>, %k: tensor<2x5x4xf16>, %v: 
   return %0#0, %0#1, %0#2 : tensor<2x3x4xf16>, tensor<2x5x4xf16>, tensor<2x5x6xf16>
 }
 
-// Heads that share a key stand in a dimension of their own, which is summed.
+// Query heads that share a key are in a separate dimension, which is summed.
 // CHECK-LABEL: func.func @grouped_causal_attention_gradient
 // CHECK: mpc.reshape %{{.+}} : tensor<1x4x3x2xf32> to tensor<1x2x2x3x2xf32>
 // CHECK: mpc.reshape %{{.+}} : tensor<1x2x5x2xf32> to tensor<1x2x1x5x2xf32>
@@ -145,7 +145,7 @@ func.func @grouped_causal_attention_gradient(%q: tensor<1x4x3x2xf32>, %k: tensor
   return %0#0, %0#1, %0#2 : tensor<1x4x3x2xf32>, tensor<1x2x5x2xf32>, tensor<1x2x5x2xf32>
 }
 
-// A row that keeps nothing has no probabilities.
+// A fully masked row has no probabilities.
 // CHECK-LABEL: func.func @masked_attention_gradient
 // CHECK: mpc.reduce_max
 // CHECK: mpc.select

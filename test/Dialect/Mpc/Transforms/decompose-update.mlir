@@ -44,9 +44,9 @@ func.func @keras_momentum(%w: !values, %g: !values, %m: !values, %t: tensor<i64>
   return %0#0, %0#1, %1#0, %1#1 : !values, !values, !values, !values
 }
 
-// The gradient is widened, then unscaled; bias corrections are float64 scalars;
-// a step that does not hold leaves parameter and states, and the copy is
-// rounded from what stays.
+// The gradient is upcast, then unscaled; bias corrections are float64 scalars;
+// a skipped step keeps parameter and states, and the copy is rounded from the
+// kept values.
 // CHECK-LABEL: func.func @adam
 // CHECK-SAME: %[[W:[^:]+]]: tensor<4xf32>, %[[G:[^:]+]]: tensor<4xf16>, %[[M:[^:]+]]: tensor<4xf32>, %[[V:[^:]+]]: tensor<4xf32>
 // CHECK-SAME: %[[OK:[^:]+]]: tensor<i1>, %[[INVERSE:[^:]+]]: tensor<f32>
@@ -96,8 +96,8 @@ func.func @fused_products(%w: !values, %g: !values, %m: !values, %v: !values, %t
   return %0#1, %1#1, %2#1, %3#1, %4#1, %5#1, %6#1 : !values, !values, !values, !values, !values, !values, !values
 }
 
-// What XLA contracts: the product with the multiplier is rounded with the difference
-// to the average, and once more by itself for the square.
+// XLA's FMA contraction: the product with the multiplier is rounded together with the
+// difference to the average, and rounded separately for the square.
 // CHECK-LABEL: func.func @fused_unscale
 // CHECK-SAME: %{{[^,]+}}, %[[G:[^:]+]]: tensor<4xf32>, %[[M:[^:]+]]: tensor<4xf32>, {{.*}}, %[[U:[^:]+]]: tensor<f32>)
 // CHECK: %[[ROUNDED:.+]] = mpc.mul %[[G]], %[[U]] : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
@@ -146,8 +146,8 @@ func.func @schedules(%t: tensor<i64>) -> (tensor<f32>, tensor<f64>, tensor<f32>,
   return %0, %1, %2, %3 : tensor<f32>, tensor<f64>, tensor<f32>, tensor<f32>
 }
 
-// Products of the scale are float64; both outcomes are computed and the flag
-// chooses.
+// Products with the scale are float64; both outcomes are computed and the flag
+// selects one.
 // CHECK-LABEL: func.func @loss_scale
 // CHECK-SAME: %[[SCALE:[^:]+]]: tensor<f32>, %[[GOOD:[^:]+]]: tensor<i32>, %[[FINITE:[^:]+]]: tensor<i1>
 // CHECK: %[[EXACT:.+]] = mpc.cast %[[SCALE]] : tensor<f32> to tensor<f64>

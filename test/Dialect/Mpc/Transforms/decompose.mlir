@@ -3,8 +3,8 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose,mpc-decompose))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-decompose))' --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 
-// The mean is subtracted first, so that nothing cancels where it is large beside
-// the deviation; the layer and the location stay.
+// The mean is subtracted first, so that nothing cancels where it is large compared
+// to the deviation; layer and location are preserved.
 // CHECK-LABEL: func.func @batch_norm
 // CHECK-SAME: %[[X:[^:]+]]: tensor<2x3x4x4xf32>
 // CHECK: %[[ROOT:.+]] = mpc.sqrt
@@ -35,8 +35,8 @@ func.func @group_norm_of_f16(%x: tensor<2x4x3x3xf16>, %s: tensor<4xf16>, %b: ten
   return %0 : tensor<2x4x3x3xf16>
 }
 
-// One product for the input of both steps, one per step for the state, which is
-// rounded to the operands' type where a product reads it.
+// One matmul for the input of both steps, one per step for the state, which is
+// rounded to the operands' type where a matmul reads it.
 // CHECK-LABEL: func.func @lstm_of_two_steps
 // CHECK: mpc.matmul %{{.+}}, %{{.+}} transpose_rhs : (tensor<2x4x8xbf16>, tensor<64x8xbf16>) -> tensor<2x4x64xf32>
 // CHECK: mpc.cast %{{.+}} : tensor<4x16xf32> to tensor<4x16xbf16>

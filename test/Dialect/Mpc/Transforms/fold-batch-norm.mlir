@@ -26,7 +26,7 @@ func.func @conv_with_bias(%x: tensor<1x1x2x2xf32>) -> tensor<1x2x2x2xf32> {
   return %2 : tensor<1x2x2x2xf32>
 }
 
-// Transposed convolutions keep their output channels on axis 1, by group.
+// Transposed convolutions have their output channels on axis 1, by group.
 // CHECK-LABEL: func @conv_transpose_in_groups
 // CHECK: mpc.constant dense<{{\[\[\[}}2.000000e+00]], {{\[\[}}3.000000e+00]]]> : tensor<2x1x1xf32>
 // CHECK: mpc.conv_transpose
@@ -60,7 +60,7 @@ func.func @matmul_transposed(%x: tensor<4x3xf32>) -> tensor<4x2xf32> {
   return %1 : tensor<4x2xf32>
 }
 
-// The convolution's result is read elsewhere: it must keep its value.
+// The convolution's result has another reader: its value must not change.
 // CHECK-LABEL: func @keeps_shared_conv
 // CHECK: mpc.conv
 // CHECK-NEXT: mpc.batch_norm
@@ -72,8 +72,8 @@ func.func @keeps_shared_conv(%x: tensor<1x1x4xf32>) -> (tensor<1x2x4xf32>, tenso
   return %0, %1 : tensor<1x2x4xf32>, tensor<1x2x4xf32>
 }
 
-// A nonlinear op in between, a filter that is no constant and a narrow type keep
-// the norm.
+// A nonlinear op in between, a filter that is no constant and a low-precision type
+// block the folding.
 // CHECK-LABEL: func @keeps_after_relu
 // CHECK: mpc.relu
 // CHECK-NEXT: mpc.batch_norm

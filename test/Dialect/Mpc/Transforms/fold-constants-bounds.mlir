@@ -2,7 +2,7 @@
 // RUN: mpc-opt %s --mpc-fold-constants=max-bytes=32 | FileCheck %s --check-prefix=BOUND
 // RUN: mpc-opt %s --mpc-fold-constants=max-flops=4 | FileCheck %s --check-prefix=FLOPS
 
-// A result beyond the bound stays where it is larger than its operands.
+// A result beyond the bound is not folded if it is larger than its operands.
 // CHECK-LABEL: func @grows
 // CHECK-NOT: mpc.broadcast
 // CHECK: return
@@ -14,7 +14,7 @@ func.func @grows() -> tensor<8x2xf32> {
   return %0 : tensor<8x2xf32>
 }
 
-// A transposition beyond the bound is folded: it frees what it makes.
+// A transpose beyond the bound is folded: its input is freed.
 // BOUND-LABEL: func @keeps_size
 // BOUND-NOT: mpc.transpose
 // BOUND: return
@@ -24,7 +24,7 @@ func.func @keeps_size() -> tensor<3x4xf32> {
   return %0 : tensor<3x4xf32>
 }
 
-// A splat that claims 2^40 elements is not spread out in memory.
+// A splat with 2^40 elements is not materialized.
 // CHECK-LABEL: func @huge_splat
 // CHECK: mpc.relu
 // CHECK: return
@@ -34,7 +34,7 @@ func.func @huge_splat() -> tensor<1048576x1048576xf32> {
   return %0 : tensor<1048576x1048576xf32>
 }
 
-// More arithmetic than max-flops allows stays, whatever its size.
+// Ops with more arithmetic than max-flops are not folded, whatever their size.
 // FLOPS-LABEL: func @too_many_flops
 // FLOPS: mpc.reduce_sum
 func.func @too_many_flops() -> tensor<f32> {

@@ -1,6 +1,6 @@
 // RUN: mpc-opt %s --mpc-fold-constants | FileCheck %s
 
-// Messages are of all ranks, whatever one of them sends.
+// Collectives depend on all ranks and are not folded.
 // CHECK-LABEL: func @message
 // CHECK: mpc.all_reduce
 func.func @message() -> tensor<2xf32> {

@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-fold-constants | FileCheck %s
 // RUN: mpc-opt %s --mpc-fold-constants | mpc-opt --mpc-fold-constants | FileCheck %s
 
-// A transposed weight becomes a constant; its old form goes.
+// A transposed weight becomes a constant; its old form is erased.
 // CHECK-LABEL: func @transposed_weight
 // CHECK-NEXT: mpc.constant dense<{{\[\[}}1.000000e+00, 4.000000e+00], [2.000000e+00, 5.000000e+00], [3.000000e+00, 6.000000e+00]]> : tensor<3x2xf32>
 // CHECK-NEXT: return
@@ -11,7 +11,7 @@ func.func @transposed_weight() -> tensor<3x2xf32> {
   return %0 : tensor<3x2xf32>
 }
 
-// A chain is evaluated in one walk.
+// A chain is evaluated in one traversal.
 // CHECK-LABEL: func @chain
 // CHECK-NEXT: mpc.constant dense<[9.000000e+00, 1.600000e+01]> : tensor<2xf32>
 // CHECK-NEXT: return
@@ -66,7 +66,7 @@ func.func @live_operand(%x: tensor<2xf32>) -> tensor<2xf32> {
   return %0 : tensor<2xf32>
 }
 
-// A lone iota stays; what is computed from it and constants does not.
+// A lone iota stays; ops on iota and constants are folded.
 // CHECK-LABEL: func @iota
 // CHECK-NOT: mpc.add
 // CHECK: mpc.iota

@@ -1,9 +1,9 @@
 // The gradient of attention on a GPU: its kernel loads operands through slices and
-// transposes, and stores each of its results where and as it is read.
+// transposes, and stores each of its results in the layout of the reader.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 
-// The gradients of what one product made are stored side by side, which is what the next
-// products read.
+// The gradients of slices of one matmul result are stored into one buffer, which the next
+// matmuls read.
 // CHECK-LABEL: func.func @stores_packed
 // CHECK: %[[G:.+]] = mpc.fusion kind(attention) {{.*}}(%{{.+}} = %{{.+}} : tensor<2x8x6x16xf32>, %{{.+}} = %{{.+}} : tensor<2x8x2x16xf32>) -> tensor<16x96xf32>
 // CHECK: mpc.attention_gradient
@@ -34,8 +34,8 @@ func.func @stores_packed(%x: tensor<2x8x6x16xf32>, %g: tensor<2x8x2x16xf32>, %w:
   return %8, %9 : tensor<16x32xf32>, tensor<32x96xf32>
 }
 
-// Each as it is read: as it is, with heads behind positions, narrowed and so as well;
-// several products read one of them, and none turns it around again.
+// Every result in its reader's layout: unchanged, with heads after positions, cast, and
+// both; several matmuls read one of them, and none transposes it again.
 // CHECK-LABEL: func.func @stores_apart
 // CHECK: mpc.fusion kind(attention) {{.*}} -> (tensor<2x8x16xf32>, tensor<8x2x16xf32>, tensor<8x2x16xbf16>)
 // CHECK: mpc.attention_gradient
@@ -57,7 +57,7 @@ func.func @stores_apart(%q: tensor<2x8x16xf32>, %w: tensor<8x16x2xf32>)
   return %2, %3, %5, %0#2 : tensor<8x2x2xf32>, tensor<8x2x2xf32>, tensor<8x2x16xbf16>, tensor<2x8x16xf32>
 }
 
-// Turned around as one: so it is where query, key and value were slices of one tensor.
+// Transposed as one: the case where query, key and value were slices of one tensor.
 // CHECK-LABEL: func.func @stores_turned
 // CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<2x8x6x16xf32>
 // CHECK: mpc.attention_gradient
@@ -72,7 +72,7 @@ func.func @stores_turned(%q: tensor<2x2x8x16xf32>) -> tensor<2x8x6x16xf32> {
   return %2 : tensor<2x8x6x16xf32>
 }
 
-// A gradient that something else reads too is stored by itself, and so are the others.
+// A gradient with another reader is stored separately, and so are the others.
 // CHECK-LABEL: func.func @part_is_read
 // CHECK: mpc.fusion kind(attention) {{.*}} -> (tensor<8x2x16xf32>, tensor<8x2x16xf32>, tensor<8x2x16xf32>)
 // CHECK-NOT: mpc.concat
@@ -91,7 +91,7 @@ func.func @part_is_read(%q: tensor<2x8x16xf32>) -> (tensor<8x96xf32>, tensor<8x2
   return %7, %1 : tensor<8x96xf32>, tensor<8x2x16xf32>
 }
 
-// What nobody reads is no result of the kernel.
+// Unused gradients are not results of the kernel.
 // CHECK-LABEL: func.func @query_alone
 // CHECK: mpc.fusion kind(attention) {{.*}}) -> tensor<2x8x16xf32> {
 func.func @query_alone(%q: tensor<2x8x16xf32>) -> tensor<2x8x16xf32> {
@@ -99,7 +99,7 @@ func.func @query_alone(%q: tensor<2x8x16xf32>) -> tensor<2x8x16xf32> {
   return %0#0 : tensor<2x8x16xf32>
 }
 
-// Sums of two gradients, and what is made of one in wider numbers, are other kernels'.
+// Sums of two gradients, and f32 values computed from one, are in other kernels.
 // CHECK-LABEL: func.func @mixes_results
 // CHECK: mpc.fusion kind(attention) {{.*}} -> (tensor<2x8x16xbf16>, tensor<2x8x16xbf16>, tensor<2x8x16xbf16>)
 // CHECK-NEXT: mpc.attention_gradient

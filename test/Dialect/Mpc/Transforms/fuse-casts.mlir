@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-fuse | FileCheck %s
 
-// A residual stored narrow: the kernel that makes it stores 16 bits once, and each
-// reader widens for itself.
+// A low-precision residual: its producer stores 16 bits once, and each
+// reader upcasts it.
 // CHECK-LABEL: func @residual
 // CHECK: %[[R:.*]] = mpc.fusion kind(contraction) {{.*}} -> tensor<64x64xbf16>
 // CHECK: mpc.yield %{{.*}} : tensor<64x64xbf16>
@@ -17,8 +17,8 @@ func.func @residual(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> tensor<64
   return %4 : tensor<64x64xf32>
 }
 
-// Two products meet in an add. Each keeps its own bias and cast; the add rides on
-// one of them and reads what the other one stored.
+// The sum of two matmuls. Each has its own bias and cast; the add is an epilogue of
+// one of them and reads the stored result of the other.
 // CHECK-LABEL: func @two_branches
 // CHECK: %[[S:.*]] = mpc.fusion kind(contraction)
 // CHECK: mpc.matmul
@@ -39,7 +39,7 @@ func.func @two_branches(%x: tensor<64x64xbf16>, %w: tensor<64x64xbf16>, %v: tens
   return %6 : tensor<64x64xf32>
 }
 
-// A narrowing cast behind movement goes back to the kernel that makes the value, so
+// A downcast after data movement is hoisted into the kernel of the producer, so
 // that 16 bits are moved.
 // CHECK-LABEL: func @narrow_behind_movement
 // CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x4x2x8xbf16>
@@ -58,7 +58,7 @@ func.func @narrow_behind_movement(%q: tensor<1x2x4x8xbf16>) -> tensor<4x16xbf16>
   return %3 : tensor<4x16xbf16>
 }
 
-// The wide value has another reader, so it stays, and the cast behind it.
+// The f32 value has another reader, so it stays, and the cast after it.
 // CHECK-LABEL: func @wide_value_is_read_too
 // CHECK: mpc.fusion kind(contraction) {{.*}} -> tensor<4x4xf32>
 // CHECK: mpc.reshape {{.*}} : tensor<4x4xf32> to tensor<16xf32>
@@ -70,7 +70,7 @@ func.func @wide_value_is_read_too(%x: tensor<4x4xf16>) -> (tensor<16xf32>, tenso
   return %1, %2 : tensor<16xf32>, tensor<16xf16>
 }
 
-// The first rows of a wide value are converted while a contraction packs them; a
+// The first rows of an f32 value are cast while a contraction packs them; a
 // kernel that only copies them would cost more.
 // CHECK-LABEL: func @converted_part
 // CHECK: mpc.fusion kind(row) {{.*}} -> tensor<4x8x16xf32>
@@ -90,8 +90,8 @@ func.func @converted_part(%x: tensor<4x8x16xf32>, %w: tensor<16x16xbf16>) -> (te
   return %0, %4 : tensor<4x8x16xf32>, tensor<4x16xf32>
 }
 
-// Two kernels need the wide value in memory. The transpose's stores it: each of two casts
-// would wait for the other.
+// Two kernels need the f32 value in memory. The transpose's kernel stores it: each of the two
+// casts would depend on the other.
 // CHECK-LABEL: func @widened_by_transpose
 // CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x6x11x3xf32>
 // CHECK-NEXT: mpc.cast

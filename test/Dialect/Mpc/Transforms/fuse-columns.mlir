@@ -1,8 +1,8 @@
-// Kernels that have rows in registers also add up what these hold.
+// Row kernels also compute column sums of the rows in their registers.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
-// The gradient of a norm's bias is the sum of what the norm's own gradient reads.
+// The gradient of a norm's bias is the sum of an operand of the norm's gradient.
 // CHECK-LABEL: func.func @norm_and_bias
 // CHECK: mpc.fusion kind(row)
 // CHECK-SAME: -> (tensor<2048x64xf32>, tensor<64xf32>, tensor<64xf32>)
@@ -18,7 +18,7 @@ func.func @norm_and_bias(%x: tensor<2048x64xf32>, %s: tensor<64xf32>, %dy: tenso
   return %dx, %ds, %db : tensor<2048x64xf32>, tensor<64xf32>, tensor<64xf32>
 }
 
-// The kernel widens the 16 bits that it reads for both, and narrows the sum; both leading
+// The kernel upcasts its 16-bit input for both, and downcasts the sum; both leading
 // dimensions are rows.
 // CHECK-LABEL: func.func @narrow_gradient
 // CHECK: mpc.fusion kind(row)
@@ -35,8 +35,8 @@ func.func @narrow_gradient(%x: tensor<4x512x64xf32>, %s: tensor<64xf32>, %dy: te
   return %dx, %ds, %narrow : tensor<4x512x64xf32>, tensor<64xf32>, tensor<64xbf16>
 }
 
-// A sum that the update reads is made where the rows are, also where it is short enough for
-// blocks of its own there, and so is one that the check reads.
+// A sum that the update reads is computed in the row kernel, even if it is short enough for
+// separate blocks of the update, and so is a sum that the gradient check reads.
 // CHECK-LABEL: func.func @update_and_check
 // CHECK: mpc.fusion kind(row)
 // CHECK-SAME: -> (tensor<256x64xf32>, tensor<64xf32>)
@@ -55,7 +55,7 @@ func.func @update_and_check(%x: tensor<256x64xf32>, %b: tensor<64xf32>)
   return %p, %kept : tensor<256x64xf32>, tensor<64xf32>
 }
 
-// The mean of a loss behind a norm needs no pass of its own.
+// The mean of a loss after a norm needs no separate kernel.
 // CHECK-LABEL: func.func @norm_and_loss
 // CHECK: mpc.fusion kind(row)
 // CHECK-SAME: -> (tensor<256x64xf32>, tensor<f32>, tensor<256x64xf32>)
@@ -72,7 +72,7 @@ func.func @norm_and_loss(%x: tensor<256x64xf32>, %s: tensor<64xf32>, %t: tensor<
   return %y, %loss, %g : tensor<256x64xf32>, tensor<f32>, tensor<256x64xf32>
 }
 
-// Rows that wait for a sum of all rows cannot be in one kernel with it.
+// Rows that depend on a sum over all rows cannot be in one kernel with it.
 // CHECK-LABEL: func.func @rows_wait
 // CHECK: mpc.fusion kind(reduce)
 // CHECK: mpc.fusion kind(row)
@@ -84,7 +84,7 @@ func.func @rows_wait(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {
   return %p : tensor<256x64xf32>
 }
 
-// A sum over a part of the rows' dimensions, or of other values, is a kernel of its own.
+// A sum over some of the row dimensions, or of other values, is a separate kernel.
 // CHECK-LABEL: func.func @other_sums
 // CHECK-COUNT-3: mpc.fusion
 // CHECK-NOT: mpc.fusion
@@ -97,8 +97,8 @@ func.func @other_sums(%x: tensor<4x32x64xf32>, %z: tensor<4x32x64xf32>)
   return %p, %0, %1 : tensor<4x32x64xf32>, tensor<4x64xf32>, tensor<64xf32>
 }
 
-// Where a norm's kernel makes what its gradient's kernel reads, the latter sums it: it has
-// sums over its rows already.
+// Where a norm's kernel produces the input of its gradient's kernel, the latter computes the
+// column sum: it has column sums already.
 // CHECK-LABEL: func.func @made_and_read
 // CHECK: mpc.fusion kind(row) {{.*}} -> (tensor<256x64xf32>, tensor<256x64xf32>)
 // CHECK: mpc.rms_norm
@@ -115,7 +115,7 @@ func.func @made_and_read(%x: tensor<256x64xf32>, %s: tensor<64xf32>, %t: tensor<
   return %y, %dx, %ds, %db : tensor<256x64xf32>, tensor<256x64xf32>, tensor<64xf32>, tensor<64xf32>
 }
 
-// A sum of what another sum over the rows is part of has to wait for it.
+// A sum of values that depend on another column sum has to wait for it.
 // CHECK-LABEL: func.func @sum_of_sum
 // CHECK: mpc.fusion kind(row) {{.*}} -> (tensor<256x64xf32>, tensor<64xf32>)
 // CHECK: mpc.norm_gradient
@@ -130,7 +130,7 @@ func.func @sum_of_sum(%x: tensor<256x64xf32>, %s: tensor<64xf32>, %dy: tensor<25
   return %dx, %q : tensor<256x64xf32>, tensor<64xf32>
 }
 
-// Rows of several dimensions are left to a kernel of their own.
+// Rows of several dimensions are left to a separate kernel.
 // CHECK-LABEL: func.func @rows_of_images
 // CHECK-COUNT-2: mpc.fusion
 // CHECK-NOT: mpc.fusion

@@ -1,9 +1,9 @@
-// What kernels around matrix units load and store through on a GPU, and leave to kernels
-// of their own on a CPU, whose micro-kernels copy panels.
+// Prologues and epilogues of Tensor Core kernels on a GPU, which are separate kernels
+// on a CPU, whose micro-kernels read packed panels.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
-// The product narrows the program's input while it loads it, behind a view as well.
+// The matmul casts the program's input as it loads it, also after a view.
 // CHECK-LABEL: func.func @input_cast
 // CHECK: mpc.reshape %arg0 : tensor<4x2x4xf32> to tensor<4x8xf32>
 // CHECK-NEXT: mpc.fusion kind(contraction) {{.*}}tensor<4x8xf32>{{.*}} -> tensor<4x16xf32>
@@ -20,8 +20,8 @@ func.func @input_cast(%x: tensor<4x2x4xf32>, %w: tensor<8x16xbf16>) -> tensor<4x
   return %2 : tensor<4x16xf32>
 }
 
-// Two products that read the input each narrow it: less is moved than by a kernel that
-// narrows it once.
+// Two matmuls of one input each cast it: that moves less memory than a separate
+// cast kernel.
 // CHECK-LABEL: func.func @shared_input_cast
 // CHECK: mpc.fusion kind(contraction) {{.*}}tensor<4x8xf32>
 // CHECK-NEXT: mpc.cast
@@ -35,7 +35,7 @@ func.func @shared_input_cast(%x: tensor<4x8xf32>, %v: tensor<8x16xbf16>, %w: ten
   return %1, %2 : tensor<4x16xf32>, tensor<4x32xf32>
 }
 
-// A cast of what another kernel makes is that kernel's to store.
+// A cast of another kernel's result is stored by that kernel.
 // CHECK-LABEL: func.func @computed_cast
 // CHECK: mpc.fusion kind(row)
 // CHECK: mpc.softmax
@@ -66,8 +66,8 @@ func.func @padded_columns(%x: tensor<4x8xbf16>, %w: tensor<8x16xbf16>, %b: tenso
   return %2 : tensor<4x10xf32>
 }
 
-// Blocks of a transposed convolution are stored in place; what follows has the image's
-// shape and joins.
+// Depth-to-space of a transposed convolution is fused into its stores; later ops have the
+// image's shape and are fused too.
 // CHECK-LABEL: func.func @blocks_in_place
 // CHECK: mpc.fusion kind(contraction) {{.*}} -> tensor<1x4x4x8xbf16>
 // CHECK-NEXT: mpc.matmul
@@ -91,7 +91,7 @@ func.func @blocks_in_place(%x: tensor<4x8xbf16>, %w: tensor<8x32xbf16>, %b: tens
   return %5 : tensor<1x4x4x8xbf16>
 }
 
-// A convolution loads an image of three channels in the order in which it comes, and
+// A convolution loads an image of three channels in its original layout, and
 // stores channels first where the caller wants them.
 // CHECK-LABEL: func.func @image_in_and_out
 // CHECK: mpc.fusion kind(convolution) {{.*}}tensor<1x3x8x8xf32>{{.*}} -> tensor<1x8x8x8xf32>
@@ -125,8 +125,8 @@ func.func @padded_image(%x: tensor<1x3x8x8xf32>, %w: tensor<8x4x3x3xf32>) -> ten
   return %2 : tensor<1x8x8x8xf32>
 }
 
-// A window of one place reads each pixel once, and so any channels in that order; many
-// channels are many steps, each of which would wait for memory.
+// A 1x1 window reads each pixel once, so it can load any channel order; many channels
+// are many steps, each of which would wait for memory.
 // CHECK-LABEL: func.func @pixels_in
 // CHECK: mpc.fusion kind(convolution) {{.*}}tensor<1x32x8x8xf32>
 // CHECK-NEXT: mpc.cast
@@ -159,8 +159,8 @@ func.func @many_channels(%x: tensor<1x8x8x8xbf16>, %w: tensor<8x8x3x3xbf16>) -> 
   return %2 : tensor<1x8x8x8xf32>
 }
 
-// Two images side by side are never joined in memory, whoever reads them; parts of half
-// a vector are.
+// A concat of two images is never materialized, whoever reads it; a concat of parts of half
+// a vector is.
 // CHECK-LABEL: func.func @joined_images
 // CHECK: mpc.fusion kind(convolution) {{.*}}tensor<1x4x4x8xbf16>{{.*}}tensor<1x4x4x8xbf16>
 // CHECK-NEXT: mpc.concat
@@ -184,7 +184,7 @@ func.func @joined_halves(%x: tensor<1x4x4x4xbf16>, %y: tensor<1x4x4x4xbf16>, %w:
   return %2 : tensor<1x4x4x8xf32>
 }
 
-// Padded rows of attention are left out on the way to the order of the next product.
+// Padding rows of attention are sliced off in the transpose before the next matmul.
 // CHECK-LABEL: func.func @cut_rows
 // CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x5x2x8xf32>
 // CHECK: mpc.attention
@@ -198,7 +198,7 @@ func.func @cut_rows(%q: tensor<1x2x8x8xf32>) -> tensor<1x5x2x8xf32> {
   return %2 : tensor<1x5x2x8xf32>
 }
 
-// A norm reads its rows from where they lie: the class token, the patches, or nowhere.
+// A norm reads its rows from the operands of the concat: the class token, the patches, or padding.
 // CHECK-LABEL: func.func @tokens
 // CHECK: mpc.fusion kind(row) {{.*}}tensor<2x1x8xf32>{{.*}}tensor<2x4x8xf32>{{.*}} -> tensor<2x8x8xf32>
 // CHECK: mpc.concat
@@ -213,7 +213,7 @@ func.func @tokens(%c: tensor<2x1x8xf32>, %p: tensor<2x4x8xf32>, %s: tensor<8xf32
   return %2 : tensor<2x8x8xf32>
 }
 
-// A product stores channels first where what it is added to has that order.
+// A matmul stores channels first where its residual has that order.
 // CHECK-LABEL: func.func @pixels_of_tokens
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-NEXT: mpc.matmul
@@ -232,7 +232,7 @@ func.func @pixels_of_tokens(%x: tensor<2x64x32xbf16>, %w: tensor<32x32xbf16>, %y
   return %3 : tensor<2x32x8x8xf32>
 }
 
-// A number per row is loaded from where it stands.
+// A scalar per row is loaded from its source.
 // CHECK-LABEL: func.func @scaled_rows
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-NEXT: mpc.matmul
@@ -246,7 +246,7 @@ func.func @scaled_rows(%x: tensor<4x8x16xbf16>, %w: tensor<4x16x16xbf16>, %s: te
   return %2 : tensor<4x8x16xf32>
 }
 
-// What is multiplied once is computed on the way: joined, scaled, rounded.
+// Operands that are loaded once are computed in the prologue: concatenated, scaled, rounded.
 // CHECK-LABEL: func.func @computed_pixels
 // CHECK: mpc.fusion kind(convolution)
 // CHECK-NEXT: mpc.concat
@@ -267,7 +267,7 @@ func.func @computed_pixels(%x: tensor<1x8x8x16xf32>, %y: tensor<1x8x8x8xf32>, %s
   return %4 : tensor<1x8x8x16xf32>
 }
 
-// A window meets each pixel nine times, and 512 columns are two blocks: computed before.
+// A 3x3 window reads each pixel nine times, and 512 columns are two blocks: computed before.
 // CHECK-LABEL: func.func @computed_before_window
 // CHECK: mpc.fusion kind(elementwise)
 // CHECK: mpc.fusion kind(convolution)
@@ -287,8 +287,8 @@ func.func @computed_before_columns(%x: tensor<64x16xf32>, %w: tensor<16x512xbf16
   return %2 : tensor<64x512xf32>
 }
 
-// A group norm takes what is done per channel, and stores channels last. Where the image is
-// large, storing pixels apart takes longer than a launch that moves tiles.
+// A group norm fuses per-channel ops and stores channels last. Where the image is
+// large, strided stores take longer than a separate launch that transposes tiles.
 // CHECK-LABEL: func.func @group_norm
 // CHECK: mpc.fusion kind(row) {{.*}} -> tensor<2x8x8x16xbf16>
 // CHECK-NEXT: mpc.layer_norm

@@ -7,8 +7,8 @@
 !right = tensor<1x2xf32>
 !joined = tensor<3x4xf32>
 
-// Two columns of the gate, two of the other half, and so on; the layer and the places
-// are those of both.
+// Two columns of the gate, two of the other half, and so on; layer and location
+// are merged from both.
 // CHECK-LABEL: func.func @swiglu
 // CHECK-DAG: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 1.100000e+01, 1.200000e+01, 3.000000e+00, 4.000000e+00, 1.300000e+01, 1.400000e+01]]> : tensor<1x8xf32>
 // CHECK: %[[P:.+]] = mpc.matmul %{{.+}}, %[[W]] {mpc.layer = "mlp"} : (tensor<3x1xf32>, tensor<1x8xf32>) -> tensor<3x8xf32>
@@ -35,7 +35,7 @@ func.func @swiglu(%x: !left) -> !joined {
   return %4 : !joined
 }
 
-// Turned weights are interleaved by rows; biases and casts stay with their half.
+// Transposed weights are interleaved by rows; biases and casts stay with their half.
 // CHECK-LABEL: func.func @transposed_with_biases
 // CHECK-DAG: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00], [2.000000e+00], [3.000000e+00], [4.000000e+00]]> : tensor<4x1xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] transpose_rhs
@@ -56,7 +56,7 @@ func.func @transposed_with_biases(%x: !left) -> !result {
   return %6 : !result
 }
 
-// Each expert of a batch has its own pairs.
+// Each expert of a batch has its own column pairs.
 // CHECK-LABEL: func.func @experts
 // CHECK-DAG: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 2.000000e+00, 5.000000e+00, 6.000000e+00]], {{\[\[}}3.000000e+00, 4.000000e+00, 7.000000e+00, 8.000000e+00]]]> : tensor<2x1x4xf32>
 // CHECK: %[[P:.+]] = mpc.matmul %{{.+}}, %[[W]]
@@ -72,8 +72,8 @@ func.func @experts(%x: tensor<2x3x1xf32>) -> tensor<2x3x2xf32> {
   return %3 : tensor<2x3x2xf32>
 }
 
-// One product of both halves, as many exporters write it: what each column has on its
-// way to the slices is done to each half.
+// One matmul for both halves, as many exporters write it: ops between the matmul and
+// the slices are applied to each half.
 // CHECK-LABEL: func.func @sliced
 // CHECK-DAG: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 5.000000e+00, 6.000000e+00, 3.000000e+00, 4.000000e+00, 7.000000e+00, 8.000000e+00]]> : tensor<1x8xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]]
@@ -96,7 +96,7 @@ func.func @sliced(%x: !left) -> !joined {
   return %5 : !joined
 }
 
-// The half that stands behind comes first.
+// The second half is the gate.
 // CHECK-LABEL: func.func @second_half_first
 // CHECK: %[[B:.+]] = mpc.reshape %{{.+}} to tensor<3x1x2x2xf32>
 // CHECK: %[[S0:.+]] = mpc.slice %[[B]] [0, 0, 0, 0]
@@ -115,7 +115,7 @@ func.func @second_half_first(%x: !left) -> !result {
   return %4 : !result
 }
 
-// Of three products of one left-hand side the two that meet.
+// Of three matmuls of one left-hand side, the two whose results are multiplied.
 // CHECK-LABEL: func.func @beside_another
 // CHECK-DAG: mpc.matmul %{{.+}} -> tensor<3x2xf32>
 // CHECK-DAG: mpc.matmul %{{.+}} -> tensor<3x4xf32>
@@ -132,7 +132,7 @@ func.func @beside_another(%x: !left) -> (!result, !result) {
   return %3, %1 : !result, !result
 }
 
-// The gate is read again behind: it would be written in any case.
+// The gate has another reader after the product: it would be written in any case.
 // CHECK-LABEL: func.func @no_pair_of_what_is_read_again
 // CHECK-COUNT-2: mpc.matmul %{{.+}} -> tensor<3x2xf32>
 func.func @no_pair_of_what_is_read_again(%x: !left) -> (!result, !result) {
@@ -145,7 +145,7 @@ func.func @no_pair_of_what_is_read_again(%x: !left) -> (!result, !result) {
   return %3, %2 : !result, !result
 }
 
-// A residual on the way could be another kernel's to make.
+// A residual in between could be produced by another kernel.
 // CHECK-LABEL: func.func @no_pair_with_a_residual_before
 // CHECK-COUNT-2: mpc.matmul %{{.+}} -> tensor<3x2xf32>
 func.func @no_pair_with_a_residual_before(%x: !left, %r: !result) -> !result {
@@ -158,8 +158,8 @@ func.func @no_pair_with_a_residual_before(%x: !left, %r: !result) -> !result {
   return %3 : !result
 }
 
-// Types that a policy made different, halves of no whole blocks, weights that are read
-// twice and weights that are no constants.
+// Different types because of a policy, halves that are no multiple of the block, weights
+// with two readers and weights that are no constants.
 // CHECK-LABEL: func.func @no_pair_of_two_types
 // CHECK-COUNT-2: mpc.matmul
 func.func @no_pair_of_two_types(%x: !left) -> !result {
@@ -204,7 +204,7 @@ func.func @no_pair_of_parameters(%x: !left, %a: !right, %b: !right) -> !result {
   return %2 : !result
 }
 
-// A softmax before both meet needs its rows whole.
+// A softmax before the product needs whole rows.
 // CHECK-LABEL: func.func @no_pair_across_rows
 // CHECK-COUNT-2: mpc.matmul %{{.+}} -> tensor<3x2xf32>
 func.func @no_pair_across_rows(%x: !left) -> !result {

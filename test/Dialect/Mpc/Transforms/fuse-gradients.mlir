@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse --cse | FileCheck %s
 
-// Gradients of weights that were multiplied as one: the product's kernel narrows, and
-// stores each part by itself.
+// Gradients of weights of merged matmuls: the GEMM's kernel casts, and stores each
+// slice separately.
 // CHECK-LABEL: func.func @parts_of_a_product
 // CHECK: mpc.fusion kind(contraction)
 // CHECK: mpc.matmul
@@ -19,8 +19,8 @@ func.func @parts_of_a_product(%x: tensor<64x32xbf16>, %g: tensor<64x96xbf16>) ->
   return %3, %4 : tensor<32x32xbf16>, tensor<32x64xbf16>
 }
 
-// The gradient of a batch norm: both sums are one kernel, which computes the normalised
-// value by itself, and so does the kernel that needs the sums.
+// The gradient of a batch norm: both sums are one kernel, which recomputes the
+// normalized value, and so does the kernel that reads the sums.
 // CHECK-LABEL: func.func @batch_norm
 // CHECK: mpc.fusion kind(reduce)
 // CHECK-DAG: mpc.reduce_sum
@@ -43,7 +43,7 @@ func.func @batch_norm(%x: tensor<8x4x4x16xf32>, %g: tensor<8x4x4x16xf32>, %mean:
   return %7, %2, %4, %known : tensor<8x4x4x16xf32>, tensor<1x1x1x16xf32>, tensor<1x1x1x16xf32>, tensor<16xf32>
 }
 
-// The gradient of a layer norm is one kernel with what is added to it and the casts
+// The gradient of a layer norm is one kernel with its residual add and the casts
 // around it.
 // CHECK-LABEL: func.func @layer_norm
 // CHECK: mpc.fusion kind(row)

@@ -3,7 +3,7 @@
 // RUN: mpc-opt %s --split-input-file --mpc-fuse-horizontal=target=cuda:sm_80 > %t.once
 // RUN: mpc-opt %s --split-input-file --mpc-fuse-horizontal=target=cuda:sm_80 --mpc-fuse-horizontal=target=cuda:sm_80 | diff %t.once -
 
-// Softmaxes of the same rows read them once, where siblings run as one.
+// Softmaxes of the same rows read them once, where siblings are fused.
 // CHECK-LABEL: func.func @rows
 func.func @rows(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
   // CUDA: mpc.softmax {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = [[G:[0-9]+]] : i64}
@@ -17,7 +17,7 @@ func.func @rows(%x: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
 
 // -----
 
-// A chain of what is made of rows and numbers of them, and reads nothing else.
+// A chain of ops on rows and on per-row scalars, without other inputs.
 // CHECK-LABEL: func.func @chain
 func.func @chain(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
   // CUDA: mpc.softmax {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = [[G:[0-9]+]] : i64}
@@ -41,8 +41,8 @@ func.func @chain(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 
 // -----
 
-// Few rows of many elements are shared among workers, each pass for itself, and
-// longer rows than a block keeps have sums and maxima alone joined.
+// Few rows of many elements are split among workers, one reduction per kernel, and
+// for rows that exceed a block's registers only sums and maxima are fused.
 // CHECK-LABEL: func.func @long_rows
 func.func @long_rows(%x: tensor<2x1048576xf32>, %y: tensor<512x10000xf32>) -> (tensor<2x1xf32>, tensor<512x10000xf32>, tensor<512x1xi64>) {
   // CHECK: mpc.reduce_max {{.*}} mpc.group = [[M:[0-9]+]] : i64}
@@ -60,7 +60,7 @@ func.func @long_rows(%x: tensor<2x1048576xf32>, %y: tensor<512x10000xf32>) -> (t
 
 // -----
 
-// A widening cast goes to its reader on every target: 16 bits lie between.
+// An upcast is fused into its reader on every target: the buffer has 16 bits.
 // CHECK-LABEL: func.func @widening
 func.func @widening(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
   // CHECK: mpc.exp %{{.*}} {mpc.group = [[A:[0-9]+]] : i64}
@@ -76,7 +76,7 @@ func.func @widening(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 
 // -----
 
-// Sums over the same dimensions of what is made of one tensor, on every target.
+// Sums over the same dimensions of values computed from one tensor, on every target.
 // CHECK-LABEL: func.func @sums
 func.func @sums(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
   // CHECK: mpc.exp %{{.*}} {mpc.group = [[X:[0-9]+]] : i64}
@@ -92,8 +92,8 @@ func.func @sums(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<16xf32>, 
 
 // -----
 
-// The mean of each image goes to the depthwise convolution that makes it, also of what that stores
-// narrow, on a GPU.
+// A global average pool is fused into the depthwise convolution before it, also if the
+// convolution's result is low-precision, on a GPU.
 // CHECK-LABEL: func.func @squeeze
 func.func @squeeze(%x: tensor<2x9x7x16xbf16>, %w: tensor<16x1x3x3xbf16>) -> (tensor<2x9x7x16xbf16>, tensor<2x1x1x16xbf16>) {
   // CHECK: mpc.conv {{.*}} {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = [[C:[0-9]+]] : i64}
@@ -111,7 +111,7 @@ func.func @squeeze(%x: tensor<2x9x7x16xbf16>, %w: tensor<16x1x3x3xbf16>) -> (ten
 
 // -----
 
-// Sums over images and pixels, and means of what a product makes, have kernels of their own.
+// Sums over images and pixels, and means of a matmul's result, are separate kernels.
 // CHECK-LABEL: func.func @other_means
 func.func @other_means(%x: tensor<2x9x7x16xf32>, %w: tensor<16x1x3x3xf32>, %v: tensor<8x16x1x1xf32>) -> (tensor<16xf32>, tensor<2x8xf32>) {
   // CHECK: mpc.reduce_mean {{.*}} axes([0, 1, 2]) {mpc.anchor = #mpc<fusion_kind reduce>
@@ -125,8 +125,8 @@ func.func @other_means(%x: tensor<2x9x7x16xf32>, %w: tensor<16x1x3x3xf32>, %v: t
 
 // -----
 
-// The last layer of a dense block stores the concat of all, in the order of dimensions that the
-// caller has.
+// The last layer of a dense block stores the concat of all, in the caller's order of
+// dimensions.
 // CHECK-LABEL: func.func @dense
 func.func @dense(%x: tensor<2x14x14x64xf32>, %w: tensor<32x64x3x3xf32>) -> tensor<2x96x14x14xf32> {
   // CHECK: mpc.conv {{.*}} {mpc.anchor = #mpc<fusion_kind convolution>, mpc.group = [[C:[0-9]+]] : i64{{[,}]}}
@@ -141,8 +141,8 @@ func.func @dense(%x: tensor<2x14x14x64xf32>, %w: tensor<32x64x3x3xf32>) -> tenso
 
 // -----
 
-// Where few blocks would have to move much, the concat has a kernel of its own; so it has where
-// others read the product as well.
+// Where few blocks would have to copy much, the concat is a separate kernel, and also where
+// the matmul has other readers.
 // CHECK-LABEL: func.func @much_beside
 func.func @much_beside(%x: tensor<16x64xf32>, %w: tensor<64x32xf32>, %y: tensor<16x65536xf32>, %z: tensor<16x32xf32>) -> (tensor<16x65568xf32>, tensor<16x64xf32>, tensor<16x32xf32>) {
   // CHECK: mpc.concat {{.*}} {mpc.group = [[A:[0-9]+]] : i64} : (tensor<16x65536xf32>

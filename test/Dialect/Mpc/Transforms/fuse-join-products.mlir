@@ -1,10 +1,10 @@
-// Sums over all rows of what a product multiplies over these rows: the gradient of a bias in
+// Sums over the contracted rows of a matmul's operand: the gradient of a bias is fused into
 // the kernel of the weight's gradient.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
-// The gradient is widened for the sum alone, which reads it as the product does, and each
-// result is narrowed.
+// The gradient is upcast for the sum only, which reads it as the matmul does, and each
+// result is downcast.
 // CHECK-LABEL: func.func @right_operand
 // CHECK: %[[G:.*]] = mpc.reshape %{{.*}} to tensor<4096x768xbf16>
 // CHECK-NEXT: mpc.fusion kind(contraction)
@@ -30,8 +30,8 @@ func.func @right_operand(%x: tensor<4096x256xbf16>, %dy: tensor<32x128x768xbf16>
   return %nw, %nb : tensor<256x768xbf16>, tensor<768xbf16>
 }
 
-// Where the weight lies the other way round the gradient is the left operand. The sum
-// stands in front of the reshape that it reads now.
+// Where the weight is transposed, the gradient is the left operand. The sum is moved
+// before the reshape that it reads now.
 // CHECK-LABEL: func.func @left_operand
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-SAME: -> (tensor<768xf32>, tensor<768x256xf32>)
@@ -46,7 +46,7 @@ func.func @left_operand(%x: tensor<4096x256xf32>, %dy: tensor<32x128x768xf32>)
   return %w, %b : tensor<768x256xf32>, tensor<768xf32>
 }
 
-// The update takes short sums only where no product reads what is summed.
+// The update fuses short sums only where no matmul reads their input.
 // CHECK-LABEL: func.func @short_sum
 // CHECK: %[[GRADIENTS:.*]]:2 = mpc.fusion kind(contraction)
 // CHECK-SAME: -> (tensor<16x64xf32>, tensor<64xf32>)
@@ -63,7 +63,7 @@ func.func @short_sum(%x: tensor<32x16xf32>, %g: tensor<32x64xf32>, %w: tensor<16
   return %nw, %nb : tensor<16x64xf32>, tensor<64xf32>
 }
 
-// The parts of a packed gradient, which the product loads through a concat.
+// The slices of a packed gradient, which the matmul loads through a concat.
 // CHECK-LABEL: func.func @packed
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-SAME: -> (tensor<64x768xf32>, tensor<512xf32>, tensor<256xf32>)
@@ -82,7 +82,7 @@ func.func @packed(%x: tensor<4096x64xbf16>, %q: tensor<4096x512xbf16>, %v: tenso
   return %w, %bq, %bv : tensor<64x768xf32>, tensor<512xf32>, tensor<256xf32>
 }
 
-// What only the two read is loaded where it lies.
+// A slice with only these two readers is loaded from its source.
 // CHECK-LABEL: func.func @slice
 // CHECK-NOT: mpc.fusion kind(elementwise)
 // CHECK: mpc.fusion kind(contraction) {{.*}} -> (tensor<256x768xf32>, tensor<768xf32>)
@@ -101,7 +101,7 @@ func.func @slice(%x: tensor<4096x256xbf16>, %packed: tensor<4096x1536xbf16>)
   return %w, %b : tensor<256x768xf32>, tensor<768xf32>
 }
 
-// Sums of what the product does not multiply, and in f64, stay kernels of their own.
+// Sums of other tensors than the matmul's operand, and f64 sums, stay separate kernels.
 // CHECK-LABEL: func.func @other_sums
 // CHECK-DAG: mpc.fusion kind(contraction) {{.*}} -> tensor<256x768xf32>
 // CHECK-DAG: mpc.fusion kind(reduce) {{.*}} -> tensor<768xf32>
@@ -116,7 +116,7 @@ func.func @other_sums(%x: tensor<4096x256xf32>, %g: tensor<4096x768xf32>, %z: te
   return %w, %other, %exact : tensor<256x768xf32>, tensor<768xf32>, tensor<768xf64>
 }
 
-// A product that runs along the columns does not read all rows of one in a block.
+// A matmul that contracts the columns does not read all rows of a column in one block.
 // CHECK-LABEL: func.func @other_dimension
 // CHECK-DAG: mpc.fusion kind(contraction) {{.*}} -> tensor<4096x768xf32>
 // CHECK-DAG: mpc.fusion kind(reduce) {{.*}} -> tensor<256xf32>
@@ -141,7 +141,7 @@ func.func @both_operands(%x: tensor<4096x256xf32>, %g: tensor<4096x768xf32>)
   return %w, %b, %c : tensor<256x768xf32>, tensor<768xf32>, tensor<256xf32>
 }
 
-// The product waits for the sum, through a kernel that no merge may close a ring around.
+// The matmul depends on the sum, through a kernel: fusing both would create a cycle.
 // CHECK-LABEL: func.func @product_after_sum
 // CHECK: mpc.fusion kind(reduce)
 // CHECK: mpc.fusion kind(elementwise) {{.*}} -> tensor<4096x768xf32>
@@ -156,7 +156,7 @@ func.func @product_after_sum(%x: tensor<4096x768xf32>, %g: tensor<4096x768xf32>)
   return %w : tensor<768x768xf32>
 }
 
-// A product that makes the rows of a norm has no sums.
+// A matmul with a norm as prologue computes no sums.
 // CHECK-LABEL: func.func @normed_rows
 // CHECK: mpc.fusion kind(contraction)
 // CHECK: mpc.rms_norm

@@ -1,9 +1,9 @@
-// Kernels that stand side by side and become one launch on a GPU.
+// Horizontal fusion: independent kernels become one launch on a GPU.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
-// The loss and its gradient read the rows of the logits once; labels are compared where
-// they are needed. The mean over the rows is too small for a launch of its own.
+// The loss and its gradient read the rows of the logits once; labels are compared in
+// the kernel. The mean over the rows is too small for a separate launch.
 // CHECK-LABEL: func.func @loss_and_gradient
 // CHECK: mpc.fusion kind(row) {{.*}} -> (tensor<32xf32>, tensor<32x10xf32>)
 // CHECK-NOT: mpc.fusion
@@ -27,8 +27,8 @@ func.func @loss_and_gradient(%logits: tensor<32x10xf32>, %label: tensor<32xi32>,
   return %mean, %nb, %g : tensor<f32>, tensor<10xf32>, tensor<32x10xf32>
 }
 
-// The sum that a bias is updated by has blocks of its own beside the updates; one over
-// many rows stays a kernel that shares them among more blocks.
+// The sum that a bias is updated by has its own blocks in the update's launch; one over
+// many rows stays a kernel that splits the rows over more blocks.
 // CHECK-LABEL: func.func @bias_gradients
 // CHECK: %[[LONG:.*]] = mpc.fusion kind(reduce) {{.*}}tensor<4096x64xf32>
 // CHECK: mpc.fusion kind(update)
@@ -48,8 +48,8 @@ func.func @bias_gradients(%dy: tensor<32x128xf32>, %dz: tensor<4096x64xf32>, %b:
   return %nb, %nc : tensor<128xf32>, tensor<64xf32>
 }
 
-// The gradient of a norm: sums over rows, the rows with these, and sums of that read and
-// keep each row once.
+// The gradient of a norm: sums over rows, ops on rows and sums, and sums of these
+// read each row once and buffer it.
 // CHECK-LABEL: func.func @row_sums
 // CHECK: mpc.fusion kind(row)
 // CHECK: mpc.reduce_mean
@@ -67,8 +67,8 @@ func.func @row_sums(%x: tensor<64x128xf32>) -> (tensor<64x1xf32>, tensor<64x128x
   return %4, %5 : tensor<64x1xf32>, tensor<64x128xf32>
 }
 
-// The gradients of a filter and of the bias behind it are sums of one tensor: the kernel of
-// the first makes both, narrows the image that it reads, and stores what the update widens.
+// The gradients of a filter and of the next bias are sums of one tensor: the kernel of
+// the first computes both, casts the image that it reads, and stores values for the update.
 // CHECK-LABEL: func.func @filter_and_bias
 // CHECK: mpc.fusion kind(library)
 // CHECK-SAME: tensor<8x28x28x1xf32>
@@ -89,7 +89,7 @@ func.func @filter_and_bias(%x: tensor<8x28x28x1xf32>, %g: tensor<8x26x26x32xbf16
   return %narrow, %b : tensor<32x1x3x3xbf16>, tensor<32xf32>
 }
 
-// The kernel that makes a gradient could also store it widened for the bias' sum; it stores
+// The kernel that computes a gradient could also store it in f32 for the bias' sum; it stores
 // it once, in 16 bits.
 // CHECK-LABEL: func.func @filter_and_bias_of_made_gradient
 // CHECK: mpc.fusion kind(elementwise) {{.*}} -> tensor<8x26x26x32xbf16>

@@ -1,5 +1,5 @@
-// A decoder's cache of 8 bits: rows are scaled and rounded in one kernel, and on a CPU
-// attention widens them as it loads them. On a GPU a kernel of its own widens them.
+// A quantized KV cache (8 bits): rows are scaled and rounded in one kernel, and on a CPU
+// attention dequantizes them as it loads them. On a GPU a separate kernel dequantizes.
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-fuse{target=cpu:avx512}))' | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-fuse{target=cuda:sm_80}))' | FileCheck %s --check-prefixes=CHECK,CUDA
 

@@ -1,10 +1,10 @@
-// A product of paired columns hands out their halves itself: one kernel holds both sums
-// of an element and stores what becomes of them.
+// A matmul with paired columns (GLU) combines the halves in its epilogue: one kernel has both
+// accumulators of an element and stores the combined result.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse-gated-matmuls=block=8 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse-gated-matmuls=block=16 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx2 --mpc-fuse-gated-matmuls=block=8 --mpc-fuse | FileCheck %s
 
-// Halves that are rounded on their own are not narrowed before they are handed out.
+// Halves that are rounded individually are not cast before they are sliced.
 // CHECK-LABEL: func.func @rounded_halves
 // CHECK: mpc.fusion kind(contraction)
 // CHECK-SAME: -> tensor<64x32xbf16> {
@@ -27,7 +27,7 @@ func.func @rounded_halves(%x: tensor<64x96xbf16>) -> tensor<64x32xbf16> {
   return %6 : tensor<64x32xbf16>
 }
 
-// Behind the point where both meet it is an epilogue like any: a residual, and two
+// Ops after the product of the halves are an ordinary epilogue: a residual, and two
 // results.
 // CHECK-LABEL: func.func @residual_behind
 // CHECK: mpc.fusion kind(contraction)

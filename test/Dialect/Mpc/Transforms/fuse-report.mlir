@@ -1,7 +1,7 @@
 // Each decision is a remark with the bytes, the launches and the time of the model: an
 // A100 copies 1555 GB/s, and a node of a graph takes 1.25 us.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse=report -o /dev/null 2>&1 | FileCheck %s
-// Without the option nothing is said.
+// Without the option there is no report.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse -o /dev/null 2>&1 | FileCheck %s --check-prefix=SILENT --allow-empty
 // SILENT-NOT: remark
 
@@ -15,7 +15,7 @@ func.func @epilogue(%x: tensor<128x64xbf16>, %w: tensor<64x128xbf16>, %b: tensor
   return %2 : tensor<128x128xf32>
 }
 
-// The one that saves most goes first, wherever it stands: the large sum before the small
+// Fusions are in order of savings, not of position: the large sum before the small
 // one.
 // CHECK: remark: {{.*}}'large' takes add 'add' as epilogue: 1.587 us, 524288 bytes, 1 launch
 // CHECK: remark: {{.*}}'small' takes add 'add' as epilogue: 1.255 us, 8192 bytes, 1 launch
@@ -27,8 +27,8 @@ func.func @largest_first(%x: tensor<8x64xbf16>, %y: tensor<512x64xbf16>, %w: ten
   return %1, %3 : tensor<8x128xf32>, tensor<512x128xf32>
 }
 
-// 256 blocks of columns would each load the input in 32 bits: a kernel that narrows it
-// once is cheaper.
+// 256 blocks of columns would each load the input in 32 bits: a separate kernel that casts
+// it once is cheaper.
 // CHECK: remark: 'matmul' leaves cast 'cast' as operand, it costs more than it saves: -
 func.func @too_many_passes(%x: tensor<4096x768xf32>, %w: tensor<768x65536xbf16>) -> tensor<4096x65536xf32> {
   %0 = mpc.cast %x : tensor<4096x768xf32> to tensor<4096x768xbf16>
@@ -36,7 +36,7 @@ func.func @too_many_passes(%x: tensor<4096x768xf32>, %w: tensor<768x65536xbf16>)
   return %1 : tensor<4096x65536xf32>
 }
 
-// The sum waits for the norm, and the norm for the product.
+// The sum depends on the norm, and the norm on the matmul.
 // CHECK: remark: 'matmul' leaves add 'add' as epilogue, a kernel lies between them: 1.250 us, 256 bytes, 1 launch
 // CHECK: remark: 'layer_norm' takes add 'add' as epilogue: 1.250 us, 768 bytes, 1 launch
 func.func @cycle(%x: tensor<8x8xf32>, %s: tensor<8xf32>) -> tensor<8x8xf32> {

@@ -1,10 +1,10 @@
-// What a training step ends in: one kernel that renews all state, whatever the shapes,
+// The end of a training step: one kernel that updates all state, whatever the shapes,
 // and one that checks all gradients.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s
 
-// Two parameters of different shapes and the step counter are renewed by one kernel.
-// The product does not take its parameter's update as epilogue, nor does the sum.
+// Two parameters of different shapes and the step counter are updated by one kernel.
+// The matmul does not take its parameter's update as epilogue, nor does the sum.
 // CHECK-LABEL: func.func @two_parameters
 // CHECK: %[[GW:.*]] = mpc.fusion kind(contraction)
 // CHECK-NEXT: mpc.matmul
@@ -39,8 +39,8 @@ func.func @two_parameters(
   return %nw, %nw16, %nb, %t : tensor<784x10xf32>, tensor<784x10xbf16>, tensor<10xf32>, tensor<i64>
 }
 
-// A gradient lies in memory in 16 bits: the kernel that makes it narrows, and the one
-// that reads it widens.
+// A gradient is stored in 16 bits: its producer downcasts, and its consumer
+// upcasts.
 // CHECK-LABEL: func.func @narrow_gradient
 // CHECK: mpc.fusion kind(contraction) {{.*}} -> tensor<16x8xbf16>
 // CHECK: mpc.fusion kind(update) {{.*}} -> tensor<16x8xf32>
@@ -55,8 +55,8 @@ func.func @narrow_gradient(%x: tensor<32x16xbf16>, %dy: tensor<32x8xbf16>, %w: t
   return %nw : tensor<16x8xf32>
 }
 
-// The check and the norm of gradients of any shape and type share a kernel, which stands
-// before the update that waits for it.
+// The check and the norm of gradients of any shape and type share a kernel, which runs
+// before the update that depends on it.
 // CHECK-LABEL: func.func @checks
 // CHECK: %[[CHECK:.*]]:2 = mpc.fusion kind(reduce) name("check") {{.*}} -> (tensor<i1>, tensor<f32>)
 // CHECK: mpc.all_finite
@@ -81,7 +81,7 @@ func.func @checks(%ga: tensor<16x8xf16>, %gb: tensor<8xf16>, %a: tensor<16x8xf32
   return %sa, %sb : tensor<16x8xf32>, tensor<8xf32>
 }
 
-// What both unscale by is computed by both: no kernel stands before the check.
+// The common unscale factor is recomputed in both kernels: no kernel runs before the check.
 // CHECK-LABEL: func.func @unscaled
 // CHECK: mpc.fusion kind(reduce) name("check")
 // CHECK: mpc.div
@@ -102,8 +102,8 @@ func.func @unscaled(%g: tensor<16x8xf16>, %w: tensor<16x8xf32>, %scale: tensor<f
   return %nw : tensor<16x8xf32>
 }
 
-// What something else reads as well is no part of the update, and a result that
-// replaces nothing makes none.
+// Values with other readers are not part of the update, and a result that aliases no
+// argument is no update.
 // CHECK-LABEL: func.func @read_beside
 // CHECK: mpc.fusion kind(elementwise)
 // CHECK: mpc.fusion kind(contraction)

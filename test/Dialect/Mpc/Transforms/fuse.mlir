@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-fuse))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-fuse,mpc-fuse))' | FileCheck %s
 
-// Bias, activation and the cast that the next layer reads ride on the product;
+// Bias, activation and the cast for the next layer are the matmul's epilogue;
 // the large constant is an operand.
 // CHECK-LABEL: func.func @dense_layer
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00
@@ -37,7 +37,7 @@ func.func @residual_and_norm(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> (tenso
   return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// A widening cast is repeated for each reader, so the wide value is never stored.
+// An upcast is duplicated into each reader, so the f32 value is never stored.
 // CHECK-LABEL: func.func @wide_values_stay_in_registers
 // CHECK: mpc.fusion kind(row) {{.*}}(%{{[^ ]+}} = %{{[^ ]+}} : tensor<4x8xbf16>) -> tensor<4x8xf32>
 // CHECK: mpc.fusion kind(contraction) {{.*}}tensor<4x8xbf16>{{.*}} -> tensor<4x8xf32>
@@ -53,7 +53,7 @@ func.func @wide_values_stay_in_registers(%x: tensor<4x8xbf16>, %w: tensor<8x8xf3
   return %3 : tensor<4x8xf32>
 }
 
-// A cast of an input that stands alone has a name that reports know.
+// A separate cast of an input has a name that reports recognize.
 // CHECK-LABEL: func.func @input_cast
 // CHECK: mpc.fusion kind(elementwise) name("input_cast")
 // CHECK: mpc.fusion kind(contraction)
@@ -63,7 +63,7 @@ func.func @input_cast(%x: tensor<4x8xf32>, %w: tensor<8x8xbf16>) -> tensor<4x8xf
   return %1 : tensor<4x8xf32>
 }
 
-// Loops of one shape join with the results of both.
+// Loops of one shape are fused and have the results of both.
 // CHECK-LABEL: func.func @two_results
 // CHECK: mpc.fusion kind(elementwise) {{.*}} -> (tensor<4xf32>, tensor<4xbf16>)
 // CHECK-NOT: mpc.fusion
@@ -73,7 +73,7 @@ func.func @two_results(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xbf16>) {
   return %0, %1 : tensor<4xf32>, tensor<4xbf16>
 }
 
-// The sum cannot join the loop before it: the reduction lies between.
+// The sum cannot be fused with the loop before it: the reduction is in between.
 // CHECK-LABEL: func.func @no_cycle
 // CHECK: %[[E:.+]] = mpc.fusion kind(elementwise)
 // CHECK: mpc.exp
@@ -89,7 +89,7 @@ func.func @no_cycle(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 }
 
 // Attention reads its operands through the transposes that split the heads, and
-// stores its rows through the one that joins them.
+// stores its rows through the transpose that merges them.
 // CHECK-LABEL: func.func @heads
 // CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x4x2x8xf32>
 // CHECK-COUNT-3: mpc.transpose
@@ -107,7 +107,7 @@ func.func @heads(%q: tensor<1x4x2x8xf32>, %k: tensor<1x4x2x8xf32>, %v: tensor<1x
   return %4 : tensor<1x4x2x8xf32>
 }
 
-// What follows the transpose has its shape and joins as well, a residual included.
+// Ops after the transpose have its shape and are fused as well, a residual included.
 // CHECK-LABEL: func.func @heads_epilogue
 // CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x4x2x8xbf16>
 // CHECK: mpc.attention
@@ -125,8 +125,8 @@ func.func @heads_epilogue(%q: tensor<1x2x4x8xf32>, %r: tensor<1x4x2x8xf32>) -> t
   return %3 : tensor<1x4x2x8xbf16>
 }
 
-// Both orders are read: the kernel has one shape, so the second is a copy. So is a
-// transpose that takes rows apart.
+// Both orders are read: the kernel has one shape, so the second is a copy, as is a
+// transpose that splits rows.
 // CHECK-LABEL: func.func @heads_in_two_orders
 // CHECK: mpc.fusion kind(attention) {{.*}} -> tensor<1x2x4x8xf32>
 // CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x4x2x8xf32>
@@ -146,7 +146,7 @@ func.func @rows_taken_apart(%q: tensor<1x2x4x8xf32>) -> tensor<1x2x8x4xf32> {
   return %1 : tensor<1x2x8x4xf32>
 }
 
-// Parts of a computed buffer are views; a part of an argument is a kernel.
+// Slices of a computed buffer are views; a slice of an argument is a kernel.
 // CHECK-LABEL: func.func @views
 // CHECK: mpc.fusion
 // CHECK: mpc.slice %{{.+}} [1, 0] [1, 16] : tensor<4x16xf32> to tensor<1x16xf32>
@@ -158,7 +158,7 @@ func.func @views(%x: tensor<4x16xf32>, %w: tensor<16x3xf32>) -> tensor<1x3xf32> 
   return %2 : tensor<1x3xf32>
 }
 
-// Whole arrays move as kernels of their own; what has no loop form is a library
+// Whole arrays move as separate kernels; an op without a loop form is a library
 // kernel.
 // CHECK-LABEL: func.func @others
 // CHECK-DAG: mpc.fusion kind(transpose)
@@ -172,7 +172,7 @@ func.func @others(%x: tensor<4x8xf32>, %p: tensor<1x4x4x2xf32>) -> (tensor<8x4xf
   return %0, %1, %3 : tensor<8x4xf32>, tensor<4x8xf32>, tensor<1x2x2x2xf32>
 }
 
-// Data moves in 16 bits: the widening follows the movement, into the kernel that
+// Data moves in 16 bits: the upcast follows the movement, into the kernel that
 // reads it, and no cast is left alone.
 // CHECK-LABEL: func.func @movement_in_16_bits
 // CHECK: mpc.fusion kind(contraction) {{.*}} -> tensor<4x8xbf16>
@@ -192,7 +192,7 @@ func.func @movement_in_16_bits(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tens
   return %5 : tensor<2x2x8xf32>
 }
 
-// What is reversed stays in the loop of its casts: apart from them each reverse would be
+// A reverse stays in the loop of its casts: without them each reverse would be
 // a kernel.
 // CHECK-LABEL: func.func @reversed_with_its_casts
 // CHECK: mpc.fusion kind(contraction)
@@ -211,7 +211,7 @@ func.func @reversed_with_its_casts(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> 
   return %5 : tensor<4x8xf32>
 }
 
-// A reshape between kernels that keeps the last dimension joins the loop around it.
+// A reshape between kernels that keeps the last dimension is fused with adjacent loops.
 // CHECK-LABEL: func.func @blocks_into_place
 // CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<1x4x4x10xf32>
 // CHECK: mpc.transpose
@@ -227,7 +227,7 @@ func.func @blocks_into_place(%x: tensor<1x2x2x2x2x8xf32>, %b: tensor<8xf32>, %s:
   return %3 : tensor<1x4x4x10xf32>
 }
 
-// A transpose of the last dimension has a loop of its own; the widening stays with
+// A transpose of the last dimension has a separate loop; the upcast stays with
 // its reader.
 // CHECK-LABEL: func.func @transpose_then_math
 // CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<8x4xbf16>
@@ -243,7 +243,7 @@ func.func @transpose_then_math(%x: tensor<4x8xbf16>) -> tensor<8x4xf32> {
   return %2 : tensor<8x4xf32>
 }
 
-// A conversion that would stand alone rides on the transpose.
+// A cast that would be a separate kernel is fused into the transpose.
 // CHECK-LABEL: func.func @transpose_then_cast
 // CHECK: mpc.fusion kind(transpose) {{.*}} -> tensor<8x4xf32>
 // CHECK: mpc.transpose

@@ -1,8 +1,8 @@
-// Loops that one kernel reads run as one on a GPU, whatever shapes they have.
+// Loops with a common reader kernel are fused on a GPU, whatever shapes they have.
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cuda:sm_80 --mpc-fuse | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-set-target=target=cpu:avx512 --mpc-fuse | FileCheck %s --check-prefix=CPU
 
-// Inputs that are narrowed for one attention.
+// Two inputs that are cast for one attention.
 // CHECK-LABEL: func.func @inputs
 // CHECK: mpc.fusion kind(elementwise) {{.*}} -> (tensor<2x5x16xbf16>, tensor<2x7x16xbf16>)
 // CHECK: mpc.fusion kind(attention)
@@ -20,8 +20,8 @@ func.func @inputs(%q: tensor<2x5x16xf32>, %k: tensor<2x7x16xf32>, %v: tensor<2x7
 
 // -----
 
-// A small table that both turn by is computed inside the one kernel that turns them;
-// the reshape between is one of its ops.
+// A small table that both are multiplied with is computed inside their kernel; the
+// reshape in between is one of its ops.
 // CHECK-LABEL: func.func @table
 // CHECK: mpc.fusion kind(elementwise) {{.*}}(%{{.*}} = %{{.*}} : tensor<16xf32>, {{.*}}) -> (tensor<2x5x16xf32>, tensor<2x7x16xf32>)
 // CHECK: mpc.cos
@@ -38,7 +38,7 @@ func.func @table(%angle: tensor<16xf32>, %q: tensor<2x5x16xf32>, %k: tensor<2x7x
 
 // -----
 
-// To compute the cosines anew for each row would take longer than a launch.
+// To recompute the cosines for each row would take longer than a launch.
 // CHECK-LABEL: func.func @large_table
 // CHECK: mpc.fusion kind(elementwise) {{.*}} -> tensor<1x4096x64xf32>
 // CHECK: mpc.cos
@@ -56,8 +56,8 @@ func.func @large_table(%angle: tensor<1x4096x64xf32>, %q: tensor<32x4096x64xf32>
 
 // -----
 
-// New keys join a cache: the whole is returned, and read padded and narrowed. One
-// kernel writes both; a sum over rows is no loop.
+// New keys are appended to a cache, which is returned, and read padded and cast. One
+// kernel writes both; a sum over rows is not an elementwise loop.
 // CHECK-LABEL: func.func @cache
 // CHECK: mpc.fusion kind(reduce)
 // CHECK: mpc.fusion kind(elementwise) {{.*}} -> (tensor<2x9x16xf32>, tensor<2x16x16xbf16>)

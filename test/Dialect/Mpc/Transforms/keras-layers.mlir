@@ -63,7 +63,7 @@ func.func @k2_recurrent(%x: tensor<4x2x8xf32>) -> tensor<1x2x8xf32> {
 // -----
 
 // K3: under mixed_float16 a parameter goes from f32 to f16 at compile time; a layer
-// in f32 reads the f32 one. K5 shows parameters that are kept in f16.
+// in f32 reads the f32 parameter. K5 shows parameters that are stored in f16.
 // CHECK-LABEL: func @k3_parameters
 // CHECK-DAG: mpc.constant dense<3.000490e-01> : tensor<64xf16>
 // CHECK-DAG: mpc.constant dense<3.000000e-01> : tensor<64xf32>
@@ -78,8 +78,8 @@ func.func @k3_parameters(%x: tensor<64xf32>) -> tensor<64xf32> {
 
 // -----
 
-// K4: a result keeps the layer's type, a layer in another type casts it, and
-// what is returned is widened to the signature's type. float64 is a layer's type
+// K4: a result has the layer's type, a layer in another type casts it, and
+// returned values are upcast to the signature's type. float64 is a layer's type
 // too.
 // CHECK-LABEL: func @k4_results
 // CHECK: %[[R:.*]] = mpc.relu {{.*}} : tensor<64xf16>
@@ -121,8 +121,8 @@ func.func @k5_norms(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// K6: without autocast operands come as they are. f32 stays f32; 16 bits meet the
-// f32 parameter in f32 and each other in 16 bits; a literal widens nothing.
+// K6: without autocast operands keep their types. 16 bits and an f32 parameter
+// promote to f32, two 16-bit operands do not; a literal promotes nothing.
 // CHECK-LABEL: func @k6_no_autocast
 // CHECK: mpc.relu {{.*}}autocast is off{{.*}} : tensor<64xf32>
 // CHECK: mpc.tanh {{.*}} : tensor<64xf16>
@@ -140,7 +140,7 @@ func.func @k6_no_autocast(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>
 
 // -----
 
-// K7: the model's own types come before the layer.
+// K7: the model's own types take precedence over the layer.
 // CHECK-LABEL: func @k7_own_types
 // CHECK: mpc.relu {{.*}}reason = "the model's own type"{{.*}} : tensor<4xf64>
 // CHECK: mpc.cast %{{.*}} pinned {{.*}}rule = "pin"

@@ -1,11 +1,11 @@
-// A loss scale fits into f32 alone: it is not narrowed before it has multiplied something,
+// A loss scale fits only into f32: it is not cast to 16 bits before it has multiplied a value,
 // and the gradient of a loss has the loss's type, whatever the policy computes in.
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=keras_mixed_float16 | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=float16 | FileCheck %s
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision=policy=bfloat16 | FileCheck %s --check-prefix=BRAIN
 // RUN: mpc-opt %s --split-input-file --mpc-assign-precision="policy=keras_mixed_float16 set=op:mul=float16" | FileCheck %s --check-prefix=ASKED
 
-// The first factor is widened; what the product leaves is the policy's.
+// The first factor is upcast; the result of the product follows the policy.
 // CHECK-LABEL: func.func @seed
 // CHECK: [[SEED:%.+]] = mpc.gradient_seed {{.*}} : tensor<f32>
 // CHECK: [[HALF:%.+]] = mpc.mul [[SEED]], %{{.+}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
@@ -14,7 +14,7 @@
 // BRAIN-LABEL: func.func @seed
 // BRAIN: mpc.gradient_seed {{.*}} : tensor<f32>
 // BRAIN: mpc.mul {{.*}} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-// An override of the factor's own op is obeyed.
+// An override of the op that computes the factor is applied.
 // ASKED-LABEL: func.func @seed
 // ASKED: mpc.gradient_seed {{.*}} : tensor<f32>
 // ASKED: mpc.mul {{.*}} : (tensor<f16>, tensor<f16>) -> tensor<f16>
@@ -32,8 +32,8 @@ func.func @seed(%x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role<input>})
 
 // -----
 
-// The softmax and the difference that only the loss's gradient reads are parts of it; the
-// product that makes the logits and what the gradient flows into are not.
+// The softmax and the difference that only the loss's gradient reads belong to it; the
+// matmul that produces the logits and the reader of the gradient do not.
 // CHECK-LABEL: func.func @loss
 // CHECK: [[SUMS:%.+]] = mpc.matmul {{.*}} : (tensor<2x4xf16>, tensor<4x4xf16>) -> tensor<2x4xf32>
 // CHECK: [[P:%.+]] = mpc.softmax %{{.+}} {{.*}} : tensor<2x4xf32>

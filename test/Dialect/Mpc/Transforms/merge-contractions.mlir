@@ -6,8 +6,8 @@
 !weight = tensor<2x2xf32>
 !column = tensor<4x1xf32>
 
-// Weights and biases stand side by side; the common cast follows the joint sum, and
-// the layer is what the parts share.
+// Weights and biases are concatenated; the common cast follows the merged bias add, and
+// the layer is the common prefix of both.
 // CHECK-LABEL: func.func @projections
 // CHECK-DAG: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00, 5.000000e+00], [3.000000e+00, 4.000000e+00, 6.000000e+00]]> : tensor<2x3xf32>
 // CHECK-DAG: %[[B:.+]] = mpc.constant dense<[7.000000e+00, 8.000000e+00, 9.000000e+00]> : tensor<3xf32>
@@ -39,8 +39,8 @@ func.func @projections(%x: !result) -> (tensor<2x4xbf16>, tensor<1x4xbf16>) {
   return %6, %7 : tensor<2x4xbf16>, tensor<1x4xbf16>
 }
 
-// Layers without a first component in common leave the product without a layer:
-// siblings at the top of a model, and paths that only begin alike.
+// Layers without a common first component give a merged matmul without a layer:
+// siblings at the top of a model, and paths that only share a string prefix.
 // CHECK-LABEL: func.func @layers_of_the_top_level
 // CHECK: mpc.matmul %{{.+}}, %{{[^{]+}} : {{.*}} -> tensor<4x3xf32>
 // CHECK-NOT: mpc.matmul
@@ -67,7 +67,7 @@ func.func @layers_that_only_begin_alike(%x: !result) -> (tensor<8xf32>, tensor<1
   return %2, %3 : tensor<8xf32>, tensor<1x4xf32>
 }
 
-// Weights that are stored the other way round join along their rows.
+// Weights that are stored transposed are concatenated along their rows.
 // CHECK-LABEL: func.func @transposed_weights
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00], [3.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] transpose_rhs
@@ -82,7 +82,7 @@ func.func @transposed_weights(%x: !result) -> (tensor<4xf32>, tensor<4xf32>) {
   return %2, %3 : tensor<4xf32>, tensor<4xf32>
 }
 
-// A gate multiplies the other part: the second product's epilogue does that better.
+// A gate multiplies the other slice: fusing it into the second matmul's epilogue is better.
 // CHECK-LABEL: func.func @gated
 // CHECK-COUNT-2: mpc.matmul
 // CHECK-NOT: mpc.slice
@@ -145,7 +145,7 @@ func.func @missing_bias(%x: !result) -> (tensor<2x4xf32>, tensor<1x4xf32>) {
   return %3, %4 : tensor<2x4xf32>, tensor<1x4xf32>
 }
 
-// Only the keys are narrowed before they move: their slice is.
+// Only the keys are cast before they move: their slice is.
 // CHECK-LABEL: func.func @some_narrowed
 // CHECK: %[[PRODUCT:.+]] = mpc.matmul %{{.+}} -> tensor<4x3xf32>
 // CHECK-DAG: mpc.slice %[[PRODUCT]] [0, 0] [4, 2]
@@ -162,7 +162,7 @@ func.func @some_narrowed(%x: !result) -> (tensor<2x4xf32>, tensor<1x4xbf16>) {
   return %3, %4 : tensor<2x4xf32>, tensor<1x4xbf16>
 }
 
-// One meets an activation behind its bias: it stays the epilogue of its product, and
+// One matmul has an activation after its bias: it stays the epilogue of its matmul, and
 // no zeros are added to the other.
 // CHECK-LABEL: func.func @keeps_activation
 // CHECK-COUNT-2: mpc.matmul

@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions{parameters=true}))' | FileCheck %s
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-merge-contractions))' | FileCheck %s --check-prefix=CONSTANTS
 
-// Parameters and their biases are put side by side by an op, which a GPU's kernels load
-// through; a step updates each by itself.
+// Parameters and their biases are concatenated by an op, which a GPU's kernels load
+// through; a step updates each of them separately.
 // CHECK-LABEL: func.func @projections
 // CHECK: %[[W:.+]] = mpc.concat %arg1, %arg2 axis(1) : (tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
 // CHECK: %[[PRODUCT:.+]] = mpc.matmul %arg0, %[[W]]
@@ -27,7 +27,7 @@ func.func @projections(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>},
   return %4, %5 : tensor<2x4xf32>, tensor<1x4xf32>
 }
 
-// A weight that stays as it is does not join one that is trained.
+// A frozen weight is not concatenated with a trained one.
 // CHECK-LABEL: func.func @frozen
 // CHECK-NOT: mpc.concat
 func.func @frozen(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>},

@@ -1,9 +1,9 @@
-// What rounding a constant at compile time lost is recorded with it.
+// The error of rounding a constant at compile time is recorded with the constant.
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_float16 --split-input-file 2>/dev/null | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_float16 --split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=WARN
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_float16 --split-input-file 2>/dev/null | mpc-opt --split-input-file | FileCheck %s
 
-// Only values that become infinite are worth a word while compiling.
+// Only values that become infinite are warned about while compiling.
 // WARN: constant 'large' in 'f16': 1 of 2 values become infinite; an override float32
 // WARN-NOT: warning
 
@@ -29,7 +29,7 @@ func.func @overflow(%x: tensor<4x2xf32>) -> tensor<4x1xf32> {
 
 // -----
 
-// A splat counts as often as it stands.
+// Every element of a splat counts.
 // CHECK-LABEL: @flush
 // CHECK: #mpc.narrowing<count = 6, overflowed = 0, flushed = 6, max_error = 1.000000e+00 : f64, rms_error = 1.000000e+00 : f64>
 func.func @flush(%x: tensor<4x6xf32>) -> tensor<4x1xf32> {
@@ -40,7 +40,7 @@ func.func @flush(%x: tensor<4x6xf32>) -> tensor<4x1xf32> {
 
 // -----
 
-// A constant that f32 readers alone read stays as it is.
+// A constant with f32 readers only is unchanged.
 // CHECK-LABEL: @wide
 // CHECK-NOT: mpc.narrowing
 // CHECK: return

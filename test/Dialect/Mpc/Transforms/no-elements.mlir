@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_bfloat16 | FileCheck %s
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions | FileCheck %s
 
-// A tensor of no elements is an input like any other: nothing divides by its
-// size, and nothing of it is padded.
+// A tensor of no elements is an ordinary input: no division by its size, and
+// no padding.
 // CHECK: mpc.matmul {{.*}} : (tensor<0x100xbf16>, tensor<100x30xbf16>) -> tensor<0x30xf32>
 // CHECK: mpc.matmul {{.*}} -> tensor<8x8xf32>
 // CHECK: mpc.exp {{.*}} : tensor<0x8xf32>

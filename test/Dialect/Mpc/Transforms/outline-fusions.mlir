@@ -32,7 +32,7 @@ func.func @equal(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
 
 // -----
 
-// A function that holds fusions already stays as it is.
+// A function that contains fusions already is unchanged.
 // CHECK-LABEL: func.func @fused
 func.func @fused(%x: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK: mpc.fusion kind(elementwise) name("exp")
@@ -45,8 +45,8 @@ func.func @fused(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Both concats are views until the two fusions of one value become one: the
-// value can lie in one of them only, the other one is a kernel.
+// Both concats are views until the two fusions of one value are merged: the
+// value can be stored in only one of them, the other one is a kernel.
 // CHECK-LABEL: func.func @lost_view
 func.func @lost_view(%x: tensor<16xf32>, %y: tensor<16xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
   // CHECK: %[[Y:.*]] = mpc.fusion kind(elementwise) name("exp")

@@ -15,7 +15,7 @@
 // SINGLE: mpc-pack-constants: int8-depth must be 2 or 4, found 1
 // ODD: mpc-pack-constants: bf16-depth must be 1, 2 or 4, found 3
 
-// Columns go into panels of four; the last one is padded with zeros.
+// Columns are packed into panels of four; the last panel is padded with zeros.
 // CHECK-LABEL: func.func @matmul
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00], [6.000000e+00, 7.000000e+00, 8.000000e+00, 9.000000e+00]], {{\[\[}}5.000000e+00, 0.000000e+00, 0.000000e+00, 0.000000e+00], [1.000000e+01, 0.000000e+00, 0.000000e+00, 0.000000e+00]]]> : tensor<2x2x4xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] packed{{ *}}<columns = 4> : (tensor<3x2xf32>, tensor<2x2x4xf32>) -> tensor<3x5xf32>
@@ -25,7 +25,7 @@ func.func @matmul(%x: tensor<3x2xf32>) -> tensor<3x5xf32> {
   return %0 : tensor<3x5xf32>
 }
 
-// The flag disappears: panels hold the columns either way.
+// The transpose flag disappears: panels hold the columns either way.
 // CHECK-LABEL: func.func @transposed
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1.000000e+00, 3.000000e+00, 5.000000e+00, 7.000000e+00], [2.000000e+00, 4.000000e+00, 6.000000e+00, 8.000000e+00]]]> : tensor<1x2x4xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] packed
@@ -61,8 +61,8 @@ func.func @halves(%x: tensor<3x3xf16>) -> tensor<3x4xf32> {
   return %0 : tensor<3x4xf32>
 }
 
-// A unit that multiplies two positions at once finds them side by side; a position
-// behind the last one is zero. Other types keep their form.
+// A dot-product unit for pairs of k reads interleaved pairs; k is padded with a
+// zero. Other types keep their layout.
 // DEPTH-LABEL: func.func @matmul
 // DEPTH: packed<columns = 4> : (tensor<3x2xf32>, tensor<2x2x4xf32>)
 // DEPTH-LABEL: func.func @interleaved
@@ -90,7 +90,7 @@ func.func @filter(%x: tensor<1x5x2xf32>) -> tensor<1x4x2xf32> {
   return %0 : tensor<1x4x2xf32>
 }
 
-// One constant that two ops read alike is packed once.
+// A constant that two ops read in one layout is packed once.
 // CHECK-LABEL: func.func @shared
 // CHECK: %[[W:.+]] = mpc.constant {{.*}} : tensor<1x2x4xf32>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] packed
@@ -103,7 +103,7 @@ func.func @shared(%x: tensor<3x2xf32>, %y: tensor<5x2xf32>) -> (tensor<3x3xf32>,
 }
 
 // Depthwise filters would be mostly padding; batches, arguments and channels_first
-// images keep their form.
+// images keep their layout.
 // CHECK-LABEL: func.func @left_alone
 // CHECK-NOT: packed
 // CHECK: return
@@ -118,8 +118,8 @@ func.func @left_alone(%x: tensor<1x5x2xf32>, %y: tensor<2x3x2xf32>, %z: tensor<2
   return %0, %1, %2, %3 : tensor<1x4x2xf32>, tensor<2x3x2xf32>, tensor<2x3x2xf32>, tensor<2x1x2xf32>
 }
 
-// Positions of 8-bit integers go together by two, of ui8 by i8 as many as the unit
-// takes, and of other signs as many as the unit for those does.
+// 8-bit integers are interleaved along k by two, ui8 by i8 by the width of the
+// dot-product unit, and other signs by the width of the unit for those.
 // CHECK-LABEL: func.func @integers
 // CHECK: %[[W:.+]] = mpc.constant dense<{{\[\[\[}}1, 3, 2, 4, 0, 0, 0, 0], [5, 0, 6, 0, 0, 0, 0, 0]]]> : tensor<1x2x8xi8>
 // CHECK: mpc.matmul %{{.+}}, %[[W]] packed{{ *}}<columns = 4, depth = 2>
@@ -141,7 +141,7 @@ func.func @integers(%x: tensor<3x3xui8>, %y: tensor<3x3xi8>) -> (tensor<3x2xi32>
   return %0, %1 : tensor<3x2xi32>, tensor<3x2xi32>
 }
 
-// Sums that wrap in 8 bits have no unit.
+// Accumulations that wrap in 8 bits have no unit.
 // CHECK-LABEL: func.func @narrow_sums
 // CHECK-NOT: packed
 func.func @narrow_sums(%x: tensor<3x3xi8>) -> tensor<3x2xi8> {

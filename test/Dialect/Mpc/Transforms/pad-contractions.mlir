@@ -7,7 +7,7 @@
 // CPU-NOT: mpc.padding
 // CPU-NOT: mpc.slice
 
-// Two layers: one pad in front, one slice behind, constants padded with zeros.
+// Two layers: one pad before, one slice after, constants padded with zeros.
 // CHECK-LABEL: @chain_is_padded_once(
 // CHECK-SAME: %[[X:.*]]: tensor<16x100xbf16>
 // CHECK: %[[P:.*]] = mpc.pad %[[X]], %{{.*}} low([0, 0]) high([0, 4])
@@ -56,7 +56,7 @@ func.func private @residual_shares_the_layout(%x: tensor<16x100xf32>) -> tensor<
 
 // -----
 
-// A norm over the width reads and writes the true width.
+// A norm over the width reads and writes the unpadded width.
 // CHECK-LABEL: @norm_is_sliced_before(
 // CHECK: mpc.slice %{{.*}} [0, 0] [16, 100]
 // CHECK: mpc.layer_norm {{.*}} -> tensor<16x100xf32>
@@ -76,7 +76,7 @@ func.func private @norm_is_sliced_before(%x: tensor<16x104xbf16>) -> tensor<16x1
 
 // -----
 
-// log(0) is not finite: padded places do not pass.
+// log(0) is not finite: padding does not propagate through it.
 // CHECK-LABEL: @log_is_sliced_before(
 // CHECK: mpc.matmul {{.*}} -> tensor<16x104xf32>
 // CHECK: mpc.slice {{.*}} to tensor<16x100xf32>
@@ -90,8 +90,8 @@ func.func private @log_is_sliced_before(%x: tensor<16x104xbf16>) -> tensor<16x10
 
 // -----
 
-// Behind a value that is repeated over the new columns nobody knows what exp makes of
-// them: it is masked before it is summed. A constant divisor is padded with ones.
+// After a value is broadcast over the padding columns, exp of them is unknown:
+// they are masked before the sum. A constant divisor is padded with ones.
 // CHECK-LABEL: @masked_before_a_sum(
 // CHECK: %[[DIVISOR:.*]] = mpc.constant dense<[{{.*}}4.000000e+00, 1.000000e+00]> : tensor<16xf32>
 // CHECK: mpc.div %{{.*}}, %[[DIVISOR]]
@@ -115,7 +115,7 @@ func.func private @masked_before_a_sum(%x: tensor<16x104xbf16>, %r: tensor<16x1x
 
 // -----
 
-// exp(sigmoid(0)) is known and finite: the zeros of the weights behind it are enough.
+// exp(sigmoid(0)) is constant and finite: the zeros of the weights after it suffice.
 // CHECK-LABEL: @no_mask_for_known_values(
 // CHECK: mpc.exp
 // CHECK-NOT: mpc.select
@@ -173,8 +173,8 @@ func.func private @computed_mask_hides_padded_keys(%x: tensor<5x33x20xbf16>, %ig
 
 // -----
 
-// The same with an additive mask, whose padded places hold 0, and with one whose
-// padded places already hold minus infinity.
+// The same with an additive mask, whose padding elements are 0, and with one whose
+// padding elements already are minus infinity.
 // CHECK-LABEL: @additive_masks_hide_padded_keys(
 // CHECK: %[[PLAIN:.*]] = mpc.select %{{.*}}, %{{.*}}, %{{.*}} : (tensor<40xi1>, tensor<f32>, tensor<f32>) -> tensor<40xf32>
 // CHECK: %[[HIDING:.*]] = mpc.select %{{.*}}, %{{.*}}, %{{.*}} : (tensor<40xi1>, tensor<f32>, tensor<f32>) -> tensor<40xf32>
@@ -196,8 +196,8 @@ func.func private @additive_masks_hide_padded_keys(%x: tensor<5x33x20xbf16>, %fl
 
 // -----
 
-// Channels of a conv: 30 filters become 32, which the next conv reads. Its grouped
-// neighbour stays as it is.
+// Channels of a conv: 30 filters become 32, which the next conv reads. The adjacent
+// grouped conv is unchanged.
 // CHECK-LABEL: @channels_are_padded(
 // CHECK: mpc.conv {{.*}}mpc.padding = #mpc.padding<from = [1, 64, 30, 144], to = [1, 64, 32, 144], extra_flops = 36864>{{.*}} -> tensor<1x32x8x8xf32>
 // CHECK: mpc.conv {{.*}}mpc.padding{{.*}} : (tensor<1x32x8x8xbf16>, tensor<16x32x3x3xbf16>) -> tensor<1x16x8x8xf32>
@@ -217,7 +217,7 @@ func.func private @channels_are_padded(%x: tensor<1x16x8x8xbf16>) -> tensor<1x30
 
 // -----
 
-// What the bound refuses: a conv of one channel, a product of three columns, f32
+// Refused by the bound: a conv of one channel, a matmul of three columns, f32
 // without a compute mode.
 // CHECK-LABEL: @no_padding_that_costs_more(
 // CHECK-NOT: mpc.padding
@@ -246,8 +246,8 @@ func.func private @tf32_wants_four(%z: tensor<16x100xf32>) -> tensor<16x10xf32> 
 
 // -----
 
-// Both gradients of a conv: its filter's channels on both sides, the channels that
-// conv_transpose sums over and those that it makes.
+// Both gradients of a conv: its filter's input and output channels, the channels that
+// conv_transpose sums over and its output channels.
 // CHECK-LABEL: @gradients_of_a_conv(
 // CHECK: mpc.conv_filter_gradient {{.*}}mpc.padding = #mpc.padding<from = [1, 30, 270, 2048], to = [1, 32, 288, 2048], extra_flops = {{.*}} -> tensor<32x32x3x3xf32>
 // CHECK: mpc.slice {{.*}} to tensor<30x30x3x3xf32>
@@ -278,8 +278,8 @@ func.func private @gradient_of_attention(%q: tensor<5x33x20xbf16>, %g: tensor<5x
 
 // -----
 
-// A recurrent layer is unrolled, and its products are padded: 13 inputs, and 30 units
-// in each of the gates. The state that goes from step to step is padded as well.
+// A recurrent layer is unrolled, and its matmuls are padded: 13 inputs, and 30 units
+// in each of the gates. The state between steps is padded as well.
 // CHECK-LABEL: @products_of_an_lstm(
 // CHECK: mpc.matmul {{.*}}mpc.padding{{.*}} : (tensor<2x8x16xbf16>, tensor<128x16xbf16>) -> tensor<2x8x128xf32>
 // CHECK: mpc.matmul {{.*}}mpc.padding{{.*}} : (tensor<8x32xbf16>, tensor<128x32xbf16>) -> tensor<8x128xf32>

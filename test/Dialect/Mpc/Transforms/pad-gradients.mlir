@@ -1,5 +1,5 @@
-// Statistics and random numbers count elements: gradients of norms, of batch norms and dropout
-// work on true widths between products that are padded.
+// Statistics and random numbers depend on element counts: gradients of norms, of batch norms and
+// dropout use unpadded widths between padded matmuls.
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-pad-contractions --mpc-verify-stage=stage=pad --split-input-file | FileCheck %s
 
 // CHECK-LABEL: @norm_gradient_has_its_width(
@@ -41,7 +41,7 @@ func.func private @batch_norm_gradient_has_its_rows(%x: tensor<100x100xf32>, %g:
 
 // -----
 
-// An element's random number belongs to its place in the true shape.
+// An element's random number depends on its index in the unpadded shape.
 // CHECK-LABEL: @dropout_has_its_width(
 // CHECK: mpc.matmul {{.*}}mpc.padding{{.*}} -> tensor<16x104xf32>
 // CHECK: %[[S:.*]] = mpc.slice %{{.*}} [0, 0] [16, 100]

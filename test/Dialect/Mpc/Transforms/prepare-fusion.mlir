@@ -29,7 +29,7 @@ func.func @narrowing(%x: tensor<8x4xf32>) -> tensor<4x8xbf16> {
 
 // -----
 
-// A cast of the model itself stays where it is.
+// An explicit cast of the model is not moved.
 // CHECK-LABEL: func.func @pinned
 func.func @pinned(%x: tensor<8x4xbf16>) -> tensor<4x8xf32> {
   // CHECK: mpc.cast
@@ -41,7 +41,7 @@ func.func @pinned(%x: tensor<8x4xbf16>) -> tensor<4x8xf32> {
 
 // -----
 
-// Each reader widens for itself.
+// The upcast is duplicated into each reader.
 // CHECK-LABEL: func.func @readers
 func.func @readers(%x: tensor<8x4xbf16>) -> (tensor<8x4xf32>, tensor<8x1xf32>) {
   // CHECK-COUNT-2: mpc.cast %{{.*}} : tensor<8x4xbf16> to tensor<8x4xf32>
@@ -53,7 +53,7 @@ func.func @readers(%x: tensor<8x4xbf16>) -> (tensor<8x4xf32>, tensor<8x1xf32>) {
 
 // -----
 
-// Each product unpacks the panels that it reads.
+// Each matmul unpacks the panels that it reads.
 // CHECK-LABEL: func.func @panels
 func.func @panels(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
   %q = mpc.constant dense<[[[-100, 1], [7, 90]]]> : tensor<1x2x2xi8>
@@ -70,7 +70,7 @@ func.func @panels(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
 
 // -----
 
-// Where kernels load through movement, each product has its own.
+// Where kernels fuse data movement into their loads, it is duplicated into each matmul.
 // CHECK-LABEL: func.func @movement
 func.func @movement(%x: tensor<2x64x64xf32>, %w: tensor<2x64x64xf32>)
     -> (tensor<64x2x64xf32>, tensor<64x2x64xf32>) {
@@ -85,8 +85,8 @@ func.func @movement(%x: tensor<2x64x64xf32>, %w: tensor<2x64x64xf32>)
 
 // -----
 
-// Where vectors multiply pairs of positions, the gradient of a filter without a window is a product
-// of all pixels: a convolution's line of odd length would be padded.
+// With dot-product units for pairs, the gradient of a 1x1 filter is a matmul over all
+// pixels: a convolution's row of odd length would be padded.
 // CHECK-LABEL: func.func @no_window
 func.func @no_window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>, %f: tensor<2x7x7x64xf32>) -> (tensor<64x32x1x1xf32>, tensor<64x64x1x1xf32>) {
   // PAIRS: %[[G:.*]] = mpc.reshape %arg1 : tensor<2x7x7x64xbf16> to tensor<98x64xbf16>
@@ -102,7 +102,7 @@ func.func @no_window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>, %f: t
 
 // -----
 
-// With a stride the pixels that take part are picked first.
+// With a stride the contributing pixels are gathered first.
 // CHECK-LABEL: func.func @stride
 func.func @stride(%x: tensor<2x14x13x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> tensor<64x32x1x1xf32> {
   // PAIRS: mpc.slice %arg0 [0, 0, 0, 0] [2, 7, 7, 32] strides [1, 2, 2, 1]
@@ -113,7 +113,7 @@ func.func @stride(%x: tensor<2x14x13x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> ten
 
 // -----
 
-// A window, padding or groups stay a convolution's.
+// A window, padding or groups stay a convolution.
 // CHECK-LABEL: func.func @window
 func.func @window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> (tensor<64x32x3x3xf32>, tensor<64x16x1x1xf32>) {
   // CHECK-NOT: mpc.matmul
@@ -123,8 +123,8 @@ func.func @window(%x: tensor<2x7x7x32xbf16>, %g: tensor<2x7x7x64xbf16>) -> (tens
   return %0, %1 : tensor<64x32x3x3xf32>, tensor<64x16x1x1xf32>
 }
 
-// The states of all steps are narrowed by the layer's kernel, before zeros stand beside
-// them; the last state stays as it is, since that kernel stores it in one form alone.
+// The states of all steps are downcast in the layer's kernel, before the concat with
+// zeros; the last state is unchanged, since that kernel stores it in one type only.
 // CHECK-LABEL: func.func @states_are_narrowed_first
 // CHECK-SAME: %[[P:[^:]+]]: tensor<9x5x8xf32>
 // CHECK: %[[Y:.+]], %[[H:.+]] = mpc.recurrence rnn %[[P]]

@@ -2,9 +2,9 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 cast-placement=mincut" --split-input-file | FileCheck %s --check-prefix=CUT
 // RUN: mpc-opt %s --mpc-assign-precision="policy=float32 cast-placement=propagate" --split-input-file | FileCheck %s --check-prefix=F32
 
-// Colours seed at the products and flow through the policy's classes: all that
-// lies between two of them is stored narrow, also inside a kernel, where the cut
-// sees nothing to win. Compute types are the policy's.
+// Colours start at the matmuls and propagate through the policy's classes: every
+// value between two matmuls is low-precision, also inside a kernel, where the min
+// cut sees no gain. Compute types follow the policy.
 // CHECK-LABEL: func @between
 // CHECK: %[[M:.*]] = mpc.matmul
 // CHECK-NEXT: %[[H:.*]] = mpc.cast %[[M]] : tensor<64x64xf32> to tensor<64x64xf16>
@@ -28,7 +28,7 @@ func.func @between(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 
 // -----
 
-// Hard labels are the cut's: an output and what moves to it stay f32, and stop
+// Hard labels follow the min cut: an output and data movement to it stay f32, and stop
 // the colour.
 // CHECK-LABEL: func @output
 // CHECK: %[[M:.*]] = mpc.matmul
@@ -43,7 +43,7 @@ func.func @output(%x: tensor<64x64xf32>) -> tensor<4096xf32> {
 
 // -----
 
-// What follows a denied op is not painted, though the cut may store it narrow.
+// Consumers of a denied op are not painted, though the min cut may store them in 16 bits.
 // CHECK-LABEL: func @denied
 // CHECK: mpc.exp
 // CHECK: %[[A:.*]] = mpc.add

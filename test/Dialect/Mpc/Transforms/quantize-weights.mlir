@@ -24,17 +24,17 @@
 {"name": "narrow", "extends": "float32", "weights": "float16"}
 
 //--- model.mlir
-// Each column has its scale: 1/127 and 2/127 with 16 significant bits. What the
-// other op reads of the constant stays as it is.
+// Each column has its scale: 1/127 and 2/127 with 16 significant bits. The other
+// reader of the constant reads the original.
 // FLOAT-NOT: mpc.weights
-// Products with the integers are numbers of the type that is multiplied: of bf16
-// with a power of two, 1/64 and 1/32.
+// Scaled integers are representable in the multiplied type: in bf16 with a power
+// of two, 1/64 and 1/32.
 // MIXED-LABEL: func.func @columns
 // MIXED: mpc.constant dense<{{\[\[}}9.375000e-02, 2.000000e+00], [1.000000e+00, 9.375000e-02]]> {{.*}}mpc.weights = "int8
 // SET-LABEL: func.func @columns
 // SET: mpc.constant dense<{{\[\[}}1.000000e-01, 2.000000e+00], [1.000000e+00, 1.000000e-01]]> : tensor<2x2xf32>
 // SET-NOT: mpc.weights = {{.*}} : tensor<2x2xf32>
-// Names speak of single ops.
+// Overrides by name apply to single ops.
 // NAMED-LABEL: func.func @columns
 // NAMED: mpc.weights = "int8, one scale per column, not clipped"
 // NAMED-LABEL: func.func @groups
@@ -54,7 +54,7 @@ func.func @columns(%x: tensor<1x2xf32>) -> tensor<2x2xf32> {
   return %1 : tensor<2x2xf32>
 }
 
-// Groups along the contracted extent, whichever way the matrix lies.
+// Groups along the contracted dimension, transposed or not.
 // CHECK-LABEL: func.func @groups
 // INT4: mpc.weights = "int4, groups of 32"
 // INT4: mpc.matmul {{.*}} transpose_rhs
@@ -64,8 +64,8 @@ func.func @groups(%x: tensor<1x64xf32>) -> tensor<1x3xf32> {
   return %0 : tensor<1x3xf32>
 }
 
-// Of a filter a group is 32 channels at one place of the window. Batches
-// of matrices stay.
+// A group of a filter is 32 channels at one window position. Batches of
+// matrices are unchanged.
 // CHECK-LABEL: func.func @filters
 // INT4-NOT: mpc.weights = {{.*}} : tensor<2x32x4xf32>
 // INT4: tensor<4x32x1x1xf32> {{.*}}mpc.weights = "int4, groups of 32"

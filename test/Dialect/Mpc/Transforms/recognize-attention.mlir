@@ -24,8 +24,8 @@ func.func @bert(%q: !batch, %k: tensor<2x8x4x16xf32>, %v: !batch, %mask: tensor<
 
 !packed = tensor<1x4x2x16xf32>
 
-// GPT: a quotient, and a causal mask that selects a fill for what is dropped. The
-// condition is constant and no row is empty: it becomes the mask of what is kept.
+// GPT: a division, and a causal mask that selects a fill value. The condition is
+// constant and no row is fully masked: it becomes attention's boolean mask.
 // CHECK-LABEL: func @gpt
 // CHECK: %[[M:.*]] = mpc.constant dense<{{\[\[}}true, false], [true, true]]> : tensor<2x2xi1>
 // CHECK: mpc.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%[[M]]) scale(2.500000e-01)
@@ -68,8 +68,8 @@ func.func @vit(%q: tensor<2x3x8x16xf32>, %k: tensor<6x8x16xf32>, %v: tensor<2x3x
 
 !heads = tensor<3x8x16xf32>
 
-// torch's guard: rows without a kept position give zeros, which is what attention
-// does with a boolean mask. The additive form 0 / -inf is that mask.
+// torch's guard: fully masked rows give zeros, which is what attention computes for
+// a boolean mask. The additive form 0 / -inf is that mask.
 // CHECK-LABEL: func @guarded
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<3x8x16xf32>, %[[K:[a-z0-9]+]]: tensor<3x8x16xf32>, %[[V:[a-z0-9]+]]: tensor<3x8x16xf32>, %[[KEEP:[a-z0-9]+]]: tensor<8x8xi1>
 // CHECK: mpc.attention %[[Q]], %[[K]], %[[V]] mask(%[[KEEP]]) scale(1.000000e+00)
@@ -91,7 +91,7 @@ func.func @guarded(%q: !heads, %k: !heads, %v: !heads, %keep: tensor<8x8xi1>) ->
 
 !heads = tensor<3x8x16xf32>
 
-// A run-time condition with a fill of -FLT_MAX: an empty row gives the mean of the
+// A run-time condition with a fill of -FLT_MAX: a fully masked row gives the mean of the
 // values. A boolean mask would give zeros, an added fill gives the mean.
 // CHECK-LABEL: func @variable_condition
 // CHECK: %[[M:.*]] = mpc.select %{{.*}}, %{{.*}}, %{{.*}} : (tensor<8x8xi1>, tensor<f32>, tensor<f32>) -> tensor<8x8xf32>
@@ -109,7 +109,7 @@ func.func @variable_condition(%q: !heads, %k: !heads, %v: !heads, %keep: tensor<
 
 !heads = tensor<3x8x16xf32>
 
-// The same with -inf: an empty row is NaN, which no mask of attention gives.
+// The same with -inf: a fully masked row is NaN, which no attention mask gives.
 // CHECK-LABEL: func @keeps_nan_of_empty_rows
 // CHECK: mpc.softmax
 // CHECK-NOT: mpc.attention
@@ -125,7 +125,7 @@ func.func @keeps_nan_of_empty_rows(%q: !heads, %k: !heads, %v: !heads, %keep: te
 
 // -----
 
-// A constant condition with an empty row keeps the fill.
+// A constant condition with a fully masked row keeps the fill value.
 // CHECK-LABEL: func @empty_constant_row
 // CHECK: %[[M:.*]] = mpc.select
 // CHECK: mpc.attention %{{.*}} mask(%[[M]])
@@ -214,8 +214,8 @@ func.func @grouped(%q: tensor<1x4x3x16xf32>, %k: tensor<1x2x5x16xf32>, %v: tenso
 
 // -----
 
-// The key is repeated four times before heads and positions change places, by Tile
-// with extents of 1 between; the value two times by a concat, so two heads are left.
+// The key is repeated four times before heads and positions are transposed, by Tile
+// with extents of 1 between; the value two times by a concat, so two heads remain.
 // CHECK-LABEL: func @grouped_by_tile_and_concat
 // CHECK: mpc.attention %{{.*}} : (tensor<2x8x3x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>)
 func.func @grouped_by_tile_and_concat(%q: tensor<2x8x3x16xf32>, %k: tensor<2x5x2x16xf32>, %v: tensor<2x4x5x16xf32>) -> tensor<2x8x3x16xf32> {
@@ -245,8 +245,8 @@ func.func @multi_query(%q: tensor<2x4x3x16xf32>, %k: tensor<2x1x5x16xf32>, %v: t
 
 // -----
 
-// The heads stand one after another as a whole (a, b, a, b): head h of the query
-// does not read head h / 2.
+// The heads are repeated as a whole (a, b, a, b): head h of the query does not read
+// head h / 2.
 // CHECK-LABEL: func @keeps_tiled_heads
 // CHECK: mpc.attention %{{.*}} : (tensor<1x4x3x16xf32>, tensor<1x4x5x16xf32>, tensor<1x4x5x16xf32>)
 func.func @keeps_tiled_heads(%q: tensor<1x4x3x16xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5x16xf32>) -> tensor<1x4x3x16xf32> {
@@ -279,7 +279,7 @@ func.func @bias_and_mask(%q: !batch, %k: !batch, %v: !batch, %bias: tensor<1x4x8
 
 !packed = tensor<1x4x2x16xf32>
 
-// BLOOM: slopes are added, later positions get a fill. Every row keeps one.
+// BLOOM: ALiBi slopes are added, later positions get a fill. No row is fully masked.
 // CHECK-LABEL: func @bias_below_select
 // CHECK-SAME: %[[B:[a-z0-9]+]]: tensor<4x1x2xf32>
 // CHECK-DAG: %[[KEEP:.*]] = mpc.constant dense<{{\[\[}}true, false], [true, true]]> : tensor<2x2xi1>

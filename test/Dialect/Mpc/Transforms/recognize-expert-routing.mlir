@@ -5,8 +5,8 @@
 !two = tensor<4x2xf32>
 !row = tensor<4x1xf32>
 
-// Two of eight, scaled to add up to one: sums are over the numbers that were
-// picked, and the rest stays as it was.
+// Top-2 of eight, normalized to sum to one: sums are over selected numbers, and
+// the others are unchanged.
 // CHECK-LABEL: func @two
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>, %[[REST:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK-DAG: %[[ZERO:.*]] = mpc.constant dense<0.000000e+00>
@@ -37,7 +37,7 @@ func.func @two(%x: !all, %rest: !all) -> !all {
   return %y : !all
 }
 
-// One of eight, as it is.
+// Top-1 of eight, unnormalized.
 // CHECK-LABEL: func @one
 // CHECK: %[[P:.*]] = mpc.sigmoid
 // CHECK: %[[BEST:.*]] = mpc.argmax %[[P]]
@@ -51,7 +51,7 @@ func.func @one(%x: !all, %rest: !all) -> !all {
   return %y : !all
 }
 
-// Numbers may be below the mark of what was picked.
+// Values may be less than the fill value of the unselected ones.
 // CHECK-LABEL: func @any_sign
 // CHECK: mpc.top_k
 // CHECK: mpc.scatter_elements
@@ -61,7 +61,7 @@ func.func @any_sign(%x: !all, %rest: !all) -> !all {
   return %y : !all
 }
 
-// A number for each choice, whatever was picked, has no place in the row.
+// A factor per rank, not per expert, cannot be applied to the row.
 // CHECK-LABEL: func @by_rank
 // CHECK: mpc.top_k
 // CHECK: mpc.scatter_elements
@@ -73,8 +73,8 @@ func.func @by_rank(%x: !all, %rest: !all, %share: tensor<2xf32>) -> !all {
   return %y : !all
 }
 
-// Positions that something else reads; sums into what stands there; the
-// smallest ones; too many.
+// Not matched: other readers of the indices; a scatter that adds; the smallest
+// values; too large a k.
 // CHECK-LABEL: func @left_alone
 // CHECK-COUNT-4: mpc.top_k
 // CHECK-COUNT-4: mpc.scatter_elements
@@ -91,8 +91,8 @@ func.func @left_alone(%x: !all, %rest: !all) -> (!all, tensor<4x2xi64>, !all, !a
   return %y0, %i0, %y1, %y2, %y3 : !all, tensor<4x2xi64>, !all, !all, !all
 }
 
-// What is masked is differentiated, too: the root of a number that was not
-// picked, and may be 0, has no derivative.
+// The mask is applied before later ops: the root of an unselected number, which
+// may be 0, has no derivative.
 // CHECK-LABEL: func @root
 // CHECK: mpc.top_k
 // CHECK: mpc.scatter_elements
@@ -104,7 +104,7 @@ func.func @root(%x: !all, %rest: !all) -> !all {
   return %y : !all
 }
 
-// Rows that no kernel keeps: one alone, and long ones.
+// Rows that no kernel can buffer: a one-dimensional tensor, and long rows.
 // CHECK-LABEL: func @no_rows
 // CHECK-COUNT-2: mpc.top_k
 func.func @no_rows(%x: tensor<8xf32>, %z: tensor<4x10000xf32>) -> (tensor<8xf32>, tensor<4x10000xf32>) {

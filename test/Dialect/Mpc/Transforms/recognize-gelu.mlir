@@ -25,7 +25,7 @@ func.func @erf(%x: !rows) -> !rows {
   return %4 : !rows
 }
 
-// The half on x, the root as product, the bracket distributed.
+// The half on x, the root as a multiplication, the bracket distributed.
 // CHECK-LABEL: func @erf_other_order
 // CHECK: mpc.gelu
 // CHECK-NEXT: return
@@ -61,7 +61,7 @@ func.func @tanh_power(%x: !rows) -> !rows {
   return %7 : !rows
 }
 
-// The TorchScript exporter spells the cube as products: x*x*x, half of x first.
+// The TorchScript exporter writes the cube as products: x*x*x, half of x first.
 // CHECK-LABEL: func @tanh_products
 // CHECK: mpc.gelu %{{.*}} form({{ *}}tanh)
 // CHECK-NEXT: return
@@ -103,7 +103,7 @@ func.func @tanh_factored(%x: !vector) -> !vector {
   return %8 : !vector
 }
 
-// A square that something else reads as well.
+// A square that has another reader.
 // CHECK-LABEL: func @tanh_shared_square
 // CHECK: mpc.gelu %{{.*}} form({{ *}}tanh)
 // CHECK-NEXT: return

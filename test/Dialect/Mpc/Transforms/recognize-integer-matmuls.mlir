@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-recognize-integer-matmuls | FileCheck %s
 // RUN: mpc-opt %s --mpc-recognize-integer-matmuls | mpc-opt --mpc-recognize-integer-matmuls | FileCheck %s
 
-// A number per column and none for the zero point of the weights, as quantisers
-// write them; import has made the weights i64.
+// A scale per column and no zero point for the weights, as quantizers write
+// them; import has made the weights i64.
 // CHECK-LABEL: func @weights_by_column
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x3xui8>
 // CHECK: %[[F:.*]] = mpc.constant dense<[1.250000e-01, 2.500000e-01]> : tensor<2xf32>
@@ -28,7 +28,7 @@ func.func @weights_by_column(%x: tensor<4x3xui8>) -> tensor<4x2xf32> {
   return %6 : tensor<4x2xf32>
 }
 
-// Both sides are no constants and have zero points; signs move to ui8 by i8.
+// Both sides are no constants and have zero points; signs are shifted to ui8 by i8.
 // CHECK-LABEL: func @activations
 // CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<2x5x7xi8>, %[[B:[a-z0-9]+]]: tensor<2x6x7xui8>
 // CHECK: %[[WIDE:.*]] = mpc.cast %[[A]] : tensor<2x5x7xi8> to tensor<2x5x7xi32>
@@ -54,8 +54,8 @@ func.func @activations(%a: tensor<2x5x7xi8>, %b: tensor<2x6x7xui8>) -> tensor<2x
   return %10 : tensor<2x5x6xf32>
 }
 
-// MatMulInteger with a zero point that is known at run time: exact in f64, and
-// in integers. The weights' differences leave i8 by one number for all.
+// MatMulInteger with a run-time zero point: exact in f64, and in integers. The
+// weights are shifted into i8 by one common offset.
 // CHECK-LABEL: func @zero_point_at_run_time
 // CHECK: mpc.constant dense<{{.*}}> : tensor<3x2xi8>
 // CHECK: mpc.matmul %{{.*}}, %{{.*}} transpose_lhs : (tensor<3x4xui8>, tensor<3x2xi8>) -> tensor<4x2xi32>
@@ -85,7 +85,7 @@ func.func @transposed_weights(%x: tensor<4x3xui8>, %w: tensor<2x3xi8>) -> tensor
   return %4 : tensor<4x2xf32>
 }
 
-// What padding reads is the zero point, so that all windows are alike.
+// Padding elements are the zero point, so that all windows have the same correction.
 // CHECK-LABEL: func @conv
 // CHECK: mpc.conv %{{.*}}, %{{.*}} strides([2, 1]) pad([1, 0], [1, 2]) pad_value(138) dilations([1, 1]) : (tensor<2x3x5x6xui8>, tensor<4x3x2x3xi8>) -> tensor<2x4x3x6xi32>
 // CHECK: mpc.reduce_sum %{{.*}} axes([1, 2, 3])
@@ -104,8 +104,8 @@ func.func @conv(%x: tensor<2x3x5x6xi8>, %w: tensor<4x3x2x3xi8>) -> tensor<2x4x3x
   return %6 : tensor<2x4x3x6xf32>
 }
 
-// ConvInteger of activations whose zero point is computed: padding reads zero, and what the zero
-// point adds is a number per position, made of the part of the filter that lies inside. Of
+// ConvInteger of activations with a computed zero point: padding reads zero, and the zero point's
+// correction is one number per position, from the part of the filter inside the image. Of
 // weights 1, 2, 3, ... 9 the lower right ones are inside at the upper left: 5 + 6 + 8 + 9.
 // CHECK-LABEL: func @conv_with_zero_point_at_run_time
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<1x1x3x4xui8>, %[[Z:[a-z0-9]+]]: tensor<ui8>
@@ -125,8 +125,8 @@ func.func @conv_with_zero_point_at_run_time(%x: tensor<1x1x3x4xui8>, %z: tensor<
   return %5 : tensor<1x1x3x4xf64>
 }
 
-// Filters of nine bits, as a quantiser leaves them that uses all of ui8: what the filter's zero
-// point adds follows from sums of windows, which f32 holds. Strides, dilations, uneven padding.
+// Filters of nine bits, from a quantizer that uses all of ui8: the correction for the filter's zero
+// point is computed from window sums, which f32 holds. Strides, dilations, uneven padding.
 // CHECK-LABEL: func @filter_with_zero_point
 // CHECK: mpc.conv {{.*}} : (tensor<2x3x7x6xui8>, tensor<2x3x2x2xi8>) -> tensor<2x2x4x6xi32>
 // CHECK: %[[W:.*]] = mpc.conv {{.*}} strides([2, 1]) pad([1, 0], [2, 2]) dilations([3, 2]) : (tensor<2x1x7x6xf32>, tensor<1x1x2x2xf32>) -> tensor<2x1x4x6xf32>
@@ -145,8 +145,8 @@ func.func @filter_with_zero_point(%x: tensor<2x3x7x6xui8>, %z: tensor<ui8>) -> t
   return %5 : tensor<2x2x4x6xf64>
 }
 
-// A zero point for each output channel, a known one of the input, and a window of one element:
-// sums over channels are all it takes.
+// A zero point for each output channel, a constant one of the input, and a 1x1 window: sums over
+// channels suffice.
 // CHECK-LABEL: func @pointwise_filters_with_zero_points
 // CHECK: mpc.conv {{.*}} -> tensor<1x2x3x3xi32>
 // CHECK: mpc.reduce_sum {{.*}} axes([1]) keep_dims : tensor<1x3x3x3xf32>
@@ -165,7 +165,7 @@ func.func @pointwise_filters_with_zero_points(%x: tensor<1x3x3x3xui8>, %w: tenso
   return %7 : tensor<1x2x3x3xf32>
 }
 
-// A scale for each position that is summed stays inside the sum.
+// A scale for each contracted position stays inside the sum.
 // CHECK-LABEL: func @scale_along_the_depth
 // CHECK-NOT: xi32>
 func.func @scale_along_the_depth(%x: tensor<4x2xui8>, %w: tensor<2x3xi8>) -> tensor<4x3xf32> {
@@ -177,7 +177,7 @@ func.func @scale_along_the_depth(%x: tensor<4x2xui8>, %w: tensor<2x3xi8>) -> ten
   return %3 : tensor<4x3xf32>
 }
 
-// 33,026 products of 255 by 255 pass 2^31.
+// 33,026 products of 255 by 255 exceed 2^31.
 // CHECK-LABEL: func @too_deep
 // CHECK-NOT: xi32>
 func.func @too_deep(%x: tensor<1x33026xui8>, %w: tensor<33026x1xi8>) -> tensor<1x1xf32> {
@@ -187,7 +187,7 @@ func.func @too_deep(%x: tensor<1x33026xui8>, %w: tensor<33026x1xi8>) -> tensor<1
   return %2 : tensor<1x1xf32>
 }
 
-// 16-bit integers are no 8-bit ones.
+// 16-bit integers are not 8-bit ones.
 // CHECK-LABEL: func @wide_integers
 // CHECK-NOT: xi32>
 func.func @wide_integers(%x: tensor<4x2xi16>, %w: tensor<2x3xi8>) -> tensor<4x3xf32> {
@@ -197,8 +197,8 @@ func.func @wide_integers(%x: tensor<4x2xi16>, %w: tensor<2x3xi8>) -> tensor<4x3x
   return %2 : tensor<4x3xf32>
 }
 
-// Casts between that lose something keep the floats, differences that wrap or are no integers as
-// well, and so do scales whose product f32 does not hold.
+// Lossy casts in between block the rewrite, differences that wrap or are no integers as
+// well, and so do scales whose product f32 cannot represent.
 // CHECK-LABEL: func @not_exact
 // CHECK-COUNT-5: mpc.matmul {{.*}} : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
 // CHECK-NOT: mpc.matmul

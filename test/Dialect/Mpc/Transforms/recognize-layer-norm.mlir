@@ -6,7 +6,7 @@
 !means = tensor<4x1xf32>
 !batches = tensor<2x4x8xf32>
 
-// torch's form: a power, a root and a quotient, then scale and bias.
+// torch's form: a power, a root and a division, then scale and bias.
 // CHECK-LABEL: func @quotient
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>, %[[S:[a-z0-9]+]]: tensor<8xf32>, %[[B:[a-z0-9]+]]: tensor<8xf32>
 // CHECK-NOT: mpc.reduce_mean
@@ -90,7 +90,7 @@ func.func @rms(%x: !rows, %scale: tensor<8xf32>, %bias: tensor<8xf32>) -> !rows 
   return %6 : !rows
 }
 
-// A norm over the first axis is none of ours.
+// A norm over the first axis is not supported.
 // CHECK-LABEL: func @keeps_first_axis
 // CHECK: mpc.sqrt
 // CHECK-NOT: mpc.layer_norm
@@ -125,7 +125,7 @@ func.func @keeps_unbiased(%x: !rows) -> !rows {
   return %7 : !rows
 }
 
-// A per-row factor is no scale of the norm.
+// A per-row factor is not a scale of the norm.
 // CHECK-LABEL: func @keeps_row_factor
 // CHECK: mpc.layer_norm
 // CHECK-NEXT: mpc.mul
@@ -144,7 +144,7 @@ func.func @keeps_row_factor(%x: !rows, %rows: !means) -> !rows {
 
 // LOC: #[[FUSED]] = loc(fused[#{{.*}}, #{{.*}}, #{{.*}}])
 
-// Flax's form: the variance in one pass, cut off at 0, its axes taken away and put back.
+// Flax's form: one-pass variance, clamped at 0, its axes dropped and restored.
 // CHECK-LABEL: func @one_pass
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x4x8xf32>, %[[S:[a-z0-9]+]]: tensor<8xf32>, %[[B:[a-z0-9]+]]: tensor<8xf32>
 // CHECK-NOT: mpc.rsqrt

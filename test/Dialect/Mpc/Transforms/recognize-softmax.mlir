@@ -6,7 +6,7 @@
 !sums = tensor<4x1xf32>
 
 // The textbook form, with the maximum subtracted. Location and layer of the
-// quotient stay.
+// division stay.
 // CHECK-LABEL: func @quotient
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK-NEXT: %[[R:.*]] = mpc.softmax %[[X]] axis(1) {mpc.layer = "head"}
@@ -22,7 +22,7 @@ func.func @quotient(%x: !rows) -> !rows {
   return %4 : !rows
 }
 
-// Reductions that drop the axis, reshapes that bring it back, explicit broadcasts.
+// Reductions that drop the axis, reshapes that restore it, explicit broadcasts.
 // CHECK-LABEL: func @reshaped
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK-NEXT: %[[R:.*]] = mpc.softmax %[[X]] axis(0)
@@ -74,8 +74,8 @@ func.func @log_of_softmax(%x: !rows) -> !rows {
   return %1 : !rows
 }
 
-// A number times the exponential cancels, and a maximum over more axes is one
-// number along this one.
+// A factor of the exponential cancels, and a maximum over more axes is constant
+// along this one.
 // CHECK-LABEL: func @scaled
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK: %[[R:.*]] = mpc.softmax %[[X]] axis(1)
@@ -91,7 +91,7 @@ func.func @scaled(%x: !rows) -> !rows {
   return %5 : !rows
 }
 
-// A number on one side scales the softmax.
+// A scalar on one side scales the softmax.
 // CHECK-LABEL: func @scaled_numerator
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK: %[[F:.*]] = mpc.constant dense<4.000000e+00> : tensor<f32>

@@ -8,7 +8,7 @@
 // STRICT: mpc-outline-fusions
 // STRICT-NOT: mpc-relax-rounding
 
-// The reader inside the kernel takes the sum before it was rounded.
+// The reader inside the kernel reads the unrounded sum.
 // CHECK-LABEL: func @pair
 // CHECK: %[[SUM:.*]] = mpc.add
 // CHECK-NOT: mpc.cast
@@ -25,8 +25,8 @@ func.func @pair(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// What another kernel reads is rounded as declared; the norm beside it need not see
-// that rounding.
+// A value for another kernel is rounded as declared; the norm in the same kernel may
+// skip that rounding.
 // CHECK-LABEL: func @stored_and_read
 // CHECK: %[[SUM:.*]] = mpc.add
 // CHECK-NEXT: %[[STORED:.*]] = mpc.cast %[[SUM]] : tensor<8xf32> to tensor<8xf16>
@@ -43,7 +43,7 @@ func.func @stored_and_read(%x: tensor<8xf32>) -> (tensor<8xf16>, tensor<8xf32>) 
   return %0#0, %0#1 : tensor<8xf16>, tensor<8xf32>
 }
 
-// A chain of pairs goes as a whole.
+// A chain of pairs is removed as a whole.
 // CHECK-LABEL: func @chain
 // CHECK: %[[SUM:.*]] = mpc.add
 // CHECK-NEXT: mpc.exp %[[SUM]]
@@ -60,7 +60,7 @@ func.func @chain(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// The model asked for this rounding.
+// The model requests this rounding.
 // CHECK-LABEL: func @pinned
 // CHECK: mpc.cast {{.*}} to tensor<8xbf16>
 // CHECK-NEXT: mpc.cast {{.*}} to tensor<8xf32>
@@ -75,7 +75,7 @@ func.func @pinned(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 
-// The value lies in memory between two kernels, in the type that it declares.
+// The value is stored between two kernels, in the type that it declares.
 // CHECK-LABEL: func @across_kernels
 // CHECK: mpc.cast {{.*}} to tensor<8xbf16>
 // CHECK: mpc.cast {{.*}} to tensor<8xf32>
@@ -93,7 +93,7 @@ func.func @across_kernels(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %3 : tensor<8xf32>
 }
 
-// To another type than the value had: this is no pair.
+// Casts with different source and result types are no pair.
 // CHECK-LABEL: func @other_type
 // CHECK: mpc.cast {{.*}} to tensor<8xf16>
 // CHECK-NEXT: mpc.cast {{.*}} to tensor<8xf32>

@@ -2,7 +2,7 @@
 // RUN: mpc-opt %s --split-input-file --mpc-select-fusion-groups=target=cuda:sm_80 > %t.once
 // RUN: mpc-opt %s --split-input-file --mpc-select-fusion-groups=target=cuda:sm_80 --mpc-select-fusion-groups=target=cuda:sm_80 | diff %t.once -
 
-// A product takes what follows it; the softmax is a kernel of its own.
+// A matmul fuses its epilogue; the softmax is a separate kernel.
 // CHECK-LABEL: func.func @epilogue
 func.func @epilogue(%x: tensor<4x4xf32>, %b: tensor<4xf32>) -> tensor<4x4xf32> {
   // CHECK: mpc.matmul {{.*}} {mpc.anchor = #mpc<fusion_kind contraction>, mpc.group = [[G:[0-9]+]] : i64}
@@ -32,7 +32,7 @@ func.func @loose(%x: tensor<4x4xf32>) -> tensor<16xf32> {
 
 // -----
 
-// A kernel that stores through movement has another shape than its anchor.
+// A kernel with fused stores through data movement has another shape than its anchor.
 // CHECK-LABEL: func.func @stores
 func.func @stores(%x: tensor<2x64x64xf32>) -> tensor<64x2x64xf32> {
   // CHECK: mpc.matmul {{.*}}mpc.group = [[G:[0-9]+]] : i64, mpc.group_shape = array<i64: 64, 2, 64>
@@ -57,8 +57,8 @@ func.func @updates(%a: tensor<4xf32>, %b: tensor<8xf32>, %ga: tensor<4xf32>, %gb
 
 // -----
 
-// A block of the product makes the rows of a norm that nothing else reads, with
-// the cast behind it.
+// A block of the matmul computes the rows of a norm with no other reader, with
+// the cast after it.
 // CHECK-LABEL: func.func @norm_before_product
 func.func @norm_before_product(%x: tensor<1x16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x512xbf16>) -> tensor<16x512xf32> {
   // CHECK: mpc.rms_norm {{.*}} {mpc.group = [[G:[0-9]+]] : i64}
@@ -74,7 +74,7 @@ func.func @norm_before_product(%x: tensor<1x16x256xf32>, %s: tensor<256xf32>, %w
 
 // -----
 
-// The product of fewer columns makes the rows, and stores them for the other.
+// The matmul with fewer columns computes the norm's rows, and stores them for the other.
 // CHECK-LABEL: func.func @norm_read_twice
 func.func @norm_read_twice(%x: tensor<16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x512xf32>, %v: tensor<256x8xf32>) -> (tensor<16x512xf32>, tensor<16x8xf32>) {
   // CHECK: mpc.rms_norm {{.*}} {mpc.group = [[G:[0-9]+]] : i64
@@ -100,7 +100,7 @@ func.func @norm_of_many_rows(%x: tensor<4096x768xf32>, %s: tensor<768xf32>, %w: 
 
 // -----
 
-// No block has room for sixteen rows of this depth.
+// Sixteen rows of this depth exceed a block's capacity.
 // CHECK-LABEL: func.func @norm_of_long_rows
 func.func @norm_of_long_rows(%x: tensor<1x8192xf32>, %s: tensor<8192xf32>, %w: tensor<8192x64xbf16>) -> tensor<1x64xf32> {
   // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
@@ -112,7 +112,7 @@ func.func @norm_of_long_rows(%x: tensor<1x8192xf32>, %s: tensor<8192xf32>, %w: t
 
 // -----
 
-// What is added to the product is read from memory, so the norm's kernel writes it.
+// The residual of the matmul is read from memory, so the norm's kernel stores it.
 // CHECK-LABEL: func.func @norm_behind_product
 func.func @norm_behind_product(%x: tensor<16x256xf32>, %s: tensor<256xf32>, %w: tensor<256x256xf32>) -> tensor<16x256xf32> {
   // CHECK: mpc.rms_norm {{.*}} {mpc.anchor = #mpc<fusion_kind row>, mpc.group = {{[0-9]+}} : i64}
@@ -150,7 +150,7 @@ func.func @mixes_states(%x: tensor<1x1x136xf32>, %w: tensor<2x68x17xf32>, %b: te
 
 // -----
 
-// No kernel stores every other of its results.
+// No kernel stores every second of its results.
 // CHECK-LABEL: func.func @strided_store
 func.func @strided_store(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x8xf32> {
   // CHECK: mpc.matmul {{.*}}mpc.group = [[G:[0-9]+]] : i64

@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-sink-dequantization --canonicalize | FileCheck %s
 // RUN: mpc-opt %s --mpc-sink-dequantization --canonicalize | mpc-opt --mpc-sink-dequantization | FileCheck %s
 
-// A pool and a reshape between conversions with the same numbers.
+// A pool and a reshape between conversions with the same scale.
 // CHECK-LABEL: func @pool_of_bytes
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<1x2x4x4xui8>
 // CHECK-NEXT: %[[P:.*]] = mpc.max_pool %[[X]] {{.*}} : tensor<1x2x4x4xui8> -> tensor<1x2x2x2xui8>
@@ -25,7 +25,7 @@ func.func @pool_of_bytes(%x: tensor<1x2x4x4xui8>) -> tensor<1x8xui8> {
   return %10 : tensor<1x8xui8>
 }
 
-// Another scale behind the pool: bytes are pooled, and converted.
+// A different scale after the pool: bytes are pooled, and converted.
 // CHECK-LABEL: func @other_scale
 // CHECK: mpc.max_pool {{.*}} : tensor<1x1x4x4xi8> -> tensor<1x1x2x2xi8>
 // CHECK: mpc.cast {{.*}} : tensor<1x1x2x2xi8> to tensor<1x1x2x2xf32>
@@ -44,7 +44,7 @@ func.func @other_scale(%x: tensor<1x1x4x4xi8>) -> tensor<1x1x2x2xi8> {
   return %5 : tensor<1x1x2x2xi8>
 }
 
-// With padding, places of a dilated window may all lie in it.
+// With padding, a dilated window may read padding elements only.
 // CHECK-LABEL: func @dilated_padding
 // CHECK: mpc.max_pool {{.*}} : tensor<1x1x4x4xf32>
 func.func @dilated_padding(%x: tensor<1x1x4x4xui8>) -> tensor<1x1x4x4xf32> {
@@ -53,7 +53,7 @@ func.func @dilated_padding(%x: tensor<1x1x4x4xui8>) -> tensor<1x1x4x4xf32> {
   return %1 : tensor<1x1x4x4xf32>
 }
 
-// A negative factor turns the order round, channels have scales of their own.
+// A negative factor reverses the order, channels have separate scales.
 // CHECK-LABEL: func @falling
 // CHECK: mpc.max_pool {{.*}} : tensor<1x2x4x4xf32>
 // CHECK: mpc.max_pool {{.*}} : tensor<1x2x4x4xf32>
@@ -68,7 +68,7 @@ func.func @falling(%x: tensor<1x2x4x4xui8>) -> (tensor<1x2x2x2xf32>, tensor<1x2x
   return %2, %4 : tensor<1x2x2x2xf32>, tensor<1x2x2x2xf32>
 }
 
-// Differences of unsigned numbers wrap, which is no order of bytes.
+// Unsigned differences wrap, so they do not preserve the order of the bytes.
 // CHECK-LABEL: func @wrapped
 // CHECK: mpc.max_pool {{.*}} : tensor<1x1x4x4xf32>
 func.func @wrapped(%x: tensor<1x1x4x4xui8>) -> tensor<1x1x2x2xf32> {

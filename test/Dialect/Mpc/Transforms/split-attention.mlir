@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-split-attention --split-input-file | FileCheck %s
 // RUN: mpc-opt %s --mpc-split-attention --split-input-file | mpc-opt --mpc-split-attention --split-input-file | FileCheck %s
 
-// Each sequence reads its own keys and values; grouped heads and the mask go with it.
+// Each sequence reads its own keys and values; grouped heads and the mask are split too.
 // CHECK-LABEL: func @apart
 // CHECK-SAME: %[[Q:[a-z0-9]+]]: tensor<2x4x1x8xf32>, %[[K0:[a-z0-9]+]]: tensor<1x2x6x8xf32>, %[[K1:[a-z0-9]+]]: tensor<1x2x6x8xf32>, %[[V0:[a-z0-9]+]]: tensor<1x2x6x8xf32>, %[[V1:[a-z0-9]+]]: tensor<1x2x6x8xf32>, %[[M:[a-z0-9]+]]: tensor<2x1x1x6xf32>
 // CHECK: %[[Q0:.*]] = mpc.slice %[[Q]] [0, 0, 0, 0] [1, 4, 1, 8]
@@ -35,7 +35,7 @@ func.func @one_mask(%q: tensor<2x2x3x8xf32>, %k0: tensor<1x2x6x8xf32>, %k1: tens
 
 // -----
 
-// Parts of several sequences, rows and heads are no entries of the batch.
+// Slices of several sequences, of rows and of heads are not batch entries.
 // CHECK-LABEL: func @not_entries
 // CHECK-COUNT-3: mpc.attention
 // CHECK-NOT: mpc.attention

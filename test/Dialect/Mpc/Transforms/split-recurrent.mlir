@@ -3,8 +3,8 @@
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-split-recurrent{target=cpu:avx512}))' | FileCheck %s --check-prefix=CPU
 // RUN: mpc-opt %s --pass-pipeline='builtin.module(func.func(mpc-split-recurrent{target=cuda:sm_90a}))' --mlir-print-debuginfo | FileCheck %s --check-prefix=LOC
 
-// The product of all steps has the weights of both directions side by side and the
-// input's half of the bias behind it; the steps get the other half.
+// The input matmul of all steps has the concatenated weights of both directions and
+// the input's half of the bias after it; the steps get the other half.
 // CPU-LABEL: func.func @both_directions
 // CPU: mpc.lstm
 // CHECK-LABEL: func.func @both_directions
@@ -24,7 +24,7 @@ func.func @both_directions(%x: tensor<5x4x8xbf16>, %w: tensor<2x64x8xbf16>, %r: 
   return %0#0, %0#2 : tensor<5x2x4x16xf32>, tensor<2x4x16xf32>
 }
 
-// The reset gate stands before the product, or behind it.
+// The reset gate is applied before the matmul, or after it.
 // CHECK-LABEL: func.func @grus
 // CHECK-NOT: mpc.add
 // CHECK: mpc.recurrence gru
@@ -35,7 +35,7 @@ func.func @grus(%x: tensor<5x4x8xf32>, %w: tensor<1x48x8xf32>, %r: tensor<1x48x1
   return %0#0, %1#0 : tensor<5x1x4x16xf32>, tensor<5x1x4x16xf32>
 }
 
-// States of 16 bits, and weights that no blocks have room for.
+// States of 16 bits, and weights that exceed the capacity of all blocks.
 // CHECK-LABEL: func.func @no_kernel
 // CHECK-NOT: mpc.recurrence
 // CHECK: mpc.rnn
@@ -47,7 +47,7 @@ func.func @no_kernel(%x: tensor<5x4x8xbf16>, %w: tensor<1x16x8xbf16>, %r: tensor
   return %0#0, %1#0 : tensor<5x1x4x16xbf16>, tensor<5x1x4x8192xf32>
 }
 
-// What a derivative has split stays where it has a kernel, and is unrolled elsewhere.
+// A split recurrence of a derivative stays where it has a kernel, and is unrolled elsewhere.
 // CHECK-LABEL: func.func @learns
 // CHECK: mpc.recurrence_training rnn
 // CHECK: mpc.recurrence_gradient rnn

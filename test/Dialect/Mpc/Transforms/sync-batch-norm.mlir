@@ -6,7 +6,7 @@
 // ONE: mpc.batch_norm_training
 // ONE: mpc.batch_norm_gradient
 
-// The forward norm and its gradient share the statistics of one message.
+// The forward norm and its gradient share the statistics of one all-reduce.
 // CHECK-LABEL: func.func @norm(
 // CHECK: [[M:%.+]] = mpc.reduce_mean %{{.+}} axes([0, 2, 3]) keep_dims
 // CHECK: [[V:%.+]] = mpc.reduce_mean %{{.+}} axes([0, 2, 3]) keep_dims
@@ -15,7 +15,7 @@
 // CHECK: mpc.sub [[ALL]]#0, %{{.+}}
 // CHECK: mpc.reduce_mean %{{.+}} axes([0]) : tensor<4x1x3x1x1xf32> -> tensor<1x3x1x1xf32>
 // CHECK-NOT: mpc.all_gather
-// Of 4 ranks with 2 x 4 x 4 elements each the variance is of 128.
+// With 4 ranks of 2 x 4 x 4 elements each the variance is over 128 elements.
 // CHECK: mpc.constant dense<1.007874{{.*}}> : tensor<f32>
 // CHECK: [[B:%.+]] = mpc.reduce_sum
 // CHECK: [[S:%.+]] = mpc.reduce_sum

@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=tf_amp_onednn_bfloat16 --split-input-file | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision=policy=tf_amp_gpu_float16 --split-input-file | FileCheck %s --check-prefix=GPU
 
-// Ops that are one op of TensorFlow's: what comes in is rounded, the inside runs
-// in f32, the result is rounded once. In f16 the op is in no list.
+// Ops that are one TensorFlow op: inputs are rounded, the inside is f32, the
+// result is rounded once. In f16 the op is in no list.
 // CHECK-LABEL: @squared_difference
 // CHECK-SAME: %[[X:.*]]: tensor<8x8xf32>)
 // CHECK: %[[XH:.*]] = mpc.cast %[[X]] : tensor<8x8xf32> to tensor<8x8xbf16>
@@ -27,7 +27,7 @@ func.func private @squared_difference(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// What only moves elements has nothing to round inside.
+// Ops that only move elements have no rounding inside.
 // CHECK-LABEL: @pack
 // CHECK: mpc.reshape {{.*}} : tensor<8x8xbf16> to tensor<1x8x8xbf16>
 // CHECK: mpc.concat {{.*}} -> tensor<2x8x8xbf16>
@@ -41,7 +41,7 @@ func.func private @pack(%x: tensor<8x8xf32>) -> tensor<2x8x8xf32> {
 
 // -----
 
-// The source's name decides, not our kind: TensorFlow's Square is no Mul.
+// The source's name decides, not mpc's op kind: TensorFlow's Square is no Mul.
 // GPU-LABEL: @square
 // GPU: mpc.mul {{.*}}reason = "in no list"
 // GPU: mpc.mul {{.*}}reason = "follows 16-bit 'matmul'"
@@ -58,7 +58,7 @@ func.func private @square(%x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf
 
 // -----
 
-// torch's names say nothing to TensorFlow: product and bias are two ops.
+// torch's names mean nothing to TensorFlow: matmul and bias are two ops.
 // CHECK-LABEL: @foreign
 // CHECK: mpc.matmul {{.*}}rule = "low"
 // CHECK: mpc.add {{.*}}rule = "follow"{{.*}} : (tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<8x8xbf16>
@@ -71,7 +71,7 @@ func.func private @foreign(%x: tensor<8x8xf32>, %b: tensor<8xf32>) -> tensor<8x8
 
 // -----
 
-// A batch norm takes 16-bit images and keeps scale and statistics in f32.
+// A batch norm reads 16-bit images and has scale and statistics in f32.
 // CHECK-LABEL: @batch_norm
 // CHECK-SAME: %{{[^:]*}}: tensor<1x4x8x8xf32>, %{{[^:]*}}: tensor<4x4x1x1xf32>, %[[S:[^:]*]]: tensor<4xf32>)
 // CHECK: %[[C:.*]] = mpc.conv

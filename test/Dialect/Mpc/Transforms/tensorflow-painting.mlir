@@ -6,8 +6,8 @@
 
 // The numbers are those of docs/Reference/Imitation.md.
 
-// Rule 0: the product that is fetched keeps its type, and so seeds nothing; with
-// no other seed the function stays as it was.
+// Rule 0: the matmul that is fetched keeps its type, and so seeds nothing; with
+// no other seed the function is unchanged.
 // CHECK-LABEL: @rule0_output
 // CHECK-NOT: f16>
 // CHECK: mpc.matmul {{.*}}rule = "low", list = "tf_amp_gpu_float16", reason = "an output keeps its type"
@@ -20,8 +20,8 @@ func.func private @rule0_output(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Rule 1: a contraction multiplies 16 bits and rounds its f32 sum once; weights
-// are rounded at compile time.
+// Rule 1: a contraction multiplies 16 bits and rounds its f32 accumulator once;
+// weights are rounded at compile time.
 // CHECK-LABEL: @rule1_seed
 // CHECK-DAG: %[[X:.*]] = mpc.cast %{{.*}} : tensor<8x8xf32> to tensor<8x8xf16>
 // CHECK-DAG: %[[W:.*]] = mpc.constant {{.*}} : tensor<8x8xf16>
@@ -42,7 +42,7 @@ func.func private @rule1_seed(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Rule 2: denial flows from exp through what leads to an infer op, and no
+// Rule 2: denial propagates from exp through ops that lead to an infer op, and no
 // further: the clear op before the second product is free for rule 5.
 // CHECK-LABEL: @rule2_deny
 // CHECK: mpc.exp {{.*}}rule = "high"
@@ -83,7 +83,7 @@ func.func private @rule2_lists_differ(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 // -----
 
-// Rule 3: what lies between two products runs in 16 bits, softmax included.
+// Rule 3: ops between two matmuls run in 16 bits, softmax included.
 // CHECK-LABEL: @rule3_between
 // CHECK: mpc.softmax {{.*}}rule = "follow"{{.*}}reason = "between ops of the allow list"{{.*}} : tensor<8x8xf16>
 // CHECK: mpc.transpose {{.*}}rule = "clear"{{.*}}reason = "between ops of the allow list"{{.*}} : tensor<8x8xf16> to tensor<8x8xf16>
@@ -155,8 +155,8 @@ func.func private @rule6_other_types(%d: tensor<8x8xf64>, %i: tensor<8xi64>, %x:
 
 // -----
 
-// Rule 8: a cast to f32 whose readers are all 16-bit converts to f16 at once; a
-// pinned one rounds where the model says, and one with an f32 reader stays.
+// Rule 8: a cast to f32 with only 16-bit readers converts directly to f16; a
+// pinned cast rounds as in the model, and a cast with an f32 reader stays.
 // CHECK-LABEL: @rule8_casts
 // CHECK: %[[A:.*]] = mpc.cast %{{.*}} : tensor<8x8xf64> to tensor<8x8xf16>
 // CHECK: %[[P:.*]] = mpc.cast %{{.*}} pinned {{.*}} : tensor<8x8xf64> to tensor<8x8xf32>

@@ -1,13 +1,13 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=torch_autocast_cuda_float16 set=op:softmax=float16,name:first=float32" | FileCheck %s
 // RUN: mpc-opt %s --mpc-assign-precision="policy=torch_autocast_cuda_float16 set=op:add=float32" | FileCheck %s --check-prefix=SPLIT
 
-// An override beats the list; what follows sees the type that it gives.
+// An override beats the list; later ops see the overridden type.
 // CHECK: mpc.matmul {{.*}}override = "name:first=float32"{{.*}} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
 // CHECK: mpc.add {{.*}} -> tensor<4x4xf32>
 // CHECK: mpc.relu {{.*}} : tensor<4x4xf32>
 // CHECK: mpc.softmax {{.*}}override = "op:softmax=float16"{{.*}} : tensor<4x4xf16>
 
-// An op with an override leaves its group: the product is rounded before the
+// An op with an override leaves its group: the matmul is rounded before the
 // bias is added.
 // SPLIT: %[[P:.*]] = mpc.matmul {{.*}} : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf32>
 // SPLIT: %[[N:.*]] = mpc.cast %[[P]] : tensor<4x4xf32> to tensor<4x4xf16>

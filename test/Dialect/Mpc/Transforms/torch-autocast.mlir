@@ -3,7 +3,7 @@
 // RUN: sed 's/func.func @/func.func private @/' %s | mpc-opt --mpc-assign-precision=policy=torch_autocast_cpu_bfloat16 --mpc-verify-stage=stage=precision --split-input-file -o /dev/null
 // The numbered rules of lib/Analysis/TorchAutocastPlanner.cpp.
 
-// R1: operands are cast, the product is summed in f32 and rounded once; the
+// R1: operands are cast, the matmul accumulates in f32 and rounds once; the
 // signature keeps f32.
 // BOTH-LABEL: @lower_precision_fp
 // BOTH-DAG: %[[X:.*]] = mpc.cast %{{.*}} : tensor<4x8xf32> to tensor<4x8x[[LOW:b?f16]]>
@@ -19,8 +19,8 @@ func.func @lower_precision_fp(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tenso
 
 // -----
 
-// R1 on a group: a layer with its bias is one op of torch's. The bias is
-// rounded, the sum is f32, one cast ends the group.
+// R1 on a group: a layer with its bias is one torch op. The bias is
+// rounded, the accumulator is f32, one cast ends the group.
 // BOTH-LABEL: @linear
 // BOTH-SAME: (%{{[^:]*}}: tensor<4x8xf32>, %[[B:[^:]*]]: tensor<2xf32>
 // BOTH-DAG: %[[P:.*]] = mpc.matmul {{.*}} -> tensor<4x2xf32>
@@ -39,8 +39,8 @@ func.func @linear(%x: tensor<4x8xf32>, %b: tensor<2xf32>) -> tensor<4x2xf32> {
 
 // -----
 
-// R2: exp is in the list of CUDA. R6: on CPU it is in none and runs in what
-// arrives.
+// R2: exp is in the CUDA list. R6: on CPU it is in no list and runs in its input
+// type.
 // BOTH-LABEL: @fp32
 // CUDA: mpc.exp {{.*}}rule = "high"{{.*}} : tensor<4x4xf32>
 // CPU: mpc.exp {{.*}}rule = "follow"{{.*}} : tensor<4x4xbf16>
@@ -52,7 +52,7 @@ func.func @fp32(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// R3: softmax gives f32 on CUDA, whatever arrives.
+// R3: softmax returns f32 on CUDA, for any input type.
 // BOTH-LABEL: @fp32_set_opt_dtype
 // CUDA: mpc.softmax {{.*}}rule = "high_result"{{.*}} : tensor<4x4xf32>
 // CPU: mpc.softmax {{.*}}rule = "follow"{{.*}} : tensor<4x4xbf16>
@@ -80,8 +80,8 @@ func.func @fp32_append_dtype(%x: tensor<4x4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// R4: any f32 operand makes addcmul f32; all 16-bit ones leave it at that. The
-// product inside the group stays f32.
+// R4: any f32 operand makes addcmul f32; 16-bit operands only leave it at 16 bits.
+// The product inside the group stays f32.
 // BOTH-LABEL: @promote
 // CUDA: mpc.mul {{.*}}rule = "widest"{{.*}} -> tensor<4x4xf32>
 // CUDA: %[[M:.*]] = mpc.add {{.*}}rule = "widest"{{.*}} -> tensor<4x4xf32>
@@ -101,7 +101,7 @@ func.func @promote(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
 
 // -----
 
-// R4 where the other list has it, cat, whose operands have one type on any device.
+// R4 for ops of the other list: cat, whose operands have one type on any device.
 // BOTH-LABEL: @cat
 // BOTH: mpc.concat {{.*}} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
 // BOTH: mpc.concat {{.*}} : (tensor<4x4x[[LOW:b?f16]]>, tensor<4x4x[[LOW]]>) -> tensor<8x4x[[LOW]]>
@@ -114,7 +114,7 @@ func.func @cat(%x: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
 
 // -----
 
-// R6: 16-bit and f32 meet in f32; what has no dimensions does not promote.
+// R6: 16-bit and f32 promote to f32; a scalar tensor does not promote.
 // BOTH-LABEL: @promotion
 // BOTH: mpc.add {{.*}} -> tensor<4x4xf32>
 // BOTH: mpc.mul {{.*}} : (tensor<4x4x[[LOW:b?f16]]>, tensor<[[LOW]]>) -> tensor<4x4x[[LOW]]>
@@ -159,7 +159,7 @@ func.func @moves(%x: tensor<4x4xf32>) -> tensor<6x6xf32> {
 
 // -----
 
-// A cast that a call of torch's brought with it is promotion: relu of a 16-bit
+// A cast that a torch call inserted is promotion: relu of a 16-bit
 // input stays 16 bits.
 // BOTH-LABEL: @own_promotion
 // CUDA: mpc.relu {{.*}} : tensor<4xf16>
@@ -172,7 +172,7 @@ func.func @own_promotion(%x: tensor<4xf16>) -> tensor<4xf32> {
 
 // -----
 
-// R9: f64 and the model's own 16-bit values stay.
+// R9: f64 and the model's own 16-bit values are unchanged.
 // BOTH-LABEL: @own_types
 // BOTH: mpc.matmul {{.*}} : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x4xf64>
 // BOTH: mpc.exp {{.*}} : tensor<4xf16>

@@ -21,8 +21,8 @@ func.func private @narrow_softmax(%x: tensor<4xbf16>) -> tensor<4xbf16> {
 
 // -----
 
-// A list that asks for f32 excuses nothing, whoever wrote it; the rules of
-// imitated systems do.
+// An f32 list entry is no excuse, whoever wrote it; the rules of
+// imitated systems are.
 func.func private @narrow_softmax_of_imitation(%x: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<4xbf16>) {
   // expected-error @below {{computes in 'bf16'; softmax is f32 unless an override says otherwise}}
   %0 = mpc.softmax %x axis(0) {mpc.decision = #mpc.decision<rule = "high_result", list = "torch_autocast_cuda_bfloat16">} : tensor<4xbf16>
@@ -63,7 +63,7 @@ func.func private @stray_cast(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
 
 // -----
 
-// The cast of a program input has no kernel to ride in.
+// The cast of a program input has no kernel to be fused into.
 func.func private @input_cast(%x: tensor<4x4xf32>) -> tensor<4x4xbf16> {
   %0 = mpc.fusion kind(elementwise) name("cast") (%a = %x : tensor<4x4xf32>) -> tensor<4x4xbf16> {
     %2 = mpc.cast %a : tensor<4x4xf32> to tensor<4x4xbf16>

@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-verify-stage=stage=precision --split-input-file --verify-diagnostics
 
-// What is f32 unless an override says otherwise: softmax, losses, what makes a loss,
-// float outputs. The decision tells who said so.
+// Values that are f32 by default: softmax, losses, ops that compute a loss, float
+// outputs. The decision names the override.
 func.func private @softmax(%x: tensor<4x4xf16>) -> tensor<4x4xf16> {
   // expected-error @below {{'mpc.softmax' op computes in 'f16'; softmax is f32 unless an override says otherwise}}
   %0 = mpc.softmax %x axis(1) {mpc.decision = #mpc.decision<rule = "low", list = "float16">} : tensor<4x4xf16>
@@ -66,8 +66,8 @@ func.func private @rounded_output(%x: tensor<4x4xf32>) -> (tensor<4x4xf32> {mpc.
 
 // -----
 
-// An op that computes in 16 bits, by its policy or by an override, has no other
-// value to give.
+// An op that computes in 16 bits, by its policy or by an override, has no f32
+// value.
 func.func private @narrow_op(%x: tensor<4x4xf16>) -> (tensor<4x4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %0 = mpc.tanh %x {mpc.decision = #mpc.decision<rule = "low", list = "float16">} : tensor<4x4xf16>
   %1 = mpc.cast %0 : tensor<4x4xf16> to tensor<4x4xf32>

@@ -2,7 +2,7 @@
 // RUN: not mpc-opt %s --mpc-verify-stage=stage=differentiate --split-input-file 2>&1 | FileCheck %s --check-prefix=DIFFERENTIATE
 // RUN: not mpc-opt %s --mpc-verify-stage=stage=loss-scale --split-input-file 2>&1 | FileCheck %s --check-prefix=SCALE
 
-// What the stages of a training step promise.
+// Invariants of the stages of a training step.
 // expected-error @below {{parameter 'w' (argument 0) has no 'mpc.initial' of its type 'tensor<2xf32>'}}
 func.func @no_initial_value(%w: tensor<2xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"}) {
   return

@@ -1,4 +1,4 @@
-// Every op, printed as JAX prints it: what is read is printed again, and the
+// Every op in JAX's print format: the custom form round-trips, and the
 // generic form is the same module.
 // RUN: grep -v '^//' %s | grep . > %t.mlir
 // RUN: mpc-opt %t.mlir | grep . | diff %t.mlir -

@@ -1,8 +1,8 @@
 // RUN: mpc-opt %s | mpc-opt | FileCheck %s
 // RUN: mpc-opt %s --mlir-print-op-generic | mpc-opt | FileCheck %s
 
-// A program over tiles says what items are, what is walked, carried, joined,
-// kept and stored, and leaves to the team who does it.
+// A tile program defines its tiles, loops, loop-carried values, reductions,
+// buffers and stores, and leaves the mapping to threads open.
 
 // CHECK-LABEL: func.func @softmax
 // CHECK: tile.for_each %[[ROW:.*]] in (64) cycles(1.200000e+03) threads(#tile.threads<members = 32, items = 4, vector = 8, steps = 2, keep = registers>) {
@@ -50,7 +50,7 @@ func.func @softmax(%x: memref<64x512xf32>, %y: memref<64x512xf32>, %z: memref<64
   return
 }
 
-// Positions of two axes, a mask of the last vector, items in order.
+// Positions of two axes, a mask of the last vector, tiles in order.
 
 // CHECK-LABEL: func.func @masked
 // CHECK: tile.for_each %{{.*}} in (1) cycles(1.000000e+00) in_order {
@@ -75,7 +75,7 @@ func.func @masked(%x: memref<3x29xf32>, %y: memref<f32>) {
   return
 }
 
-// Sums over all items.
+// Sums over all tiles.
 
 // CHECK-LABEL: func.func @sums
 // CHECK: %[[S:.*]] = tile.accumulators : <8 x f32>

@@ -1,4 +1,4 @@
-// A classifier of images in training form: convolutions, batch norm, pools.
+// An image classifier in training form: convolutions, batch norm, pools.
 func.func @main(%x: tensor<8x3x12x12xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %label: tensor<8xi32> {mpc.role = #mpc.role<label>, mpc.name = "label"},
                 %rng: tensor<2xi64> {mpc.role = #mpc.role<input>, mpc.name = "rng"},

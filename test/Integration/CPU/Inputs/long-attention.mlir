@@ -1,4 +1,4 @@
-// One query of four heads over 32,768 keys of one, of which an item has a part.
+// One query of four heads, 32,768 keys of one, split over work items (split-KV).
 func.func @main(%q: tensor<1x4x1x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "q"},
                 %k: tensor<1x1x32768x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "k"})
     -> (tensor<1x4x1x64xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

@@ -1,4 +1,4 @@
-// Attention, and the product of all heads behind it.
+// Attention, and the output projection of all heads after it.
 func.func @main(%q: tensor<2x4x40x32xf32> {mpc.role = #mpc.role<input>, mpc.name = "q"},
                 %k: tensor<2x4x72x32xf32> {mpc.role = #mpc.role<input>, mpc.name = "k"},
                 %v: tensor<2x4x72x32xf32> {mpc.role = #mpc.role<input>, mpc.name = "v"},

@@ -1,6 +1,6 @@
-// Concats behind products: the layers of a dense block in the order of the caller's dimensions,
-// in front and behind the convolution's own channels, with arithmetic behind them; a product whose
-// result stands between a wide and an odd part, which comes twice; rows below rows.
+// Concats after matmuls: the layers of a dense block in the order of the caller's dimensions,
+// before and after the convolution's own channels, with arithmetic after them; a matmul whose
+// result is between an aligned and an odd operand, which is used twice; a concat of rows.
 func.func @main(%x: tensor<2x14x13x24xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %f: tensor<16x24x3x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "f"},
                 %g: tensor<8x16x3x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "g"},

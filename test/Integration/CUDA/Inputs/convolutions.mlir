@@ -1,4 +1,4 @@
-// Two convolutions, of an image of three channels and of vectors of them, to be trained.
+// Two convolutions to be trained, of a three-channel image and of vectorizable channels.
 func.func @main(%x: tensor<8x33x33x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<8x8x8x64xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %f1 = mpc.constant dense<0.01> : tensor<32x3x3x3xf32> loc("conv1/weight")

@@ -1,4 +1,4 @@
-// Half a block of a decoder: a product and its residual, a norm and the query's product, and attention to the keys and
+// Half a decoder block: a matmul and its residual, a norm and the query projection, and attention to the keys and
 // values of an encoder.
 func.func @main(%x: tensor<2x32x128xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %k: tensor<2x70x2x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "k"},

@@ -1,4 +1,4 @@
-// Three new tokens of two sequences, whose eight heads share two of a cache.
+// Grouped-query attention: 3 new tokens of 2 sequences, 8 query and 2 KV heads.
 func.func @main(%q: tensor<2x3x8x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "q"},
                 %k: tensor<2x2x520x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "k"},
                 %v: tensor<2x2x520x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "v"},

@@ -1,4 +1,4 @@
-// What the blocks of image networks have around their products: a group norm, squeeze and
+// Ops around the GEMMs in blocks of image networks: a group norm, squeeze and
 // excitation, a dense layer, tokens of an image, experts.
 func.func @main(%x: tensor<2x16x6x6xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
     %filter: tensor<8x16x3x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "filter"},
@@ -38,7 +38,7 @@ func.func @main(%x: tensor<2x16x6x6xf32> {mpc.role = #mpc.role<input>, mpc.name 
   %14 = mpc.sigmoid %13 : tensor<2x8x1x1xf32>
   %15 = mpc.mul %7, %14 : (tensor<2x8x6x6xf32>, tensor<2x8x1x1xf32>) -> tensor<2x8x6x6xf32>
 
-  // A dense layer: image and argument side by side, scaled before the product.
+  // A dense layer: image and argument concatenated, scaled before the matmul.
   %16 = mpc.concat %x, %15 axis(1) : (tensor<2x16x6x6xf32>, tensor<2x8x6x6xf32>) -> tensor<2x24x6x6xf32>
   %17 = mpc.mul %16, %gain : (tensor<2x24x6x6xf32>, tensor<24x1x1xf32>) -> tensor<2x24x6x6xf32>
   %18 = mpc.relu %17 : tensor<2x24x6x6xf32>

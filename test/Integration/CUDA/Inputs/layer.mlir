@@ -1,4 +1,4 @@
-// An activation with a bias, and a norm: kernels, and no product for a library.
+// An activation with a bias, and a norm: kernels without a library GEMM.
 func.func @main(%x: tensor<64x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<64x8xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %bias = mpc.constant dense<[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8]> : tensor<8xf32> loc("bias")

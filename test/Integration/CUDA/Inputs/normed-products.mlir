@@ -1,5 +1,5 @@
-// Norms that one product each reads: tokens of a batch with a residual that both the norm
-// and the end of the block read, a head of few columns, and rows of which no tile is full,
+// Norms with one matmul as reader: tokens of a batch with a residual that both the norm
+// and the end of the block read, a head of few columns, and rows that fill no tile,
 // padded and with arithmetic before the norm.
 func.func @main(%x: tensor<2x8x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
     %rows: tensor<19x40xf32> {mpc.role = #mpc.role<input>, mpc.name = "rows"},

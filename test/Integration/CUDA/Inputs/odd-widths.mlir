@@ -1,4 +1,4 @@
-// Widths that no matrix unit takes, between products that are padded: 13, 30 and 21 columns
+// Widths unsupported by Tensor Cores, between padded matmuls: 13, 30 and 21 columns
 // under a layer norm, a batch norm and dropout.
 func.func @main(%x: tensor<12x13xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<12x5xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

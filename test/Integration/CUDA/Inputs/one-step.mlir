@@ -1,4 +1,4 @@
-// One step of one row and one unit, whose products are one block each.
+// One step of one row and one unit, whose matmuls are one block each.
 func.func @main(%x: tensor<1x1x1xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<1x2x1x1xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %w = mpc.constant dense<0.25> : tensor<2x4x1xf32> loc("w")

@@ -1,6 +1,6 @@
-// Depthwise convolutions whose kernels also average, or add up, their images: many pixels and odd
-// extents, several outputs of a channel, a line with more channels than a block has threads, one
-// pixel, and one whose mean alone is read.
+// Depthwise convolutions with a fused mean or sum over the image: many pixels and odd
+// extents, several outputs of a channel, a row with more channels than a block has threads, one
+// pixel, and one whose only used result is the mean.
 func.func @main(%x: tensor<3x33x19x24xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %t: tensor<2x9x1200xf32> {mpc.role = #mpc.role<input>, mpc.name = "t"},
                 %f: tensor<24x1x5x5xf32> {mpc.role = #mpc.role<input>, mpc.name = "f"},

@@ -1,4 +1,4 @@
-// Recurrent layers of odd extents that learn, one of each cell and both directions.
+// Trainable recurrent layers of odd extents, one of each cell and both directions.
 func.func @main(%x: tensor<6x5x24xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<6x5x20xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %w = mpc.constant dense<0.25> : tensor<2x132x24xf32> loc("w")

@@ -1,5 +1,5 @@
-// Recurrent layers of odd extents; weights are inputs, small ones, so that gates stay off
-// their ends.
+// Recurrent layers of odd extents; weights are inputs, small ones, so that gates do not
+// saturate.
 func.func @main(%x: tensor<6x5x24xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %w: tensor<2x132x24xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"},
                 %r: tensor<2x132x33xf32> {mpc.role = #mpc.role<input>, mpc.name = "r"},

@@ -1,4 +1,4 @@
-// Experts that routers choose: the softmax, the choice and the scaling of each row.
+// Mixture-of-experts routing: the softmax, the top-k selection and the scaling of each row.
 !all = tensor<6x8xf32>
 func.func @main(%x: !all {mpc.role = #mpc.role<input>, mpc.name = "x"})
   -> (!all {mpc.role = #mpc.role<output>, mpc.name = "two"}, !all {mpc.role = #mpc.role<output>, mpc.name = "one"},

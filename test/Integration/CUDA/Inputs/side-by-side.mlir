@@ -1,5 +1,5 @@
-// A norm of long rows, a transpose through a static array, a product whose blocks share a
-// depth through scratch memory, and a sum over rows of few columns.
+// A norm of long rows, a transpose through a static array, a split-K GEMM that reduces through
+// scratch memory, and a sum over rows of few columns.
 func.func @main(%x: tensor<48x4096xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %w: tensor<4096x24xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"},
                 %v: tensor<9x1000xf32> {mpc.role = #mpc.role<input>, mpc.name = "v"})

@@ -1,4 +1,4 @@
-// A squeeze of one block before an excite of several, and rows that a small product leads.
+// A squeeze of one block before an excite of several, and rows that read a small recomputed matmul.
 func.func @main(%x: tensor<3x144xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %w: tensor<144x6xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"},
                 %v: tensor<6x300xf32> {mpc.role = #mpc.role<input>, mpc.name = "v"},

@@ -1,5 +1,5 @@
-// The front of a dense block: a convolution without a window reads images with channels first behind
-// a norm and an activation, and others read the images as they are.
+// The start of a dense block: a 1x1 convolution reads channels-first images after a norm
+// and an activation, and other ops read the images directly.
 func.func @main(%x: tensor<3x40x7x9xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                 %s: tensor<40x1x1xf32> {mpc.role = #mpc.role<input>, mpc.name = "s"},
                 %f: tensor<72x40x1x1xf32> {mpc.role = #mpc.role<input>, mpc.name = "f"},

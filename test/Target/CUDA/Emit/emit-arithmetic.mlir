@@ -130,7 +130,7 @@ gpu.func @integers(%x: memref<4xi32>, %y: memref<4xi32>, %b: memref<4xi8>) kerne
   gpu.return
 }
 
-// Indices that cannot be negative compare as they are; others without a sign.
+// Nonnegative indices compare directly; others after a conversion to unsigned.
 // CHECK-LABEL: void ranges(
 // CHECK:         y[0] = static_cast<signed char>(31 - mpc::threadX() < 7);
 // CHECK-NEXT:    bool condition = static_cast<unsigned>(static_cast<int>(n[0])) <
@@ -155,7 +155,7 @@ gpu.func @ranges(%n: memref<1xi64> loc("n"), %y: memref<2xi8>) kernel
   gpu.return
 }
 
-// NaN decides each way that a comparison can ask.
+// NaN is ordered or unordered as the predicate specifies.
 // CHECK-LABEL: MPC_KERNEL(1) void comparisons(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     signed char *__restrict__ y) {

@@ -3,7 +3,7 @@
 module attributes {gpu.container_module} {
 gpu.module @kernels {
 
-// What a loop carries is a variable, and an update of it is one statement.
+// Loop-carried values are variables, and their update is one statement.
 // CHECK-LABEL: MPC_KERNEL(1) void carried_sum(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
@@ -31,8 +31,8 @@ gpu.func @carried_sum(%x: memref<64xf32>, %y: memref<1xf32>) kernel
   gpu.return
 }
 
-// A loop inside goes on with the variable of the loop around it; both may be
-// unrolled, in part where the attribute has a number.
+// A nested loop continues with the variable of the outer loop; both may be
+// unrolled, partially where the attribute has a number.
 // CHECK-LABEL: MPC_KERNEL(1) void nested(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {
@@ -65,7 +65,7 @@ gpu.func @nested(%x: memref<8x8xf32>, %y: memref<1xf32>) kernel
   gpu.return
 }
 
-// Values that change places are read before they are written.
+// Swapped values are read before they are written.
 // CHECK-LABEL: MPC_KERNEL(1) void exchange(float *__restrict__ y) {
 // CHECK-NEXT:   mpc::kernelBegin();
 // CHECK-NEXT:   float value = 1.0f;
@@ -93,7 +93,7 @@ gpu.func @exchange(%y: memref<2xf32>) kernel
   gpu.return
 }
 
-// Only two terms make an update: the order of three is that of the IR.
+// Only two operands make an update: the order of three is that of the IR.
 // CHECK-LABEL: void association(
 // CHECK:         float loaded = x[i];
 // CHECK-NEXT:    sum = sum + (loaded < 0.0f ? 0.0f : loaded) + loaded;
@@ -115,7 +115,7 @@ gpu.func @association(%x: memref<64xf32>, %y: memref<1xf32>) kernel
   gpu.return
 }
 
-// A branch with a result; one that leaves a carried value alone has no else.
+// A branch with a result; a value that one branch leaves unchanged needs no else.
 // CHECK-LABEL: MPC_KERNEL(64) void branches(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {

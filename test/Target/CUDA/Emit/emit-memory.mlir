@@ -69,7 +69,7 @@ gpu.func @views(%x: memref<64xf16>, %y: memref<64xf16>) kernel
   gpu.return
 }
 
-// Vectors move whole; a value that a store may change is read before it.
+// Vectors move whole; a value that a store may overwrite is read before it.
 // CHECK-LABEL: MPC_KERNEL(64) void vectors(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {

@@ -4,7 +4,7 @@ module attributes {gpu.container_module} {
 gpu.module @kernels {
 
 // Names come from the model: the last part of a path, as an identifier, no
-// keyword and none twice. The comment says what is fused.
+// keyword and unique. The comment lists the fused ops.
 // CHECK: // mul (layer.0/scale), add
 // CHECK-NEXT: // x: 8xf32 -> 8xf32
 // CHECK-NEXT: MPC_KERNEL(8) void named(
@@ -31,7 +31,7 @@ gpu.func @named(%x: memref<8xf32> loc("encoder/layer.0/x"), %w: memref<8xf32> lo
 }
 
 
-// Whatever a name holds, a comment is one line of printable ASCII: no line end
+// A comment is one line of printable ASCII for every name: it has no line end
 // of any kind, no backslash or trigraph that continues the line.
 // CHECK: {{^}}// relu (a\x0d#error\x0b\x0c\u0085\u2028\x1b[2J\u202e\xff){{$}}
 // CHECK-NEXT: {{^}}// ends in \x5c{{$}}

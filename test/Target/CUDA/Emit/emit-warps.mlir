@@ -4,7 +4,7 @@
 module attributes {gpu.container_module} {
 gpu.module @kernels {
 
-// Every lane comes to a warp's operations: they stay where they are.
+// Every lane executes warp-level operations: they are not moved.
 // CHECK-LABEL: MPC_KERNEL(32) void reductions(
 // CHECK-NEXT:     const float *__restrict__ x,
 // CHECK-NEXT:     float *__restrict__ y) {

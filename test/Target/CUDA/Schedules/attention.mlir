@@ -2,8 +2,8 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_75 --mpc-schedule-kernels | FileCheck %s --check-prefixes=CHECK,SM75
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu | FileCheck %s --check-prefix=LOWERED
 
-// bf16 goes to the matrix units where there are such, with the next tile copied
-// while the present one is used; one 16-bit weight is as exact as the result.
+// bf16 uses Tensor Cores where available; the next tile is copied during the current
+// one; one 16-bit weight is as exact as the result.
 // CHECK-LABEL: func.func private @narrow
 // SM80-SAME: blocks = array<i64: 96, 1, 1>
 // SM80-SAME: family = "attention"
@@ -27,7 +27,7 @@ func.func private @narrow(%q: tensor<4x12x128x64xbf16>, %k: tensor<4x12x128x64xb
   return %1 : tensor<4x12x128x64xbf16>
 }
 
-// A result kept in f32 needs more of each weight than one f16; sm_75 has no
+// A result in f32 needs more of each weight than one f16; sm_75 has no
 // asynchronous copies.
 // CHECK-LABEL: func.func private @wide_result
 // SM80-SAME: stages = 2
@@ -54,8 +54,8 @@ func.func private @single(%q: tensor<2x40x16xf32>, %k: tensor<2x40x16xf32>, %v: 
   return %0 : tensor<2x40x16xf32>
 }
 
-// Eight heads of one query share two of the keys: a block has the rows of four heads, and two share its keys.
-// Of many queries blocks have one head each.
+// Grouped-query attention, one query, eight heads on two KV heads: a block has the rows of four
+// heads, and split-KV uses two blocks. With many queries blocks have one head each.
 // CHECK-LABEL: func.func private @grouped
 // SM80-SAME: blocks = array<i64: 4, 1, 1>
 // SM80-SAME: grouped = 4

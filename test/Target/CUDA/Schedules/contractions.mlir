@@ -1,8 +1,8 @@
 // RUN: mpc-opt --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu %s | FileCheck %s
 // RUN: mpc-opt --mpc-set-target=target=cuda:sm_75 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu %s | FileCheck %s --check-prefix=OLD
 
-// Tiles come by asynchronous copies some stages ahead; the warps multiply them,
-// hand their sums over through shared memory and store whole vectors.
+// Tiles are copied asynchronously some stages ahead; the warps multiply them,
+// pass accumulators through shared memory and store whole vectors.
 // CHECK-LABEL: gpu.func @product(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<64x512xbf16>, %[[W:[a-z0-9]+]]: memref<512x128xbf16>, %[[B:[a-z0-9]+]]: memref<128xf32>, %[[Y:[a-z0-9]+]]: memref<64x128xbf16>
 // CHECK-DAG: %[[A:.*]] = memref.reinterpret_cast %[[X]]
@@ -25,7 +25,7 @@
 // CHECK: vector.load %[[B]]{{.*}} vector<8xf32>
 // CHECK: vector.store %{{.*}}, %[[Y]]{{.*}} vector<8xbf16>
 
-// bf16 is widened there, and multiplied by fused multiply-adds.
+// bf16 is upconverted there, and multiplied by fused multiply-adds.
 // OLD-LABEL: gpu.func @product(
 // OLD-NOT: cuda.copy_async
 // OLD-NOT: cuda.mma
@@ -38,7 +38,7 @@ func.func private @product(%x: tensor<64x512xbf16>, %w: tensor<512x128xbf16>, %b
   return %2 : tensor<64x128xbf16>
 }
 
-// Pixels outside the image are zeros that no memory is read for.
+// Pixels outside the image are zeros without a memory access.
 // CHECK-LABEL: gpu.func @padded_convolution(
 // CHECK: arith.cmpi ult
 // CHECK: arith.andi
@@ -46,7 +46,7 @@ func.func private @product(%x: tensor<64x512xbf16>, %w: tensor<512x128xbf16>, %b
 // CHECK: cuda.copy_async {{.*}} bytes(16) valid(%[[BYTES]])
 // CHECK: cuda.mma {{.*}} type(f16)
 
-// f16 has its unit on older architectures too; tiles pass through registers.
+// f16 has Tensor Cores on older architectures too; tiles pass through registers.
 // OLD-LABEL: gpu.func @padded_convolution(
 // OLD-NOT: cuda.copy_async
 // OLD: vector.store {{.*}} vector<8xf16>
@@ -57,8 +57,8 @@ func.func private @padded_convolution(%x: tensor<1x8x8x16xf16>, %v: tensor<16x3x
   return %0 : tensor<1x8x8x16xf32>
 }
 
-// The part of an image of one channel that a block's windows see comes to shared
-// memory in vectors, and so does the filter; tiles are made of it there.
+// The part of a one-channel image that a block's windows read is copied to shared
+// memory in vectors, and so is the filter; tiles are built from it there (im2col).
 // CHECK-LABEL: gpu.func @one_channel(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<4x28x28x1xf32>, %[[W:[a-z0-9]+]]: memref<32x1x3x3xbf16>
 // CHECK-NOT: load %[[X]]
@@ -78,7 +78,7 @@ func.func private @one_channel(%x: tensor<4x28x28x1xf32>, %w: tensor<32x1x3x3xbf
   return %1 : tensor<4x26x26x32xf32>
 }
 
-// A long k over few tiles is shared by blocks; the last one adds up.
+// Split-K: a long k over few tiles is split over blocks; the last-arriving block reduces.
 // CHECK-LABEL: gpu.func @split(
 // CHECK-SAME: memref<{{[0-9]+}}xi8>
 // CHECK: cuda.mma

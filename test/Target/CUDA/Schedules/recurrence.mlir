@@ -2,8 +2,8 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-schedule-kernels --mpc-lower-kernels-to-gpu | FileCheck %s --check-prefix=LOWERED
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_90a --mpc-schedule-kernels --mpc-lower-kernels-to-gpu | mpc-translate --mpc-to-cuda | FileCheck %s --check-prefix=CUDA
 
-// 512 KB of weights lie in many blocks, each with fragments of its own in registers
-// for all steps. Blocks that share rows meet in each step but the last.
+// 512 KB of weights are distributed over many blocks, each with its fragments in registers
+// for all steps. Blocks that share rows synchronize in each step except the last.
 // CHECK-LABEL: func.func private @spread
 // CHECK-SAME: cooperative = 1
 // CHECK-SAME: family = "recurrence"
@@ -36,7 +36,7 @@ func.func private @spread(%p: tensor<20x4x1024xf32>, %r: tensor<1x1024x256xbf16>
   return %1 : tensor<20x1x4x256xbf16>
 }
 
-// A block that has all units waits for nobody and needs no memory but its own.
+// A block that has all units needs no grid barrier and no memory of other blocks.
 // CHECK-LABEL: func.func private @alone
 // CHECK-NOT: cooperative
 // CHECK-NOT: scratch_bytes
@@ -51,8 +51,8 @@ func.func private @alone(%p: tensor<20x4x32xf32>, %r: tensor<1x32x32xf32>) -> te
   return %0#0 : tensor<20x1x4x32xf32>
 }
 
-// Back over the steps: a step reads what is kept of the one before it, and nobody meets
-// after the last one where nothing asks for the initial state's gradient.
+// Backward over the steps: a step reads the stored state of the previous one, and no barrier
+// follows the last step where the initial state's gradient has no reader.
 // CHECK-LABEL: func.func private @back
 // CHECK-SAME: cooperative = 1
 // CHECK-SAME: family = "recurrence"

@@ -1,6 +1,6 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu --verify-diagnostics --split-input-file
 
-// Schedules of rows that were written by hand and do not fit.
+// Hand-written row schedules that are invalid.
 
 // expected-error @below {{kernel 'no_team' is scheduled by rows but its schedule has no team}}
 // expected-error @below {{no code could be generated for kernel 'no_team'}}

@@ -1,8 +1,8 @@
 // RUN: mpc-opt --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels --mpc-lower-kernels-to-gpu %s | FileCheck %s
 
-// The right side is on its way while the block makes its rows of the norm; these are
-// the tiles of all eight steps. Sums take registers afterwards, and only the right
-// side travels step by step.
+// The right side is copied asynchronously while the block computes the norm's rows, the
+// tiles of all eight steps. Accumulators are in registers afterwards, and only the right
+// side is copied step by step.
 // CHECK-LABEL: gpu.func @normed(
 // CHECK-SAME: %[[X:[a-z0-9]+]]: memref<64x512xf32>, %[[S:[a-z0-9]+]]: memref<512xf32>, %[[W:[a-z0-9]+]]: memref<512x128xbf16>
 // CHECK: %[[ROWS:.*]] = memref.view {{.*}} to memref<8x16x72xbf16
@@ -28,7 +28,7 @@ func.func private @normed(%x: tensor<64x512xf32>, %s: tensor<512xf32>, %w: tenso
   return %2 : tensor<64x128xf32>
 }
 
-// Lines that there are no rows for, and positions behind the last, are zeros.
+// Missing rows of the tile, and k beyond the depth, are zeros.
 // CHECK-LABEL: gpu.func @few_rows(
 // CHECK: %[[ROWS:.*]] = memref.view {{.*}} to memref<{{[0-9]+}}x16x{{[0-9]+}}xf16
 // CHECK: %[[ZEROS:.*]] = arith.constant dense<0.000000e+00> : vector<4xf16>

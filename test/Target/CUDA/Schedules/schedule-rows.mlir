@@ -1,6 +1,6 @@
 // RUN: mpc-opt %s --mpc-set-target=target=cuda:sm_80 --mpc-schedule-kernels | FileCheck %s
 
-// How row kernels and reductions are spread over threads.
+// Mapping of row kernels and reductions to threads.
 
 // A few lanes share a short row.
 // CHECK-LABEL: func.func private @short_rows
@@ -10,7 +10,7 @@ func.func private @short_rows(%x: tensor<100000x64xf32>) -> tensor<100000x64xf32
   return %0 : tensor<100000x64xf32>
 }
 
-// A warp takes a row, which it reads by 16 bytes a lane.
+// A warp processes a row, with 16-byte loads per lane.
 // CHECK-LABEL: func.func private @warp_per_row
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 4096, 1, 1>, family = "row", team = #tile.threads<members = 32, items = 4, vector = 8, steps = 3, keep = registers>, threads = 128 : i64}
 func.func private @warp_per_row(%x: tensor<16384x768xbf16>, %s: tensor<768xf32>) -> tensor<16384x768xbf16> attributes {mpc.kernel_kind = "row"} {
@@ -29,7 +29,7 @@ func.func private @odd_rows(%x: tensor<512x197xbf16>) -> tensor<512x197xbf16> at
   return %0 : tensor<512x197xbf16>
 }
 
-// A block takes a row that stays in registers.
+// A block processes a row that stays in registers.
 // CHECK-LABEL: func.func private @block_per_row
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 8192, 1, 1>, family = "row", team = #tile.threads<members = 128, vector = 8, steps = 4, keep = registers>, threads = 128 : i64}
 func.func private @block_per_row(%x: tensor<8192x4096xbf16>) -> tensor<8192x4096xbf16> attributes {mpc.kernel_kind = "row"} {
@@ -39,7 +39,7 @@ func.func private @block_per_row(%x: tensor<8192x4096xbf16>) -> tensor<8192x4096
   return %2 : tensor<8192x4096xbf16>
 }
 
-// Longer ones lie in shared memory, still longer ones are read again.
+// Longer rows are in shared memory, still longer ones are read again.
 // CHECK-LABEL: func.func private @row_in_shared_memory
 // CHECK-SAME: shared_bytes = 163840 : i64, team = #tile.threads<members = 1024, vector = 4, steps = 10, keep = shared>, threads = 1024 : i64}
 func.func private @row_in_shared_memory(%x: tensor<512x40000xf32>) -> tensor<512x40000xf32> attributes {mpc.kernel_kind = "row"} {
@@ -53,7 +53,7 @@ func.func private @row_read_again(%x: tensor<512x50000xf32>) -> tensor<512x50000
   return %0 : tensor<512x50000xf32>
 }
 
-// Neighbouring threads take neighbouring columns.
+// Adjacent threads process adjacent columns.
 // CHECK-LABEL: func.func private @columns
 // CHECK-SAME: family = "reduction", team = #tile.threads<members = {{[0-9]+}}, items = 32, {{.*}}columns = true>
 func.func private @columns(%x: tensor<64x128x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "reduce"} {
@@ -69,7 +69,7 @@ func.func private @total(%x: tensor<1000000xf32>) -> tensor<f32> attributes {mpc
   return %0 : tensor<f32>
 }
 
-// Blocks that also sum over the rows take several each, and join their lines in teams.
+// Blocks that also sum over rows process several rows each, and reduce them in thread groups.
 // CHECK-LABEL: func.func private @sums_over_rows
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 256, 1, 1>, family = "row", scratch_bytes = 835664 : i64, team = #tile.threads<members = 32, items = 8, vector = 8, steps = 3, rounds = 2, groups = 16, keep = registers>, threads = 256 : i64}
 func.func private @sums_over_rows(%x: tensor<4096x768xbf16>) -> (tensor<4096x768xbf16>, tensor<768xf32>) attributes {mpc.kernel_kind = "row"} {
@@ -80,7 +80,7 @@ func.func private @sums_over_rows(%x: tensor<4096x768xbf16>) -> (tensor<4096x768
   return %2, %3 : tensor<4096x768xbf16>, tensor<768xf32>
 }
 
-// Where a row is too long for that, its sums lie in the scratch buffer.
+// Where a row is too long for that, its sums are in the scratch buffer.
 // CHECK-LABEL: func.func private @sums_over_long_rows
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 110, 1, 1>, family = "row", scratch_bytes = 24000048 : i64, team = #tile.threads<members = 1024, vector = 4, steps = 13, rounds = 5, groups = 11, sums = nowhere>, threads = 1024 : i64}
 func.func private @sums_over_long_rows(%x: tensor<512x50000xf32>) -> (tensor<512x50000xf32>, tensor<50000xf32>) attributes {mpc.kernel_kind = "row"} {
@@ -89,7 +89,7 @@ func.func private @sums_over_long_rows(%x: tensor<512x50000xf32>) -> (tensor<512
   return %1, %3 : tensor<512x50000xf32>, tensor<50000xf32>
 }
 
-// A few rows are as many blocks as are joined in one step.
+// Few rows use as many blocks as are combined in one step.
 // CHECK-LABEL: func.func private @sums_over_few_rows
 // CHECK-SAME: mpc.schedule = {blocks = array<i64: 16, 1, 1>, family = "row", scratch_bytes = 80 : i64, team = #tile.threads<members = 32, items = 4, vector = 4, groups = 16, keep = registers>, threads = 128 : i64}
 func.func private @sums_over_few_rows(%x: tensor<64x128xf32>) -> (tensor<64x128xf32>, tensor<f32>) attributes {mpc.kernel_kind = "row"} {
@@ -98,7 +98,7 @@ func.func private @sums_over_few_rows(%x: tensor<64x128xf32>) -> (tensor<64x128x
   return %1, %3 : tensor<64x128xf32>, tensor<f32>
 }
 
-// A group norm whose channels are scaled and stored last: its elements lie apart.
+// A group norm with scaled channels stored last: its elements are strided.
 // CHECK-LABEL: func.func private @scaled_and_moved
 // CHECK-SAME: family = "row"
 // CHECK-SAME: team = #tile.threads<members = 1024, steps = 2, keep = registers>
