@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The size and the digest would stop every mutant, so they are put right before
-// the file is opened. None of its code is run.
+// Fixes the size and the digest before the file is opened, because they would
+// reject every mutant. None of its code is run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 using namespace mpc;
 
-/// A refusal says why.
+/// A rejected file has a diagnostic.
 static void expectWords(const Status &status) {
   if (!status.ok() && status.text().empty())
     abort();

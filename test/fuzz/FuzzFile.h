@@ -1,4 +1,4 @@
-//===- FuzzFile.h - bytes as a file, and arrays read whole ------*- C++ -*-===//
+//===- FuzzFile.h - in-memory files for array readers -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -37,7 +37,7 @@ private:
   int descriptor;
 };
 
-/// Reads all bytes of an array, as many as its type says.
+/// Reads all bytes of an array, according to its type.
 inline void readAll(const Buffer &buffer) {
   const auto *bytes = static_cast<const unsigned char *>(buffer.data());
   unsigned sum = 0;

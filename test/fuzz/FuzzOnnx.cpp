@@ -1,4 +1,4 @@
-//===- FuzzOnnx.cpp - bytes that claim to be an ONNX model ----------------===//
+//===- FuzzOnnx.cpp - ONNX model importer ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   fuzz::Messages messages(context);
   OnnxImportOptions options;
-  // What is only large is refused soon, so that the next input comes soon.
+  // Merely large inputs are rejected early, to keep the fuzzer fast.
   options.maxFoldBytes = int64_t(1) << 20;
   options.maxTensorBytes = int64_t(1) << 26;
   mlir::OwningOpRef<mlir::ModuleOp> module =

@@ -1,4 +1,4 @@
-//===- FuzzTarget.h - what has to hold for any model ------------*- C++ -*-===//
+//===- FuzzTarget.h - invariants of any model -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@
 
 namespace mpc::fuzz {
 
-/// Hears what is said in a context.
+/// Captures the diagnostics of a context.
 class Messages {
 public:
   explicit Messages(mlir::MLIRContext &context)

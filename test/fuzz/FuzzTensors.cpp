@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   for (const NamedTensor &tensor : file->tensors)
     fuzz::readAll(tensor.data);
-  // What was read can be written, and is read as the same.
+  // Any parsed file can be written, and is read back equal.
   file->metadata.erase("sha256");
   Result<std::string> again = training::encodeTensorFile(*file);
   if (!again.ok())

@@ -18,17 +18,17 @@
 
 namespace mpc::replay {
 
-/// The numbers of patterns with blanks between: 8 hex digits are a float32, 16
-/// a float64. Throws where the text is none.
+/// Parses bit patterns that are separated by spaces: 8 hex digits are a
+/// float32, 16 a float64. Throws on any other text.
 std::vector<double> fromBits(const std::string &text);
 
-/// The same number: any NaN equals any NaN, zeros keep their sign.
+/// Equality of numbers: all NaNs are equal, zeros differ by sign.
 bool isSame(double lhs, double rhs);
 bool isSame(const std::vector<double> &lhs, const std::vector<double> &rhs);
 
-/// How far two tensors of the type "f32" or "f64" are apart, in units in the
-/// last place of the largest element that the recorded tensor has. Infinite
-/// where one has a NaN or an infinity that the other has not.
+/// Maximum difference of two tensors of the type "f32" or "f64", in ulps of
+/// the largest element of the recorded tensor. Infinite where only one has a
+/// NaN or an infinity.
 double ulpsApart(const std::vector<double> &found,
                  const std::vector<double> &recorded, const std::string &type);
 

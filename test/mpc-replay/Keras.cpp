@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a policy's name means and how a map of layer paths resolves are data:
-// they are compared with Policy itself. Also the common parts of Keras.h.
+// Policy names and maps of layer paths are data, compared with Policy itself.
+// Also implements the helpers of Keras.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,7 +131,7 @@ llvm::Expected<Tally> mpc::replay::replayKerasPolicies(const Json &recording,
                                                        MLIRContext &) {
   Tally tally;
   for (const Json &row : recording.at("policies")) {
-    // No name asks for the global policy, which is float32 at the start.
+    // An empty name selects the global policy, which is float32 initially.
     const Json &asked = row.at("asked");
     std::string name = asked.is_null() ? "float32" : asked.get<std::string>();
     std::string entry = asked.is_null() ? "no name" : "'" + name + "'";
@@ -169,7 +169,7 @@ llvm::Expected<Tally> mpc::replay::replayKerasPolicies(const Json &recording,
 // Maps
 //===----------------------------------------------------------------------===//
 
-/// Fills the map of `policy` as recorded; the first refusal ends it.
+/// Fills the map of `policy` as recorded; stops at the first rejected entry.
 static llvm::Error fillMap(Policy &policy, const Json &map) {
   if (map.is_object()) {
     for (auto &[key, name] : map.items())

@@ -1,4 +1,4 @@
-//===- Keras.h - what the replays of Keras share ----------------*- C++ -*-===//
+//===- Keras.h - helpers of the Keras replays -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -51,8 +51,8 @@ buildKerasModel(llvm::ArrayRef<std::pair<std::string, std::string>> arguments,
 llvm::Error assignKerasPolicy(mlir::ModuleOp module, const Policy &global,
                               const Json &layers);
 
-/// The type, in Keras' words, of the value that @main returns: that before the
-/// last widening to the signature's type.
+/// The Keras name of the type that @main returns, before the final upcast to
+/// the type of the signature.
 std::string returnedType(mlir::ModuleOp module);
 
 /// Whether an entry records that Keras refused.

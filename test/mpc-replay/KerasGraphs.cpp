@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One graph for each recorded kind of layer, with the shapes of the recording.
-// Keras' defaults are channels last; image layers stand here as mpc has them,
-// channels first. Layers that do nothing at inference (Dropout) are a reshape
-// to their own shape: a layer that casts its input and no more.
+// Keras defaults to channels last; image layers are channels first here, as in
+// mpc. Layers that do nothing at inference (Dropout) become a reshape to the
+// same shape, which only casts its input.
 //
 //===----------------------------------------------------------------------===//
 

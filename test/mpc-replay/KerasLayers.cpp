@@ -29,8 +29,8 @@ static FloatType floatType(StringRef kerasName, MLIRContext &context) {
       .Default(builder.getF32Type());
 }
 
-/// What differs between the ops of the layer `path` and a layer that computes
-/// in `compute` and keeps parameters in `variable`.
+/// Differences between the ops of the layer `path` and a layer that computes
+/// in `compute` and stores parameters in `variable`.
 static std::string compareOps(ModuleOp module, StringRef path,
                               FloatType compute, FloatType variable) {
   std::string difference;
@@ -84,7 +84,7 @@ static std::string compareOps(ModuleOp module, StringRef path,
   return difference;
 }
 
-/// What differs between `policy` and the recorded fields of `row`.
+/// Differences between `policy` and the recorded fields of `row`.
 static std::string comparePolicy(const Json &row, const Policy &policy) {
   std::string difference;
   auto compare = [&](const std::string &what, StringRef ours,
@@ -114,7 +114,7 @@ static Json ownPolicy(const Json &row) {
   return own;
 }
 
-/// What differs between the recorded layer and ours.
+/// Differences between the recorded layer and the graph of mpc.
 static std::string replayLayer(const Json &row, const KerasLayerGraph &graph,
                                MLIRContext &context) {
   llvm::Expected<Policy> policy =
@@ -182,7 +182,7 @@ static std::string replayLayer(const Json &row, const KerasLayerGraph &graph,
         difference += "layer '" + name + "' has policy " + found +
                       ", recorded " + recorded.get<std::string>() + "; ";
     }
-  // Without autocast the layer computes in what arrives, as its output says.
+  // Without autocast the layer computes in its input type, the output type.
   std::string output = row.at("output").get<std::string>();
   FloatType compute = floatType(
       autocast ? row.at("compute").get<std::string>() : output, context);

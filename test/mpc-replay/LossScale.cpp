@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Feeds the recorded scaled gradients to a compiled step. Scale, counters and
-// step counts run on from step to step; parameters and optimizer states start
-// each step as the recording has them.
+// step counts carry over from step to step; parameters and optimizer states
+// start each step with the recorded values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,8 +111,8 @@ private:
              {row.at("counter_after").get<double>()});
   }
 
-  /// Whether the optimizer's update took place, as its step counter says; a
-  /// system that counts skipped steps says so by the overflows.
+  /// Returns true if the optimizer's update was applied, according to its step
+  /// counter or, in systems that count them, to the skipped steps.
   bool isApplied(size_t optimizer, const Values &after) const {
     if (run.system == ScalerRun::System::TfKeras) {
       auto skipped = after.find("loss_scale.skipped_steps");
@@ -187,8 +187,8 @@ private:
                            name, apart, show(found), show(recorded)));
   }
 
-  /// Why the product does otherwise here and is right to; empty where it is
-  /// not.
+  /// Reason for an intentional difference of mpc from the recording; empty if
+  /// there is none.
   std::string purposeOf(const Json &row, const Values &after,
                         double scaleBefore) const {
     double smallest = std::numeric_limits<float>::min();
@@ -217,8 +217,8 @@ private:
     return false;
   }
 
-  /// Sets parameters and states to the recorded ones, and keeps the rest of
-  /// what the step gave.
+  /// Replaces parameters and states by the recorded ones, and keeps the other
+  /// results of the step.
   void carryOver(const Json &row, const Values &after) {
     for (const auto &[name, value] : after)
       if (values.contains(name))
@@ -237,7 +237,7 @@ private:
   TrainingStep &step;
   const std::string device;
   Tally &tally;
-  /// What the next step starts from.
+  /// Initial values of the next step.
   Values values;
   std::string difference;
   /// Whether the momentum that the step starts from was never written.

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From each recorded state to the next, over the recorded gradients.
+// Replays each step from its recorded state, over the recorded gradients.
 //
 //===----------------------------------------------------------------------===//
 

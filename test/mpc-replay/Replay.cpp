@@ -1,4 +1,4 @@
-//===- Replay.cpp - what all replays share --------------------------------===//
+//===- Replay.cpp - helpers of all replays --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

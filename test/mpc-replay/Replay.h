@@ -1,13 +1,13 @@
-//===- Replay.h - recordings against the product ----------------*- C++ -*-===//
+//===- Replay.h - recordings against the compiler ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each function takes one recording and builds the graphs that it speaks of.
-// Of autocast and dtype policies it runs mpc-assign-precision with the preset
-// that imitates the recorded system and compares types and casts; of loss
+// Each function takes one recording and builds the graphs that it describes.
+// For autocast and dtype policies it runs mpc-assign-precision with the preset
+// that imitates the recorded system and compares types and casts; for loss
 // scalers and optimizers it runs the stages on a training step, executes it and
-// compares numbers. What the dialect cannot express is not covered; it is never
-// counted as agreement.
+// compares numbers. Entries that the dialect cannot express are not covered and
+// never counted as agreement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ struct Tally {
   /// How many entries differ on purpose, by the reason; they are not covered.
   std::map<std::string, int> deliberate;
 
-  /// Counts an entry that was replayed; `difference` is empty where the product
-  /// did as recorded.
+  /// Counts a replayed entry; `difference` is empty if mpc agrees with the
+  /// recording.
   void note(const std::string &entry, const std::string &difference) {
     ++total;
     ++covered;
@@ -49,8 +49,8 @@ struct Tally {
     else
       disagreements.push_back(entry + ": " + difference);
   }
-  /// Counts an entry in which the product does otherwise than the recorded
-  /// system, and is right to.
+  /// Counts an entry in which mpc intentionally differs from the recorded
+  /// system.
   void differOnPurpose(const std::string &why) {
     ++total;
     ++deliberate[why];

@@ -1,4 +1,4 @@
-//===- Scalers.cpp - what a recorded scaler was set to --------------------===//
+//===- Scalers.cpp - settings of a recorded loss scaler -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -62,7 +62,7 @@ OptimizerSpec mpc::replay::torchOptimizer(const std::string &name,
     attributes.number("momentum", number("momentum", 0));
     attributes.number("dampening", number("dampening", 0));
     attributes.flag("nesterov", options.value("nesterov", false));
-    // The fused kernel contracts the buffer's product.
+    // The fused kernel contracts the multiply of the buffer into an FMA.
     if (options.value("implementation", "single") == "fused")
       attributes.add("fuse = \"first\"");
     if (number("momentum", 0) != 0)
@@ -143,7 +143,7 @@ OptimizerSpec mpc::replay::kerasOptimizer(const std::string &name,
 // Scalers
 //===----------------------------------------------------------------------===//
 
-/// ",PRODUCT=value" for each of the pairs whose recorded field is there.
+/// ",NAME=value" for each pair whose recorded field exists.
 static std::string presetFields(
     const Json &scaler,
     std::initializer_list<std::pair<const char *, const char *>> pairs) {
@@ -159,7 +159,7 @@ static std::string presetFields(
   return text;
 }
 
-/// What Keras and tf_keras call the states of `optimizer`.
+/// State names of `optimizer` in Keras and tf_keras.
 static std::string kerasState(const std::string &optimizer,
                               const std::string &state, bool isTfKeras) {
   if (state == "exp_avg")
@@ -196,7 +196,7 @@ static void readTorch(const Json &recording, ScalerRun &run) {
   } else {
     add(recording.at("optimizer"), {"w", "b"});
   }
-  // A fused optimizer that is given scaled gradients divides them itself.
+  // A fused optimizer that gets scaled gradients unscales them by a division.
   if (run.fused && recording.value("unscale", "implicit") == "implicit")
     preset += ",unscale=divide";
   run.spec.training.lossScale = preset;
@@ -216,7 +216,7 @@ static void readKeras(const Json &recording, ScalerRun &run) {
 
   const Json &optimizer = recording.at("optimizer");
   OptimizerSpec spec = kerasOptimizer(optimizer.at("name"), optimizer);
-  // Each backend contracts another product of the averages.
+  // Each backend contracts a different multiply of the averages into an FMA.
   std::string backend = recording.value("backend", "tensorflow");
   if (backend != "tensorflow")
     spec.attributes +=

@@ -1,4 +1,4 @@
-//===- Scalers.h - what a recorded scaler was set to ------------*- C++ -*-===//
+//===- Scalers.h - settings of a recorded loss scaler -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ OptimizerSpec torchOptimizer(const std::string &name, const Json &options);
 /// The same of Keras 3 and tf_keras.
 OptimizerSpec kerasOptimizer(const std::string &name, const Json &options);
 
-/// A recorded run of a loss scaler, in the product's words.
+/// A recorded run of a loss scaler, in the terms of mpc.
 struct ScalerRun {
   enum class System { Torch, Keras3, TfKeras };
   System system = System::Torch;
@@ -34,7 +34,7 @@ struct ScalerRun {
   bool clips = false;
 };
 
-/// Throws where a field is missing or has another form.
+/// Throws if a field is missing or malformed.
 ScalerRun readScalerRun(const Json &recording);
 
 } // namespace mpc::replay

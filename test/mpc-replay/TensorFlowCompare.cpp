@@ -23,7 +23,7 @@ using namespace mpc::replay;
 
 namespace {
 
-/// A cast in TensorFlow's terms: what it reads, what it makes, who reads it.
+/// A cast in TensorFlow's terms: its operand, its result, its users.
 struct CastKey {
   Port from;
   std::string to;
@@ -47,7 +47,7 @@ public:
   bool isLow(const Port &port) const;
   /// Whether the read rounds to 16 bits, wherever it computes.
   bool passesLow(const Edge &edge) const;
-  /// Whether the reader takes 16 bits, in TensorFlow's terms.
+  /// Returns true if the user reads 16 bits, in TensorFlow's terms.
   bool takesLow(const Edge &edge) const;
   Casts casts() const;
   /// All reads that round, whether or not the reader computes in 16 bits.
@@ -115,9 +115,9 @@ bool GraphReader::isLow(const Port &port) const {
   const std::vector<Operation *> &members = graph.ops.at(port.first);
   if (members.size() == 1)
     return false;
-  // Several ops of ours that round what comes in and what goes out: an f32 node
-  // between 16-bit ones and a 16-bit node that computes in f32 are one program,
-  // so the recording's word for it stands.
+  // Several mpc ops that round their inputs and outputs: an f32 node between
+  // 16-bit nodes and a 16-bit node that computes in f32 are one program, so
+  // the type in the recording is accepted.
   for (const Edge &edge : graph.edges)
     if (edge.to == port.first && !passesLow(edge) &&
         !(isa<BatchNormOp>(edge.op) && edge.operand > 0))
@@ -187,8 +187,8 @@ static Casts recordedCasts(const Json &graph) {
   return result;
 }
 
-/// The casts of a graph that rounds between ops that go on computing in f32:
-/// each value is narrowed once and widened again for every reader.
+/// The casts of a graph that rounds between ops that compute in f32:
+/// each value is downcast once and upcast again for every user.
 static Casts recordedRoundings(const Json &graph) {
   std::map<std::string, std::set<std::string>> readersOf;
   for (const Json &cast : graph.at("casts"))
@@ -269,7 +269,7 @@ static void compareTypes(const TensorFlowGraph &graph, const Json &json,
   }
 }
 
-/// What differs in one graph, in one line; empty where nothing does.
+/// Differences in one graph, in one line; empty if there are none.
 static llvm::Expected<std::string> replayOne(const TensorFlowGraph &graph,
                                              const Json &json,
                                              llvm::StringRef preset,

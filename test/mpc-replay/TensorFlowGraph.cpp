@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Nodes become ops that carry the node's op as their source. Integer nodes,
-// which are shape arithmetic here, become constants.
+// which compute shapes in these graphs, become constants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ public:
 
 private:
   llvm::Error addNode(const Json &json);
-  /// The node's results; empty where it has no form.
+  /// The node's results; empty if the dialect has no equivalent.
   SmallVector<Value> emit(const TensorFlowNode &node);
   /// Tags the ops from `first` on, which are the node's, and notes its edges.
   void addEdges(const Json &json, const TensorFlowNode &node,
@@ -102,7 +102,7 @@ llvm::Error GraphBuilder::addNode(const Json &json) {
   node.name = json.at("name");
   node.op = json.at("op");
   for (const Json &shape : json.at("shapes")) {
-    // The recording does not know the extents of a scratch result.
+    // The recording has no extents of a scratch result.
     std::vector<int64_t> extents;
     if (!shape.is_null())
       extents = shape.get<std::vector<int64_t>>();

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds a function from the nodes of a recorded TensorFlow graph and remembers
-// which operands and results stand for which edges and ports.
+// Builds a function from the nodes of a recorded TensorFlow graph and maps the
+// edges and ports of the recording to operands and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ struct Edge {
 /// A recorded graph as a function.
 class TensorFlowGraph {
 public:
-  /// Builds `graph`, an entry with nodes and fetches. The error says what the
-  /// dialect cannot express.
+  /// Builds `graph`, an entry with nodes and fetches. The error names the part
+  /// that the dialect cannot express.
   static llvm::Expected<TensorFlowGraph> build(const Json &graph,
                                                mlir::MLIRContext &context);
 

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A table of TensorFlow's ops. Recordings hold shapes but no attributes and no
-// constants' values; axes, permutations and offsets are any that fit the
-// shapes, because no rule of the rewriter looks at them.
+// A table of TensorFlow's ops. Recordings have shapes but neither attributes
+// nor constants' values; axes, permutations and offsets are arbitrary values
+// that fit the shapes, because no rule of the rewriter depends on them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ using Shape = SmallVector<int64_t>;
 
 namespace {
 
-/// Builds one node. Each function takes some ops and returns whether the node
-/// is one of them and has a form.
+/// Builds one node. Each function handles some ops and returns true if it
+/// built the node.
 class OpEmitter {
 public:
   OpEmitter(OpBuilder &builder, const TensorFlowNode &node)
@@ -31,7 +31,7 @@ public:
 
   bool emit();
 
-  /// The values of the ports, null for one that is not given.
+  /// The values of the ports; null for an absent one.
   SmallVector<Value> results;
 
 private:
@@ -223,8 +223,8 @@ bool OpEmitter::emitReduction() {
   return define(make(it->second, node.inputs[0], node.shapes[0], attributes));
 }
 
-// Ops that move elements. A node that fetches a value has to stand as an op:
-// identities are reshapes to the same shape.
+// Data movement ops. A node whose value is fetched must exist as an op:
+// identities become reshapes to the same shape.
 bool OpEmitter::emitMove() {
   const Shape &shape = node.shapes[0];
   if (llvm::is_contained({"Identity", "Reshape", "ExpandDims", "Squeeze"},
@@ -321,7 +321,7 @@ bool OpEmitter::emitComposed() {
   return false;
 }
 
-// What compares and selects.
+// Comparisons and selects.
 bool OpEmitter::emitSelection() {
   const Shape &shape = node.shapes[0];
   ValueRange in = node.inputs;

@@ -17,7 +17,7 @@ namespace mpc::replay {
 struct TensorFlowNode {
   std::string name, op;
   llvm::SmallVector<mlir::Value> inputs;
-  /// Of the results.
+  /// Shapes of the results.
   llvm::SmallVector<llvm::SmallVector<int64_t>> shapes;
   llvm::SmallVector<mlir::Type> types;
 };
@@ -27,8 +27,8 @@ mlir::Value makeConstant(mlir::OpBuilder &builder,
                          llvm::ArrayRef<int64_t> shape, mlir::Type type,
                          double value);
 
-/// Builds what computes `node`; its results by port, the first ones where the
-/// dialect computes no others. Empty where the dialect has no form of the op.
+/// Builds `node`; returns its results by port, only the first ones where the
+/// dialect computes no others. Empty if the dialect has no equivalent op.
 llvm::SmallVector<mlir::Value> buildTensorFlowOp(mlir::OpBuilder &builder,
                                                  const TensorFlowNode &node);
 

@@ -43,8 +43,8 @@ struct Probe {
   std::string variant;
 
   std::map<std::string, Object> environment(TorchGraph &graph) const;
-  /// What differs, empty where nothing does; nothing where torch refuses and
-  /// no list is the reason.
+  /// The difference, empty if there is none; nullopt if torch rejects the
+  /// expression for a reason other than an autocast list.
   std::optional<std::string> run() const;
 };
 
@@ -93,7 +93,7 @@ std::optional<std::string> Probe::run() const {
   bool banned =
       refused &&
       out.find("torch.nn.functional.binary_cross_entropy") != std::string::npos;
-  // What a kernel refuses is no rule of autocast's.
+  // Errors of a kernel are not rules of autocast.
   if ((refused && !banned) || isUnbelievable(recorded.at("aten")))
     return std::nullopt;
   TorchGraph graph(context, policy);
@@ -213,7 +213,7 @@ struct Line {
 
 } // namespace
 
-/// Replays one program; the result says what differs.
+/// Replays one program; returns the difference.
 static std::string replayProgram(const Json &program, const Json &recording,
                                  const Policy &policy, MLIRContext &context) {
   TorchGraph graph(context, policy);

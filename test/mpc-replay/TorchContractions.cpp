@@ -1,4 +1,4 @@
-//===- TorchContractions.cpp - products and convolutions of torch ---------===//
+//===- TorchContractions.cpp - matmuls and convolutions of torch ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -62,7 +62,7 @@ Value chain(G &g, const std::string &name, const std::vector<Value> &factors) {
                 [&](ArrayRef<Value> in) { return product(g, in[0], in[1]); });
 }
 
-/// input + product: addmm and its kin.
+/// input + matmul: addmm and similar.
 void addSum(TorchFunctions &functions, const std::string &name,
             const std::function<Value(G &, Value, Value)> &multiply) {
   functions[name] = [name, multiply](G &g, const Arguments &a) -> Object {
@@ -115,7 +115,7 @@ void addConvolution(TorchFunctions &functions, int64_t rank, bool transposed) {
   };
 }
 
-/// The two products of a recurrent cell as torch runs them.
+/// The two matmuls of a recurrent cell as torch runs them.
 Value cellSum(G &g, const Arguments &a) {
   auto layer = [&](size_t x, size_t weight, size_t bias) {
     return g.call("linear", {a.tensor(x), a.tensor(weight), a.tensor(bias)},
@@ -135,8 +135,8 @@ static void addProducts(TorchFunctions &f) {
   addProduct(f, "mv", "mv");
   addProduct(f, "dot", "dot");
   addProduct(f, "vdot", "vdot");
-  // A chain of two is one product, which is what torch sees where no list holds
-  // the chain.
+  // A chain of two is one matmul, which is the op that torch sees if no list
+  // contains the chain.
   f["chain_matmul"] = [](G &g, const Arguments &a) -> Object {
     return chain(g, "chain_matmul", {a.tensor(0), a.tensor(1)});
   };
@@ -165,7 +165,7 @@ static void addProducts(TorchFunctions &f) {
                     return g.reduce<ReduceSumOp>(products, {axis}, false);
                   });
   };
-  // torch.einsum is one op of the CUDA list; elsewhere its product is seen.
+  // torch.einsum is one op of the CUDA list; elsewhere its matmul is seen.
   f["einsum"] = [](G &g, const Arguments &a) -> Object {
     const std::string &text = a.positional.at(0).text;
     if (text != "ij,jk->ik" && text != "bij,bjk->bik")

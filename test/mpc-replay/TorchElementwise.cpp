@@ -255,7 +255,7 @@ static void addActivations(TorchFunctions &f) {
                   return positiveWhere(g, x, x, g.op<MulOp>({x, slope}));
                 });
   };
-  // Dropping with probability 0 is no op; anything else draws numbers.
+  // Dropout with probability 0 is no op; any other samples random numbers.
   f["dropout"] = [](G &g, const Arguments &a) -> Object {
     if (a.number(1, "p", 0.5) != 0)
       throw NotCovered("dropout draws random numbers");

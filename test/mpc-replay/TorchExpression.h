@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A recording names what ran as a Python expression. This parses the part of
+// A recording stores each call as a Python expression. Parses the subset of
 // Python that such expressions use: names, numbers, strings, attributes, calls
 // with keywords, subscripts, slices, tuples, lists, operators.
 //
@@ -44,8 +44,8 @@ struct Expression {
   std::string dottedName() const;
 };
 
-/// Parses `text`, which ends at its end or at a comment. Throws
-/// std::runtime_error with the column where it is no such expression.
+/// Parses `text` up to its end or a comment. Throws
+/// std::runtime_error with the column of a syntax error.
 std::unique_ptr<Expression> parseExpression(const std::string &text);
 
 } // namespace mpc::replay

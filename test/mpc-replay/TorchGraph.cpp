@@ -63,7 +63,7 @@ Value TorchGraph::call(const std::string &name, ArrayRef<Value> tensors,
   made.name = name;
   made.operands.assign(tensors.begin(), tensors.end());
   open = &made;
-  // Promotion: an f64 operand widens all, a 16-bit one becomes f32 in the
+  // Type promotion: an f64 operand upcasts all, a 16-bit one becomes f32 in the
   // graph and is 16 bits for the preset.
   bool anyDouble = llvm::any_of(
       tensors, [](Value value) { return elementOf(value).isF64(); });
@@ -206,8 +206,8 @@ llvm::Error TorchGraph::assign(const std::string &preset,
   if (failed(verify(*module)))
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                    "the graph does not verify after the pass");
-  // Between a value and its place in the signature stand the cast that narrows
-  // it, if it is kept narrow, and one that widens it again.
+  // A returned value passes through the downcast of a value that is stored in a
+  // low-precision type, and through the upcast that restores its type.
   Operation *end = func.getBody().front().getTerminator();
   for (auto [value, returned] : llvm::zip(results, end->getOperands())) {
     Type narrowest = elementOf(value);
@@ -240,7 +240,7 @@ bool TorchGraph::isLookedThrough(Operation *op, const Call &call) const {
 void TorchGraph::traceCall(const Call &call, Trace &trace) {
   if (call.isView)
     return;
-  // The narrowest type on the way from each value to the ops that read it.
+  // The narrowest type between each value and the ops that read it.
   llvm::DenseMap<Value, Type> read;
   for (Operation *op : call.ops) {
     if (isLookedThrough(op, call))

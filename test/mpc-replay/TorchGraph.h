@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Builds a function of mpc ops, call by call of torch ops; each call is one
-// group of mpc.source. After mpc-assign-precision it tells what each call
-// reads, computes and stores.
+// group of mpc.source. After mpc-assign-precision, the class reports the types
+// that each call reads, computes in and stores.
 //
-// The graph is f32 throughout, as an exporter writes it: a 16-bit argument that
-// a call takes is widened by a cast of the call's own, which stands for torch's
-// type promotion.
+// The graph is f32 throughout, as an exporter writes it: each call upcasts its
+// 16-bit arguments with casts of its own, which model the type promotion of
+// torch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ using Attributes = llvm::SmallVector<mlir::NamedAttribute>;
 
 /// Casts and compute types of some ops of torch, as recorded or as planned.
 struct Trace {
-  /// Operands that an op reads in 16 bits and that arrive in f32; the other way
-  /// round.
+  /// Number of f32 operands that an op reads in 16 bits, and of 16-bit operands
+  /// that an op reads in f32.
   int narrowed = 0, widened = 0;
   /// The type that each op computes in; neighbours that agree are one entry.
   std::vector<std::string> computes;
@@ -53,7 +53,7 @@ struct Trace {
     for (const std::string &type : other.computes)
       compute(type);
   }
-  /// What differs from the recording `expected`; empty where nothing does.
+  /// The differences from the recording `expected`; empty if there are none.
   std::string differenceFrom(const Trace &expected) const;
 };
 
@@ -76,7 +76,7 @@ public:
   /// A call that only changes the shape: it computes nothing.
   mlir::Value view(const std::string &name, mlir::Value tensor,
                    const std::function<mlir::Value(mlir::Value)> &body);
-  /// A conversion that stands in the program; the value itself where it has the
+  /// A conversion that exists in the program; the value itself where it has the
   /// type already.
   mlir::Value convert(mlir::Value tensor, mlir::Type element);
   /// Whether a list of the policy holds `name`: torch then sees one op where it
@@ -145,7 +145,7 @@ public:
 
   /// The type in which torch would see `value`.
   std::string typeOf(mlir::Value value) const;
-  /// What calls [first, last) do.
+  /// Trace of the calls [first, last).
   Trace trace(size_t first, size_t last);
   size_t getNumCalls() const { return calls.size(); }
 

@@ -21,7 +21,7 @@ NamedAttribute integer(G &g, StringRef name, int64_t value) {
   return g.attribute(name, g.builder.getI64IntegerAttr(value));
 }
 
-/// Tensor arguments `from` to `to`, as far as they are given.
+/// Tensor arguments `from` to `to`, without absent ones.
 SmallVector<Value> tensorsFrom(const Arguments &a, size_t from, size_t to) {
   SmallVector<Value> values;
   for (size_t i = from; i <= to && i < a.positional.size(); ++i)
@@ -90,7 +90,7 @@ void addAdaptivePool(TorchFunctions &functions, const std::string &name,
   functions[name] = [=](G &g, const Arguments &a) -> Object {
     Shape size = a.integers(1, "output_size", {1});
     size.resize(rank, size[0]);
-    // torch takes the mean where one element is left.
+    // torch takes the mean if one element remains.
     bool isMean = name == "adaptive_avg_pool2d" && size == Shape{1, 1};
     return g.call(isMean ? "mean" : name, {a.tensor(0)},
                   [&](ArrayRef<Value> in) {

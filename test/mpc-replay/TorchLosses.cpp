@@ -24,7 +24,7 @@ Value difference(G &g, ArrayRef<Value> in) {
   return g.op<SubOp>({in[0], in[1]});
 }
 
-/// A loss of `count` tensors that a list holds as a whole.
+/// A loss of `count` tensors that a list contains as one op.
 void addLoss(TorchFunctions &functions, const std::string &name, size_t count,
              Loss body) {
   functions[name] = [=](G &g, const Arguments &a) -> Object {
@@ -88,7 +88,7 @@ static void addCrossEntropy(TorchFunctions &f) {
         [&](ArrayRef<Value> in) { return classLoss(g, in[0], in[1]); });
   };
   // One op of the CPU list; elsewhere a log_softmax with its input's type and
-  // what follows.
+  // the ops after it.
   f["cross_entropy"] = [](G &g, const Arguments &a) -> Object {
     if (a.keywords.count("label_smoothing"))
       throw NotCovered("label smoothing");

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The architectures that the recordings name, in calls of torch's functions.
+// The architectures of the recordings, as calls of torch functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -149,7 +149,7 @@ Value Model::step(Value x, int64_t time) {
 //===----------------------------------------------------------------------===//
 
 Value Model::mlp(Value x) {
-  // The depth is drawn and shows in the number of products.
+  // The random depth equals the number of matmuls.
   int64_t products = 0;
   for (const AtenOp &op : parseAten(recording.at("forward")))
     products += op.name == "addmm";

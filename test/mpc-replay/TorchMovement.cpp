@@ -1,4 +1,4 @@
-//===- TorchMovement.cpp - torch's functions that move elements -----------===//
+//===- TorchMovement.cpp - data movement functions of torch ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -39,7 +39,7 @@ void addPermutation(
   };
 }
 
-/// The integers from argument `index` on, as methods take shapes.
+/// The integer arguments from `index` on, which methods accept as a shape.
 Shape trailing(const Arguments &a, size_t index) {
   if (a.positional.size() > index &&
       a.positional[index].kind == Object::Kind::Sequence)

@@ -144,8 +144,8 @@ static const std::map<std::string, std::string> kTypes = {
     {"torch.float32", "f32"},
     {"torch.float64", "f64"}};
 
-/// "torch.linalg.norm" -> "linalg.norm", "F.relu" -> "relu"; empty for a name
-/// of no module of torch.
+/// "torch.linalg.norm" -> "linalg.norm", "F.relu" -> "relu"; empty for names
+/// outside of torch's modules.
 static std::string functionName(const std::string &dotted) {
   for (const char *module : {"torch.", "F."})
     if (dotted.rfind(module, 0) == 0)
@@ -209,7 +209,7 @@ Object Evaluator::attribute(const Expression &node) {
     object.text = it->second;
     return object;
   }
-  // The first result of an op that gives several.
+  // The first result of an op with several results.
   Object object = run(*node.parts[0]);
   if (node.text == "values" && object.kind == Object::Kind::Sequence)
     return object.items.at(0);

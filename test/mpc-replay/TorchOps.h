@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the functions, methods and operators of torch's Python interface are in
-// ops of ours. A function that torch itself runs as several ops is several
-// calls here, unless a list of the policy names the whole.
+// Lowers the functions, methods and operators of torch's Python interface to
+// mpc ops. A function that torch itself runs as several ops becomes several
+// calls, unless a list of the policy names the function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ struct Arguments {
   std::vector<Object> positional;
   std::map<std::string, Object> keywords;
 
-  /// Argument `index`, or keyword `name`; null where neither is given.
+  /// Argument `index`, or keyword `name`; null if both are absent.
   const Object *find(size_t index, const std::string &name) const;
   mlir::Value tensor(size_t index, const std::string &name = "") const;
   double number(size_t index, const std::string &name, double absent) const;
@@ -74,7 +74,7 @@ void addLosses(TorchFunctions &functions);
 /// functions.
 const TorchFunctions &torchFunctions();
 
-/// Evaluates `expression`; `environment` gives its names. Throws NotCovered.
+/// Evaluates `expression`; `environment` defines its names. Throws NotCovered.
 Object evaluate(TorchGraph &graph, const Expression &expression,
                 const std::map<std::string, Object> &environment);
 

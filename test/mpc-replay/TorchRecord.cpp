@@ -1,4 +1,4 @@
-//===- TorchRecord.cpp - what torch recorded ------------------------------===//
+//===- TorchRecord.cpp - parser of torch recordings -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -61,9 +61,9 @@ static bool isNorm(const std::string &name) {
   return name.find("_norm") != std::string::npos;
 }
 
-/// On tensors without data torch's attention takes the path of its definition:
-/// what stands for the kernel is from the copies that widen query, key and
-/// value to the one that narrows the product.
+/// Folds decomposed attention. On tensors without data, torch runs attention by
+/// its definition: the ops from the upcasts of query, key and value to the
+/// downcast of the product replace the kernel.
 static void foldAttention(std::vector<AtenOp> &ops) {
   auto widens = [&](size_t i) {
     return ops[i].name == "_to_copy" && isLow(ops[i].inputs[0]) &&
@@ -114,8 +114,8 @@ Trace mpc::replay::traceOf(std::vector<AtenOp> ops) {
     widen(op.outputs[0]);
     if (!hasFloat)
       continue;
-    // A number without dimensions takes the other operands' type, and an op
-    // that is told its type converts what it reads.
+    // A scalar takes the type of the other operands, and an op with an explicit
+    // type converts its operands.
     bool toLow = isLow(op.outputs[0]) && computes == "f32";
     if ((toLow || (op.outputs[0] == "f32" && computes == "f64")) &&
         !isNorm(op.name)) {

@@ -1,4 +1,4 @@
-//===- TorchRecord.h - what torch recorded ----------------------*- C++ -*-===//
+//===- TorchRecord.h - parser of torch recordings ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,13 +17,13 @@ struct AtenOp {
   std::vector<std::string> inputs, outputs;
 };
 
-/// Reads a recording's list of ops. Throws std::runtime_error for a line of
-/// another form.
+/// Parses a recording's list of ops. Throws std::runtime_error for a malformed
+/// line.
 std::vector<AtenOp> parseAten(const Json &lines);
 
-/// Casts and compute types of recorded ops. Views and fillings are left out; a
-/// 16-bit operand of an op that computes in f32 counts as widened, whether a
-/// copy or the kernel widens it.
+/// Casts and compute types of recorded ops, without views and fill ops. A
+/// 16-bit operand of an op that computes in f32 counts as upcast, whether a
+/// copy or the kernel upcasts it.
 Trace traceOf(std::vector<AtenOp> ops);
 
 } // namespace mpc::replay

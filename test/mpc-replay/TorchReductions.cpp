@@ -77,7 +77,7 @@ void addReduction(TorchFunctions &functions, const std::string &name,
   };
 }
 
-/// A norm whose order, if it is given, is 2.
+/// A norm of order 2, the default.
 void addNorm(TorchFunctions &functions, const std::string &name,
              const std::string &op) {
   functions[name] = [=](G &g, const Arguments &a) -> Object {

@@ -1,4 +1,4 @@
-//===- TrainingStep.cpp - a step on given gradients -----------------------===//
+//===- TrainingStep.cpp - a training step on given gradients --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -148,7 +148,7 @@ private:
              "optimizer_state", states[i]);
     if (!spec.probes)
       return;
-    // From -0, a step of rate -1 leaves the gradient as the update sees it.
+    // A step of rate -1 on a parameter of -0 gives the gradient of the update.
     std::string zero = argument(parameter + ".unscaled", type, "parameter");
     body += llvm::formatv(
         "  %{0}_unscaled = mpc.optimizer.sgd {1}, {2} step({3}) "

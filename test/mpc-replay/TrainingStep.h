@@ -1,11 +1,11 @@
-//===- TrainingStep.h - a step on given gradients ---------------*- C++ -*-===//
+//===- TrainingStep.h - a training step on given gradients ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Builds a module in which optimizers read gradients that are arguments, runs
-// the product's stages on it (mpc-scale-loss among them), and executes it by
-// the oracle and by code for the CPU. Knows nothing of recordings, and has no
-// rule of a loss scale or an optimizer of its own.
+// Builds a module whose optimizers read gradients that are arguments, runs the
+// stages of the compiler on it (mpc-scale-loss among them), and executes it in
+// the oracle and as code for the CPU. Independent of recordings; implements no
+// loss scale or optimizer rules itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,9 @@ using Values = std::map<std::string, std::vector<double>>;
 
 /// One optimizer and the parameters that are its own.
 struct OptimizerSpec {
-  /// The op's name behind "mpc.optimizer.", and its attributes: "beta1 = 0.9".
+  /// Op name without "mpc.optimizer.", and its attributes: "beta1 = 0.9".
   std::string op, attributes;
-  /// The states that it then has, as getStateNames() says.
+  /// Optimizer states of the op, as returned by getStateNames().
   std::vector<std::string> states;
   double learningRate = 0;
   /// The type that the learning rate is held in: "f32" or "f64".
@@ -44,19 +44,19 @@ struct StepSpec {
   /// Parameters with their shapes, and the type of parameters and states.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;
   std::string type = "f32";
-  /// Whether the step also gives the scaled loss, and each unscaled gradient.
+  /// Whether the step also returns the scaled loss, and each unscaled gradient.
   bool probes = false;
-  /// What the stages are told: loss scale, clipping, accumulation.
+  /// Options of the stages: loss scale, clipping, accumulation.
   TrainingOptions training;
 };
 
 /// The name of an optimizer's step counter.
 std::string stepName(const StepSpec &spec, size_t optimizer);
 
-/// A compiled step. It keeps no values between runs.
+/// A compiled step without state between runs.
 ///
 /// Arguments: "loss" (with probes), "PARAMETER.scaled_gradient", "PARAMETER",
-/// "PARAMETER.STATE", the step counters, and what the stages add, as
+/// "PARAMETER.STATE", the step counters, and values of the stages such as
 /// "loss_scale.scale". Results: the new value of each but the gradients, and
 /// with probes "scaled_loss" and "PARAMETER.unscaled".
 class TrainingStep {
@@ -67,9 +67,9 @@ public:
   compile(const StepSpec &spec, Device device);
   virtual ~TrainingStep() = default;
 
-  /// What training begins with, as far as the module says; zeros elsewhere.
+  /// Initial values that the module defines; all others are zero.
   const Values &initial() const { return start; }
-  /// Runs on the arguments, which must all be there.
+  /// Runs the step on the complete set of arguments.
   virtual llvm::Expected<Values> run(const Values &arguments) = 0;
 
 protected:

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks a folder of recordings, replays each file by what it holds and prints
-// what agrees. Exit codes: 0 all that is covered agrees, 1 it does not or the
-// input cannot be read, 2 bad usage.
+// Traverses a folder of recordings, replays each file according to its kind and
+// prints the agreement. Exit codes: 0 all covered entries agree, 1 they do not
+// or the input cannot be read, 2 bad usage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// How one kind of recording is told from the others.
+/// Identification of one kind of recording.
 struct Format {
-  /// Null where recordings do not say.
+  /// Null if the recordings do not name their system.
   const char *system;
   /// Fields that only this kind has.
   std::vector<std::string> fields;
@@ -76,8 +76,8 @@ bool isStream(const Json &file) {
          file.contains("initial") && !file.contains("recorded");
 }
 
-/// Prints what `file` gives and adds it to `sum`. Returns whether all that is
-/// covered agrees, or nothing where the file cannot be read.
+/// Prints the result of `file` and adds it to `sum`. Returns true if all
+/// covered entries agree, or nullopt if the file cannot be read.
 std::optional<bool> replayFile(const fs::path &file, const std::string &shown,
                                mlir::MLIRContext &context, Tally &sum) {
   Json recording;
