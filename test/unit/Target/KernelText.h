@@ -1,9 +1,9 @@
-//===- KernelText.h - texts of kernels for tests ----------------*- C++ -*-===//
+//===- KernelText.h - kernel texts for tests --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels are written with $T for the element type and other words in capitals
-// behind a $ for shapes.
+// Kernels are written with $T for the element type and other capitalized words
+// that start with $ for shapes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ inline std::string substitute(std::string text,
   return text;
 }
 
-/// The kernel `@k` around `body`, which ends in a return. `attributes` go
-/// behind its kind.
+/// The kernel `@k` around `body`, which ends in a return. `attributes` follow
+/// its kind.
 inline std::string loopKernel(const std::string &arguments,
                               const std::string &results,
                               const std::string &body,
@@ -58,7 +58,7 @@ inline std::string reduceKernel(const std::string &input,
                     body + "return " + values + " : " + results, kind);
 }
 
-/// A norm of rows whose ops stand one by one.
+/// A row norm in separate ops.
 inline const char *const kWrittenNorm = R"(
   %e = mpc.constant dense<0.01> : tensor<$T>
   %0 = mpc.reduce_mean %x axes([2]) keep_dims : tensor<3x5x44x$T> -> tensor<3x5x1x$T>

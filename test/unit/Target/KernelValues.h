@@ -1,4 +1,4 @@
-//===- KernelValues.h - inputs and verdicts of kernel tests -----*- C++ -*-===//
+//===- KernelValues.h - inputs and checks of kernel tests -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -51,7 +51,7 @@ maskingRows(unsigned operand, int64_t rows,
   };
 }
 
-/// What is wrong with a result: its error, and the first elements that differ.
+/// Description of an incorrect result: its error, and the first differences.
 inline std::string describeError(unsigned index,
                                  const reference::Tensor &actual,
                                  const reference::Tensor &expected,

@@ -87,14 +87,14 @@ TEST(TargetInfo, FastTypesByComputeCapability) {
 
 TEST(TargetInfo, FastTypesOfCpus) {
   EXPECT_FALSE(parsed("cpu:avx512").hasFastPath(PolicyType::BFloat16));
-  // Twice the rate of f32: three products of bf16 are slower than one of f32.
+  // Twice the rate of f32: three bf16 matmuls are slower than one in f32.
   EXPECT_TRUE(parsed("cpu:avx512bf16").hasFastPath(PolicyType::BFloat16));
   EXPECT_FALSE(parsed("cpu:avx512bf16").hasFastPath(PolicyType::BFloat16x2));
   EXPECT_FALSE(parsed("cpu:avx512bf16").hasFastPath(PolicyType::Float16));
   EXPECT_FALSE(parsed("cpu:avx2").hasFastPath(PolicyType::Float16));
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16));
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16x2));
-  // Four products of its bf16 terms, or six of f32's, are faster there.
+  // Four matmuls of its bf16x2 split, or six of f32's bf16x3, are faster there.
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::BFloat16x3));
   EXPECT_TRUE(parsed("cpu:amx").hasFastPath(PolicyType::Float16));
   EXPECT_TRUE(parsed("cpu:amxfp16").hasFastPath(PolicyType::Float16));
@@ -127,7 +127,7 @@ TEST(TargetInfo, CeilingsAreOrdered) {
                 info.flopsPerSecond(type, false))
           << name.str();
     }
-    // The ridge point lies above one operation per byte.
+    // The ridge point is above one operation per byte.
     EXPECT_GT(info.flopsPerSecond(PolicyType::Float32, true),
               info.bytesPerSecond())
         << name.str();

@@ -58,9 +58,9 @@ TEST(AttentionKernel, HeadsShareKeys) {
   expectKernel(attention(2, 6, 1, 10, 12, 8, 8, "f16"));
 }
 
-/// One to few queries whose keys and values lie as a cache holds them, heads
-/// side by side in the rows of positions: `stored` as tensors, turned by
-/// `permutation` into [batch, groups, t, d].
+/// One to few queries with keys and values in the layout of a KV cache, heads
+/// adjacent in the rows of positions: `stored` as tensors, transposed by
+/// `permutation` to [batch, groups, t, d].
 static std::string cachedAttention(int64_t batch, int64_t heads, int64_t groups,
                                    int64_t s, int64_t t, int64_t d,
                                    const std::string &type,
@@ -103,7 +103,7 @@ TEST(AttentionKernel, RowsOfAllHeads) {
     for (bool isPositionFirst : {true, false}) {
       expectKernel(
           cachedAttention(1, 12, 12, 1, 70, 64, type, isPositionFirst));
-      // Read whole.
+      // Read as a whole.
       expectKernel(
           cachedAttention(1, 12, 12, 1, 700, 64, type, isPositionFirst));
       expectKernel(cachedAttention(2, 8, 2, 3, 37, 32, type, isPositionFirst));
@@ -118,8 +118,8 @@ TEST(AttentionKernel, RowsOfAllHeads) {
   expectKernel(cachedAttention(1, 20, 20, 1, 37, 32, "bf16", true));
 }
 
-// Keys that several items share: whole parts, a last one that is shorter, and
-// one that ends within a vector.
+// Split-KV over several work items: whole parts, a last one that is shorter,
+// and one that ends within a vector.
 TEST(AttentionKernel, KeysInParts) {
   for (int64_t t : {4096, 4136, 4129})
     expectKernel(attention(1, 1, 1, 1, t, 64, 32, "f32"));
@@ -132,8 +132,8 @@ TEST(AttentionKernel, KeysInParts) {
       expectKernel(cachedAttention(1, 12, 4, 1, t, 64, type, t == 1024));
 }
 
-// Queries that see the first keys alone, or the last, or none: parts that keep
-// nothing weigh nothing.
+// Queries that see the first keys alone, or the last, or none: parts without
+// unmasked keys have no weight.
 TEST(AttentionKernel, PartsThatKeepNothing) {
   constexpr int64_t kPositions = 2100;
   KernelCheck check;
@@ -166,8 +166,8 @@ TEST(AttentionKernel, LargeScoresInParts) {
   expectKernel(attention(1, 4, 4, 2, 2100, 32, 32, "f32"), check);
 }
 
-/// Keys and values of 8 bits with a scale for each row of a head, the numbers
-/// `[t, batch, groups, d]`; queries are widened from `queryType`.
+/// int8 keys and values with a scale for each row of a head, the numbers
+/// `[t, batch, groups, d]`; queries are upcast from `queryType`.
 static std::string scaledAttention(int64_t heads, int64_t groups, int64_t s,
                                    int64_t t, int64_t d, bool isFloat8,
                                    const std::string &queryType,
@@ -280,7 +280,7 @@ TEST(AttentionKernel, BooleanMasks) {
 TEST(AttentionKernel, Causal) {
   expectKernel(attention(1, 2, 2, 40, 40, 8, 8, "f32", "", "causal"));
   expectKernel(attention(1, 2, 2, 10, 45, 8, 8, "f32", "", "causal"));
-  // More queries than keys: the first rows keep nothing and give zeros.
+  // More queries than keys: the first rows are fully masked and give zeros.
   expectKernel(attention(1, 2, 2, 20, 6, 8, 8, "f32", "", "causal"));
 }
 
@@ -311,7 +311,7 @@ func.func private @k(%q: tensor<2x10x16xbf16>, %k: tensor<2x12x16xbf16>, %v: ten
 })");
 }
 
-/// Attention whose result is stored with heads behind positions.
+/// Attention whose result is stored as [batch, positions, heads, ...].
 static std::string transposedAttention(const std::string &permutation,
                                        const std::string &shape,
                                        const std::string &operand,
@@ -381,7 +381,7 @@ func.func private @k(%q: tensor<2x3x12x8xbf16>, %k: tensor<2x3x12x8xbf16>, %m: t
 }
 
 // A sum of the result with its own transpose needs elements that other work
-// items make: refused, whatever the shapes say.
+// items compute: rejected, for all shapes.
 TEST(AttentionKernel, RefusesTwoOrdersAtOnce) {
   std::string message = checkKernel(R"(
 func.func private @k(%q: tensor<3x3x3x8xf32>) -> tensor<3x3x3x8xf32>

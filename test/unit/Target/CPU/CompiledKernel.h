@@ -20,7 +20,7 @@
 
 namespace mpc {
 
-/// A kernel `@k`, ready to run on the whole of its buffers; not ok() where it
+/// A kernel `@k`, which runs on the whole of its buffers; not ok() if it
 /// could not be compiled.
 class Compiled {
 public:

@@ -125,7 +125,7 @@ static void expectConv(const Conv &conv, bool epilogue = false) {
   }
 }
 
-/// Every form in which L may hand over a filter.
+/// Every filter layout that stage L may pass to the kernel.
 static void expectConvInAllForms(Conv conv) {
   expectConv(conv);
   conv.interleave = 1;
@@ -245,8 +245,8 @@ TEST(ConvKernel, UnusualPadding) {
               .padHigh = {4, 4}});
 }
 
-// Blocks of one line leave out what the window reads above and below the image:
-// some of its lines or all, of a depth that is summed in parts as well.
+// Tiles of one row skip the rows of the window above and below the image: some
+// or all of its rows, also if the reduction over the depth is split.
 TEST(ConvKernel, LinesOfPadding) {
   expectConvInAllForms({.input = {2, 3, 40, 70},
                         .outputs = 20,

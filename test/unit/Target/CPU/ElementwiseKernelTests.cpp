@@ -219,7 +219,7 @@ TEST(ElementwiseKernel, Powers) {
                  binaryKernel({"pow"}, "tensor<4x30x$T>", "tensor<30x$T>",
                               "tensor<4x30x$T>"),
                  check);
-  // Whole exponents of negative numbers.
+  // Integral exponents of negative numbers.
   auto whole = [](unsigned argument, reference::Tensor &tensor) {
     for (auto [i, value] : llvm::enumerate(tensor.floats()))
       if (argument)
@@ -362,9 +362,9 @@ TEST(ElementwiseKernel, ResidualChainWithTwoResultTypes) {
   return %5, %6 : tensor<9x48xf32>, tensor<9x48xbf16>)"));
 }
 
-/// All bits of f32 alike, so that some vectors have subnormal numbers, which an
-/// instruction for rounding to bf16 takes as 0, and NaNs of any payload; or
-/// none of either.
+/// Uniformly random bits of f32, so that some vectors have subnormal numbers,
+/// which an instruction for rounding to bf16 flushes, and NaNs of any payload;
+/// or neither.
 static void expectRounding(bool isAny) {
   std::mt19937 random(3);
   auto fill = [&](unsigned, reference::Tensor &tensor) {

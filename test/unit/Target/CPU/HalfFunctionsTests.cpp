@@ -91,7 +91,7 @@ constexpr int64_t kCount = 65536;
 double ulps(double actual, long double expected, const Format &format) {
   if (std::isnan(actual) || std::isnan(expected))
     return std::isnan(actual) == std::isnan(expected) ? 0 : INFINITY;
-  // From half a unit above the largest number on, results are infinite.
+  // From half an ulp above the largest number on, results are infinite.
   long double limit =
       std::ldexp(2 - std::ldexp(1.0L, -format.precision), format.most);
   if (std::isinf(actual) || std::isinf(expected)) {
@@ -106,8 +106,8 @@ double ulps(double actual, long double expected, const Format &format) {
   return static_cast<double>(fabsl(actual - expected) / unit);
 }
 
-/// What a function computed in f32 may lack before it is rounded: four units of
-/// f32, or for gelu what lib/Target/Math/Short.h states.
+/// Error of a function in f32 before it is rounded: four ulps of f32, or
+/// for gelu the bound in lib/Target/Math/Short.h.
 double extraUlps(llvm::StringRef op, const Format &format) {
   if (!op.starts_with("gelu"))
     return 4 * std::ldexp(1.0, format.precision - 24);

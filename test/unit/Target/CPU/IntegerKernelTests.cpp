@@ -1,4 +1,4 @@
-//===- IntegerKernelTests.cpp - compiled products of 8-bit integers -------===//
+//===- IntegerKernelTests.cpp - compiled matmuls of 8-bit integers --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -40,7 +40,7 @@ static int64_t depthOf(const Operands &types, const CpuTarget &target) {
   return target.hasTiles() || (isMixed && target.hasDotInt8()) ? 4 : 2;
 }
 
-/// Those that multiply integers in ways of their own.
+/// Available ISA levels with different integer instructions.
 static std::vector<CpuIsa> levels() {
   std::vector<CpuIsa> all;
   for (CpuIsa isa : CpuTarget::available())
@@ -159,7 +159,7 @@ TEST(IntegerProductForms, BatchesOfBothSides) {
   }
 }
 
-// What quantised models have around a product, in one kernel.
+// A quantized matmul with the ops that surround it in models, in one kernel.
 TEST(IntegerProductForms, ScalesAndQuantisesInTheEpilogue) {
   for (CpuIsa isa : levels()) {
     CpuTarget target{isa};
@@ -195,8 +195,8 @@ TEST(IntegerProductForms, ScalesAndQuantisesInTheEpilogue) {
 // Bits
 //===----------------------------------------------------------------------===//
 
-/// What `isa` computes of a product whose sums leave i32: of 66,400 positions
-/// at the ends of their ranges, with the largest partial sums.
+/// Result of a matmul on `isa` that overflows i32: of 66,400 positions at the
+/// ends of their ranges, with the largest partial sums.
 static std::vector<std::vector<char>> wrapped(CpuIsa isa, const char *lhs,
                                               const char *rhs) {
   std::string x = llvm::formatv("tensor<3x66400x{0}>", lhs),
@@ -219,7 +219,7 @@ static std::vector<std::vector<char>> wrapped(CpuIsa isa, const char *lhs,
   return results;
 }
 
-// Sums wrap and do not saturate, in the instruction and in what stands for it.
+// Accumulators wrap and do not saturate, in the instruction and its emulation.
 TEST(IntegerUnit, EmulationComputesTheInstructionsBits) {
   for (auto [isa, emulated] :
        {std::pair(CpuIsa::AvxVnni, CpuIsa::EmulatedAvxVnni),
@@ -308,7 +308,7 @@ INSTANTIATE_TEST_SUITE_P(
 // Machine code
 //===----------------------------------------------------------------------===//
 
-/// Between the first and the last line that say `name`.
+/// Lines from the first to the last one that contains `name`.
 static std::vector<std::string> between(const std::vector<std::string> &lines,
                                         const std::string &name) {
   auto isNamed = [&](llvm::StringRef line) { return line.contains(name); };
@@ -321,7 +321,7 @@ static std::vector<std::string> between(const std::vector<std::string> &lines,
 }
 
 // Twelve rows and two vectors of columns, six of half the length: one broadcast
-// per row, sums in registers over the whole depth.
+// per row, accumulators in registers over the whole depth.
 TEST(IntegerCode, FourPositionsAtOnce) {
   for (CpuIsa isa : {CpuIsa::AvxVnni, CpuIsa::Avx512Vnni, CpuIsa::Avx512Bf16}) {
     CpuTarget target{isa};

@@ -37,7 +37,7 @@ GuardedMemory::GuardedMemory(int64_t bytes, int64_t alignment) {
                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   mprotect(mapping + used, page, PROT_NONE);
   begin = mapping + (used - bytes) / alignment * alignment;
-  // What nobody wrote must not look like a result.
+  // Uninitialized memory must not look like a result.
   std::memset(mapping, 0xff, used);
 }
 
@@ -138,8 +138,8 @@ std::string mpc::checkKernel(StringRef text, const CpuTarget &target,
   runItems(0, first);
   runItems(first, info.items);
 
-  // Judgement. A kernel is asked for the infinity that its own types make of a
-  // number which they cannot hold.
+  // Comparison. Where the kernel's own types overflow, infinity is expected, as
+  // in the interpreter with these types.
   for (auto [i, type] : llvm::enumerate(resultTypes)) {
     if (check.results) {
       const char *bytes = memory[arguments.size() + i]->data();

@@ -19,8 +19,8 @@
 
 namespace mpc {
 
-/// Memory whose last byte stands before a page that may not be touched, so that
-/// a read or write behind the end is a fault.
+/// Memory whose last byte is followed by an inaccessible guard page, so that an
+/// out-of-bounds read or write faults.
 class GuardedMemory {
 public:
   explicit GuardedMemory(int64_t bytes, int64_t alignment = 1);
@@ -36,26 +36,26 @@ private:
 
 /// How a check runs.
 struct KernelCheck {
-  /// Values of the drawn float inputs are multiplied by this.
+  /// Scale factor of the random float inputs.
   double scale = 1.0;
   uint64_t seed = 1;
-  /// Changes an input after it was drawn; gets the argument's number.
+  /// Changes a generated input; gets the index of the argument.
   llvm::function_ref<void(unsigned, reference::Tensor &)> adjust = nullptr;
-  /// What is compiled where that differs from what is interpreted: a fault that
+  /// The compiled text, if it differs from the interpreted one: an error that
   /// the check has to find.
   llvm::StringRef compiled = {};
   /// Gets the bytes of every result.
   std::vector<std::vector<char>> *results = nullptr;
 };
 
-/// Compiles the function `@k` of `text` for `target`, runs it on drawn inputs
-/// with its items in random pieces and order, and judges each result against
-/// the interpreter (compareOutput). Returns an empty string or what is wrong.
+/// Compiles the function `@k` of `text` for `target`, runs it on random inputs
+/// with its tiles in random chunks and order, and checks each result against
+/// the interpreter (compareOutput). Returns an empty string or the error.
 std::string checkKernel(llvm::StringRef text, const CpuTarget &target,
                         const KernelCheck &check = {});
 
-/// The levels that this machine can run, but those that emulate units for
-/// integers alone: their other kernels are made like those of a level beside.
+/// The ISA levels that this machine can run, without those that only emulate
+/// integer units: their other kernels equal those of the level they extend.
 std::vector<CpuIsa> floatLevels();
 
 /// The same for each of floatLevels(); failures are reported to GoogleTest.

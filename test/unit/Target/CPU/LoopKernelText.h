@@ -1,4 +1,4 @@
-//===- LoopKernelText.h - texts of kernels for tests ------------*- C++ -*-===//
+//===- LoopKernelText.h - kernel texts for tests ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- MachineCode.cpp - what kernels become ------------------------------===//
+//===- MachineCode.cpp - machine code of compiled kernels -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -57,7 +57,7 @@ int64_t mpc::count(const std::vector<std::string> &lines,
                    const std::string &name) {
   return llvm::count_if(lines, [&](llvm::StringRef line) {
     line = line.ltrim();
-    // Said of instructions that have a longer form as well.
+    // A prefix of instructions that also have an EVEX encoding.
     line.consume_front("{vex}");
     return line.ltrim().split('\t').first.split(' ').first == name;
   });

@@ -1,4 +1,4 @@
-//===- MachineCode.h - what kernels become ----------------------*- C++ -*-===//
+//===- MachineCode.h - machine code of compiled kernels ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

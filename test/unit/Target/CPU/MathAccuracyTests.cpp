@@ -158,7 +158,7 @@ TEST(MathAccuracy, EveryFunctionStaysInsideItsBound) {
     }
 }
 
-// Of 1e38 turns only the last fraction counts.
+// Arguments of 1e38 turns only need the fraction of the last turn.
 TEST(MathAccuracy, CirclesOfAnyArgument) {
   const Case cases[] = {{"sin %x", sinl, -3.4e38, 3.4e38, 2, 0},
                         {"cos %x", cosl, -3.4e38, 3.4e38, 2, 0},
@@ -259,7 +259,7 @@ template <typename T> static void checkNative(CpuTarget target) {
               type = "tensor<" + size + (isFloat ? "xf32>" : "xf64>");
   for (const NativeFunction &function : nativeFunctions()) {
     std::string name = function.name;
-    // Those of doubles are the library's, for any argument.
+    // sin, cos and tan of doubles call libm, for any argument.
     if (!isFloat && (name == "sin" || name == "cos" || name == "tan"))
       continue;
     Compiled kernel(
@@ -292,7 +292,7 @@ template <typename T> static void checkNative(CpuTarget target) {
         target.name().str() + " " + function.name + type);
 }
 
-// The same text gives the same bits to CUDA's kernels.
+// The same text gives the same bits in CUDA's kernels.
 TEST(MathAccuracy, BitsOfTheTextThatCudaHas) {
   for (CpuIsa isa : floatLevels()) {
     checkNative<float>(CpuTarget{isa});
@@ -300,7 +300,7 @@ TEST(MathAccuracy, BitsOfTheTextThatCudaHas) {
   }
 }
 
-// What goes through zero has a slope there.
+// Functions with f(0) = 0 have a slope there.
 TEST(MathAccuracy, ZerosKeepTheirSign) {
   for (const NativeFunction &function : nativeFunctions()) {
     if (function.wide(0) != 0)
@@ -453,7 +453,7 @@ TEST(MathAccuracy, DoublesNarrowInOneRounding) {
   }
 }
 
-// Terms of a softmax far below its sum are subnormal numbers, not zeros.
+// Small probabilities of a softmax are subnormal numbers, not zeros.
 TEST(MathAccuracy, SoftmaxKeepsSubnormalTerms) {
   constexpr int64_t count = 64;
   std::vector<float> input(count), output(count);

@@ -64,7 +64,7 @@ using Function = long double (*)(long double);
 struct Case {
   const char *name;
   Function function;
-  /// What an error is divided by.
+  /// Divisor of an error.
   Function scale;
   long double low, high;
   /// The bound's logarithm to base 2.
@@ -146,7 +146,7 @@ TEST(MathPolynomials, StayInsideTheirBounds) {
     }
     RecordProperty(c.name, std::to_string(log2l(worst)));
     EXPECT_LE(log2l(worst), c.bound) << c.name;
-    // A bound that is not reached says little.
+    // A bound that is far from the actual error is not informative.
     EXPECT_GE(log2l(worst), c.bound - 0.2) << c.name;
   }
 }

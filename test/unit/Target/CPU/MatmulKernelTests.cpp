@@ -1,4 +1,4 @@
-//===- MatmulKernelTests.cpp - compiled matrix products -------------------===//
+//===- MatmulKernelTests.cpp - compiled matmuls ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ static std::string kernel(const std::string &arguments,
          " attributes {mpc.kernel_kind = \"contraction\"} {\n" + body + "\n}\n";
 }
 
-/// A product with every operand given in plain form.
+/// A matmul with unpacked operands.
 static std::string plain(const std::string &lhs, const std::string &rhs,
                          const std::string &result,
                          const std::string &flags = "") {
@@ -30,8 +30,8 @@ static std::string plain(const std::string &lhs, const std::string &rhs,
                     ">\nreturn %0 : tensor<" + result + ">");
 }
 
-/// A product with a right-hand side that is packed with this interleave; 3:
-/// with the depth of the unit for bf16.
+/// A matmul with a right-hand side that is packed with this interleave; 3:
+/// with the depth of the bf16 unit.
 static std::string packed(int64_t m, int64_t k, int64_t n,
                           const std::string &type, const CpuTarget &target,
                           int interleave, const std::string &body) {
@@ -117,8 +117,8 @@ TEST(PackingKernel, MatchesTheInterpreter) {
   for (CpuIsa isa : floatLevels())
     for (auto [type, stored] : types)
       for (bool isTransposed : {false, true})
-        // Whole panels and steps, and neither; more than a piece of the depth
-        // and than the panels of an item.
+        // Whole panels and steps, and neither; more than one chunk of the depth
+        // and more panels than a work item has.
         for (auto [k, n] :
              {std::pair(64, 64), std::pair(33, 300), std::pair(1025, 47)}) {
           CpuTarget target{isa};
@@ -193,8 +193,8 @@ TEST(MatmulKernel, BatchesBroadcast) {
                      "transpose_lhs transpose_rhs"));
 }
 
-// Products that are cut along their depth: whole chunks and a rest, operands in
-// either order, groups of rows and panels that do not come out even.
+// Matmuls with K blocking: whole chunks and a remainder, operands in
+// either order, groups of rows and panels that do not divide evenly.
 TEST(MatmulKernel, DeepProducts) {
   expectKernel(plain("70x1030xf32", "1030x75xf32", "70x75xf32"));
   expectKernel(
@@ -213,7 +213,7 @@ TEST(MatmulKernel, DeepProducts) {
   expectKernel(
       plain("600x60xf64", "600x130xf64", "60x130xf64", "transpose_lhs"));
   expectKernel(plain("60x600xi32", "600x130xi32", "60x130xi32"));
-  // Parts of one length, and of two.
+  // Parts of one length, and of two lengths.
   expectKernel(plain("3x4096xf32", "4096x17xf32", "3x17xf32"));
   expectKernel(plain("3x1031xf32", "1031x40xf32", "3x40xf32"));
 }
@@ -320,16 +320,16 @@ TEST(MatmulKernel, SubnormalOperands) {
   }
 }
 
-// What stands for vdpbf16ps on other machines computes its very bits: any two
-// numbers of bf16 but NaNs meet, subnormal ones and infinities among them.
+// The emulation of vdpbf16ps on other machines is bit-exact: operands are all
+// pairs of bf16 numbers except NaNs, with subnormals and infinities.
 TEST(MatmulKernel, EmulatedUnitComputesTheInstructionsBits) {
   if (!llvm::is_contained(CpuTarget::available(), CpuIsa::Avx512Bf16))
     GTEST_SKIP() << "this machine has no AVX-512 BF16";
   std::mt19937 engine(5);
   for (int round = 0; round < 9; ++round) {
     unsigned seed = engine();
-    // Exponents near each other, so that neither sums nor products drown; of
-    // every third round any.
+    // Similar exponents, so that no summand is absorbed; arbitrary exponents in
+    // every third round.
     int least = round % 3 ? int(engine() % 110) : 0,
         most = round % 3 ? least + 40 : 255;
     auto drawBits = [&](unsigned index, reference::Tensor &tensor) {
@@ -403,7 +403,7 @@ TEST(MatmulKernel, FaultsAreFound) {
   }
 }
 
-/// A product whose operands are multiplied in `mode`.
+/// A matmul with the compute mode `mode`.
 static std::string productIn(const std::string &mode) {
   return R"(
 func.func private @k(%x: tensor<17x40xf32>, %y: tensor<40x33xf32>) -> tensor<17x33xf32>
@@ -453,8 +453,8 @@ TEST(MatmulSchedule, IsHonoured) {
         }
 }
 
-// Rows gathered from lines beside panels that are only read: in one piece and
-// in chunks, blocks of two sizes, runs that end behind the last row.
+// Rows gathered from a table and packed panels that are only read: in one piece
+// and in chunks, blocks of two sizes, runs that end past the last row.
 TEST(MatmulSchedule, OfGatheredRowsAndPackedPanels) {
   struct {
     CpuIsa isa;

@@ -1,8 +1,8 @@
-//===- NativeMath.cpp - the functions as kernels in CUDA have them --------===//
+//===- NativeMath.cpp - host build of CUDA's math functions ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Apart from the tests: the prelude's names are short ones.
+// Separate from the tests, because the prelude declares short names.
 //
 //===----------------------------------------------------------------------===//
 

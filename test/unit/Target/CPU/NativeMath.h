@@ -1,4 +1,4 @@
-//===- NativeMath.h - the functions as kernels in CUDA have them *- C++ -*-===//
+//===- NativeMath.h - host build of CUDA's math functions -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +11,8 @@
 
 namespace mpc {
 
-/// A function of one number, or of two, compiled by the host's compiler from
-/// the text that stands in front of CUDA's kernels.
+/// A unary or binary function, built by the host compiler from the text of the
+/// CUDA kernel prelude.
 struct NativeFunction {
   const char *name;
   float (*single)(float);

@@ -70,8 +70,8 @@ TEST_F(OrcJitTest, RunsFunctionsOfSeveralModules) {
   }
 }
 
-// A function of libm would be found in this process; generated code may not use
-// it.
+// This process has the functions of libm, but generated code must not use
+// them.
 TEST_F(OrcJitTest, RefusesCallsOutsideOfTheAllowList) {
   ASSERT_TRUE(jit);
   std::string message =
@@ -101,8 +101,8 @@ TEST_F(OrcJitTest, UnknownNameIsAnError) {
 // Passes over LLVM IR
 //===----------------------------------------------------------------------===//
 
-/// How many values are frozen in a loop inside of another that adds lines of
-/// `%x` to `sums` vectors.
+/// Number of frozen values in a loop nest whose inner loop adds rows of `%x`
+/// to `sums` vectors.
 static int64_t frozenIn(int64_t sums) {
   std::string phis, adds;
   for (int64_t i = 0; i < sums; ++i) {
@@ -155,8 +155,8 @@ static int64_t frozenIn(int64_t sums) {
       [](llvm::Instruction &i) { return llvm::isa<llvm::FreezeInst>(i); });
 }
 
-// The base of a product's loop is one register to code generation, which else
-// takes apart all of its terms; a loop with few sums shows them.
+// The base address of a matmul loop is frozen, so that code generation holds it
+// in one register and does not split it; loops with few accumulators are not.
 TEST(OptimizeKernelsTest, BasesOfProductsAreFrozen) {
   EXPECT_EQ(frozenIn(8), 1);
   EXPECT_EQ(frozenIn(2), 0);

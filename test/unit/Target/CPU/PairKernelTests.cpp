@@ -1,8 +1,8 @@
-//===- PairKernelTests.cpp - compiled products of two halves --------------===//
+//===- PairKernelTests.cpp - compiled gated matmuls (SwiGLU) --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels whose epilogue meets both halves of a product's columns.
+// Kernels whose epilogue combines both halves of a matmul's columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,14 +14,14 @@
 using namespace mpc;
 
 namespace {
-/// `silu(x @ gate + bias) * (x @ up)`, as both stand in one right-hand side.
+/// `silu(x @ gate + bias) * (x @ up)` with both weights in one operand.
 struct Pair {
   int64_t batch, m, k, n;
   std::string type = "f32";
   /// Whether panels are packed before; batches are not.
   int interleave = 0;
   std::string flags = "";
-  /// Whether both halves are rounded before they meet.
+  /// Whether both halves are rounded before they are combined.
   bool rounds = false;
 
   std::string text(const CpuTarget &target) const;
@@ -112,7 +112,7 @@ TEST(PairKernel, BatchesAndPlainOperands) {
   }
 }
 
-/// Sums of a large product wait in memory between parts of K.
+/// Accumulators of a large matmul are spilled to memory between parts of K.
 TEST(PairKernel, LargeProducts) { expectPair({1, 200, 1100, 528, "f32"}); }
 
 TEST(PairKernel, TermsOfF32) {

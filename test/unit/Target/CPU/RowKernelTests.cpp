@@ -48,7 +48,7 @@ TEST(ReduceKernel, LongMatricesInTheOrderOfMemory) {
   expectForTypes({"f32"}, sums("1001", "2112"));
   // No good divisor: one item.
   expectForTypes({"f16"}, sums("1500", "1424"));
-  // What reads the results of one walk in the next, and in what is stored.
+  // Results of one loop that the next loop reads and that are stored.
   expectForTypes({"f32", "bf16"},
                  loopKernel("%x: tensor<3x4400x160x$T>, %g: "
                             "tensor<1x1x160xf32>",
@@ -66,10 +66,10 @@ TEST(ReduceKernel, LongMatricesInTheOrderOfMemory) {
   return %1, %7, %6 : tensor<1x1x160xf32>, tensor<1x1x160xf32>, tensor<1x1x160xf32>)"));
 }
 
-// Equal terms, whose roundings all go one way in a single accumulator: 8,192 of
-// them are off by 8e-5 there. Of loops over several axes, which a broadcast
-// operand keeps from becoming one, no accumulator takes more than 64 terms. The
-// tolerance of the check would not tell: the interpreter adds up one by one.
+// Equal summands, whose roundings all have one sign in a single accumulator:
+// the error of 8,192 of them is 8e-5. In loops over several axes, which a
+// broadcast operand prevents from collapsing, no accumulator has more than 64
+// summands. The check cannot detect this: the interpreter adds one by one.
 TEST(ReduceKernel, LongSumsOverAnyAxesAreAddedUpInParts) {
   auto fill = [](unsigned, reference::Tensor &tensor) {
     llvm::fill(tensor.floats(), double(0.15f));
@@ -308,7 +308,7 @@ TEST(RowKernel, RowValuesThroughReshape) {
 }
 
 TEST(RowKernel, SquareShapesDoNotConfuseRowsWithColumns) {
-  // The sum over columns is added along columns: not a row form.
+  // The sum over columns is a column reduction: not a row kernel.
   expectForTypes({"f32", "f64"},
                  loopKernel("%x: tensor<24x24x$T>", "tensor<24x24x$T>", R"(
   %0 = mpc.reduce_sum %x axes([1]) : tensor<24x24x$T> -> tensor<24x$T>

@@ -1,9 +1,9 @@
-//===- ScheduleTests.cpp - schedules that are given -----------------------===//
+//===- ScheduleTests.cpp - tests of explicit schedules --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Windows and attention cut as no cost model would, and what a tuner may try;
-// products are in MatmulKernelTests.
+// Pooling and attention with tiles that no cost model selects, and the search
+// space of the tuner; matmuls are in MatmulKernelTests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,7 +107,7 @@ TEST(Schedule, OfAttention) {
                   "rows = 5, columns = 16, blocks_per_item = 9, pack = both"});
 }
 
-/// The schedules beside the cost model's choice for the kernel `@k`, as texts.
+/// The neighbours of the cost model's schedule of the kernel `@k`, as texts.
 static std::vector<std::string> neighboursOf(const std::string &text,
                                              const CpuTarget &target) {
   mlir::DialectRegistry registry;
@@ -126,7 +126,7 @@ static std::vector<std::string> neighboursOf(const std::string &text,
   return texts;
 }
 
-// A tuner may try whatever lies beside a choice: there is right code for all.
+// The tuner may try every neighbour of a configuration: all must be correct.
 TEST(Schedule, OfATuner) {
   std::string x = "tensor<2x9x7x12xbf16>", w = "tensor<20x6x3x3xbf16>",
               g = "tensor<2x9x7x20xbf16>", q = "tensor<2x3x19x12xf32>";
@@ -168,7 +168,7 @@ TEST(Schedule, OfATuner) {
     }
 }
 
-// What has nothing to be cut has no schedules.
+// Kernels without tiles have no schedules.
 TEST(Schedule, OfNothing) {
   EXPECT_TRUE(neighboursOf("func.func private @k(%x: tensor<8xf32>) -> "
                            "tensor<8xf32> attributes {mpc.kernel_kind = "

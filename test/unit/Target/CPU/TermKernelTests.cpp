@@ -1,9 +1,9 @@
-//===- TermKernelTests.cpp - bf16 terms in AMX's tiles --------------------===//
+//===- TermKernelTests.cpp - bf16 splits in AMX tiles ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Factors of f16, and of f32 where a mode permits it, as sums of bf16 numbers:
-// against the interpreter, to the bit, and as machine code.
+// f16 operands, and f32 operands where a mode permits it, as sums of bf16
+// values: against the interpreter, bit for bit, and as machine code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@
 using namespace mpc;
 
 namespace {
-/// What is multiplied.
+/// Operand type and compute mode.
 struct Factors {
   const char *type, *mode;
-  /// Positions in a step of packed constants on tiles, and products of terms.
+  /// Positions in a step of packed constants in tiles, and bf16 products.
   int64_t depth, products;
 };
 } // namespace
@@ -63,7 +63,7 @@ static std::string packed(const Factors &factors, int64_t m, int64_t k,
                  llvm::formatv("packed <columns = 32, depth = {0}>", depth));
 }
 
-/// Checks it where tiles multiply terms.
+/// Checks the kernel with bf16 splits in tiles.
 static void expectOnTiles(const std::string &text,
                           const KernelCheck &check = {}) {
   CpuTarget target{CpuIsa::EmulatedAmx};
@@ -74,7 +74,7 @@ static void expectOnTiles(const std::string &text,
 // Numbers
 //===----------------------------------------------------------------------===//
 
-// Every level takes the modes; few rows or columns do not pay for terms.
+// Every ISA level supports the modes; small matmuls do not use splits.
 TEST(TermKernel, ProductsOnAllLevels) {
   for (const Factors &factors : kFactors) {
     expectKernel(product(factors, "64x48", "48x64", "64x64"));
@@ -162,8 +162,8 @@ TEST(TermKernel, SubnormalFactors) {
   expectOnTiles(product(kFactors[0], "64x48", "48x64", "64x64"), check);
 }
 
-// What is infinite or NaN in a product of factors is so in that of their terms:
-// the rest of an infinity is NaN, that of a power of two is zero.
+// An infinity or NaN in a product is one in the product of the bf16 splits: the
+// remainder of an infinity is NaN, that of a power of two is zero.
 TEST(TermKernel, InfinitiesAndNaNs) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const Factors &factors : kFactors) {
@@ -192,7 +192,7 @@ TEST(TermKernel, InfinitiesAndNaNs) {
 // Bits
 //===----------------------------------------------------------------------===//
 
-/// Terms of `value`: cut where they are all (f16), else rounded.
+/// bf16 split of `value`: truncated if it is exact (f16), else rounded.
 static std::vector<float> termsOf(float value, const Factors &factors) {
   std::vector<float> terms;
   for (int64_t term = 0; term < 3; ++term) {
@@ -208,8 +208,8 @@ static std::vector<float> termsOf(float value, const Factors &factors) {
   return terms;
 }
 
-// Each pair of terms is an instruction: the sums of the first terms and those
-// of all others, step by step, meet at the end.
+// Each pair of split values is an instruction: the accumulators of the leading
+// values and of all others are added at the end.
 TEST(TermKernel, EmulationComputesTheDocumentedBits) {
   constexpr int64_t kRows = 66, kDepth = 64, kColumns = 70, kStep = 32;
   constexpr std::pair<int, int> kPairs[] = {{0, 0}, {0, 2}, {0, 1},
@@ -278,9 +278,9 @@ TEST(TermKernel, EmulationComputesTheInstructionsBits) {
 // Machine code
 //===----------------------------------------------------------------------===//
 
-// The sums of two by two tiles stay in tiles for all of K, once for the first
-// terms and once for the others, whose loop loads a tile only where its term
-// changes.
+// The accumulators of two by two tiles stay in tiles for all of K, once for
+// the leading bf16 values and once for the others, whose loop reloads a tile
+// only if its bf16 value changes.
 TEST(TermCode, SumsStayInTiles) {
   for (const Factors &factors : kFactors) {
     SCOPED_TRACE(factors.products);
@@ -299,8 +299,8 @@ TEST(TermCode, SumsStayInTiles) {
   }
 }
 
-// Where no unit makes terms the faster way, and where few rows would pay for
-// those of the panels, vectors multiply f32 as it is.
+// ISAs on which a bf16 split is not faster, and matmuls with too few rows to
+// amortize splitting the panels, multiply in f32.
 TEST(TermCode, OtherUnitsMultiplyWholeFactors) {
   for (const Factors &factors : kFactors) {
     SCOPED_TRACE(factors.products);

@@ -1,10 +1,10 @@
-//===- TileFactorTests.cpp - bytes and f16 in AMX's tiles -----------------===//
+//===- TileFactorTests.cpp - int8 and f16 in AMX tiles --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What IntegerKernelTests and TileKernelTests have of vectors and of bf16: the
-// unit's arithmetic to the bit, and the machine code, which no machine is
-// needed for.
+// Counterpart of IntegerKernelTests (vectors) and TileKernelTests (bf16): the
+// arithmetic of the unit bit for bit, and the machine code, which can be
+// inspected on any machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 using namespace mpc;
 
-/// m x k times k x n; `packed` says how the right side is stored, of `depth`
-/// positions in a step (0: as it is).
+/// m x k times k x n; the right-hand side is packed with `depth`
+/// positions in a step (0: unpacked).
 static std::string product(int64_t m, int64_t k, int64_t n, const char *lhs,
                            const char *rhs, const char *sums, int64_t depth) {
   std::string y = llvm::formatv("tensor<{0}x{1}x{2}>", k, n, rhs), packed;
@@ -55,8 +55,8 @@ static std::string convolution(const char *lhs, const char *rhs,
 // Bits
 //===----------------------------------------------------------------------===//
 
-/// Computes a product of f16 on `isa`, of any of its numbers but NaNs; those of
-/// even rounds are subnormal or next to it.
+/// Computes a matmul of f16 on `isa`, of any f16 numbers except NaNs; those of
+/// even rounds are subnormal or close to it.
 static DrawnProduct compute(CpuIsa isa, int64_t m, int64_t k, int64_t n,
                             int round) {
   std::mt19937 engine(round);
@@ -96,7 +96,7 @@ namespace {
 struct Factors {
   const char *lhs, *rhs, *sums, *instruction;
   CpuIsa isa;
-  /// Positions in a step, and what takes those that are left.
+  /// Positions in a step, and the instruction for the remainder.
   int64_t depth;
   const char *rest;
   /// How often for a row and a vector of columns.
@@ -109,12 +109,12 @@ static const Factors kFactors[] = {
     {"i8", "i8", "i32", "tdpbssd", CpuIsa::Amx, 4, "vpmaddwd", 2},
     {"i8", "ui8", "i32", "tdpbsud", CpuIsa::Amx, 4, "vpmaddwd", 2},
     {"ui8", "ui8", "i32", "tdpbuud", CpuIsa::Amx, 4, "vpmaddwd", 2},
-    // The first of a pair meets a sum of zero, in another form.
+    // The first operation of a pair adds to zero, in another form.
     {"f16", "f16", "f32", "tdpfp16ps", CpuIsa::AmxFp16, 2, "vfmadd231ps", 1},
 };
 
-// Two by two tiles: four loads for four products, and sums that go to memory
-// once, behind the loop over K: 1,536 bytes are 24 whole steps.
+// Two by two tiles: four loads for four products, and accumulators that are
+// stored once, after the loop over K: 1,536 bytes are 24 whole steps.
 TEST(TileFactorCode, SumsStayInTiles) {
   for (const Factors &factors : kFactors) {
     SCOPED_TRACE(factors.instruction);
@@ -131,7 +131,7 @@ TEST(TileFactorCode, SumsStayInTiles) {
     EXPECT_EQ(count(code, "tilerelease"), 1);
     EXPECT_EQ(count(code, factors.rest), 0);
     EXPECT_LE(count(code, "callq"), 1); // the body, where it is not inlined
-    // Between two products stand loads of tiles only.
+    // Between two tile products there are only tile loads.
     auto isProduct = [&](llvm::StringRef line) {
       return line.contains(factors.instruction);
     };
@@ -142,7 +142,7 @@ TEST(TileFactorCode, SumsStayInTiles) {
   }
 }
 
-// Two positions more than whole steps are left to vectors, in registers.
+// Two positions more than whole steps are a remainder for vector code.
 TEST(TileFactorCode, RestsOfTheDepthTakeVectors) {
   for (const Factors &factors : kFactors) {
     SCOPED_TRACE(factors.instruction);
@@ -156,7 +156,7 @@ TEST(TileFactorCode, RestsOfTheDepthTakeVectors) {
   }
 }
 
-// A window is gone through with its sums in tiles.
+// A convolution loops over its window with accumulators in tiles.
 TEST(TileFactorCode, ConvolutionsTakeTiles) {
   for (const Factors &factors : kFactors) {
     SCOPED_TRACE(factors.instruction);

@@ -1,10 +1,10 @@
-//===- TileKernelTests.cpp - sums in AMX's tiles --------------------------===//
+//===- TileKernelTests.cpp - bf16 matmuls in AMX tiles --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What kernels compute is checked with those of all levels; here stand the
-// unit's arithmetic to the bit, and the machine code, which no machine is
-// needed for.
+// Kernels are checked with those of all ISA levels; these tests check the
+// arithmetic of the unit bit for bit, and the machine code, which can be
+// inspected on any machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +38,9 @@ static std::string product(int64_t m, int64_t k, int64_t n,
 // Bits
 //===----------------------------------------------------------------------===//
 
-/// Computes m x k times k x n on `isa`, of any bf16 numbers but NaNs; those of
-/// even rounds have exponents near each other, so that neither sums nor
-/// products drown.
+/// Computes m x k times k x n on `isa`, of any bf16 numbers except NaNs; even
+/// rounds have similar exponents, so that no summand or product is
+/// absorbed.
 static DrawnProduct compute(CpuIsa isa, int64_t m, int64_t k, int64_t n,
                             int round) {
   std::mt19937 engine(round);
@@ -90,7 +90,7 @@ static void expectInTiles(const std::string &text) {
   }
 }
 
-// One position of a pair too many, steps that are no whole tile, rows of one
+// One position more than pairs, incomplete steps, rows of one
 // tile and of several, blocks of two sizes, one column of tiles and two.
 TEST(TileKernel, RestsOfProducts) {
   for (auto [m, k, n] :
@@ -169,8 +169,8 @@ static std::vector<std::string> codeForAmx(const std::string &text) {
   return machineCode(text, CpuTarget{CpuIsa::Amx});
 }
 
-// Two by two tiles: four loads for four products, and sums that go to memory
-// once, behind the loop over K. One configuration for the whole function.
+// Two by two tiles: four loads for four products, and accumulators that are
+// stored once, after the loop over K. One configuration for the function.
 TEST(TileCode, SumsStayInTiles) {
   std::vector<std::string> code = codeForAmx(product(128, 768, 64));
   EXPECT_EQ(count(code, "tdpbf16ps"), 4);
@@ -182,8 +182,8 @@ TEST(TileCode, SumsStayInTiles) {
   EXPECT_EQ(count(code, "tilerelease"), 1);
   EXPECT_EQ(count(code, "vdpbf16ps"), 0);
   EXPECT_LE(count(code, "callq"), 1); // the body, where it is not inlined
-  // Between two products stand loads of tiles only: what addresses they need is
-  // computed beside them.
+  // Between two tile products there are only tile loads: their addresses are
+  // computed in between.
   auto isProduct = [](llvm::StringRef line) {
     return line.contains("tdpbf16ps");
   };
@@ -210,16 +210,16 @@ TEST(TileCode, ShapesThatDifferAreConfiguredWhereTheyAreUsed) {
   EXPECT_EQ(count(code, "tilerelease"), 1);
 }
 
-// Where N is one tile wide, no other is computed.
+// If N is one tile wide, no second tile is computed.
 TEST(TileCode, NarrowResultsHaveOneColumnOfTiles) {
   std::vector<std::string> code = codeForAmx(product(128, 256, 10));
   EXPECT_EQ(count(code, "tdpbf16ps"), 2);
   EXPECT_EQ(count(code, "tileloadd") + count(code, "tileloaddt1"), 3);
 }
 
-// A convolution's window is gone through with its sums in tiles. Those of a
-// filter's gradient wait in memory from one part of an image to the next, and
-// its rows are in planes of channels.
+// A convolution loops over its window with accumulators in tiles. A filter
+// gradient spills accumulators to memory from one part of an image to the next,
+// and its rows are in channel planes.
 TEST(TileCode, ConvolutionsAndFilterGradientsTakeTiles) {
   std::vector<std::string> code =
       codeForAmx(convolution({1, 14, 28, 64}, 64, 3, 1, 1, 1, 1, false));

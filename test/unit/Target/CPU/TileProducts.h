@@ -1,9 +1,9 @@
-//===- TileProducts.h - bits of drawn products in tiles ---------*- C++ -*-===//
+//===- TileProducts.h - bit-exact matmuls in tiles --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What tests of tiles of bf16 and of f16 have in common: a product of drawn
-// operands, and its comparison with the documented arithmetic.
+// Shared by the tests of bf16 and f16 tiles: a matmul of random operands, and
+// its comparison with the documented arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ struct DrawnProduct {
   }
 };
 
-/// Computes the kernel `text` on `isa`, elements of its operands from `draw`.
+/// Runs the kernel `text` on `isa` with operand elements from `draw`.
 inline DrawnProduct computeDrawn(const std::string &text, CpuIsa isa, int64_t m,
                                  int64_t k, int64_t n,
                                  llvm::function_ref<double()> draw) {
@@ -63,9 +63,9 @@ inline bool same(float x, float y) {
          std::bit_cast<uint32_t>(x) == std::bit_cast<uint32_t>(y);
 }
 
-/// Compares with what Intel's manual says of TDPBF16PS and TDPFP16PS, for steps
-/// of `step` positions, from a sum of 0. Numbers count as zeros that are
-/// subnormal in f32, as those of bf16 are; f16's subnormal numbers are not.
+/// Compares with Intel's specification of TDPBF16PS and TDPFP16PS, for steps
+/// of `step` positions, from a sum of 0. Numbers that are subnormal in f32 are
+/// flushed to zero, as bf16 subnormals are; f16 subnormals are not.
 inline void expectDocumented(const DrawnProduct &drawn, int64_t step,
                              int round) {
   ASSERT_EQ(drawn.results.size(), 1u);

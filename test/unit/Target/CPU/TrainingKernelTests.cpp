@@ -73,7 +73,7 @@ TEST(RandomBits, AreThoseOfTheCounter) {
     }
 }
 
-// Dropout's form: vectors of values and of bits in one kernel.
+// Dropout: vectors of values and of random bits in one kernel.
 TEST(RandomBits, SelectElements) {
   expectKernel(loopKernel("%x: tensor<6x50xf32>, %s: tensor<2xi64>",
                           "tensor<6x50xf32>", R"(
@@ -132,8 +132,8 @@ TEST(PoolGradient, WindowsThatOverlap) {
               "count_include_pad");
 }
 
-// Channels in whole vectors: the largest of each window is found once for some
-// lines together.
+// Channels in whole vectors: the maximum of each window is computed once for
+// several rows.
 TEST(PoolGradient, VectorsOfChannels) {
   const char *all[] = {"19x11x32", "10x6x32",
                        "window([3, 3]) strides([2, 2]) pad([1, 1], [1, 1])"};
@@ -166,7 +166,7 @@ TEST(PoolGradient, WindowsWithHoles) {
               "ceil_mode");
 }
 
-// Of equal elements the first is chosen, and a NaN before all numbers.
+// Of equal elements the first is the maximum, and a NaN precedes all numbers.
 TEST(PoolGradient, TiesAndNaN) {
   KernelCheck check;
   auto spoil = [](unsigned index, reference::Tensor &tensor) {
@@ -213,8 +213,8 @@ TEST(PoolGradient, LeastNumbers) {
       check);
 }
 
-/// A filter gradient, judged by the convolution that it is: channels of the
-/// input as images, the gradient as filter, strides and dilations swapped.
+/// A filter gradient, checked against the equivalent convolution: channels of
+/// the input as images, the gradient as filter, strides and dilations swapped.
 /// `filter` is [O, C, h, w].
 static void expectFilterGradient(std::array<int64_t, 4> x,
                                  std::array<int64_t, 4> filter, int64_t stride,
@@ -287,8 +287,8 @@ TEST(FilterGradient, IsAConvolutionWithTheGradient) {
   }
 }
 
-/// Items of some channels, copies with a pitch of their own, pairs at an odd
-/// line's end, in the padding and at a stride; the filter stored by lines.
+/// Tiles of some channels, copies with their own pitch, pairs at the end of odd
+/// rows, in the padding and with a stride; the filter stored by rows.
 TEST(FilterGradient, OfManyChannelsAndSmallImages) {
   for (const char *type : {"f32", "bf16"}) {
     expectFilterGradient({4, 40, 7, 7}, {32, 40, 3, 3}, 1, 1, 1, type, true);

@@ -141,11 +141,11 @@ static size_t elementBytes(RankedTensorType type) {
 struct CudaKernelBatch::Kernel {
   CudaKernelCheck check;
   std::string name;
-  /// What the compiler made of it.
+  /// Compile error and CUDA text.
   std::string error, cuda;
   CudaKernelInfo info;
   MLIRContext context{dialects(), MLIRContext::Threading::DISABLED};
-  /// What the interpreter says.
+  /// Arguments, and results of the interpreter.
   SmallVector<Tensor> arguments, exact, declared;
   int64_t longest = 1;
 

@@ -24,17 +24,17 @@
 
 namespace mpc {
 
-/// The architecture of this name: "sm_80". Ends the test program where kernels
-/// are not generated for it.
+/// The architecture of this name: "sm_80". Exits the test program if the
+/// backend does not support it.
 CudaTarget cudaTarget(llvm::StringRef architecture);
 
 /// How a check runs.
 struct CudaKernelCheck {
   CudaTarget target;
-  /// Values of the drawn float inputs are multiplied by this.
+  /// Scale factor of the random float inputs.
   double scale = 1.0;
   uint64_t seed = 1;
-  /// Changes an input after it was drawn; gets the argument's number.
+  /// Changes a generated input; gets the index of the argument.
   std::function<void(unsigned, reference::Tensor &)> adjust;
   /// The family that has to generate the kernel; empty: any.
   std::string family;
@@ -57,7 +57,7 @@ CudaText cudaText(llvm::StringRef module, const CudaTarget &target = {});
 void expectCudaText(llvm::StringRef module, const CudaTarget &target,
                     llvm::ArrayRef<const char *> present,
                     llvm::ArrayRef<const char *> absent = {});
-/// It holds `parts` in this order; the last stands nowhere in front of there.
+/// It contains `parts` in this order; the last part does not occur earlier.
 void expectCudaTextInOrder(llvm::StringRef module, const CudaTarget &target,
                            llvm::ArrayRef<const char *> parts);
 
@@ -81,7 +81,7 @@ private:
   std::vector<std::unique_ptr<Kernel>> kernels;
 };
 
-/// One kernel alone, for tests of what goes wrong.
+/// A single kernel, for tests of failures.
 std::string checkCudaKernel(llvm::StringRef text,
                             const CudaKernelCheck &check = {});
 void expectCudaKernel(llvm::StringRef text, const CudaKernelCheck &check = {});

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The text that runs on the host compiles for GPUs behind the device prelude.
-// Needs NVRTC, which needs no GPU; skipped where there is none.
+// The text that runs on the host also compiles for GPUs with the device
+// prelude. Needs NVRTC, but no GPU; skipped without NVRTC.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ public:
 
   bool found() const { return library; }
 
-  /// Empty, or what the compiler says.
+  /// Empty, or the compiler's log.
   std::string errorsOf(const std::string &text, const char *architecture) {
     void *program = nullptr;
     create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
@@ -86,8 +86,8 @@ TEST(DeviceCompile, EveryKernelOnEachGeneration) {
     EXPECT_EQ(nvrtc.errorsOf(text, architecture), "") << architecture;
 }
 
-// Products that sum an operand, on the matrix units and by multiply-adds, split
-// over blocks and not.
+// GEMMs that sum an operand, on tensor cores and by FMAs, with and without
+// split-K.
 TEST(DeviceCompile, SumsBesideProducts) {
   Nvrtc nvrtc;
   if (!nvrtc.found())

@@ -1,4 +1,4 @@
-//===- PreludeTest.cpp - the functions that kernels are written in --------===//
+//===- PreludeTest.cpp - functions of the kernel prelude ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -65,7 +65,7 @@ TEST_F(Conversions, WidenEveryPattern) {
 }
 
 /// For every finite pattern and its upper neighbour: the pattern itself, the
-/// point halfway (which goes to the even one) and the floats next to it.
+/// midpoint (which rounds to the even one) and the floats next to it.
 TEST_F(Conversions, NarrowAroundEveryPattern) {
   for (int exponentBits : {kHalf, kBfloat16}) {
     int infinity = 0x7fff & ~((1 << (15 - exponentBits)) - 1);
@@ -87,7 +87,7 @@ TEST_F(Conversions, NarrowAroundEveryPattern) {
       float middle = static_cast<float>((low + high) / 2);
       add(low, i);
       add(middle, i % 2 ? i + 1 : i);
-      // Where floats are as coarse as the pattern's halves there is none.
+      // There is none if floats are as coarse as half the pattern's spacing.
       if (middle == (low + high) / 2) {
         add(std::nextafter(middle, 0.f), i);
         add(std::nextafter(middle, INFINITY), i + 1);
@@ -161,7 +161,7 @@ static void checkMath(const char *kernel,
       const MathFunction &function = functions[f];
       bool fast = std::strstr(function.name, "Fast");
       double expected = function.reference(x[i]);
-      // The fast functions take and give zeros for subnormal numbers.
+      // The fast functions flush subnormal arguments and results to zero.
       if (fast && std::fabs(x[i]) < 0x1p-126)
         expected = function.reference(std::copysign(0.0, x[i]));
       float actual = y[f * n + i], rounded = static_cast<float>(expected);
@@ -232,8 +232,8 @@ TEST(PreludeMath, SpecialAgainstDouble) {
              {"rem", [](double v) { return std::fmod(v, double(0.7f)); }, 0}});
 }
 
-/// Half a unit in the last place of a number near `value` in a type with
-/// `digits` digits and `least` as its smallest number.
+/// Half an ulp of a number near `value` in a type with
+/// `digits` mantissa bits and `least` as its smallest number.
 static double halfUnit(double value, int digits, double least) {
   int exponent = 0;
   std::frexp(value, &exponent);
@@ -258,7 +258,7 @@ TEST(PreludeMath, ShortGeluStaysFarBelowHalfAUnitOf16Bits) {
   ASSERT_TRUE(status.ok()) << status.toString();
   double largestBfloat16 = 0, largestHalf = 0;
   for (int i = 0; i < n; ++i) {
-    // Of -infinity as well: -infinity times 0.
+    // For -infinity as well: -infinity times 0.
     if (std::isnan(x[i]) || x[i] == -INFINITY) {
       ASSERT_TRUE(std::isnan(forBfloat16[i]) && std::isnan(forHalf[i])) << x[i];
       continue;
@@ -269,17 +269,17 @@ TEST(PreludeMath, ShortGeluStaysFarBelowHalfAUnitOf16Bits) {
       continue;
     }
     double expected = double(x[i]) * 0.5 * std::erfc(-x[i] * M_SQRT1_2);
-    // Where the power would be subnormal zeros are given: 13 * 2^-126.
+    // Where the power would be subnormal the result is zero: 13 * 2^-126.
     if (std::fabs(expected) > 13 * 0x1p-126 || forBfloat16[i] != 0)
       largestBfloat16 =
           std::max(largestBfloat16, std::fabs(forBfloat16[i] - expected) /
                                         halfUnit(expected, 8, 0x1p-133));
-    // What rounds to zero may do so from anywhere.
+    // Results that round to zero have no error bound.
     if (std::fabs(expected) >= 0x1p-25 || std::fabs(forHalf[i]) >= 0x1p-25)
       largestHalf = std::max(largestHalf, std::fabs(forHalf[i] - expected) /
                                               halfUnit(expected, 11, 0x1p-24));
   }
-  // In parts of half a unit: 1/15 and 1/15.
+  // Relative to half an ulp: 1/15 and 1/15.
   EXPECT_LT(largestBfloat16, 0.067);
   EXPECT_GT(largestBfloat16, 0.02);
   EXPECT_LT(largestHalf, 0.067);

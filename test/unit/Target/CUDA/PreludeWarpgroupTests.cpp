@@ -1,4 +1,4 @@
-//===- PreludeWarpgroupTests.cpp - products of four warps on the host -----===//
+//===- PreludeWarpgroupTests.cpp - warpgroup MMA on the host --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

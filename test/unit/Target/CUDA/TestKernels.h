@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Right kernels, which run on the host and compile for GPUs.
+// Correct kernels, which run on the host and compile for GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -354,8 +354,8 @@ MPC_KERNEL(32) void mmaSingle(const unsigned *a, const unsigned *b, float *d) {
 }
 )";
 
-/// Products of 64 rows, 64 deep, by four warps. A transposed operand lies with
-/// k in front. EARLY: reads sums before their product is over.
+/// GEMMs of 64 rows, depth 64, by four warps. The first dimension of a
+/// transposed operand is k. EARLY: reads accumulators before the MMA completes.
 inline const char *const kWarpgroups = R"(
 template <typename T, bool TransposedA, bool TransposedB, int Columns>
 MPC_FUNCTION void multiply(const T *a, const T *b, float *d) {

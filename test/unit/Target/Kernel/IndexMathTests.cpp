@@ -1,4 +1,4 @@
-//===- IndexMathTests.cpp - what is known of index values -----------------===//
+//===- IndexMathTests.cpp - known divisors of index values ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

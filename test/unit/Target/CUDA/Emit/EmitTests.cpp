@@ -14,7 +14,7 @@
 
 using namespace mpc;
 
-/// The text of gpu.funcs that stand in a gpu.module.
+/// The text of gpu.funcs in a gpu.module.
 static std::string printed(const std::string &functions) {
   CudaText text = cudaText("module attributes {gpu.container_module} {\n"
                            "gpu.module @kernels {\n" +
@@ -78,7 +78,7 @@ gpu.func @swap(%out: memref<2xi32>) )" +
 }
 
 TEST(Emit, LoadsStayBeforeTheStoresThatFollow) {
-  // x[0] and x[1] change places: both loads come first.
+  // Swaps x[0] and x[1]: both loads come first.
   std::string text = printed(R"(
 gpu.func @exchange(%x: memref<2xf32>) )" +
                              attributes(0, 1) + R"( {
@@ -317,7 +317,7 @@ gpu.func @saturate(%x: memref<8xf32>, %out: memref<8xi32>, %small: memref<8xi8>,
 }
 
 TEST(Emit, MatrixUnitsByAsynchronousCopies) {
-  // One tile of a product: A by cp.async and ldmatrix, B's words by hand.
+  // One GEMM tile: A by cp.async and ldmatrix, B's words by hand.
   std::string text = printed(R"(
 gpu.func @tile(%a: memref<16x16xf16>, %d: memref<32x4xf32>)
     workgroup(%tile : memref<16x24xf16, #gpu.address_space<workgroup>>) )" +

@@ -1,10 +1,10 @@
-//===- GemmReferenceTest.cpp - library products on the host ---------------===//
+//===- GemmReferenceTest.cpp - host reference of library GEMMs ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Epilogues that keep and read auxiliary buffers, bias gradients and floats of
-// 8 bits, against formulas on numbers that are exact in every type. Products
-// with a bias, a residual or ReLU: HostDeviceTest.cpp.
+// Epilogues that write and read auxiliary buffers, bias gradients and 8-bit
+// floats, against formulas on numbers that are exact in every type. GEMMs with
+// a bias, a residual or ReLU: HostDeviceTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ TEST(Float8, ReadsEveryNumber) {
       ASSERT_EQ(llvm::bit_cast<uint32_t>(value),
                 llvm::bit_cast<uint32_t>(exact.convertToFloat()))
           << bits;
-      // What a number is made of comes back, infinity as the largest.
+      // Representable numbers round-trip, infinity becomes the largest.
       if (!exact.isInfinity()) {
         ASSERT_EQ(toFloat8(value, type), bits);
       }
@@ -148,7 +148,7 @@ TEST(GemmReference, ReluKeepsABitForEachElement) {
   p.auxiliary = true;
   Buffers forward = drawn(p);
   ASSERT_TRUE(forward.compute(p).ok());
-  // Lines of 136 bits begin at multiples of 256.
+  // Rows of 136 bits start at multiples of 256.
   ASSERT_EQ(forward.at(Role::Auxiliary).size(), size_t(2 * 3 * 32));
   GemmProblem back = smallProblem();
   back.activation = GemmProblem::Activation::ReluGradient;
@@ -254,8 +254,8 @@ TEST(GemmReference, SumsBesideTheProduct) {
   }
 }
 
-// Scales multiply the sums in front of the bias, the result's scale comes after
-// the largest magnitude is taken, and what is too large is saturated.
+// Operand scales apply to the accumulators before the bias, the result's scale
+// after the absolute maximum is recorded, and overflows saturate.
 TEST(GemmReference, ScalesEightBits) {
   GemmProblem p;
   p.m = p.n = p.k = 16;
@@ -297,7 +297,7 @@ TEST(GemmReference, ScalesEightBits) {
   EXPECT_EQ(*buffers.as<float>(Role::Amax), largest);
 }
 
-// Emulated f32 is f32: a sum that tf32 and two bf16 terms would lose.
+// Emulated f32 is f32: a sum that tf32 and bf16x2 would lose.
 TEST(GemmReference, EmulatedF32KeepsItsDigits) {
   GemmProblem p;
   p.compute = GemmProblem::Compute::Bf16x9;

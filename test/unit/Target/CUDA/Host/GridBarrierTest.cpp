@@ -1,9 +1,9 @@
-//===- GridBarrierTest.cpp - blocks that wait for each other --------------===//
+//===- GridBarrierTest.cpp - grid barriers on the host --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All blocks of such a launch are alive at once, in two groups with a counter
-// each. What a GPU would answer with a hang or a stale value is a message.
+// All blocks of such a launch are co-resident, in two groups with a counter
+// each. A hang or stale value on a GPU is reported as a diagnostic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,9 +11,9 @@
 
 using namespace mpc;
 
-// Every step a block adds what its neighbour in the group has left the step
-// before; two copies, so that a block may be a step ahead. $MEET stands between
-// writing and reading.
+// In every step a block adds the value of its neighbour in the group from the
+// previous step; double buffered, so that a block may be a step ahead. $MEET is
+// the barrier between writing and reading.
 static const char *kRing = R"(
 MPC_KERNEL(64) void ring(const int *x, int *left, int *y, int *counters, int steps) {
   MPC_SHARED(int, own, [64]);

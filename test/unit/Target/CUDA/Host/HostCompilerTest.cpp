@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Folders with programs of given names, in a place that goes away.
+/// Folders with programs of given names, in a temporary folder.
 class HostCompiler : public TemporaryFolder {
 protected:
   std::string makeFolder(const std::string &name,
@@ -36,7 +36,7 @@ protected:
   }
 };
 
-// Whatever the machine calls its compiler: a plain name, then new versions.
+// Compiler names on a machine: a plain name, then new versions.
 TEST_F(HostCompiler, FindsEveryNameOfACompiler) {
   std::string a =
       makeFolder("a", {"g++-11", "g++-13", "c++", "ld", "clang++-cl"});

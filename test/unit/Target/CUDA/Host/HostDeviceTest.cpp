@@ -188,7 +188,7 @@ TEST(HostDevice, MissingCompilerIsNamed) {
   EXPECT_EQ(executable.status().where(), "mpc-no-such-compiler");
 }
 
-// A product of every flag, against the formula on small integers.
+// A GEMM with every flag, against the formula on small integers.
 TEST(HostDevice, ComputesTheProductsOfLibraries) {
   for (int flags = 0; flags < 256; ++flags) {
     GemmProblem p;

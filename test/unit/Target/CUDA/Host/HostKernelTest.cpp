@@ -162,7 +162,7 @@ TEST(HostKernel, RefillingAStageThatOthersReadIsReported) {
       << status.toString();
 }
 
-/// Barriers wait for warps that have not ended, also behind one where all met.
+/// Barriers wait only for warps that have not exited, even after a full one.
 TEST(HostKernel, WarpsMayEndBetweenBarriers) {
   const char *text = R"(
 MPC_KERNEL(96) void ends_early(const float *x, float *y) {
@@ -201,8 +201,8 @@ TEST(HostKernel, RunsWithoutChecks) {
   EXPECT_EQ(c, expected);
 }
 
-/// Takes away each barrier of a right kernel in turn: every time there is a
-/// report, and so none of the runs above passed for want of looking.
+/// Removes each barrier of a correct kernel in turn: the race check reports
+/// each, so that the checks of the runs above are known to work.
 TEST(HostKernel, EveryBarrierIsMissed) {
   auto launchOf = [](const std::string &kernel, const HostModule &module) {
     int n = 200;

@@ -10,8 +10,8 @@
 
 using namespace mpc;
 
-/// Lines of a product of matrices for sm_90a as nvdisasm 13.0 prints them; most
-/// of each stretch is left out.
+/// Excerpt of a GEMM for sm_90a as nvdisasm 13.0 prints it; most instructions
+/// of each section are omitted.
 static constexpr const char *kListing = R"(
 	.target	sm_90a
 

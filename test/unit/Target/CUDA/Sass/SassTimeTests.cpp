@@ -1,4 +1,4 @@
-//===- SassTimeTests.cpp - how long machine code is likely to take --------===//
+//===- SassTimeTests.cpp - time estimate of machine code ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -39,7 +39,7 @@ TEST(SassTime, CountsResidentBlocks) {
   // By registers, by shared memory, by warps, by blocks; one that is too large.
   EXPECT_EQ(machine.residentBlocks(256, 226, 0), 1);
   EXPECT_EQ(machine.residentBlocks(128, 120, 0), 4);
-  // Six warps take as many registers as eight.
+  // Six warps allocate as many registers as eight.
   EXPECT_EQ(machine.residentBlocks(192, 160, 0), 1);
   EXPECT_EQ(machine.residentBlocks(128, 160, 0), 3);
   EXPECT_EQ(machine.residentBlocks(128, 40, 100 * 1024), 2);
@@ -84,7 +84,7 @@ TEST(SassTime, MatrixUnitsBindWhereLittleIsLoaded) {
   SassEstimate estimate =
       estimateTime(loopOf(code), {64, 0, 0}, launch, target());
   EXPECT_EQ(estimate.boundBy, "tensor");
-  // What mma instructions reach of the rate that the floor is made of.
+  // Fraction of the peak rate, which the floor assumes, that mma reaches.
   EXPECT_NEAR(estimate.floorSeconds / estimate.seconds, 0.78, 0.01);
 }
 

@@ -1,4 +1,4 @@
-//===- AttentionGradientKernelTests.cpp - its emitted kernels -------------===//
+//===- AttentionGradientKernelTests.cpp - attention backward kernels ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -16,11 +16,11 @@ expectCases(llvm::ArrayRef<AttentionGradientCase> cases,
   expectAttention(cases, check);
 }
 
-/// Where the matrix units multiply neither bf16 nor tf32.
+/// An architecture whose tensor cores support neither bf16 nor tf32.
 static CudaKernelCheck fmaCheck() { return attentionGradientCheck("sm_75"); }
 
-// Extents of 1, odd, prime, at tiles' edges and beside them; heads wider than a
-// tile, by one or both of their extents.
+// Extents of 1, odd, prime, at and next to tile edges; heads wider than a tile,
+// in one or both of their extents.
 TEST(CudaAttentionGradient, ShapesByFma) {
   expectCases({
       {1, 1, 1, 1, 1, 1, 1, "f32"},
@@ -36,7 +36,7 @@ TEST(CudaAttentionGradient, ShapesByFma) {
   });
 }
 
-// 16-bit operands that the matrix units do not take: factors are rounded.
+// 16-bit operands that tensor cores do not support: operands are rounded.
 TEST(CudaAttentionGradient, NarrowOperandsByFma) {
   expectCases(
       {
@@ -99,7 +99,7 @@ TEST(CudaAttentionGradient, Masks) {
   });
 }
 
-// More queries than keys: the first rows keep nothing and have no gradient.
+// More queries than keys: the first rows are masked and have no gradient.
 // Fewer: the last query sees all keys.
 TEST(CudaAttentionGradient, Causal) {
   expectCases({
@@ -130,9 +130,9 @@ TEST(CudaAttentionGradient, ExtremeMasks) {
   expectCases({{1, 1, 1, 10, 85, 8, 8, "f32", "1x1x10x85xf32"}}, check);
 }
 
-// Scores whose exponentials have no f32 neither overflow nor vanish. Where a
-// row has one weight, what is left of D - delta are the last bits of numbers as
-// large as the square of the scale: f32 takes less of it than f64.
+// Scores whose exponentials exceed f32 neither overflow nor vanish. If a row
+// has a single weight, D - delta is the rounding error of numbers as large as
+// the square of the scale: f32 allows smaller scales than f64.
 TEST(CudaAttentionGradient, LargeScores) {
   CudaKernelCheck check = attentionGradientCheck();
   check.scale = 8.0;
@@ -141,9 +141,9 @@ TEST(CudaAttentionGradient, LargeScores) {
   expectCases({{1, 2, 2, 10, 85, 16, 8, "f64"}}, check);
 }
 
-/// How a kernel stores the gradients of query, key and value: heads behind
-/// positions in one tensor each, in one tensor side by side, or in one tensor
-/// of all heads that is turned around as a whole.
+/// Layout in which a kernel stores the gradients of query, key and value:
+/// [positions, heads] in one tensor each, concatenated in one tensor, or in one
+/// tensor of all heads that is transposed as a whole.
 enum class Stored { Apart, SideBySide, Turned };
 
 /// A kernel that reads query, key, value and gradient through slices and
@@ -227,7 +227,7 @@ TEST(CudaAttentionGradient, WaitsForStatistics) {
                          "mpc::fence();", "counters[i] = 0;", "= statistics["});
 }
 
-// Two results in one element are no form of this kernel.
+// This kernel does not support two results in one element.
 TEST(CudaAttentionGradient, RefusesMixedResults) {
   std::string text = R"(
 func.func private @k(%q: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> attributes {mpc.kernel_kind = "attention"} {

@@ -1,4 +1,4 @@
-//===- AttentionGradientMmaTests.cpp - it on the matrix units -------------===//
+//===- AttentionGradientMmaTests.cpp - attention backward by MMA ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ expectOnMatrixUnits(llvm::ArrayRef<AttentionGradientCase> cases,
   expectAttention(cases, check);
 }
 
-// Extents of 1, odd, prime, at tiles' edges and beside them.
+// Extents of 1, odd, prime, at and next to tile edges.
 TEST(CudaAttentionGradientMma, Shapes) {
   expectOnMatrixUnits({
       {1, 1, 1, 1, 1, 1, 1, "bf16"},
@@ -35,7 +35,7 @@ TEST(CudaAttentionGradientMma, Shapes) {
   });
 }
 
-// Own rows that stay in shared memory, and sums that take two walks.
+// Tile rows that stay in shared memory, and accumulators that need two passes.
 TEST(CudaAttentionGradientMma, WideHeads) {
   expectOnMatrixUnits({
       {1, 1, 1, 64, 65, 128, 128, "f16"},
@@ -97,7 +97,7 @@ TEST(CudaAttentionGradientMma, Masks) {
   });
 }
 
-// More queries than keys: the first rows keep nothing and have no gradient.
+// More queries than keys: the first rows are masked and have no gradient.
 // Fewer: the last query sees all keys.
 TEST(CudaAttentionGradientMma, Causal) {
   expectOnMatrixUnits({
@@ -111,7 +111,7 @@ TEST(CudaAttentionGradientMma, Causal) {
   });
 }
 
-// Only what a kernel stores is computed; a wide head then takes one walk.
+// Only stored results are computed; a wide head then needs one pass.
 TEST(CudaAttentionGradientMma, StoresSomeResults) {
   expectOnMatrixUnits({
       {1, 2, 2, 20, 40, 8, 12, "bf16", "", "", "", "0"},
@@ -132,8 +132,8 @@ TEST(CudaAttentionGradientMma, WideGradient) {
   });
 }
 
-// A conversion that the rounding undoes does not keep the gradient from being
-// copied.
+// An upcast that the rounding undoes does not prevent the asynchronous copy of
+// the gradient.
 TEST(CudaAttentionGradientMma, LooksThroughConversions) {
   const char *text = R"(
 func.func private @k(%q: tensor<1x2x20x16xbf16>, %g: tensor<1x2x20x16xbf16>) -> tensor<1x2x20x16xbf16>
@@ -190,8 +190,8 @@ TEST(CudaAttentionGradientMma, OlderArchitecture) {
                       attentionGradientCheck("sm_75"));
 }
 
-// As by fma, the order of the hand-over is read in the text; here copies bring
-// the statistics.
+// As by FMA, the text is checked for the order of producer and consumer; here
+// asynchronous copies load the statistics.
 TEST(CudaAttentionGradientMma, WaitsForStatistics) {
   AttentionGradientCase plain{1, 4, 2, 40, 40, 8, 8, "bf16"};
   // Nothing copies what is not published.
@@ -205,9 +205,9 @@ TEST(CudaAttentionGradientMma, WaitsForStatistics) {
                          "mpc::fence();", "mpc::copyAsync<4>(row_statistics"});
 }
 
-// The fast form is pipelined, and whole tiles are not masked.
+// The fast path is pipelined, and whole tiles are not masked.
 TEST(CudaAttentionGradientMma, PrintsPipelines) {
-  // A tile that holds all keys is not walked over.
+  // There is no loop over a tile that holds all keys.
   AttentionGradientCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16"};
   expectCudaText(narrow.text(), cudaTarget("sm_80"),
                  {"mpc::mma<mpc::bfloat16>", "mpc::copyAsync<16>",

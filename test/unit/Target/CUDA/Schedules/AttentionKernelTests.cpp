@@ -17,7 +17,7 @@ static void expectCases(llvm::ArrayRef<AttentionCase> cases,
   expectAttention(cases, check);
 }
 
-// Extents of 1, odd, prime, at tiles' edges and beside them.
+// Extents of 1, odd, prime, at and next to tile edges.
 TEST(CudaAttention, ShapesOnMatrixUnits) {
   expectCases({
       {1, 1, 1, 1, 1, 1, 1, "bf16"},
@@ -68,7 +68,7 @@ TEST(CudaAttention, MasksInTf32) {
   });
 }
 
-// What the matrix units' form does not take is computed in f32: wide heads, no
+// Cases that tensor cores do not support are computed in f32: wide heads, no
 // depth, no position, and architectures without tf32.
 TEST(CudaAttention, Tf32ByFma) {
   expectCases({
@@ -89,7 +89,7 @@ TEST(CudaAttention, ShapesByFma) {
       {1, 1, 1, 3, 5, 200, 300, "f32"},
       {1, 2, 2, 9, 11, 7, 5, "f64", "", "", "f64"},
       {1, 1, 1, 40, 40, 40, 66, "f64", "", "causal", "f64"},
-      // Wider than what the matrix units' form takes.
+      // Heads that are too wide for the tensor-core variant.
       {1, 1, 1, 3, 4, 300, 8, "bf16"},
   });
 }
@@ -123,7 +123,7 @@ TEST(CudaAttention, Masks) {
   });
 }
 
-// More queries than keys: the first rows keep nothing and give zeros. Fewer:
+// More queries than keys: the first rows are masked and give zeros. Fewer:
 // the last query sees all keys.
 TEST(CudaAttention, Causal) {
   expectCases({
@@ -187,7 +187,7 @@ TEST(CudaAttention, BlocksShareKeys) {
               check);
 }
 
-// A mask of the lowest finite number leaves a row's mean where it covers the
+// A mask of the lowest finite number gives the mean of a row if it covers the
 // whole row.
 TEST(CudaAttention, LowestFiniteMask) {
   CudaKernelCheck check = attentionCheck();
@@ -218,8 +218,8 @@ TEST(CudaAttention, OlderArchitecture) {
               attentionCheck("sm_75"));
 }
 
-/// A kernel that reads query, key and value out of one packed tensor
-/// [batch, length, 3 * heads * width] and stores heads behind positions.
+/// A kernel that reads query, key and value from one packed tensor
+/// [batch, length, 3 * heads * width] and stores positions before heads.
 static std::string packed(int64_t batch, int64_t length, int64_t heads,
                           int64_t width, const std::string &type,
                           const std::string &flags = "") {
@@ -274,7 +274,7 @@ func.func private @k(%q: tensor<2x3x12x8xbf16>, %k: tensor<2x3x12x8xbf16>, %m: t
                    attentionCheck());
 }
 
-// Operands that are computed on the way in: f32 in memory, 16 bits multiplied.
+// Operands with a fused prologue: f32 in memory, 16 bits in the matmul.
 TEST(CudaAttention, ConvertsOperands) {
   expectCudaKernel(R"(
 func.func private @k(%q: tensor<2x20x16xf32>, %k: tensor<2x37x16xbf16>, %v: tensor<2x37x16xf32>)
@@ -289,7 +289,7 @@ func.func private @k(%q: tensor<2x20x16xf32>, %k: tensor<2x37x16xbf16>, %v: tens
                    attentionCheck());
 }
 
-// The fast form is taken, and whole tiles are not masked.
+// The fast path is used, and whole tiles are not masked.
 TEST(CudaAttention, PrintsMatrixUnitsAndPipelines) {
   AttentionCase narrow{1, 2, 2, 128, 128, 64, 64, "bf16", "", "", "bf16"};
   expectCudaText(narrow.text(), cudaTarget("sm_80"),

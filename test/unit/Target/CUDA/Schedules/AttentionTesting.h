@@ -15,7 +15,7 @@
 
 namespace mpc {
 
-/// What f32 attention says where tf32 is permitted.
+/// Attributes of f32 attention that permits tf32.
 inline const std::string kTf32 = "compute(tf32)";
 
 inline std::string tensorType(llvm::ArrayRef<int64_t> shape,
@@ -50,7 +50,7 @@ struct AttentionCase {
   /// The mask's tensor type without "tensor<>".
   std::string mask = "";
   std::string flags = "";
-  /// What the result is cast to before it is stored.
+  /// Type to which the result is cast before it is stored.
   std::string stored = "f32";
 
   std::string text() const {
@@ -136,9 +136,9 @@ inline CudaKernelCheck attentionGradientCheck(const char *target = "sm_80") {
   return check;
 }
 
-/// A mask of the lowest finite number, which covers whole rows; a mask so large
-/// that its exponential has no f32, on the last row, which stands for those
-/// behind it.
+/// A mask of the lowest finite number, which covers whole rows; and on the last
+/// row a mask so large that its exponential has no f32, which represents all
+/// larger ones.
 inline void adjustToExtremeMask(unsigned index, reference::Tensor &tensor) {
   maskingRows(4, 2, -std::numeric_limits<float>::max())(index, tensor);
   if (index == 4)

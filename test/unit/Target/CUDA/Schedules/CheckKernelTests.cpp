@@ -1,4 +1,4 @@
-//===- CheckKernelTests.cpp - one pass over all gradients -----------------===//
+//===- CheckKernelTests.cpp - gradient check kernels ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -53,8 +53,8 @@ func.func private @k(%a: tensor<9000x$T>, %b: tensor<3x5x$T>, %c: tensor<1x$T>)
   }
 }
 
-// More tensors than a block has warps, of one block and of several, and in
-// another order than arguments come: each warp joins some of them.
+// More tensors than a block has warps, of one block and of several, in an order
+// other than that of the arguments: each warp reduces some of them.
 TEST(CudaCheck, NormOfManyTensors) {
   std::string arguments, reversed, types;
   for (int i = 0; i < 11; ++i) {
@@ -74,8 +74,8 @@ TEST(CudaCheck, NormOfManyTensors) {
                           ") -> tensor<f32>\n  return %n : tensor<f32>\n}");
 }
 
-// Checks of different gradients by one kernel: each optimizer has a flag of its
-// own. The gradients are widened where they are loaded.
+// Checks of different gradients in one kernel: each optimizer has its own flag.
+// The gradients are upcast when they are loaded.
 TEST(CudaCheck, SeveralChecks) {
   FamilyBatch batch("check");
   batch.check.adjust = [](unsigned argument, reference::Tensor &tensor) {

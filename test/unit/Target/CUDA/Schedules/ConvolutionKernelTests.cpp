@@ -205,8 +205,8 @@ func.func private @k(%x: tensor<1x4x5x6x8xbf16>, %w: tensor<8x8x3x3x3xbf16>) -> 
   batch.expect();
 }
 
-/// Filters stored channels last or outputs last, images that are cast, moved or
-/// joined on the way.
+/// Filters stored channels last or outputs last, and images with a fused cast,
+/// movement or concatenation.
 TEST(ConvolutionKernel, OperandsAreReadWhereTheyLie) {
   CudaKernelBatch batch;
   auto add = [&](const std::string &arguments, const std::string &before,

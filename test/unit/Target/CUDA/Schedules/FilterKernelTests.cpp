@@ -80,8 +80,8 @@ TEST(CudaFilterGradient, TypesAndSplits) {
                         {"$R", result}});
 }
 
-/// A filter's gradient and, first, a bias' one: the image of $S narrowed to $T,
-/// the gradient of $T summed in f32; both stored as $R.
+/// A filter gradient and, first, a bias gradient: the image of $S downcast to
+/// $T, the gradient of $T accumulated in f32; both stored as $R.
 static const char *const kFilterAndBias = R"(
 func.func private @k(%x: tensor<$Ix$S>, %g: tensor<$Gx$T>) -> (tensor<$Ox$R>, tensor<$Fx$R>)
     attributes {mpc.kernel_kind = "library"} {
@@ -165,7 +165,7 @@ TEST(CudaFilterGradient, WithTheBias) {
   addBias(batch, cases[4], "f32", "f16", "f16");
 }
 
-// The image narrowed and the result stored narrow without a bias.
+// The image downcast and the result stored in 16 bits without a bias.
 TEST(CudaFilterGradient, Casts) {
   FilterBatch batch(/*products=*/2);
   for (const char *type : {"f16", "bf16"})

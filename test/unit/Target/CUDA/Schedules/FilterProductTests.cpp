@@ -1,4 +1,4 @@
-//===- FilterProductTests.cpp - filters' gradients as matrix products -----===//
+//===- FilterProductTests.cpp - filter gradients as GEMMs -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -138,7 +138,7 @@ TEST(FilterProduct, EdgeShapes) {
   batch.expect();
 }
 
-// The image narrowed on its way to the tiles, and what is stored narrowed.
+// The image is downcast while tiles are loaded, and the result when stored.
 TEST(FilterProduct, Casts) {
   CudaKernelBatch batch;
   for (int64_t channels : {1, 3, 8})
@@ -203,7 +203,7 @@ TEST(FilterProduct, EveryTile) {
   batch.expect();
 }
 
-// What the matrix units or the tiles cannot take stays with sums in threads.
+// Cases that tensor cores or tiles do not support accumulate in threads.
 TEST(FilterProduct, WhatIsNoProduct) {
   CudaTarget target = filter().target, old = filter("sm_75").target;
   Filter wide{2, 6, 6, 8, 16};
@@ -218,8 +218,8 @@ TEST(FilterProduct, WhatIsNoProduct) {
   EXPECT_NE(withForm(narrowed.text(), FilterForm::Product, target), "");
 }
 
-// Layers of channels go to the matrix units, spread over the whole device; one
-// output channel would leave a tile all but empty.
+// Layers with many channels use tensor cores and the whole device; one
+// output channel would leave a tile almost empty.
 TEST(FilterProduct, Choice) {
   CudaTarget target = filter().target;
   for (const Filter &layer :

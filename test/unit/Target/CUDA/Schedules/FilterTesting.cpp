@@ -1,4 +1,4 @@
-//===- FilterTesting.cpp - filters' gradients in a given form -------------===//
+//===- FilterTesting.cpp - filter gradients in a given layout -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

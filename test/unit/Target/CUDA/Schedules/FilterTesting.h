@@ -1,4 +1,4 @@
-//===- FilterTesting.h - filters' gradients in a given form -----*- C++ -*-===//
+//===- FilterTesting.h - filter gradients in a given layout -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,17 +14,17 @@ namespace mpc {
 
 enum class FilterForm { Threads, Product };
 
-/// The form that a kernel `@k` takes by itself.
+/// The variant that is selected for a kernel `@k`.
 FilterForm chosenForm(const std::string &text, const CudaTarget &target);
 
-/// The kernel `text` in a form; empty where it cannot have that.
+/// The kernel `text` with a variant; empty if it does not support it.
 std::string withForm(const std::string &text, FilterForm form,
                      const CudaTarget &target);
 
-/// Kernels in every form that they can have, in one compilation.
+/// Kernels in all variants that they support, in one compilation.
 class FilterBatch {
 public:
-  /// Expects that of its kernels as many are products as `products` says.
+  /// Expects that `products` of its kernels are GEMMs.
   explicit FilterBatch(int products) : expected(products) {}
   ~FilterBatch();
 

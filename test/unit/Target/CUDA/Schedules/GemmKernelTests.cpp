@@ -1,4 +1,4 @@
-//===- GemmKernelTests.cpp - matrix products as CUDA kernels --------------===//
+//===- GemmKernelTests.cpp - GEMMs as CUDA kernels ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ static std::string kernel(const std::string &arguments,
          " attributes {mpc.kernel_kind = \"contraction\"} {\n" + body + "\n}\n";
 }
 
-/// A product alone, of shapes such as "2x3".
+/// A single GEMM, of shapes such as "2x3".
 static std::string product(const std::string &lhs, const std::string &rhs,
                            const std::string &result, const std::string &type,
                            const std::string &flags = "",
@@ -282,7 +282,7 @@ TEST(GemmKernel, OperandsAreCastOnTheWayIn) {
 
 TEST(GemmKernel, OperandsAreReadWhereTheyLie) {
   CudaKernelBatch batch;
-  // Heads are joined, from either order.
+  // Heads are concatenated, from either order.
   batch.add(kernel("%x: tensor<2x10x12x8xbf16>, %w: tensor<96x24xbf16>",
                    "tensor<2x10x24xf32>", R"(
   %0 = mpc.reshape %x : tensor<2x10x12x8xbf16> to tensor<2x10x96xbf16>

@@ -1,8 +1,8 @@
-//===- GemmPairsTests.cpp - products of two halves ------------------------===//
+//===- GemmPairsTests.cpp - gated matmuls (SwiGLU) ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels whose epilogue meets both halves of a product's columns.
+// Kernels whose epilogue combines both halves of a matmul's columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 using namespace mpc;
 
 namespace {
-/// `silu(x @ gate + bias) * (x @ up)`, as both stand in one right-hand side.
+/// `silu(x @ gate + bias) * (x @ up)` with both weights in one operand.
 struct Pair {
   int64_t batch, m, k, n;
   std::string type = "f32";

@@ -1,10 +1,10 @@
-//===- GemmPartsTests.cpp - operands that lie apart -----------------------===//
+//===- GemmPartsTests.cpp - GEMM operands in several buffers --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Weights that a product multiplies as one while each has a memory of its own,
-// as the parameters of query, key and value: side by side along the columns of
-// the product, or along k.
+// Weights that one GEMM multiplies as a concatenated operand while each has its
+// own buffer, such as the parameters of query, key and value: concatenated
+// along the columns of the result, or along k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 using namespace mpc;
 
 namespace {
-/// `x * [a, b, c]`, or with the weights turned around and one below the other.
+/// `x * [a, b, c]`, or with transposed weights, concatenated by rows.
 struct Parts {
   int64_t m, k, n;
-  /// Extents of the parts along the axis; their sum is n, or k where turned.
+  /// Extents of the parts along the axis; their sum is n, or k if transposed.
   std::vector<int64_t> extents;
   std::string type;
-  /// The axis along which parts join, and whether the product transposes them.
+  /// The axis of concatenation, and whether the GEMM transposes the parts.
   int64_t axis = 1;
   bool isTurned = false;
   std::string compute = "";
@@ -68,7 +68,7 @@ static CudaKernelCheck gemm(const char *target = "sm_80") {
   return check;
 }
 
-/// Vectors lie in one part, whose ends need not be those of tiles.
+/// Each vector is in one part; the ends of parts need not be those of tiles.
 TEST(GemmParts, SideBySideAlongColumns) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16", "f32"})
@@ -86,7 +86,7 @@ TEST(GemmParts, SideBySideAlongColumns) {
   batch.expect();
 }
 
-/// The gradient of the left side of the same product.
+/// The gradient of the left operand of the same GEMM.
 TEST(GemmParts, SideBySideAlongK) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16", "f32"})

@@ -1,9 +1,9 @@
-//===- GemmRowsTests.cpp - products that make the rows they multiply ------===//
+//===- GemmRowsTests.cpp - GEMMs with a norm prologue ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A norm before a product in one kernel: the rows of each block's tile, in
-// every type, of whole and of odd extents, and by all tiles that there are.
+// A norm fused as the prologue of a GEMM: the rows of each block's tile, in
+// every type, with whole and odd extents, and with all tile shapes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +16,12 @@
 using namespace mpc;
 
 namespace {
-/// `norm(x) * w + b`, the norm in f32 and the product in `type`.
+/// `norm(x) * w + b`, the norm in f32 and the GEMM in `type`.
 struct NormedProduct {
   int64_t m, k, n;
   std::string type;
   bool isLayerNorm = false;
-  /// Whether rows are those of a batch, and arithmetic stands before the norm.
+  /// Whether rows are those of a batch, and arithmetic precedes the norm.
   bool isBatched = false, isScaled = false;
   std::string compute = "";
 
@@ -88,7 +88,7 @@ TEST(GemmRowPrologue, NormsOfEveryType) {
   batch.expect();
 }
 
-/// Behind the last row, and where k ends inside a step, nothing counts.
+/// Padding after the last row and after the end of k contributes nothing.
 TEST(GemmRowPrologue, OddExtents) {
   CudaKernelBatch batch;
   for (const char *type : {"f16", "bf16", "f32"})
@@ -111,8 +111,8 @@ TEST(GemmRowPrologue, RowsOfBatchesWithArithmeticBefore) {
   batch.expect();
 }
 
-/// What others read as well, the rows and what they are made of, is stored
-/// once, whatever its shape and wherever the product's reshape puts the rows.
+/// Rows and their inputs that other ops read, too, are stored once, for any
+/// shape and for any reshape between the rows and the GEMM.
 TEST(GemmRowPrologue, RowsThatAreStored) {
   CudaKernelBatch batch;
   for (auto &[m, n] : {std::pair<int64_t, int64_t>{9, 24}, {32, 200}}) {
@@ -155,8 +155,8 @@ TEST(GemmRowPrologue, AllTiles) {
   batch.expect();
 }
 
-/// Where there is room for the rows, they are all that tiles give up: no blocks
-/// split k, since each would need the whole rows.
+/// Blocks buffer whole rows if shared memory has the capacity, and do not use
+/// split-K, since each split would need the whole rows.
 TEST(GemmRowPrologue, BlocksHaveWholeRows) {
   CudaTarget target = cudaTarget("sm_90");
   ParsedGemm gemm(NormedProduct{16, 2048, 64, "bf16"}.text(), target);

@@ -1,4 +1,4 @@
-//===- GemmSumsTests.cpp - products that also sum an operand --------------===//
+//===- GemmSumsTests.cpp - GEMMs that also sum an operand -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,8 +13,8 @@
 using namespace mpc;
 
 namespace {
-/// The gradients of a weight and a bias: what is summed is the product's right
-/// or its left operand.
+/// The gradients of a weight and a bias: the summed operand is the right
+/// or the left operand of the GEMM.
 struct Gradients {
   int64_t m, k, n;
   std::string type;
@@ -131,7 +131,7 @@ TEST(GemmOperandSums, LongProductsAreSplit) {
       ASSERT_TRUE(parsed.problem);
       GemmTiles tiles = GemmTiles::choose(*parsed.problem, target);
       EXPECT_GT(tiles.splits, 1);
-      // Beside what splits take without the sums.
+      // In addition to the scratch memory of split-K without the sums.
       FusedGemm &problem = *parsed.problem;
       int64_t bytes = tiles.scratchBytes(problem);
       problem.sums.clear();
@@ -185,7 +185,7 @@ TEST(GemmOperandSums, OlderArchitectures) {
   batch.expect();
 }
 
-/// What is summed reaches the product through reshapes and concats, and the
+/// The summed operand reaches the GEMM through reshapes and concats, and the
 /// other operand through a cast.
 TEST(GemmOperandSums, OperandsAreReadWhereTheyLie) {
   CudaKernelBatch batch;
@@ -199,7 +199,7 @@ TEST(GemmOperandSums, OperandsAreReadWhereTheyLie) {
   %4 = mpc.reduce_sum %3 axes([0, 1]) : tensor<2x20x36xf32> -> tensor<36xf32>
   return %2, %4 : tensor<24x36xf32>, tensor<36xf32>)"),
             gemm());
-  // The parts of a packed gradient, one of which nothing sums.
+  // The parts of a packed gradient, one of which is not summed.
   batch.add(kernel("%x: tensor<40x24xf32>, %q: tensor<2x20x36xf32>, %k: "
                    "tensor<2x20x12xf32>, %v: tensor<2x20x100xf32>) -> "
                    "(tensor<100xf32>, tensor<24x148xf32>, tensor<36xf32>)",
@@ -235,7 +235,7 @@ TEST(GemmOperandSums, OperandsAreReadWhereTheyLie) {
   batch.expect();
 }
 
-/// Sums beside an epilogue that turns the product around.
+/// Sums with an epilogue that transposes the product.
 TEST(GemmOperandSums, BesideAnEpilogue) {
   CudaKernelBatch batch;
   batch.add(kernel("%x: tensor<70x24xbf16>, %g: tensor<70x36xbf16>) -> "
@@ -251,8 +251,8 @@ TEST(GemmOperandSums, BesideAnEpilogue) {
   batch.expect();
 }
 
-/// Sums of both operands, of the rows that a product keeps apart, and in f64
-/// are other kernels.
+/// Sums of both operands, of the rows that a GEMM does not reduce, and in f64
+/// stay separate kernels.
 TEST(GemmOperandSums, OtherSumsAreRefused) {
   auto isTaken = [](const std::string &sums, const std::string &results,
                     const std::string &types) {
@@ -282,8 +282,8 @@ TEST(GemmOperandSums, OtherSumsAreRefused) {
                        "%1", "tensor<36xf32>"));
 }
 
-/// Threads read each other's sums behind a barrier, which the race check
-/// watches: the last one that they meet before the sums are stored.
+/// Threads read each other's sums after a barrier, which the race check covers:
+/// the last barrier before the sums are stored.
 TEST(GemmOperandSums, MissingBarrierIsFound) {
   CudaTarget target;
   Gradients gradients{16, 128, 32, "bf16"};

@@ -1,4 +1,4 @@
-//===- GemmTesting.cpp - products cut as a test wants them ----------------===//
+//===- GemmTesting.cpp - GEMMs with explicit tiles ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- GemmTesting.h - products cut as a test wants them --------*- C++ -*-===//
+//===- GemmTesting.h - GEMMs with explicit tiles ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@
 
 namespace mpc {
 
-/// The problem of a kernel `@k`, with the module that it stands in.
+/// The GEMM problem of a kernel `@k`, with the module that contains it.
 struct ParsedGemm {
   ParsedGemm(const std::string &text, const CudaTarget &target);
   std::unique_ptr<mlir::MLIRContext> context;

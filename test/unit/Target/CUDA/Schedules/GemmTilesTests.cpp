@@ -1,4 +1,4 @@
-//===- GemmTilesTests.cpp - how products are cut --------------------------===//
+//===- GemmTilesTests.cpp - choice of GEMM tiles --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -91,7 +91,7 @@ TEST(GemmTiles, FourWarpsTogetherWhereTheyAreFaster) {
   EXPECT_EQ(large.warpM(), 16);
   EXPECT_EQ(large.behind(), 1);
   EXPECT_EQ(large.ahead(), large.stages - 2);
-  // Other types and architectures have no such instruction, and a product of
+  // Other types and architectures have no such instruction, and a GEMM with
   // few rows would leave most of it unused.
   EXPECT_FALSE(chosen(8192, 4096, 4096, "f32", "sm_90a").warpgroups);
   EXPECT_FALSE(chosen(8192, 4096, 4096, "bf16", "sm_80").warpgroups);
@@ -113,7 +113,7 @@ TEST(GemmTiles, LongProductsOfFewTilesAreSplitEvenly) {
     return tiles.splits;
   };
   EXPECT_GT(splits(32, 9216, 128), 4);
-  // Short products and those that fill the device stay whole.
+  // Short GEMMs and those that fill the device are not split.
   EXPECT_EQ(splits(64, 512, 128), 1);
   EXPECT_EQ(splits(4096, 4096, 4096), 1);
 }

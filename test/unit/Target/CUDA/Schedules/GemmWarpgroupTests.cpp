@@ -1,9 +1,9 @@
-//===- GemmWarpgroupTests.cpp - products of four warps together -----------===//
+//===- GemmWarpgroupTests.cpp - GEMMs by warpgroup MMA --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels for sm_90a on the host, where a product runs as late as its wait
-// allows: who overwrites a tile too early computes something else.
+// Kernels for sm_90a on the host, where an asynchronous MMA runs as late as its
+// wait allows: a tile that is overwritten too early gives wrong results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,8 +58,8 @@ static std::vector<size_t> warpgroupTiles(const std::string &text) {
   return numbers;
 }
 
-/// Every tile, whole and with rows, columns and positions that reach beyond the
-/// matrices, each operand either way round.
+/// Every tile, whole and with rows, columns and positions that exceed the
+/// matrices, each operand transposed or not.
 TEST(GemmWarpgroups, EveryTile) {
   CudaKernelBatch batch;
   CudaKernelCheck check = onHopper();
@@ -88,8 +88,8 @@ TEST(GemmWarpgroups, EveryTile) {
   batch.expect();
 }
 
-/// Odd extents leave chunks of fewer than eight elements, which lie in a piece;
-/// short products have no step ahead, or only one.
+/// Odd extents leave chunks of fewer than eight elements, stored contiguously;
+/// short GEMMs have no pipeline stage ahead, or only one.
 TEST(GemmWarpgroups, OddExtents) {
   CudaKernelBatch batch;
   CudaKernelCheck check = onHopper();
@@ -105,8 +105,8 @@ TEST(GemmWarpgroups, OddExtents) {
   batch.expect();
 }
 
-/// What is added up of an operand beside its product, and rows that a block
-/// makes before its first step.
+/// Operand sums fused into the GEMM, and row prologues that a block computes
+/// before its first step.
 TEST(GemmWarpgroups, SumsAndRowsOfAnOperand) {
   const char *sums = R"(
 func.func private @k(%x: tensor<200x72xbf16>, %g: tensor<200x136xbf16>) -> (tensor<{0}xf32>, tensor<72x136xf32>) attributes {{mpc.kernel_kind = "contraction"} {{
@@ -136,7 +136,7 @@ func.func private @k(%x: tensor<{0}x{1}xf32>, %s: tensor<{1}xf32>, %w: tensor<{1
   batch.expect();
 }
 
-/// A product that is still under way when its tile is loaded anew is found.
+/// A tile that is reloaded while an MMA still reads it is detected.
 TEST(GemmWarpgroups, AMissingWaitIsFound) {
   CudaTarget target = cudaTarget("sm_90a");
   Product product{128, 1024, 128};

@@ -1,9 +1,9 @@
-//===- LineKernelTests.cpp - products with narrow weights -----------------===//
+//===- LineKernelTests.cpp - GEMV with quantized weights ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every form of weights beside every type that is multiplied, by few rows from
-// registers and by many through tiles, against the interpreter.
+// Every format of weights with every compute type, by few rows from registers
+// and by many rows through tiles, against the interpreter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mpc;
 
 namespace {
-/// `x * dequantized(q)^T`, and what stands around it.
+/// `x * dequantized(q)^T`, with its prologue and epilogue.
 struct NarrowProduct {
   int64_t m, k, n;
   /// "i8", "ui8", "nibbles", "float8", "i16", "bf16" or "f16".
@@ -34,9 +34,9 @@ struct NarrowProduct {
   /// The arguments and the weights as `%w`.
   std::string arguments() const;
   std::string weights() const;
-  /// The product alone.
+  /// The GEMV without a prologue or epilogue.
   std::string text() const;
-  /// Small numbers, of which 16 bits hold each product with a scale.
+  /// Small numbers whose products with a scale are exact in 16 bits.
   void adjust(unsigned argument, reference::Tensor &tensor) const;
 };
 } // namespace
@@ -135,7 +135,7 @@ static const std::vector<NarrowProduct> &forms() {
   return all;
 }
 
-/// Whether numbers of `form` are numbers of `type`.
+/// Returns true if numbers of `form` are representable in `type`.
 static bool holds(const std::string &type, const NarrowProduct &product) {
   return type == "f32" || (product.form != "i16" && product.isScaled());
 }
@@ -154,7 +154,7 @@ TEST(LineKernels, EveryFormAndType) {
   batch.expect();
 }
 
-/// Tiles of the matrix units, or of threads, unpack on the way to shared
+/// Tensor-core or thread tiles dequantize on the way to shared
 /// memory.
 TEST(LineKernels, ManyRows) {
   CudaKernelBatch batch;
@@ -186,7 +186,7 @@ TEST(LineKernels, OddExtents) {
            {1, 8, 4000, "float8", 0, "bf16"},
        })
     batch.add(product.text(), check(product));
-  // No word ends with a line.
+  // Rows whose size is no multiple of a word.
   NarrowProduct none{3, 21, 40, "i8"};
   batch.add(none.text(), check(none, "gemm"));
   batch.expect();
@@ -200,7 +200,7 @@ TEST(LineKernels, RowsThatAreTooLong) {
   batch.expect();
 }
 
-/// A norm in front, and behind it a bias, an activation and a cast.
+/// A norm as prologue, and a bias, an activation and a cast as epilogue.
 TEST(LineKernels, NormsAndEpilogues) {
   CudaKernelBatch batch;
   for (int64_t rows : {1, 4})
@@ -231,7 +231,7 @@ TEST(LineKernels, NormsAndEpilogues) {
   batch.expect();
 }
 
-/// Halves of paired columns stand in one block.
+/// One block has both halves of paired columns.
 TEST(LineKernels, PairsOfColumns) {
   CudaKernelBatch batch;
   for (int64_t n : {32, 80}) {

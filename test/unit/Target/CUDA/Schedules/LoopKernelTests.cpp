@@ -1,4 +1,4 @@
-//===- LoopKernelTests.cpp - what no other family takes -------------------===//
+//===- LoopKernelTests.cpp - fallback kernels -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -37,7 +37,7 @@ TEST(CudaLoop, Scans) {
                           {{"$S", shape}, {"$A", axis}, {"$F", flags}});
 }
 
-// Updates that meet are applied in their order.
+// Colliding updates are applied in order.
 TEST(CudaLoop, Scatters) {
   FamilyBatch batch("loop");
   batch.check.adjust = [](unsigned argument, reference::Tensor &tensor) {
@@ -118,7 +118,7 @@ TEST(CudaLoop, Convolutions) {
               {{"$G", groups}, {"$C", groups[0] == '1' ? "4" : "2"}});
 }
 
-// As one phase of several, where no kernel of its own takes it.
+// As one phase of several, where no other family supports the op.
 TEST(CudaLoop, AttentionAsAPhase) {
   FamilyBatch batch("loop");
   for (const char *flags : {"", " causal"})

@@ -1,4 +1,4 @@
-//===- MapKernelTests.cpp - one vector of elements per thread -------------===//
+//===- MapKernelTests.cpp - elementwise kernels ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ static const std::vector<std::string> kAll = {"f32", "f64", "bf16", "f16", "i1",
                                               "i8",  "i32", "i64",  "ui8"};
 static const std::vector<std::string> kSome = {"f32", "bf16", "i8", "i64"};
 
-// Extents of 0, 1, odd, prime, and at and beside multiples of vectors and
+// Extents of 0, 1, odd, prime, and at and next to multiples of vectors and
 // blocks.
 TEST(CudaMap, ElementwiseOfAnyExtent) {
   FamilyBatch batch("map");

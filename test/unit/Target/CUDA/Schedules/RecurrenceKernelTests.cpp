@@ -1,9 +1,9 @@
-//===- RecurrenceKernelTests.cpp - all steps of a layer in one launch -----===//
+//===- RecurrenceKernelTests.cpp - persistent recurrent kernels -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels are run twice on one scratch memory, so that counters and states that
-// one launch leaves there do not disturb the next.
+// Kernels are run twice on one scratch memory, so that the counters and states
+// of one launch do not disturb the next.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,7 +92,7 @@ public:
   void add(const std::string &name, const std::string &type) {
     add(name, "", type);
   }
-  /// An operand behind a word.
+  /// Adds an operand after a keyword.
   void add(const std::string &name, const std::string &word,
            const std::string &type) {
     if (!types.empty()) {
@@ -200,7 +200,7 @@ private:
 
 const char *const kCells[] = {"lstm", "gru", "linear_gru", "rnn"};
 const char *const kTypes[] = {"f32", "bf16", "f16"};
-/// Of a training step.
+/// Forward and backward pass of a training step.
 const Walk kWalks[] = {Walk::keeps, Walk::back};
 
 } // namespace
@@ -215,8 +215,8 @@ TEST(CudaRecurrence, CellsAndTypes) {
   }
 }
 
-// Blocks that meet, of any extents: rows and units that fill the last block and
-// such that do not.
+// Blocks with grid barriers, of any extents: rows and units that fill the last
+// block and others.
 TEST(CudaRecurrence, BlocksThatMeet) {
   for (const char *cell : kCells) {
     LayerBatch batch;
@@ -277,7 +277,7 @@ TEST(CudaRecurrence, OlderArchitectures) {
     batch.add({.type = type, .rows = 2, .units = 4, .architecture = "sm_75"});
 }
 
-// The result is narrowed and stored with the batch in front.
+// The result is downcast and stored batch first.
 TEST(CudaRecurrence, StoresElsewhere) {
   CudaKernelCheck check;
   check.family = "recurrence";
@@ -294,7 +294,7 @@ func.func private @k(%p: tensor<4x3x32xf32>, %r: tensor<1x32x32xbf16>) -> tensor
 }
 
 //===----------------------------------------------------------------------===//
-// Training: what a layer keeps, and the walk back
+// Training: saved activations, and the backward pass
 //===----------------------------------------------------------------------===//
 
 TEST(CudaRecurrenceTraining, CellsAndTypes) {
@@ -377,7 +377,7 @@ TEST(CudaRecurrenceTraining, LargerLayers) {
   }
 }
 
-// Nothing asks for the initial state's gradient, and the gates' are narrowed.
+// The initial state's gradient is unused, and the gates' gradient is downcast.
 TEST(CudaRecurrenceTraining, StoresGatesAlone) {
   CudaKernelCheck check;
   check.family = "recurrence";

@@ -67,7 +67,7 @@ TEST(CudaReductionKernel, ColumnsOfAnyExtent) {
   %0 = mpc.log_softmax %x axis(1) : tensor<3x50x33xf32>
   return %0 : tensor<3x50x33xf32>)"),
             ofFamily("reduction", 3.0));
-  // As a network has it in front of its classifier.
+  // A global pooling, as before the classifier of a network.
   batch.add(rowKernel("%x: tensor<4x4x4x128xbf16>", "tensor<4x1x1x128xbf16>",
                       R"(
   %0 = mpc.cast %x : tensor<4x4x4x128xbf16> to tensor<4x4x4x128xf32>

@@ -1,4 +1,4 @@
-//===- RowColumnSumTests.cpp - rows with sums over them as emitted --------===//
+//===- RowColumnSumTests.cpp - row kernels with column sums ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,8 +10,8 @@
 
 using namespace mpc;
 
-/// `text` with the shape and the type $T of what lies in memory; $W is the type
-/// that is computed in.
+/// `text` with the shape and the storage type $T; $W is the compute
+/// type.
 static std::string shaped(const std::string &text, const std::string &rows,
                           const std::string &length, const std::string &type) {
   return substitute(text, {{"$R", rows},
@@ -26,7 +26,7 @@ static std::string gradientKernel(const std::string &rows,
                                   const std::string &type,
                                   const std::string &attributes = "") {
   bool isWide = type == "f32" || type == "f64";
-  // What is computed in the stored type needs no cast.
+  // If the stored type is the compute type, there is no cast.
   auto read = [&](const std::string &name) {
     return isWide ? name : name + "w";
   };
@@ -71,8 +71,8 @@ static std::string gradientKernel(const std::string &rows,
                 rows, length, type);
 }
 
-/// A layer norm with the mean of the squares of what it misses, scaled and
-/// narrowed, and the gradient of that.
+/// A layer norm with the scaled and downcast mean of its squared errors, and
+/// the gradient of that.
 static std::string lossKernel(const std::string &rows,
                               const std::string &length,
                               const std::string &type) {
@@ -136,7 +136,7 @@ TEST(CudaRowColumnSums, ManyRows) {
 
 TEST(CudaRowColumnSums, LongRows) {
   CudaKernelBatch batch;
-  // In shared memory, and added up in the scratch buffer.
+  // Rows in shared memory, column sums in the scratch buffer.
   for (const char *length : {"4096", "10007", "36000"})
     batch.add(gradientKernel("3", length, "f32"), ofFamily("row"));
   batch.add(gradientKernel("2", "9001", "bf16"), ofFamily("row"));
@@ -170,7 +170,7 @@ TEST(CudaRowColumnSums, AnyGeometry) {
 }
 
 TEST(CudaRowColumnSums, WarpsOfTheNextRowWait) {
-  // One number per row: nothing else keeps a warp from the next row's.
+  // One number per row: only the wait keeps a warp from starting the next row.
   CudaKernelBatch batch;
   for (int items : {1, 2})
     batch.add(substitute(rowKernel("%x: tensor<$Rx96xf32>",
@@ -228,7 +228,7 @@ TEST(CudaRowColumnSums, BesideSumsOfRowsAndOtherDimensions) {
   return %1, %2 : tensor<5x4x$Cxf32>, tensor<$Cxf32>)"),
                          {{"$C", columns}}),
               ofFamily("row"));
-  // Rows and columns that are reshaped on their way in and out.
+  // Rows and columns with reshaped operands and results.
   batch.add(rowKernel("%x: tensor<19x6x8xf32>",
                       "tensor<19x6x8xf32>, tensor<6x8xf32>", R"(
   %r = mpc.reshape %x : tensor<19x6x8xf32> to tensor<19x48xf32>

@@ -91,7 +91,7 @@ TEST(CudaRowKernel, SoftmaxOfAnyLength) {
 
 TEST(CudaRowKernel, LongRows) {
   CudaKernelBatch batch;
-  // In registers, in shared memory, read again.
+  // Rows in registers, in shared memory, read again.
   for (const char *length : {"10007", "16384", "36000", "50002"})
     addTypes(batch, {"f32", "bf16"},
              oneSoftmax(std::string("2x") + length, "1"), ofFamily("row"));
@@ -146,7 +146,7 @@ TEST(CudaRowKernel, ExtremesAndNan) {
   };
   CudaKernelBatch batch;
   addTypes(batch, {"f32", "f64", "bf16"}, oneSoftmax("6x20", "1"), check);
-  // One walk for maximum and sum.
+  // One loop for maximum and sum.
   addTypes(batch, {"f32", "f64"},
            oneSoftmax("6x20", "1", scheduled(6, 20, 2, 16, 2, 0)), check);
   batch.expect();
@@ -271,7 +271,7 @@ TEST(CudaRowKernel, NormsWrittenOut) {
            rowKernel("%x: tensor<3x5x44x$T>",
                      "tensor<3x5x44x$T>, tensor<3x5x1x$T>", kWrittenNorm),
            ofFamily("row"));
-  // The squares' own input has to be kept.
+  // The input of the squares has to be buffered.
   addTypes(batch, {"f32", "bf16"},
            rowKernel("%x: tensor<6x72x$T>", "tensor<6x72x$T>", R"(
   %0 = mpc.mul %x, %x : (tensor<6x72x$T>, tensor<6x72x$T>) -> tensor<6x72x$T>
@@ -292,7 +292,7 @@ TEST(CudaRowKernel, NormsWrittenOut) {
 }
 
 TEST(CudaRowKernel, WhatIsReadAtAnotherPlaceIsNotKept) {
-  // The tensor that is normalised is also added turned round.
+  // The normalized tensor is also added transposed.
   CudaKernelBatch batch;
   addTypes(batch, {"f32"},
            rowKernel("%x: tensor<24x24x$T>", "tensor<24x24x$T>", R"(

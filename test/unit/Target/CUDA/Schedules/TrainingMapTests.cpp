@@ -1,4 +1,4 @@
-//===- TrainingMapTests.cpp - element by element in backward passes -------===//
+//===- TrainingMapTests.cpp - elementwise backward kernels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- TransposeKernelTests.cpp - tiles through shared memory -------------===//
+//===- TransposeKernelTests.cpp - transposes through shared memory --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- UpdateKernelTests.cpp - many tensors by one kernel -----------------===//
+//===- UpdateKernelTests.cpp - multi-tensor optimizer kernels -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -33,7 +33,7 @@ static const char *const kOps = R"(
   %sm$N = mpc.select %ok, %n$N, %m$N : (tensor<i1>, tensor<$S>, tensor<$S>) -> tensor<$S>
   %c$N = mpc.cast %sw$N : tensor<$S> to tensor<$C>)";
 
-/// Renews parameters of these shapes ("784x10x") and the step counter.
+/// Updates parameters of these shapes ("784x10x") and the step counter.
 static std::string momentum(const std::vector<std::string> &shapes,
                             const std::string &gradient,
                             const std::string &copy) {
@@ -79,8 +79,8 @@ static CudaKernelCheck smallSteps() {
   return check;
 }
 
-// Shapes that are no multiples of vectors or blocks stand beside others, of no
-// elements too, and a scalar is renewed that all blocks read.
+// Shapes that are no multiples of vectors or blocks, empty ones included, are
+// in one kernel, and a scalar that all blocks read is updated.
 TEST(CudaUpdate, ParametersOfAnyShape) {
   FamilyBatch batch("update");
   batch.check = smallSteps();
@@ -90,7 +90,7 @@ TEST(CudaUpdate, ParametersOfAnyShape) {
   batch.add(momentum({"7x"}, "bf16", "bf16"));
 }
 
-// A step that changes nothing gives the same bits back.
+// A step without an effect returns the same bits.
 TEST(CudaUpdate, SkippedStep) {
   FamilyBatch batch("update");
   batch.check = smallSteps();
@@ -103,7 +103,7 @@ TEST(CudaUpdate, SkippedStep) {
   batch.add(momentum({"33x4x", "9x"}, "f32", "f16"));
 }
 
-// More elements than threads: each thread takes several.
+// More elements than threads: each thread computes several.
 TEST(CudaUpdate, ManyElements) {
   FamilyBatch batch("update");
   batch.check = smallSteps();
@@ -133,8 +133,8 @@ TEST(CudaUpdate, SharedTensor) {
   return %0, %1, %2 : tensor<40xf32>, tensor<40xf32>, tensor<10x4xf32>)"));
 }
 
-// One element is shared as a scalar is, and its readers are parts of their own;
-// they are one part where a result may overwrite it.
+// A tensor of one element is shared like a scalar, and its users are separate
+// parts, but one part if a result may overwrite it.
 TEST(CudaUpdate, SharedElement) {
   std::string apart =
       updateKernel("%f: tensor<1xf32>, %a: tensor<40xf32>, %b: tensor<40xf32>",
@@ -156,8 +156,8 @@ TEST(CudaUpdate, SharedElement) {
   EXPECT_EQ(cudaText(together).text.find("if (block"), std::string::npos);
 }
 
-// Sums have blocks of their own: over rows for a bias, over all for a loss.
-// Both are renewed or stored by the blocks that sum.
+// Reductions have separate blocks: over rows for a bias, over all for a loss.
+// The blocks that reduce also update or store the results.
 TEST(CudaUpdate, SumsBesideUpdates) {
   FamilyBatch batch("update");
   for (const char *columns : {"128", "10", "1", "33"})
@@ -178,7 +178,7 @@ TEST(CudaUpdate, SumsBesideUpdates) {
         {{"$N", columns}});
 }
 
-// What has to hold where results lie over arguments.
+// Invariants where results alias arguments.
 TEST(CudaUpdate, InPlaceTextAssumesNothing) {
   std::string text = momentum({"64x"}, "f32", "f16");
   EXPECT_NE(cudaText(text).text.find("__restrict__"), std::string::npos);
