@@ -17,7 +17,7 @@
 
 namespace mpc {
 
-/// A test with a folder of its own, which goes with it.
+/// A test with a temporary folder, which is removed with it.
 class TemporaryFolder : public testing::Test {
 protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ protected:
   void write(std::string_view name, std::string_view bytes) const {
     std::ofstream(folder / name, std::ios::binary) << bytes;
   }
-  /// Writes a model in mpc's own text; gives its path.
+  /// Writes a model as mpc text; returns its path.
   std::string writeModel(std::string_view text,
                          const char *name = "model.mlir") const {
     write(name, text);

@@ -1,4 +1,4 @@
-//===- BucketPlanTests.cpp - which gradients share a message --------------===//
+//===- BucketPlanTests.cpp - tests of gradient bucketing ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -44,7 +44,7 @@ TEST(BucketPlanTest, WhatIsReadyLongBeforeGoesAlone) {
   // 1 MB at 1 GB/s takes a millisecond, which the second item waits for anyway.
   SmallVector<GradientMessageItem> items = {{0, 1000000}, {2e-3, 1000000}};
   EXPECT_EQ(planBuckets(items, {1e-5, 1e9}), SmallVector<size_t>({1, 2}));
-  // Where a message costs more than what runs beside it, both go together.
+  // A message that costs more than the overlapped compute joins the next one.
   EXPECT_EQ(planBuckets(items, {1e-2, 1e9}), SmallVector<size_t>({2}));
 }
 

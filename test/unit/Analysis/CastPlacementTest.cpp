@@ -1,4 +1,4 @@
-//===- CastPlacementTest.cpp - the cut against brute force ----------------===//
+//===- CastPlacementTest.cpp - minimum-cut casts against brute force ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,9 +1,9 @@
-//===- ForcedTypesTest.cpp - types that no list decides -------------------===//
+//===- ForcedTypesTest.cpp - types that no policy list decides ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compute modes and sums depend on what a target has kernels for; targets that
-// have them are tested here.
+// Compute modes and accumulator types depend on the kernels of a target. These
+// tests use targets that have such kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ protected:
                                          &context);
   }
 
-  /// The plan of the op `name` under `json`; what was said goes to `said`.
+  /// The plan of the op `name` under `json`; diagnostics are stored in `said`.
   std::optional<OpPlan> plan(StringRef json, StringRef name,
                              const CastFusionTarget &target = {}) {
     llvm::Expected<Policy> policy = Policy::parse(json, "test.json");
@@ -154,7 +154,7 @@ TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
   EXPECT_FALSE(plan(policy, "first"));
   EXPECT_EQ(said, "policy 'a' accumulates in float16, but the target's matmul "
                   "sums in float32; set accumulate to float32");
-  // An override with the same type asks for the same sum.
+  // An override with the same type requests the same accumulator type.
   EXPECT_FALSE(plan(R"({"name": "a", "accumulate": "float16",
                         "compute": "float16", "default": "high",
                         "overrides": {"name:first": "float16"}})",
@@ -168,7 +168,7 @@ TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
   EXPECT_TRUE(first->result.isF16());
 }
 
-/// An override's own type sums in f32, whatever the policy says of another.
+/// An override to another type accumulates in f32, despite `accumulate`.
 TEST_F(ForcedTypesTest, AnotherTypeSumsInFloat32) {
   CastFusionTarget narrow;
   narrow.accumulatesNarrow = true;

@@ -1,4 +1,4 @@
-//===- FusibilityTest.cpp - what the fuser will do ------------------------===//
+//===- FusibilityTest.cpp - prediction of cast fusion ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -19,7 +19,7 @@ using namespace mpc;
 
 namespace {
 
-/// One parsed function whose ops are found by the name of their location.
+/// One parsed function whose ops are looked up by the name of their location.
 class FusibilityTest : public ::testing::Test {
 protected:
   FusibilityTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
@@ -44,7 +44,7 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
-/// The groups that the fuser makes of a function before casts are placed.
+/// The fusion groups of a function before casts are placed.
 struct Kernels : FusionGraph {
   explicit Kernels(func::FuncOp func) : FusionGraph(func.getBody().front()) {
     selectFusionGroups(*this, func.getBody().front(), TargetInfo());
@@ -121,9 +121,9 @@ TEST_F(FusibilityTest, AnAddJoinsOneOfTwoContractions) {
   EXPECT_FALSE(kernels.isInternal(find("second")->getResult(0)));
 }
 
-/// A function of `count` blocks `body`, each of which reads "%P" and makes
-/// "%R";
-/// "%I" stands for the block's number.
+/// A function that repeats `body` `count` times; each copy reads "%P" and
+/// defines "%R";
+/// "%I" is replaced by the index of the copy.
 static std::string repeat(int count, std::string body) {
   std::string text =
       "func.func @f(%r0: tensor<4x4xf32>) -> tensor<4x4xf32> {\n";
@@ -205,8 +205,8 @@ TEST_F(FusibilityTest, ATransposedConvolutionHasNoEpilogue) {
 }
 
 TEST_F(FusibilityTest, KernelsNeverFormACycle) {
-  // The last add reads the first product and, through the second product, what
-  // was made of it: it cannot be in the first kernel.
+  // The last add reads the first matmul and, through the second matmul, a
+  // value derived from it: it cannot be in the first kernel.
   func::FuncOp func =
       parse(R"(func.func @f(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
     %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("first")
@@ -220,7 +220,7 @@ TEST_F(FusibilityTest, KernelsNeverFormACycle) {
 }
 
 TEST_F(FusibilityTest, ANormThatReadsAResidualYieldsIt) {
-  // The sum is read by the norm and by a later add: the row kernel makes both.
+  // The norm and a later add read the sum: the row kernel computes both.
   func::FuncOp func = parse(
       R"(func.func @f(%x: tensor<4x4xf32>, %g: tensor<4xf32>) -> tensor<4x4xf32> {
     %0 = mpc.add %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("sum")

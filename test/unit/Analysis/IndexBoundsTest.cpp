@@ -1,4 +1,4 @@
-//===- IndexBoundsTest.cpp - what integer inputs may hold -----------------===//
+//===- IndexBoundsTest.cpp - bounds of integer inputs ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -57,7 +57,7 @@ TEST_F(IndexBoundsTest, NumbersIndexNothing) {
             0);
 }
 
-// Indices may be picked from a table of indices, or stand beside padding.
+// Indices may be gathered from a table of indices, or be padded.
 TEST_F(IndexBoundsTest, IndicesAreFollowedThroughGathersAndPads) {
   EXPECT_EQ(bound(R"(
     func.func @f(%ids: tensor<4xi64>, %which: tensor<3xi64>, %table: tensor<9x8xf32>) {

@@ -1,4 +1,4 @@
-//===- IntegerValuesTest.cpp - integers that floats carry -----------------===//
+//===- IntegerValuesTest.cpp - integer-valued floats ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ using namespace mpc;
 
 namespace {
 
-/// One parsed function whose values are found by the name of their op's
+/// One parsed function whose values are looked up by the name of their op's
 /// location.
 class IntegerValuesTest : public ::testing::Test {
 protected:
@@ -136,7 +136,7 @@ TEST_F(IntegerValuesTest, IndexArithmeticIsCarried) {
   EXPECT_TRUE(integers.contains(find("floor")));
 }
 
-// Clipped at zero, or without its sign, an index is one as much as behind max.
+// An index stays integral after a clip at zero or abs, as after max.
 TEST_F(IntegerValuesTest, ClippedIndicesAreCarried) {
   func::FuncOp func = parse(
       R"(func.func @f(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) {
@@ -172,8 +172,8 @@ TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
   EXPECT_FALSE(integers.contains(find("short")));
 }
 
-// Three halvings of a length, as subsampling encoders compute them: what lies
-// between two roundings is no integer, and decides which one the next becomes.
+// Three halvings of a length, as in subsampling encoders: the value between two
+// roundings is not an integer, and determines the integer after the next one.
 TEST_F(IntegerValuesTest, ArithmeticBehindARoundingFeedsIntegers) {
   func::FuncOp func = parse(
       R"(func.func @f(%n: tensor<4xi64>, %share: tensor<4xf32>, %x: tensor<4x8xf32>) {
@@ -202,8 +202,8 @@ TEST_F(IntegerValuesTest, ArithmeticBehindARoundingFeedsIntegers) {
   EXPECT_FALSE(integers.feedsIntegers(func.getArgument(2)));
 }
 
-// Of a layer the result counts, not what it reads; an affine map of coordinates
-// is arithmetic.
+// The search stops at the result of a layer and skips its operands; an affine
+// map of coordinates is arithmetic.
 TEST_F(IntegerValuesTest, IntegersAreFollowedBackToLayers) {
   func::FuncOp func = parse(
       R"(func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %a: tensor<2x3xf32>, %b: tensor<2x9xf32>) {
@@ -300,7 +300,7 @@ TEST_F(IntegerValuesTest, RangesFollowTheGraph) {
   expect("guard", 2, infinity);
 }
 
-// 1 - x makes a mask of an integer input alone, and only where it hides scores:
+// 1 - x is a mask only of an integer input, and only if it masks scores:
 // positions stay positions.
 TEST_F(IntegerValuesTest, OneMinusPositionsAreCounts) {
   func::FuncOp func =

@@ -1,10 +1,10 @@
-//===- KnownRangesPropertyTest.cpp - claims hold for every input ----------===//
+//===- KnownRangesPropertyTest.cpp - range analysis of random graphs ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Draws graphs by seed whose inputs are bounded by clamps, types and positions,
-// runs them by the reference interpreter and holds every value against what
-// RangeAnalysis and IntegerValuedFloats claim of it.
+// Generates random graphs whose inputs are bounded by clamps, types and
+// positions, runs them in the reference interpreter and checks every value
+// against the results of RangeAnalysis and IntegerValuedFloats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mpc;
 
 namespace {
 
-/// Draws @main: floats and integers of one shape, one op after the other.
+/// Generates @main: floats and integers of one shape, op by op.
 class BoundedGraph {
 public:
   explicit BoundedGraph(unsigned seed) : random(seed) {
@@ -206,8 +206,8 @@ private:
   std::vector<std::string> floats, ints;
 };
 
-/// Whether `value` lies in `range`, up to roundings of the arithmetic that
-/// found the ends.
+/// Returns true if `value` is in `range`, up to the rounding errors of the
+/// computed bounds.
 bool isInside(double value, KnownRange range) {
   auto slack = [](double end) {
     return std::isfinite(end) ? 1e-12 * std::abs(end) + 1e-300 : 0;

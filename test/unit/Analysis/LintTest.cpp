@@ -1,10 +1,10 @@
-//===- LintTest.cpp - what a narrow type will break -----------------------===//
+//===- LintTest.cpp - precision lint --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The lint on functions whose types stand in the text, as an assignment would
-// leave them. The codes of constants are tested through the driver, which knows
-// the values from before.
+// Runs the lint on functions that are written with the types that precision
+// assignment would produce. The driver tests cover diagnostics of constants,
+// because only the driver has the original values.
 //
 //===----------------------------------------------------------------------===//
 

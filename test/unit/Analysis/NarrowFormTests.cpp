@@ -1,4 +1,4 @@
-//===- NarrowFormTests.cpp - narrower numbers that hold the same ----------===//
+//===- NarrowFormTests.cpp - lossless encodings of constants --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ using Kind = LosslessPanels::Kind;
 
 namespace {
 
-/// What mpc.dequantize makes of a form, position by position.
+/// The dequantized values of an encoding, position by position.
 std::vector<float> widened(const LosslessPanels &form, int64_t count,
                            int64_t depth, int64_t columns) {
   std::vector<float> numbers;
@@ -143,7 +143,7 @@ TEST(NarrowFormTest, FindsTheFewestBytes) {
     EXPECT_EQ(form->kind, c.kind) << c.group;
     EXPECT_EQ(form->group, c.group);
     EXPECT_EQ(widened(*form, 2, 64, 8), numbers);
-    // Positions that are walked one by one share neither scale nor byte.
+    // Positions that are read one by one share neither scale nor byte.
     form = findLosslessEncoding(numbers, 2, 64, 8, /*run=*/1);
     EXPECT_EQ(bool(form), c.group == 64);
     EXPECT_TRUE(!form || form->kind == Kind::Int8);
@@ -182,7 +182,7 @@ TEST(NarrowFormTest, FindsFloats) {
   EXPECT_FALSE(findLosslessEncoding({}, 0, 8, 8, /*run=*/8));
 }
 
-/// Sixteen bits and a scale of nine make numbers of f32.
+/// 16-bit integers times a scale of nine bits are exact in f32.
 TEST(NarrowFormTest, FindsIntegersOfSixteenBits) {
   for (unsigned seed : {1, 2, 3}) {
     std::vector<float> numbers =
@@ -194,12 +194,12 @@ TEST(NarrowFormTest, FindsIntegersOfSixteenBits) {
     EXPECT_EQ(form->group, 64);
     EXPECT_EQ(widened(*form, 2, 64, 8), numbers);
   }
-  // Of both signs it would take 17.
+  // A signed range would need 17 bits.
   EXPECT_FALSE(findLosslessEncoding({-32770, 0, 1, 32770}, 1, 4, 1, /*run=*/4));
   EXPECT_FALSE(findLosslessEncoding({1, 1.2345678f}, 1, 2, 1, /*run=*/2));
   EXPECT_FALSE(findExactGrid({1, INFINITY}, 256));
   EXPECT_FALSE(findExactGrid({0x1p60f, 1}, 65536));
-  // What is no normal number is no scale.
+  // Only normal numbers can be scales.
   EXPECT_FALSE(findExactGrid({0x1p-140f, 0x1.8p-138f}, 256));
   std::optional<IntegerGrid> grid = findExactGrid({-6, 0, 9}, 16);
   ASSERT_TRUE(grid);

@@ -1,4 +1,4 @@
-//===- NetworkTests.cpp - what messages among ranks take ------------------===//
+//===- NetworkTests.cpp - time of messages between ranks ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,7 +12,7 @@ using namespace mpc;
 
 namespace {
 
-/// What a message begins with on links that have names.
+/// Latency of a message on named links, in seconds.
 constexpr double kStart = 8.4e-6;
 
 Network network(llvm::StringRef text, int capability = 0) {
@@ -70,7 +70,7 @@ TEST(NetworkTest, PiecesAreReducedInsideAGroupFirst) {
   Network shared = network("link,ranks=4,latency=0,bandwidth=100e9+"
                            "link,latency=1e-5,bandwidth=1e9,share=4");
   EXPECT_GT(allReduce(shared, 4000000, 8), 3 * cost.seconds);
-  // What is sent does not depend on the way.
+  // The bytes sent do not depend on the algorithm.
   EXPECT_DOUBLE_EQ(cost.sentBytes, 2 * 4e6 * 7 / 8);
 }
 

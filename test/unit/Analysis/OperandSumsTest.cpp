@@ -1,4 +1,4 @@
-//===- OperandSumsTest.cpp - sums beside a product ------------------------===//
+//===- OperandSumsTest.cpp - operand sums fused into a matmul -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ class PooledImagesTest : public ::testing::Test {
 protected:
   PooledImagesTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
 
-  /// Whether `reduction`, of %1 with elementwise ops `between` behind the
-  /// convolution, pools its images.
+  /// Returns true if `reduction`, of %1 with elementwise ops `between` after
+  /// the convolution, is a global pooling of its images.
   bool isPooled(
       const std::string &reduction,
       const std::string &between = "%1 = mpc.silu %0 : tensor<2x5x5x8xf32>",
@@ -68,7 +68,7 @@ TEST_F(PooledImagesTest, OtherDimensionsAndExtremesAreNone) {
 TEST_F(PooledImagesTest, WhatElementwiseOpsMake) {
   EXPECT_TRUE(isPooled(kMean, "%1 = mpc.mul %0, %x : (tensor<2x5x5x8xf32>, "
                               "tensor<2x5x5x8xf32>) -> tensor<2x5x5x8xf32>"));
-  // Nothing of the convolution is in it, or pixels of other places are.
+  // It does not depend on the convolution, or on pixels at other positions.
   EXPECT_FALSE(isPooled(kMean, "%1 = mpc.silu %x : tensor<2x5x5x8xf32>"));
   EXPECT_FALSE(
       isPooled(kMean, "%1 = mpc.reverse %0 axes([1]) : tensor<2x5x5x8xf32>"));

@@ -1,4 +1,4 @@
-//===- PaddingTest.cpp - which dimensions are padded ----------------------===//
+//===- PaddingTest.cpp - choice of padded dimensions ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -56,8 +56,8 @@ protected:
 
 TEST_F(PaddingTest, WorkPerLayerDoesNotGrowWithTheirNumber) {
   // Layers of a width that padding would more than double, so that every family
-  // is given up, beside layers of odd widths, which are padded; and rows that
-  // all of them share.
+  // is rejected, next to layers of odd widths, which are padded; all of them
+  // share their rows.
   for (auto [even, odd] : {std::pair(3, 3), std::pair(57, 59)}) {
     constexpr int kCount = 1000;
     auto type = [](int rows, int columns) {
@@ -136,7 +136,7 @@ TEST_F(PaddingTest, OneRowStays) {
 }
 
 TEST_F(PaddingTest, TooFewRowsDoNotKeepTheColumnsFromGrowing) {
-  // Two rows would become eight in both products.
+  // Padding would extend two rows to eight in both matmuls.
   func::FuncOp func = parse(R"(
     func.func @f(%x: tensor<2x100xbf16>, %w: tensor<100x100xbf16>, %v: tensor<100x10xbf16>) -> tensor<2x10xf32> {
       %0 = mpc.matmul %x, %w : (tensor<2x100xbf16>, tensor<100x100xbf16>) -> tensor<2x100xbf16>
@@ -193,8 +193,8 @@ TEST_F(PaddingTest, CpusAndTypesWithoutUnitsWantNothing) {
 }
 
 TEST_F(PaddingTest, OneSmallProductDoesNotMakeEverythingLarger) {
-  // Five rows would become eight in every value; the one product that gains is
-  // too small for that.
+  // Padding would extend five rows to eight in every value; the one matmul that
+  // gains is too small for that.
   std::string text = R"(
     func.func @f(%x: tensor<5x4096xf32>, %w: tensor<4096x8xbf16>) -> (tensor<5x8xf32>, tensor<5x4096xf32>) {
       %0 = mpc.softmax %x axis(1) : tensor<5x4096xf32>
@@ -212,8 +212,8 @@ TEST_F(PaddingTest, OneSmallProductDoesNotMakeEverythingLarger) {
 }
 
 TEST_F(PaddingTest, ParametersArePaddedAnewInEveryRun) {
-  // The gain of one small product is less than the kernel that would pad its
-  // weights each time; that of a large one is more.
+  // The gain of one small matmul is less than the cost of padding its weights
+  // each time; that of a large one is more.
   auto isPadded = [&](int64_t rows, StringRef role) {
     std::string text =
         (Twine(R"(
@@ -295,7 +295,7 @@ TEST_F(PaddingTest, BranchesThatTheModelNeverTakesAreNotFinite) {
                any = PaddingState::any();
   auto selects = func.getOps<SelectOp>();
   Operation *hide = *selects.begin(), *replace = *++selects.begin();
-  // New rows are not kept: they hold what hides them, or nobody knows what.
+  // Padding rows are not preserved: their values are the fill or unknown.
   EXPECT_TRUE(lanes(hide, 0, {zero, zero, zero}).holds(-INFINITY));
   EXPECT_TRUE(lanes(hide, 0, {finite, zero, zero}) == any);
   EXPECT_TRUE(lanes(replace, 0, {zero, zero, zero}) == any);

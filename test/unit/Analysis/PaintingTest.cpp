@@ -76,7 +76,7 @@ std::string colours(const PaintGraph &graph, const PaintOptions &options = {}) {
 /// Rules 1 to 3 and 5 to 9 are easier to see without rule 4.
 const PaintOptions kNoFollow = {/*inferFollowsPaint=*/false};
 
-// Rule 0: what is fetched keeps its type, seeds nothing and passes no colour.
+// Rule 0: a fetched node keeps its type, seeds nothing and passes no colour.
 TEST(PaintingTest, Rule0PreservedNodeSeedsNothing) {
   Graph graph;
   PaintNode fetched = node('A');
@@ -287,7 +287,7 @@ TEST(PaintingTest, Rule8KeepsCastWithAWideReaderOrNone) {
   EXPECT_EQ(colours(graph), "-a--");
 }
 
-// An op in no list is never painted, wherever it stands.
+// An op in no list is never painted, regardless of its position.
 TEST(PaintingTest, NodeInNoListBlocks) {
   EXPECT_EQ(colours(chain("ANIA"), kNoFollow), "a--a");
   EXPECT_EQ(colours(chain("ACNCA")), "aa-aa");
@@ -312,7 +312,7 @@ TEST(PaintingTest, InferAsDenyDeniesInferNodes) {
   EXPECT_EQ(colours(chain("AIA"), strict), "ada");
 }
 
-// What must hold on any graph, whatever the colours are.
+// Invariants of any graph, for any colours.
 TEST(PaintingTest, InvariantsOnRandomGraphs) {
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);

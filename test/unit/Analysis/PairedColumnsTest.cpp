@@ -1,4 +1,4 @@
-//===- PairedColumnsTest.cpp - which products are pairs -------------------===//
+//===- PairedColumnsTest.cpp - recognition of gated matmuls ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ class PairedColumnsTest : public ::testing::Test {
 protected:
   PairedColumnsTest() { context.loadDialect<MpcDialect, func::FuncDialect>(); }
 
-  /// The pair of a product of 3 x 24, in blocks of 4, whose first half is taken
-  /// at `first` and handed out as `shape`.
+  /// The paired columns of a matmul of 3 x 24, in blocks of 4, whose first half
+  /// is sliced at `first` and reshaped to `shape`.
   std::optional<GatedMatmulColumns>
   pairOf(const std::string &first = "[0, 0, 0, 0] [3, 3, 1, 4]",
          const std::string &slice = "3x3x1x4",

@@ -1,4 +1,4 @@
-//===- RangeRecorderTest.cpp - what samples show of values ----------------===//
+//===- RangeRecorderTest.cpp - value ranges recorded from samples ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -56,8 +56,8 @@ TEST(RangeRecorderTest, NamesTheFirstSampleThatIsNotFinite) {
   EXPECT_EQ(range.float16.overflowed, 0);
 }
 
-/// What is counted as lost is what the formats' rounding loses, at and beside
-/// every border.
+/// Underflow and overflow counts match the rounding of the formats at and next
+/// to every boundary.
 TEST(RangeRecorderTest, CountsWhatRoundingLoses) {
   mlir::MLIRContext context;
   struct Format {

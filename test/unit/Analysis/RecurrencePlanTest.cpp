@@ -1,4 +1,4 @@
-//===- RecurrencePlanTest.cpp - how a recurrent layer's blocks are cut ----===//
+//===- RecurrencePlanTest.cpp - blocks of a persistent recurrent kernel ---===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -31,7 +31,7 @@ protected:
   MLIRContext context;
 };
 
-/// What every plan has to hold.
+/// Invariants of every plan.
 void expectSound(const PersistentRnnPlan &plan, const TargetInfo &target) {
   const RecurrenceShape &shape = plan.shape;
   EXPECT_GE(plan.rowSlices() * plan.rows, shape.batch);
@@ -99,7 +99,7 @@ TEST_F(RecurrencePlanTest, SmallLayersDoNotMeet) {
   EXPECT_TRUE(plan->pays(info));
 }
 
-// 512 KB of weights lie in many blocks.
+// 512 KB of weights are distributed over many blocks.
 TEST_F(RecurrencePlanTest, LargerLayersAreSpreadOverTheMachine) {
   TargetInfo info = target("cuda:sm_90a");
   auto plan =
@@ -111,8 +111,8 @@ TEST_F(RecurrencePlanTest, LargerLayersAreSpreadOverTheMachine) {
   EXPECT_TRUE(plan->pays(info));
 }
 
-// The walk back reads the gates of all units for each: four times the depth of
-// an lstm, a quarter of the columns.
+// The backward pass reads the gates of all units for each unit: four times the
+// depth of an LSTM, a quarter of the columns.
 TEST_F(RecurrencePlanTest, GradientsHaveTheWeightsTransposed) {
   TargetInfo info = target("cuda:sm_90a");
   RecurrenceShape layer = shape(RecurrentCell::lstm, 4, 256, bf16());

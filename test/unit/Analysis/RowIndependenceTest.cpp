@@ -1,4 +1,4 @@
-//===- RowIndependenceTest.cpp - rows that do not know each other ---------===//
+//===- RowIndependenceTest.cpp - ops that keep batch rows independent -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -57,7 +57,7 @@ protected:
                                   *many->getOps<func::FuncOp>().begin(), 3, 8,
                                   "batch");
   }
-  /// The same of a body that makes %y of %x: tensor<$x4xf32>.
+  /// The same for a body that computes %y from %x: tensor<$x4xf32>.
   BatchIndependence followBody(const std::string &body,
                                const std::string &type) {
     return follow("func.func @f(%x: tensor<$x4xf32>, %n: tensor<$xi64>) -> " +
@@ -97,7 +97,7 @@ TEST_F(RowIndependenceTest, RowsGoThroughLayers) {
               1, 1);
 }
 
-// Behind a reshape a row is two neighbours, or stands in several runs.
+// After a reshape a row is two adjacent rows, or is split into several runs.
 TEST_F(RowIndependenceTest, ReshapesKeepRowsWhole) {
   expectPlace(
       followBody("%y = mpc.reshape %x : tensor<$x4xf32> to tensor<$2x2xf32>",
@@ -108,7 +108,7 @@ TEST_F(RowIndependenceTest, ReshapesKeepRowsWhole) {
     %y = mpc.reshape %0 : tensor<4x$xf32> to tensor<$4xf32>)",
                          "tensor<$4xf32>"),
               0, 1);
-  // Rows of 2 become columns: each new row would hold parts of several.
+  // Rows of 2 become columns: each new row would mix parts of several rows.
   EXPECT_EQ(
       followBody("%y = mpc.reshape %x : tensor<$x4xf32> to tensor<4x$xf32>",
                  "tensor<4x$xf32>")
@@ -117,7 +117,7 @@ TEST_F(RowIndependenceTest, ReshapesKeepRowsWhole) {
 }
 
 TEST_F(RowIndependenceTest, NumbersPerRowAreRows) {
-  // Places count from the first row on.
+  // Indices count from the first row.
   expectPlace(followBody(R"(
     %0 = mpc.iota axis(0) : tensor<$x4xf32>
     %y = mpc.add %x, %0 : (tensor<$x4xf32>, tensor<$x4xf32>) -> tensor<$x4xf32>)",

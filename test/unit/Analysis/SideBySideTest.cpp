@@ -1,4 +1,4 @@
-//===- SideBySideTest.cpp - launches that do not wait for each other ------===//
+//===- SideBySideTest.cpp - grouping of independent launches --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,8 +18,8 @@ namespace {
 
 using Groups = std::vector<std::vector<unsigned>>;
 
-/// The groups of launches that read `reads`, all of which may join but those in
-/// `apart`; at most `most` in a group.
+/// The groups of launches that read `reads`, all of which may be grouped except
+/// those in `apart`; at most `most` launches in a group.
 Groups groupsOf(const Groups &reads, const std::vector<unsigned> &apart = {},
                 unsigned window = 16, size_t most = 8) {
   llvm::SmallVector<LaunchDependences> launches;
@@ -42,7 +42,7 @@ TEST(SideBySide, ChainsStayApart) {
 }
 
 TEST(SideBySide, BranchesJoin) {
-  // Both gradients of a product, twice.
+  // Both gradients of a matmul, twice.
   EXPECT_EQ(groupsOf({{}, {0}, {0}, {2}, {2}}), (Groups{{0}, {1, 2}, {3, 4}}));
 }
 
@@ -65,7 +65,7 @@ TEST(SideBySide, RefusedLaunchesComeLater) {
   EXPECT_EQ(groupsOf({{}, {}, {}}, {}, 16, /*most=*/2), (Groups{{0, 1}, {2}}));
 }
 
-/// Every launch comes once, behind all that it reads, whatever waits for what.
+/// Every launch is scheduled once, after all of its producers, for any graph.
 TEST(SideBySide, OrdersOfDrawnPrograms) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
@@ -89,7 +89,7 @@ TEST(SideBySide, OrdersOfDrawnPrograms) {
       for (unsigned launch : group)
         done[launch] = true;
       count += group.size();
-      // Groups begin in the order in which their first launches stood.
+      // Groups are in the order of their first launches.
       EXPECT_GE(group.front(), last);
       last = group.front();
     }

@@ -1,4 +1,4 @@
-//===- SourceOpsTest.cpp - ops of the framework behind ops of ours --------===//
+//===- SourceOpsTest.cpp - framework ops of mpc ops -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -70,7 +70,7 @@ TEST_F(SourceOpsTest, OneIdIsOneGroup) {
   EXPECT_TRUE(group->isResult(find("add")->getResult(0)));
   EXPECT_FALSE(group->isExternal(find("add")->getOpOperand(0)));
   EXPECT_TRUE(group->isExternal(find("add")->getOpOperand(1)));
-  // relu stands between the two and comes first: the group ends later.
+  // relu is between the two ops and comes first: the group ends later.
   ASSERT_EQ(sources.getGroups().size(), 2u);
   EXPECT_EQ(sources.getGroups()[0]->op, "relu");
   EXPECT_EQ(sources.getGroups()[1], group);
@@ -99,7 +99,7 @@ TEST_F(SourceOpsTest, AnOpThatStandsAloneLeavesItsGroup) {
 }
 
 TEST_F(SourceOpsTest, SumsThatAreNoBias) {
-  // A residual, a product of two activations and a product with two readers.
+  // A residual, a matmul of two activations and a matmul with two users.
   func::FuncOp func = parse("%x: tensor<4x4xf32>, %b: tensor<4xf32>", R"(
     %w = mpc.constant dense<1.0> : tensor<4x4xf32>
     %0 = mpc.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("m0")

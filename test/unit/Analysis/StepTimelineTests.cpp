@@ -1,4 +1,4 @@
-//===- StepTimelineTests.cpp - a step of several ranks as it passes -------===//
+//===- StepTimelineTests.cpp - overlap simulation of several ranks --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,8 +1,8 @@
-//===- TypedLayersTest.cpp - which types the layers of a model have -------===//
+//===- TypedLayersTest.cpp - types of the layers of a model ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The graphs are as they stand behind Precision: inserted casts carry no
+// The graphs are as after precision assignment: inserted casts carry no
 // decision.
 //
 //===----------------------------------------------------------------------===//
@@ -98,7 +98,7 @@ TEST_F(TypedLayersTest, ContractionsDecideWhatALayerComputesIn) {
 TEST_F(TypedLayersTest, WhatOthersReadIsStoredAsItsReadersShareIt) {
   std::vector<LayerTypeSummary> found = layers(kForward);
   ASSERT_EQ(found.size(), 3u);
-  // The sum of products stays inside.
+  // The f32 result of the matmul is internal and not stored.
   EXPECT_EQ(text(found[0].storage), "bf16:1:64");
   EXPECT_EQ(text(found[1].storage), "f32:1:128");
 }
@@ -111,7 +111,7 @@ TEST_F(TypedLayersTest, VariablesHaveTheTypeThatThePolicyKeepsThemIn) {
 }
 
 TEST_F(TypedLayersTest, AnOpStandsForTheLayersOfItsNodes) {
-  // A joined product of two layers and a layer whose op went away.
+  // A merged matmul of two layers and a layer whose op was removed.
   std::vector<LayerTypeSummary> found = layers(R"(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = mpc.matmul %x, %x {mpc.layer = "attention"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc(fused["query", "key", "shared"])
@@ -130,7 +130,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
     EXPECT_EQ(text(found[i].compute), "f32:1:128") << found[i].path;
     EXPECT_EQ(text(found[i].storage), "f32:1:64") << found[i].path;
   }
-  // Two layers have a node of that name, so it says nothing.
+  // Two layers have a node of that name, so the name is ambiguous.
   EXPECT_EQ(text(found[3].compute), "");
   EXPECT_EQ(text(found[3].storage), "");
 }
@@ -181,7 +181,7 @@ TEST_F(TypedLayersTest, GradientsAreToldFromTheForwardPass) {
   EXPECT_EQ(text(found[0].compute), "bf16:1:128 f32:1:0");
   EXPECT_EQ(text(found[0].gradient), "bf16:1:128");
   EXPECT_EQ(text(found[0].storage), "f32:1:64");
-  // What no layer holds and is no part of the forward pass is not counted.
+  // Ops outside of all layers and of the forward pass are not counted.
   EXPECT_EQ(text(found[1].compute), "f32:1:0");
   EXPECT_EQ(text(found[1].gradient), "");
 }

@@ -1,4 +1,4 @@
-//===- WeightRoundingTests.cpp - weights as a policy stores them ----------===//
+//===- WeightRoundingTests.cpp - rounding of stored weights ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -89,7 +89,7 @@ TEST(WeightRoundingTest, HoldsTheLargestWithoutClipping) {
       }
 }
 
-/// What is multiplied in 16 bits is scale * integer there as well.
+/// In 16-bit matmuls the weight is scale * integer as well.
 TEST(WeightRoundingTest, ProductsFitTheTypeThatIsMultiplied) {
   struct Form {
     WeightType type;
@@ -132,8 +132,8 @@ TEST(WeightRoundingTest, ClippingNeverCosts) {
   }
 }
 
-/// Scales leave room for the integer, so that the product is an f32 number: the
-/// form that holds it is found again, and rounding twice is rounding once.
+/// Scales leave mantissa bits for the integer, so that the product is an f32
+/// number: the encoding is recognized again, and rounding is idempotent.
 TEST(WeightRoundingTest, GivesNumbersOfTheForm) {
   for (unsigned seed = 0; seed < 20; ++seed)
     for (WeightFormat form :
@@ -173,8 +173,8 @@ TEST(WeightRoundingTest, ZerosAreZerosAndTinyNumbersKeepTheirBits) {
   }
 }
 
-/// 8-bit floats: no more than half a last place off, and the form that holds
-/// them is found again, also where bf16 numbers are multiplied.
+/// 8-bit floats: the error is at most half an ulp, and the encoding is
+/// recognized again, also in bf16 matmuls.
 TEST(WeightRoundingTest, Float8HoldsFourBits) {
   for (unsigned seed = 0; seed < 20; ++seed)
     for (int bits : {kFloat32Bits, kFloat16Bits, kBFloat16Bits})
@@ -194,8 +194,8 @@ TEST(WeightRoundingTest, Float8HoldsFourBits) {
       }
 }
 
-/// What is multiplied with large numbers is held more exactly, at the cost of
-/// the rest: the sum of the products is closer.
+/// Weights of large activations are rounded more accurately, at the cost of the
+/// others: the error of the matmul is smaller.
 TEST(WeightRoundingTest, MomentsWeighErrors) {
   for (WeightFormat form : {format(WeightType::Int8), format(WeightType::Int4),
                             format(WeightType::Int4, /*zeroPoint=*/true),
@@ -203,7 +203,7 @@ TEST(WeightRoundingTest, MomentsWeighErrors) {
     double plain = 0, weighed = 0;
     for (unsigned seed = 0; seed < 50; ++seed) {
       std::vector<float> values = drawn(32, seed), squares = drawn(32, ~seed);
-      // Few channels are large, as behind a norm of a language model.
+      // Few channels are large, as after a norm of a language model.
       for (float &square : squares)
         square = std::exp(2 * square);
       auto errorOf = [&](llvm::ArrayRef<float> known) {

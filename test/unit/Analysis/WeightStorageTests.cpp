@@ -48,7 +48,7 @@ TEST(WeightStorageTest, FewRowsWaitForMemory) {
     }
 }
 
-/// From where multiplying takes as long as reading, nothing is saved.
+/// Nothing is saved once multiplying takes as long as reading.
 TEST(WeightStorageTest, ManyRowsMultiply) {
   EXPECT_EQ(mostRows("cuda:sm_90a", PolicyType::BFloat16, 16, 4.5), 128);
   EXPECT_EQ(mostRows("cuda:sm_90a", PolicyType::BFloat16, 16, 8), 128);
@@ -65,7 +65,7 @@ TEST(WeightStorageTest, NothingIsGainedByFewBytes) {
       weights(1, PolicyType::BFloat16, 16, 15.5), info));
 }
 
-/// Where no rates are known, few rows are taken to wait.
+/// Without known rates, few rows count as memory-bound.
 TEST(WeightStorageTest, UnknownRates) {
   EXPECT_EQ(mostRows("cuda:sm_87", PolicyType::BFloat16, 16, 4.5), 8);
 }

@@ -1,9 +1,9 @@
-//===- WhyTest.cpp - why a value has its type -----------------------------===//
+//===- WhyTest.cpp - explanations of a value's type -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every account is taken at its word: the change that it names is planned, and
-// the value's type is what it said.
+// Each explanation is verified: the change that it suggests is applied, and the
+// value must then have the predicted type.
 //
 //===----------------------------------------------------------------------===//
 

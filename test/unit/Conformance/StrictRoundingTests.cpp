@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Random graphs through the real pipeline on every instruction set that the
-// machine has: the results, and every value that lies in memory between two
-// kernels, are the bits of the interpreter's storage-rounding mode.
+// Random graphs through the real pipeline on every instruction set of this
+// machine: the results, and every value that is stored in memory between two
+// kernels, equal the interpreter's storage-rounding mode bit for bit.
 //
 //===----------------------------------------------------------------------===//
 

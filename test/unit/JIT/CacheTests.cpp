@@ -1,4 +1,4 @@
-//===- CacheTests.cpp - tests of compiles that are kept -------------------===//
+//===- CacheTests.cpp - tests of the compile cache ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -106,13 +106,13 @@ TEST_F(CacheTest, TheSecondCompileIsFound) {
   ASSERT_EQ(entries().size(), 1u);
   EXPECT_EQ(run(), first);
   EXPECT_FALSE(compiled);
-  // A file takes the same entry.
+  // A file uses the same entry.
   CompileOptions options;
   options.onStage = [&](const std::string &) { compiled = true; };
   ASSERT_TRUE(
       compileToFile(model, folder / "m.mpcx", {"cpu:native"}, options).ok());
   EXPECT_FALSE(compiled);
-  // The code of a process that keeps nothing agrees in every bit.
+  // The code of a process without the cache is bit-identical.
   CompileOptions alone;
   alone.useCache = false;
   EXPECT_EQ(run(alone), first);

@@ -14,9 +14,9 @@ using namespace mpc;
 
 namespace {
 
-/// What the import makes of `body`, which computes %y of type `type` from %x,
-/// tensor<1x4x3xf32>, where one of four entries of dimension 1 is enough; the
-/// message where that is refused.
+/// The imported `body`, which computes %y of type `type` from %x,
+/// tensor<1x4x3xf32>, if only one of four entries of dimension 1 is needed; or
+/// the diagnostic.
 std::string textFor(const std::string &body, const std::string &type) {
   std::string text = R"(
 func.func @main(%x: tensor<1x4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
@@ -71,7 +71,7 @@ TEST(ChosenEntriesTest, FollowsRowsThroughReshapes) {
   expectPart(text, "(tensor<1x3xf32>, tensor<3x7xf32>) -> tensor<1x7xf32>");
 }
 
-/// What else reads a value needs all of it.
+/// Other users of a value need all of its entries.
 TEST(ChosenEntriesTest, LeavesWhatOthersRead) {
   std::string text = textFor(R"(
   %a = mpc.exp %x : tensor<1x4x3xf32>

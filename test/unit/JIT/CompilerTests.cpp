@@ -153,7 +153,7 @@ func.func @main(%x: tensor<2x6x6x4xf32> {mpc.role = #mpc.role<input>, mpc.name =
     std::string mutant = text;
     for (unsigned changes = i % 2 ? random() % 3 : 0; changes > 0; --changes)
       mutant[random() % mutant.size()] = letters[random() % letters.size()];
-    // A digit for a digit keeps the text well-formed most often.
+    // Replacing a digit by a digit usually keeps the text well-formed.
     for (unsigned changes = random() % 2 + 1; changes > 0; --changes) {
       size_t at = random() % mutant.size();
       while (at < mutant.size() &&

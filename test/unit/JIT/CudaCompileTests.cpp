@@ -184,7 +184,7 @@ TEST_F(CudaCompileTest, SecondCompileComesFromTheCache) {
   options.rounding = RoundingMode::Strict;
   std::ofstream(model, std::ios::app) << "\n";
   EXPECT_TRUE(compiles()) << "the model's bytes count";
-  // Damage is found and mended.
+  // Corrupt cache entries are detected and replaced.
   for (const auto &entry : fs::recursive_directory_iterator(folder / "cache"))
     if (entry.is_regular_file())
       fs::resize_file(entry.path(), fs::file_size(entry.path()) / 2);

@@ -1,9 +1,9 @@
-//===- CudaLibraryTests.cpp - steps whose products a library computes -----===//
+//===- CudaLibraryTests.cpp - training steps with library GEMMs -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Training steps for a GPU with their products given to cuBLASLt, for which the
-// device cuda-host has a reference routine, judged by the oracle.
+// Training steps for a GPU whose GEMMs call cuBLASLt, checked against the
+// oracle. The device cuda-host has a reference routine for these GEMMs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mpc;
 
 namespace {
 
-/// Two layers with an activation between them. Weights are drawn.
+/// Two layers with an activation between them. Weights are random.
 std::string twoLayers(const std::string &activation) {
   return R"(
 func.func @main(%x: tensor<32x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
@@ -64,7 +64,7 @@ CompileOptions libraryOptions(const std::string &policy) {
 
 class CudaLibrary : public TemporaryFolder {};
 
-/// Products of `program` that `holds` is true of.
+/// GEMMs of `program` for which `holds` is true.
 template <typename Predicate>
 int64_t countProducts(const Program &program, Predicate holds) {
   return std::count_if(
@@ -74,8 +74,8 @@ int64_t countProducts(const Program &program, Predicate holds) {
 
 } // namespace
 
-// The forward product keeps a mask or GELU's input, the backward one reads it,
-// and gradients of biases come with those of weights.
+// The forward GEMM saves a mask or GELU's input, the backward GEMM reads it,
+// and bias gradients are fused into weight gradients.
 TEST_F(CudaLibrary, TrainsThroughActivations) {
   for (const char *policy : {"float32", "tf32"})
     for (auto [text, forward, backward] :
@@ -125,8 +125,8 @@ TEST_F(CudaLibrary, TrainsInSixteenBits) {
   }
 }
 
-// Biases and their gradients are read and written in the 16 bits of the
-// products that they belong to; the mask between the layers is the library's.
+// Biases and their gradients are read and written in the 16-bit type of their
+// GEMMs; the library writes the mask between the layers.
 TEST_F(CudaLibrary, AddsBiasesInSixteenBits) {
   std::string model = writeModel(R"(
 func.func @main(%x: tensor<32x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
@@ -177,11 +177,11 @@ func.func @main(%x: tensor<32x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "
   }
 }
 
-// An input that two large products read is narrowed once, by a kernel of its
-// own, and both products are the library's.
+// An input that two large GEMMs read is downcast once, by a separate kernel,
+// and the library computes both GEMMs.
 TEST_F(CudaLibrary, NarrowsTheInputOfLargeProducts) {
   CompileOptions options = libraryOptions("mixed_bfloat16");
-  // A row kernel's, so that nothing stands behind the forward product.
+  // The loss is a row kernel, so that the forward matmul has no epilogue.
   options.training->loss.kind = "softmax_cross_entropy";
   StepJudge judge(writeModel(R"(
 func.func @main(%x: tensor<16x2048xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
@@ -206,8 +206,8 @@ func.func @main(%x: tensor<16x2048xf32> {mpc.role = #mpc.role<input>, mpc.name =
   judge.judge(1);
 }
 
-// Three bf16 terms per operand: the library's emulation from sm_100 on, f32
-// elsewhere. Both have f32's precision, which tf32 has not.
+// bf16x3 splits of each operand: the library's emulation from sm_100 on, f32
+// elsewhere. Both have the precision of f32, unlike tf32.
 TEST_F(CudaLibrary, EmulatesFloat32) {
   constexpr int64_t kRows = 32, kDepth = 256, kColumns = 16;
   std::string model = writeModel(R"(
@@ -227,7 +227,7 @@ func.func @main(%x: tensor<32x256xf32> {mpc.role = #mpc.role<input>, mpc.name = 
     for (float &element : buffer.as<float>())
       element = normal(random);
   auto x = inputs[0].as<float>(), w = inputs[1].as<float>();
-  // Root mean square error of every way, and the launches' problem.
+  // Root mean square error of every variant, and the GEMM of the launches.
   auto errorOf = [&](const char *architecture, const char *gemm,
                      const char *type, std::optional<GemmProblem> &problem) {
     HostDeviceOptions host;

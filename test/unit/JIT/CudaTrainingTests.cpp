@@ -1,10 +1,10 @@
-//===- CudaTrainingTests.cpp - whole training steps of a GPU's kernels ----===//
+//===- CudaTrainingTests.cpp - whole training steps in CUDA kernels -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model goes through all stages into a step for a GPU, and the printed
-// kernels run on the host with checks for bounds and races. What a step leaves
-// is judged by the oracle.
+// A model goes through all stages into a training step for a GPU, and the
+// printed kernels run on the host with checks for bounds and races. The outputs
+// and states of a step are checked against the oracle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,8 +59,8 @@ class WholeStep : public TemporaryFolder,
 
 } // namespace
 
-// Three steps: the first makes the states and 16-bit copies that the others
-// read.
+// Three steps: the first initializes the states and 16-bit copies that the
+// others read.
 TEST_P(WholeStep, LeavesWhatTheOracleSays) {
   auto [subject, policy, optimizer] = GetParam();
   StepJudge judge(writeModel(subject.text),
@@ -81,8 +81,8 @@ INSTANTIATE_TEST_SUITE_P(CudaTraining, WholeStep,
                                   std::get<2>(info.param);
                          });
 
-// Products go to the library where it has their epilogue; the host computes
-// them by its reference.
+// The library computes GEMMs whose epilogue it supports; the host computes
+// them with its reference.
 TEST_F(CudaTraining, StepsWithTheLibrarysProducts) {
   for (const Subject &subject : {kSubjects[0], kSubjects[4]})
     for (const char *policy : {"float32", "mixed_float16", "mixed_bfloat16"}) {

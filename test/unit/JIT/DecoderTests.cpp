@@ -1,4 +1,4 @@
-//===- DecoderTests.cpp - tests of sequences that grow --------------------===//
+//===- DecoderTests.cpp - tests of autoregressive decoding ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -29,7 +29,7 @@ namespace {
 TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
   constexpr int64_t kRows = 5, kRow = 2, kSlack = 4;
   Stream stream = *Stream::create(*Device::cpu());
-  // What stands before and behind it in the same memory stays as it is.
+  // The surrounding bytes of the same allocation do not change.
   const TensorType type{ElementType::F32, {kRows, kRow}},
       bytes{ElementType::I8, {kRows, 3}};
   std::vector<SlidingWindowCache> caches = *SlidingWindowCache::create(
@@ -195,7 +195,7 @@ protected:
       token = random() % 61;
   }
 
-  /// A policy that keeps caches in this type, in a file.
+  /// A policy file with caches of this type.
   std::string policyWithCache(const std::string &type) const {
     std::string name = "cache-" + type + ".json";
     write(name, R"({"name": "narrow", "extends": "float32", "cache": ")" +
@@ -203,7 +203,7 @@ protected:
     return path(name);
   }
 
-  /// Logits behind each token, computed at once and without a cache.
+  /// Logits after each token, computed at once and without a cache.
   std::vector<float> whole() {
     CompileOptions compile;
     int64_t count = tokens.size();
@@ -230,8 +230,8 @@ protected:
     return {values.begin(), values.end()};
   }
 
-  /// Feeds a new sequence the tokens in pieces of these sizes, and compares the
-  /// logits behind each with whole().
+  /// Feeds the tokens of a new sequence in chunks of these sizes, and compares
+  /// the logits after each chunk with whole().
   void expectWhole(const Decoder &decoder, const std::vector<size_t> &pieces) {
     std::vector<float> all = whole();
     float largest = 0;
@@ -244,7 +244,7 @@ protected:
           sequence.feed(std::span(tokens).subspan(fed, count));
       ASSERT_TRUE(logits.ok()) << logits.status().toString();
       fed += count;
-      // Sums of at most 48 products each, in another order.
+      // Dot products of depth at most 48, accumulated in another order.
       for (size_t i = 0; i < 61; ++i)
         ASSERT_NEAR((*logits)[i], all[(fed - 1) * 61 + i],
                     64 * 0x1p-24f * largest)
@@ -253,7 +253,7 @@ protected:
     EXPECT_EQ(sequence.length(), int64_t(tokens.size()));
   }
 
-  /// One token behind eight rows.
+  /// One token after eight cached rows.
   static CompileOptions stepOptions() {
     CompileOptions compile;
     compile.useCache = false;
@@ -336,8 +336,8 @@ TEST_F(DecoderTest, CachesOfEightBitsSlideForkAndJoin) {
   options.capacity = 39;
   options.endless = true;
   std::vector<float> all = whole();
-  // A number is off by half a step of 127, or by half a last place of four
-  // bits; what two layers make of it by no more than a whole one.
+  // A cached number has an error of half a step of 1/127, or half an ulp of
+  // four bits; two layers amplify it to at most a whole step.
   for (auto [type, step] :
        {std::pair("int8", 1.0 / 127), std::pair("float8_e4m3fn", 1.0 / 8)}) {
     SCOPED_TRACE(type);
@@ -447,8 +447,8 @@ TEST_F(DecoderTest, SlotsGiveWhatEachSequenceGivesAlone) {
     Result<Decoder> decoder = Decoder::open(engine, model, options);
     ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
     EXPECT_EQ(decoder->slots(), int64_t(slots));
-    // More sequences than slots: they join where others have left, and some
-    // wait for a while, in any order.
+    // More sequences than slots: sequences start when others have finished, and
+    // some wait for a while, in any order.
     size_t count = slots + 3, started = 0;
     std::vector<Logits> found(count);
     std::vector<std::pair<size_t, Sequence>> running;
@@ -523,7 +523,7 @@ TEST_F(DecoderTest, RefusesSlotsThatDoNotFit) {
   next[1] = 61;
   EXPECT_NE(textOf(both, 2).find("token 61 at place 1"), std::string::npos);
   next[1] = 2;
-  // A full cache holds all back, and goes on without the one that has it.
+  // A full cache blocks the batch, which continues without its sequence.
   ASSERT_TRUE(both[1].feed(tokens).ok());
   ASSERT_TRUE(both[1].feed(std::span(tokens).first(8)).ok());
   EXPECT_NE(textOf(both, 2).find("the sequence at place 1 of 48 tokens takes "
@@ -581,7 +581,7 @@ TEST_F(DecoderTest, CachesAreAsNarrowAsThePolicy) {
   EXPECT_EQ(typeUnder(policyWithCache("int8"), {}), "i8[9,1,2,4]");
   EXPECT_EQ(typeUnder(policyWithCache("float8_e4m3fn"), {}), "ui8[9,1,2,4]");
   EXPECT_EQ(typeUnder(policyWithCache("bfloat16"), {}), "bf16[9,1,2,4]");
-  // Attention may be what the override keeps wide.
+  // An override may keep attention in float32.
   EXPECT_EQ(typeUnder("mixed_bfloat16", {{"op:attention", "float32"}}),
             "f32[9,1,2,4]");
 }

@@ -66,8 +66,8 @@ TEST_F(EngineTest, CompilesAndRuns) {
 }
 
 TEST_F(EngineTest, EndsWhereItIsAskedToStop) {
-  // As often as a whole compile asks, so that each question is once the one
-  // that ends it.
+  // As often as a complete compile checks for cancellation, so that each check
+  // is once the one that cancels.
   std::atomic<int> asked = 0;
   CompileOptions options;
   options.useCache = false;
@@ -152,7 +152,7 @@ TEST_F(EngineTest, DumpsEveryStage) {
   ASSERT_TRUE(engine.compile(path, options).ok());
   EXPECT_EQ(stages.front(), "import");
   EXPECT_EQ(stages.back(), "codegen");
-  // Stages are numbered; beside them are kernels on their way through codegen.
+  // Files of numbered stages, and files of kernels during code generation.
   size_t files = 0, kernels = 0;
   for (const auto &entry :
        std::filesystem::directory_iterator(options.dumpDir)) {

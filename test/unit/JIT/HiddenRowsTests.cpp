@@ -1,4 +1,4 @@
-//===- HiddenRowsTests.cpp - tests of how far back a decoder sees ---------===//
+//===- HiddenRowsTests.cpp - tests of the decoder's attention window ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -12,8 +12,8 @@ using namespace mpc;
 
 namespace {
 
-/// Two tokens behind six rows, of which the cache would have the last three.
-/// `body` makes %y of the queries, all rows, a mask and positions.
+/// Two tokens after six rows, of which the cache would have the last three.
+/// `body` computes %y from the queries, all rows, a mask and positions.
 std::string textFor(const std::string &body) {
   std::string text = R"(
 func.func @main(%q: tensor<1x1x2x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "q"},
@@ -44,8 +44,8 @@ std::string attention(const std::string &mask, const std::string &type) {
          (type.empty() ? "" : ", " + type) + ") -> tensor<1x1x2x4xf32>\n";
 }
 
-/// A mask that keeps what the input keeps of these rows of `first` and second
-/// token.
+/// A mask of the rows that both the input mask and these windows of the
+/// `first` and `second` token keep.
 std::string window(const std::string &first, const std::string &second) {
   return "  %zero = mpc.constant dense<0.0> : tensor<f32>\n"
          "  %fill = mpc.constant dense<-1.0e9> : tensor<f32>\n"
@@ -73,7 +73,7 @@ TEST(HiddenRowsTest, OneRowMoreIsTooMany) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("wants 4"), std::string::npos) << text;
-  // The first rows alone, as models with sinks keep them.
+  // Only the first rows, as in models with attention sinks.
   text = textFor(window("1, 0, 0, 1, 1, 1, 1, 0", "1, 0, 0, 0, 1, 1, 1, 1"));
   EXPECT_TRUE(text.ends_with("no sequence can outgrow it")) << text;
 }

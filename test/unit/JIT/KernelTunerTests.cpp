@@ -1,8 +1,8 @@
-//===- KernelTunerTests.cpp - schedules by measurement --------------------===//
+//===- KernelTunerTests.cpp - tests of kernel autotuning ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// With times that are made up, and a clock that ticks at each measurement.
+// With synthetic times, and a clock that advances at each measurement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace mpc;
 
 namespace {
-/// Kernels whose schedules are numbers, each beside the next, with a time for
-/// each.
+/// Kernels whose schedules are integers, each a neighbour of the next, with a
+/// time for each.
 struct Landscape {
   std::vector<std::function<double(int)>> timeOf;
   std::vector<TunedKernel> kernels;
@@ -60,7 +60,7 @@ TEST(KernelTuner, ClimbsWithAllKernelsAtOnce) {
   Landscape landscape;
   landscape.add(10, [](int at) { return 10 + std::abs(at - 14); });
   landscape.add(3, [](int at) { return 100 + 5 * std::abs(at); });
-  // The choice is the best there is.
+  // The initial schedule is the optimum.
   landscape.add(0, [](int at) { return 1 + std::abs(at); });
   ASSERT_TRUE(landscape.tune(1000).ok());
   EXPECT_EQ(landscape.kernels[0].best, "14");
@@ -73,7 +73,7 @@ TEST(KernelTuner, ClimbsWithAllKernelsAtOnce) {
   EXPECT_LE(landscape.measured, 5 * 3 + 1 + 6);
 }
 
-// What is faster by less than what a measurement is off is no find.
+// A speedup below the measurement error is not accepted.
 TEST(KernelTuner, KeepsTheChoiceWhereNothingIsFasterForCertain) {
   Landscape landscape;
   landscape.add(5, [](int at) { return 100 - 0.5 * at; });
@@ -82,7 +82,7 @@ TEST(KernelTuner, KeepsTheChoiceWhereNothingIsFasterForCertain) {
   EXPECT_EQ(landscape.kernels[0].bestMs, landscape.kernels[0].chosenMs);
 }
 
-// A time that was luck is found out when choice and find take turns.
+// An outlier is detected when the initial and the best schedule alternate.
 TEST(KernelTuner, DropsWhatWasLuck) {
   Landscape landscape;
   int calls = 0;

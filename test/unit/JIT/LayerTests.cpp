@@ -1,4 +1,4 @@
-//===- LayerTests.cpp - asking compiled models for types of layers --------===//
+//===- LayerTests.cpp - queries for the types of layers -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,8 +15,8 @@ using namespace mpc;
 
 namespace {
 
-/// Queries, keys and values of one input, then a norm whose scale is one: it
-/// folds into nothing, and a layer of constants goes away.
+/// Queries, keys and values of one input, then a norm whose scale is one: the
+/// norm is folded, and a layer of constants is removed.
 constexpr const char *kModel = R"(
 func.func @main(%x: tensor<32x64xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<32x64xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

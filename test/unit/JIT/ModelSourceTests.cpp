@@ -115,7 +115,7 @@ TEST_F(ModelSourceTest, CompilesBytesWithDataByCallback) {
       << brief.toString();
 }
 
-// A name that leads elsewhere is refused before the caller is asked.
+// A name that leads elsewhere is rejected before the callback is called.
 TEST_F(ModelSourceTest, CallbackIsNotAskedForWhatLeadsElsewhere) {
   std::vector<std::byte> model = bytesOf(folder + "external-escape.onnx");
   bool asked = false;
@@ -128,7 +128,7 @@ TEST_F(ModelSourceTest, CallbackIsNotAskedForWhatLeadsElsewhere) {
   EXPECT_FALSE(asked);
 }
 
-// Bytes are found again in the user's cache by what they hold.
+// Models in memory hit the user's cache by their content.
 TEST_F(ModelSourceTest, BytesAreCachedByContent) {
   std::string cache = (std::filesystem::temp_directory_path() /
                        ("mpc-model-" + std::to_string(::getpid())))

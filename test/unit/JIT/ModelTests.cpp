@@ -1,4 +1,4 @@
-//===- ModelTests.cpp - tests of models whose shapes vary -----------------===//
+//===- ModelTests.cpp - tests of models with dynamic shapes ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -62,7 +62,7 @@ protected:
 
 } // namespace
 
-// Every thread asks for every size, all of them at once.
+// All threads request every size at the same time.
 TEST_F(ModelTest, EightThreadsCompileEachSizeOnce) {
   Model model = engine.open(folder + "shape-chain.onnx", options);
   constexpr std::array<int64_t, 4> sizes = {1, 7, 32, 100};
@@ -127,7 +127,7 @@ TEST_F(ModelTest, BucketsOfMixedRowsAreRefused) {
                                   "padded from 3 to 8"),
             std::string::npos)
       << mixed.toString();
-  // As many rows as a bucket has need no padding.
+  // Inputs that have as many rows as a bucket need no padding.
   Buffer whole = *Buffer::allocate({ElementType::F32, {8, 4}});
   EXPECT_TRUE(model.run({{"x", whole}}).ok());
   options.buckets = {{"bach", {8}}};
@@ -154,7 +154,7 @@ TEST_F(ModelTest, ForgetsWhatWasUsedLongestAgo) {
   EXPECT_EQ(run(1), 1);
   EXPECT_EQ(run(2), 2);
   EXPECT_EQ(run(1), 2);
-  // Makes room of 2.
+  // Evicts 2.
   EXPECT_EQ(run(3), 3);
   EXPECT_EQ(run(1), 3);
   EXPECT_EQ(run(2), 4);
@@ -162,8 +162,8 @@ TEST_F(ModelTest, ForgetsWhatWasUsedLongestAgo) {
   EXPECT_EQ(model.counts().evictions, 2);
 }
 
-// Bounds hold over all models of an engine, and the last one made stays even
-// where it is larger than they are.
+// Limits apply to all models of an engine, and the latest model stays even if
+// it exceeds them.
 TEST_F(ModelTest, BytesAreBounded) {
   engine = *Engine::create(*Device::cpu(), {.bytes = 1});
   Model sums = engine.open(folder + "small-cnn.onnx", options);
@@ -198,8 +198,8 @@ TEST_F(ModelTest, ValuesAreKeys) {
   EXPECT_EQ(model.counts().hits, 2);
 }
 
-// Threads with different values wait for the first, which tells that they
-// matter, and then compile their own; the one whose value is wrong fails alone.
+// Threads with different values wait for the first compile, which detects that
+// the values matter, then compile for theirs; only the invalid value fails.
 TEST_F(ModelTest, ThreadsWithOtherValues) {
   Model model = engine.open(folder + "top-k-input.onnx", options);
   constexpr std::array<int64_t, 8> values = {3, 5, 99, 3, 5, 2, 99, 3};
@@ -240,7 +240,7 @@ TEST_F(ModelTest, SaysWhatIsWrongWithNames) {
   EXPECT_NE(missing.toString().find("input 'x' (f32[4,8]) was not given"),
             std::string::npos)
       << missing.toString();
-  // A failure is not kept.
+  // A failure is not cached.
   EXPECT_TRUE(isRight(model.run({{"x", x}}), 2));
 }
 
@@ -281,8 +281,8 @@ TEST(StepModel, LossScaleMayBeLeftOut) {
       options);
   Buffer x = *Buffer::allocate({ElementType::F32, {8, 4}});
   std::ranges::fill(x.as<float>(), 0.25f);
-  // Scaled by 65536 twice the product is infinite: the step is skipped and the
-  // scale halved, by each run that begins anew.
+  // Scaled by 65536 twice the matmul overflows: the step is skipped and the
+  // scale halved, in each run that starts from the initial state.
   auto scaleAfter = [&](NamedBuffers given) {
     Buffer w = *Buffer::allocate({ElementType::F32, {4, 2}});
     std::ranges::fill(w.as<float>(), 1.0f);

@@ -1,8 +1,8 @@
-//===- NarrowCacheTests.cpp - tests of caches of 16 and 8 bits ------------===//
+//===- NarrowCacheTests.cpp - tests of 16-bit and 8-bit KV caches ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One step of attention behind a cache, compiled and by the oracle.
+// One step of attention with a KV cache, compiled and checked by the oracle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace {
 
 constexpr int64_t kPast = 24, kGroups = 2, kHeads = 4, kSize = 32;
 
-/// `count` tokens: queries, keys and values of x, these behind those of a
-/// cache.
+/// `count` tokens: queries, keys and values of x, the latter appended to those
+/// of a cache.
 ModelSource modelFor(int64_t count) {
   auto tensor = [](std::initializer_list<int64_t> shape) {
     std::string text = "tensor<";
@@ -191,7 +191,7 @@ protected:
   }
 
   /// Runs the oracle. Numbers between two codes may become either, by the last
-  /// bit of a sum; all that reads them is judged for those that `actual` has.
+  /// bit of a sum; dependent values are compared for the codes of `actual`.
   std::vector<Tensor> interpret(mlir::func::FuncOp function,
                                 const std::vector<Tensor> &inputs,
                                 const std::vector<Tensor> &actual,
@@ -220,7 +220,7 @@ protected:
               (policy != "float32" && off <= numberOf(largestCode()) / 32))
               << mine << " instead of " << theirs;
         }
-        // Of f32 sums few lie between two codes.
+        // Few f32 sums are between two codes.
         if (policy == "float32") {
           EXPECT_LE(others, codes.size() / 200);
         }
@@ -282,8 +282,8 @@ TEST(NarrowCacheFormTest, NumbersShareScalesByRow) {
   }
 }
 
-/// What no finite number stands for is NaN wherever the row is read, and zeros
-/// are zeros, whatever the policy computes in.
+/// Values that have no finite code are NaN wherever the row is read, and zeros
+/// are zeros, for every compute type of the policy.
 class NarrowCacheRowsTest : public testing::TestWithParam<const char *> {};
 
 TEST_P(NarrowCacheRowsTest, OfNoNumbersAndOfZeros) {

@@ -1,4 +1,4 @@
-//===- SamplerTests.cpp - tests of choosing the next token ----------------===//
+//===- SamplerTests.cpp - tests of token sampling -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array<float, 6> kLogits = {0, 2, 1, 2, -1, 0.5f};
 
-/// How often each token was drawn.
+/// Number of times that each token was sampled.
 std::map<int64_t, int> draw(const SamplingOptions &options, int count) {
   Sampler sampler = *Sampler::create(options);
   std::map<int64_t, int> drawn;
@@ -54,7 +54,7 @@ TEST(SamplerTest, KeepsTheMostLikely) {
   for (auto [token, times] : draw({.temperature = 9, .topK = 3}, 1000))
     EXPECT_TRUE(token == 1 || token == 2 || token == 3) << token;
   EXPECT_EQ(draw({.temperature = 9, .topK = 3}, 1000).size(), 3u);
-  // Of equals the first counts as the more likely one.
+  // Of equal tokens the first one ranks as more likely.
   EXPECT_EQ(draw({.temperature = 9, .topK = 1}, 10).begin()->first, 1);
   // At temperature 1 the two largest have 0.72 of the probability.
   EXPECT_EQ(draw({.temperature = 1, .topP = 0.6}, 1000).size(), 2u);

@@ -20,7 +20,7 @@ using mpc::reference::OutputError;
 using mpc::reference::Tensor;
 
 /// One rounding. Sums, products, quotients and roots of floats are exact enough
-/// in double that rounding them again gives the float operation's result.
+/// in double that rounding them again gives the result of the float operation.
 static float rounded(double value) { return static_cast<float>(value); }
 
 /// The 16 bits of `value` in `element`, to nearest, ties to even.

@@ -2,17 +2,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs a compiled training step and judges all that it leaves behind.
+// Runs a compiled training step and checks its outputs and states.
 //
-// Every step is judged by itself: the oracle begins with the very state that
-// the device had, so that no difference of an earlier step is amplified by the
-// model. Outputs and optimizer states must keep the tolerance that
-// compareOutput() derives; they hold every gradient. The loss, one number, must
-// be that of the device's own outputs. New parameters follow from
-// the new states by operations that strict rounding promises to the bit, so
-// they are recomputed from the device's own states and must agree exactly. That
-// says more than a tolerance could: Adam divides by the root of its state,
-// which turns a gradient of rounding errors into a step of full length.
+// Each step is checked separately: the oracle starts from the state that the
+// device had before the step, so that the model does not amplify differences of
+// earlier steps. Outputs and optimizer states, which contain every gradient,
+// must be within the tolerance of compareOutput(). The loss, a scalar, must be
+// that of the device's own outputs. New parameters follow from
+// the new states by operations that are bit-exact under strict rounding, so
+// they are recomputed from the device's own states and must agree exactly. This
+// is stricter than a tolerance: Adam divides by the root of its state, which
+// turns a gradient of rounding errors into a step of full length.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,19 +35,19 @@ namespace mpc {
 /// A compiled step, its state and its oracle. Differences are test failures.
 class StepJudge {
 public:
-  /// Compiles the model in the file `path` for the GPUs that the host stands in
-  /// for. `oracle`, where given, are the options of the oracle: a judge that
-  /// must find faults has others there.
+  /// Compiles the model in the file `path` for the GPUs that the host emulates.
+  /// `oracle`, if given, are the options of the oracle; a test that expects
+  /// errors passes different ones.
   StepJudge(const std::string &path, const CompileOptions &options,
             const CompileOptions *oracle = nullptr);
 
   /// Whether there is a step to run; else the failure is reported.
   bool usable() const { return executable && oracle; }
 
-  /// Runs `steps` steps, each on data of its own, and judges each.
+  /// Runs `steps` steps, each on separate data, and checks each.
   void judge(int64_t steps);
 
-  /// What one step leaves that the oracle does not confirm: "step 1,
+  /// Results of one step that disagree with the oracle: "step 1,
   /// fc1/weight.momentum: ...".
   std::vector<std::string> faultsOfAStep();
 

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a step keeps between kernels, apart from parameters and states.
+// Memory that a step holds between kernels, without parameters and states.
 //
 //===----------------------------------------------------------------------===//
 

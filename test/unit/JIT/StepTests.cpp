@@ -1,9 +1,9 @@
-//===- StepTests.cpp - programs that renew their arguments ----------------===//
+//===- StepTests.cpp - programs that update arguments in place ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An update, written by hand, through all stages: parameters and states are
-// written where they lie, at lengths that are no multiple of a vector.
+// A hand-written optimizer update through all stages: parameters and states are
+// updated in place, with lengths that are no multiple of a vector.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +94,7 @@ protected:
 } // namespace
 
 TEST_F(StepTest, StatesAreWrittenInPlaceOnTheCpu) {
-  // Scalars alone, less than a vector, vectors and a rest, many blocks.
+  // Scalars only, less than a vector, vectors and a remainder, many blocks.
   for (int64_t count : {1, 7, 1003, 100003})
     for (int threads : {1, 3}) {
       Engine engine = *Engine::create(*Device::cpu({.threads = threads}));

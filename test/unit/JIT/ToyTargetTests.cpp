@@ -1,10 +1,10 @@
-//===- ToyTargetTests.cpp - a target from outside -------------------------===//
+//===- ToyTargetTests.cpp - an out-of-tree target -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The target of docs/HowTo/AddingATarget.md: loops over scalars, added as a
-// vendor would add one, with a family and a back end and without a change in
-// lib/.
+// vendor would add a target, with a kernel family and a back end and without a
+// change in lib/.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,8 +55,8 @@ protected:
     Backend::add("toy", createToy);
   }
 
-  /// Compiles `text` for the toy, runs it on drawn inputs and gives the largest
-  /// error as a part of its tolerance.
+  /// Compiles `text` for the toy target, runs it on random inputs and returns
+  /// the largest error as a fraction of its tolerance.
   double worst(const std::string &text, const std::string &policy) {
     CompileOptions options;
     options.target = "toy:scalar";

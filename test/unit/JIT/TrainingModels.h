@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Forward models whose weights a training lifts and draws anew.
+// Forward models whose weights become random trainable parameters.
 //
 //===----------------------------------------------------------------------===//
 

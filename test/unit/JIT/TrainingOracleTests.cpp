@@ -1,4 +1,4 @@
-//===- TrainingOracleTests.cpp - what a training step should give ---------===//
+//===- TrainingOracleTests.cpp - tests of the training oracle -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -62,8 +62,8 @@ protected:
         {static_cast<const std::byte *>(buffer.data()), buffer.size()});
   }
 
-  /// The arguments at the start; copies of parameters are what a step makes of
-  /// them, so that zeros will do for the first.
+  /// The initial arguments; a step computes the copies of parameters from
+  /// the parameters, so that zeros suffice for the first step.
   static std::vector<Buffer> begin(const std::vector<ProgramValue> &values) {
     std::mt19937 random(5);
     std::uniform_real_distribution<float> uniform(-1, 1);
@@ -90,7 +90,7 @@ protected:
     ADD_FAILURE() << "no answer for " << name;
     return answers.front();
   }
-  /// Whether `actual` stands for the result called `name`.
+  /// Returns true if `actual` is within the tolerance of the result `name`.
   bool holds(const std::string &name, const Buffer &actual) {
     const TrainingOracle::Answer &wanted = answer(name);
     return reference::compareOutput(
@@ -107,9 +107,9 @@ protected:
 
 } // namespace
 
-// Loss and parameters are judged by what the device's own outputs and states
-// make of them: a part in a thousand too much is seen, for all the roundings of
-// bfloat16 on the way.
+// Loss and parameters are checked against values recomputed from the device's
+// own outputs and states: a relative error of 1e-3 is detected, in spite of all
+// bfloat16 roundings before.
 TEST_F(TrainingOracleTest, AnswersFollowOutputsAndStates) {
   for (const char *optimizer : {"adam", "sgd"}) {
     SCOPED_TRACE(optimizer);
@@ -158,7 +158,7 @@ TEST_F(TrainingOracleTest, NeedsATraining) {
 
 namespace {
 
-/// A step of four ranks in the oracle, and what they begin with.
+/// A step of four ranks in the oracle, and its initial arguments.
 class RankOracleTest : public TrainingOracleTest {
 protected:
   static constexpr int64_t kExamples = 8, kRanks = 4;
@@ -190,7 +190,7 @@ protected:
     return std::move(*made);
   }
 
-  /// What each rank begins with: its part of the batch, and the whole state.
+  /// Initial arguments of each rank: its part of the batch, and all states.
   std::vector<TrainingOracle::Arguments> parts() const {
     std::vector<TrainingOracle::Arguments> all;
     for (int64_t rank = 0; rank < kRanks; ++rank) {
@@ -265,7 +265,7 @@ TEST_F(RankOracleTest, TheWireCostsItsRoundings) {
       most = std::max(most, error.rmsRelativeError);
     }
     EXPECT_GT(most, half / 8);
-    // What is judged has room for it: predictions are of the same roundings.
+    // The declared result has the same roundings, so the check tolerates them.
     for (const TrainingOracle::Answer &answer : answers->front())
       if (answer.name == "0/q/weight.momentum")
         EXPECT_GT(reference::rmsRelativeError(answer.declared, answer.exact),

@@ -93,7 +93,7 @@ TEST(PolicyListsTest, AddAndRemoveEditTheExtendedLists) {
   EXPECT_EQ(policy.classOf("softmax"), PrecisionClass::Low);
   EXPECT_EQ(policy.classOf("matmul"), PrecisionClass::Low);
   EXPECT_EQ(policy.classOf("log"), PrecisionClass::Follow);
-  // A removed kind is in no list and takes the default.
+  // A removed kind is in no list and uses the default.
   EXPECT_EQ(policy.classOf("attention"), PrecisionClass::High);
   EXPECT_EQ(policy.getClasses().count("attention"), 0u);
   EXPECT_EQ(policy.getClasses().count("exp"), 0u);

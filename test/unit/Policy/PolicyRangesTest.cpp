@@ -32,7 +32,7 @@ TEST(PolicyRangesTest, NamesGiveProductsTheirTypes) {
   Policy policy = parse(R"("products": {"a": "f16", "b": "tf32", "c": "f32"})");
   EXPECT_EQ(policy.productOf({"a"}), PolicyType::Float16);
   EXPECT_EQ(policy.productOf({"x"}), std::nullopt);
-  // Of names that disagree the widest holds.
+  // If names disagree, the widest type applies.
   EXPECT_EQ(policy.productOf({"a", "b"}), PolicyType::TensorFloat32);
   EXPECT_EQ(policy.productOf({"a", "c", "b"}), PolicyType::Float32);
 }

@@ -53,8 +53,8 @@ TEST(PolicySchemaTest, HasTheFieldsOfTheReader) {
   EXPECT_EQ(keysOf(schema()["properties"]), fields);
 }
 
-/// Every value of an enum of the schema is read, and every name that the reader
-/// gives to a value is in the enum.
+/// Every value of an enum of the schema is accepted, and every name that the
+/// reader accepts is in the enum.
 TEST(PolicySchemaTest, HasTheTypesOfTheReader) {
   Json defs = schema()["$defs"];
   for (auto [field, definition] :

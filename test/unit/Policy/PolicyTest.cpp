@@ -72,7 +72,7 @@ TEST(PolicyTest, BuiltinsLoadAndAreNamedAfterTheirFile) {
     EXPECT_EQ(policy.getAccumulate(), PolicyType::Float32);
     EXPECT_EQ(policy.getOutput(), PolicyType::Float32);
     EXPECT_EQ(policy.getVariable(), PolicyType::Float32);
-    // The name says which system is imitated, and in which type.
+    // The name contains the imitated system and the type.
     PolicyAlgorithm algorithm =
         name.starts_with("torch_")   ? PolicyAlgorithm::TorchAutocast
         : name.starts_with("tf_amp") ? PolicyAlgorithm::TensorFlowPainting
@@ -357,7 +357,7 @@ TEST(PolicyTest, BadOverridesAreErrors) {
             "override 'op:add=int8' names the unknown type 'int8'; use "
             "float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, "
             "float8_e4m3fn or float8_e5m2");
-  // A pattern may hold the sign that ends it.
+  // A pattern may contain its delimiter.
   add(policy, "name:a=b=float16");
   EXPECT_EQ(decide(policy, "add", "", {"a=b"}), "name:a=b=float16");
 }
@@ -414,7 +414,7 @@ TEST(PolicyTest, InputsAreProtectedByNameLayerOrKind) {
   EXPECT_EQ(inputs("add", "", "a:b"), "inputs:a:b=float32");
   EXPECT_EQ(inputs("add", "", "op"), "inputs:op=float32");
   EXPECT_EQ(inputs("matmul", "", "other"), "");
-  // They say nothing of the ops themselves.
+  // They do not apply to the ops themselves.
   EXPECT_EQ(decide(policy, "matmul", "", {"fc"}), "");
   EXPECT_NE(policy.digest(), load("mixed_float16").digest());
   EXPECT_EQ(toString(policy.addOverride("inputs:fc=float16")),

@@ -13,7 +13,7 @@ using namespace mpc;
 
 namespace {
 
-/// What the policy whose weights are `json` says of them, or its error.
+/// The weight formats of the policy whose weights are `json`, or its error.
 std::string weights(StringRef json, StringRef more = "") {
   Expected<Policy> policy = Policy::parse(
       ("{\"name\": \"p\", " + more + "\"weights\": " + json + "}").str(),
@@ -65,7 +65,7 @@ TEST(PolicyWeightsTest, NamesTheFieldThatIsWrong) {
             "p.json: weights.clip: expects true or false, got number");
 }
 
-/// What a type does not have is no wish without effect.
+/// An option that a type does not support is an error.
 TEST(PolicyWeightsTest, RefusesWhatATypeDoesNotHave) {
   EXPECT_EQ(weights(R"({"type": "int8", "group": 32})"),
             "p.json: weights.group: is for int4, the type is int8");
@@ -167,7 +167,7 @@ TEST(PolicyWeightsTest, CachesHaveATypeOfTheirOwn) {
   EXPECT_EQ(errorFor("8"), "p.json: cache: expects a string, got number");
 }
 
-/// What weights are multiplied with, by the op's name.
+/// Operand types of the matmuls with weights, by the op's name.
 TEST(PolicyWeightsTest, KnowMomentsOfWhatTheyAreMultipliedWith) {
   auto parse = [](StringRef moments, StringRef weights) {
     return Policy::parse(("{\"name\": \"p\", \"extends\": \"float32\", "
@@ -181,7 +181,7 @@ TEST(PolicyWeightsTest, KnowMomentsOfWhatTheyAreMultipliedWith) {
   EXPECT_EQ(policy->momentsOf({"other", "fc"}).vec(),
             (std::vector<float>{1, 0, 2.5}));
   EXPECT_TRUE(policy->momentsOf({"other"}).empty());
-  // They decide about narrow weights alone.
+  // They apply to quantized weights only.
   Expected<Policy> other = parse(R"({"fc": [1, 0, 2.4]})", "\"int8\"");
   ASSERT_TRUE(bool(other));
   EXPECT_NE(policy->digest(), other->digest());

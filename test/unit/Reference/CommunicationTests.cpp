@@ -1,4 +1,4 @@
-//===- CommunicationTests.cpp - messages among ranks ----------------------===//
+//===- CommunicationTests.cpp - collectives among ranks -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -46,9 +46,9 @@ TEST_F(CommunicationTest, AllReduceAddsInTheOrderOfRanksInTheAccumulateType) {
                                  {floats("tensor<2xbf16>", {1, 4})}});
   ASSERT_EQ(results.size(), 3u) << messages;
   for (const SmallVector<Tensor> &own : results)
-    // In bf16 each 1 would be lost; in f32 they make 258, which bf16 has.
+    // In bf16 each 1 would be lost; the f32 sum is 258, which bf16 represents.
     expectNear(own[0], {258, 7}, 0);
-  // Where sums stay in bf16, 256 + 1 is 256.
+  // With bf16 accumulation, 256 + 1 is 256.
   std::string narrow = text.str();
   narrow.erase(narrow.find(" accumulate(f32)"), 16);
   results = runRanks(narrow, {{floats("tensor<2xbf16>", {256, 1})},

@@ -1,4 +1,4 @@
-//===- CompareTests.cpp - judgement of results ----------------------------===//
+//===- CompareTests.cpp - comparison of results ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -54,8 +54,8 @@ TEST_F(CompareTest, ZeroReferenceIsJudgedAbsolutely) {
           .ok);
 }
 
-// Logits with one class masked: beside -1e9 float32 explains an error of 200 of
-// the whole, but of no element that is not masked.
+// Logits with one class masked: compared to -1e9, float32 explains an error of
+// 200 of the whole, but of no element that is not masked.
 TEST_F(CompareTest, LargeElementsHideNothing) {
   Tensor reference(type("tensor<8x10xf32>")),
       actual = reference, wrong = reference, magnitudes = reference;
@@ -76,13 +76,13 @@ TEST_F(CompareTest, LargeElementsHideNothing) {
   EXPECT_NE(describeComponentError(error, {8, 10}).find("is off by 100"),
             std::string::npos);
   EXPECT_EQ(describeComponentError(error, {8, 10}).find("element ["), 0u);
-  // Where only the values are known, their classes show it as well.
+  // If only the values are known, their magnitude classes show it as well.
   Tensor classes = clusterMagnitudes(reference);
   EXPECT_FALSE(
       compareOutput(wrong, reference, reference, 16, true, &classes).ok);
 }
 
-// An element that cancels has the error of its terms, not of what is left.
+// An element with cancellation has the error of its terms, not of the result.
 TEST_F(CompareTest, CancelledElementsCountAgainstTheirTerms) {
   Tensor reference = floats("tensor<4xf32>", {1000, -800, 900, 1e-6}),
          actual = floats("tensor<4xf32>", {1000, -800, 900, 1e-6 + 5e-5}),
@@ -120,7 +120,7 @@ TEST_F(CompareTest, FewErrorsAreAPoorEstimate) {
   EXPECT_NEAR(tolerance(1), 0.16, 1e-5);
 }
 
-// A thousand elements of which one makes the error are one sample of it.
+// A thousand elements with one large error are one sample of this error.
 TEST_F(CompareTest, ElementsThatMakeTheErrorAreCounted) {
   Tensor reference(type("tensor<1000xf32>")), even(type("tensor<1000xf32>")),
       single(type("tensor<1000xf32>"));
@@ -189,7 +189,7 @@ TEST_F(CompareTest, NonFiniteReferencesMustBeMetInKind) {
   }
   for (double wrong : {0.0, -kInf, kNan}) {
     Tensor actual = floats("tensor<3xf32>", {1, kNan, wrong});
-    // Not even where the declared types are wrong in the same way.
+    // Not even if the declared types are wrong in the same way.
     EXPECT_FALSE(compareOutput(actual, reference, actual, 1, true).ok) << wrong;
   }
 }

@@ -62,7 +62,7 @@ TEST_F(ContractionTest, SharedRhsRunsTheWholeBatch) {
 }
 
 TEST_F(ContractionTest, AccumulateTypeDecidesWhatIsLost) {
-  // 2048 + 1 is no f16 and no bf16 number; f32 keeps it.
+  // 2048 + 1 is not representable in f16 and bf16; f32 represents it.
   std::vector<double> ones(2050, 1.0);
   Tensor a = floats("tensor<1x2050xf16>", ones),
          b = floats("tensor<2050x1xf16>", ones);
@@ -91,7 +91,7 @@ TEST_F(ContractionTest, DeclaredF32RoundsEverySum) {
 }
 
 TEST_F(ContractionTest, ComputeModesLoseTheBitsTheyShould) {
-  // 1 + 2^-12 needs 13 bits: tf32 drops them, two bf16 terms hold them.
+  // 1 + 2^-12 needs 13 bits: tf32 drops them, a bf16x2 split represents them.
   Tensor a = floats("tensor<1x1xf32>", {1 + 0x1p-12}),
          b = floats("tensor<1x1xf32>", {1});
   auto check = [&](std::string mode, double expected) {
@@ -109,7 +109,7 @@ TEST_F(ContractionTest, ComputeModesLoseTheBitsTheyShould) {
   a = floats("tensor<1x1xf32>", {1 + 0x1p-12});
   check("bf16x2", 1 + 0x1p-12);
   check("bf16x3", 1 + 0x1p-12);
-  // Two terms hold 16 bits here, three hold 24.
+  // A bf16x2 split has 16 bits here, bf16x3 has 24.
   a = floats("tensor<1x1xf32>", {1 + 0x1p-9 + 0x1p-16 + 0x1p-23});
   check("bf16x2", 1 + 0x1p-9 + 0x1p-16);
   check("bf16x3", 1 + 0x1p-9 + 0x1p-16 + 0x1p-23);
@@ -311,7 +311,7 @@ TEST_F(ContractionTest, PoolsHandlePaddingAndCeil) {
       "mpc.avg_pool %0 window([3]) strides([2]) pad([1], [1]) dilations([1]) "
       "count_include_pad : tensor<1x1x5xf32> -> tensor<1x1x3xf32>",
       {x}, "tensor<1x1x3xf32>", {-1, -3, -3});
-  // The last window hangs over the end: places beyond the padding never count.
+  // The last window exceeds the end: elements beyond the padding never count.
   expectFloats("mpc.avg_pool %0 window([2]) strides([2]) pad([0], [0]) "
                "dilations([1]) ceil_mode "
                "count_include_pad : tensor<1x1x5xf32> -> tensor<1x1x3xf32>",

@@ -1,4 +1,4 @@
-//===- EveryOpTests.cpp - no op is forgotten ------------------------------===//
+//===- EveryOpTests.cpp - every op is interpreted -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

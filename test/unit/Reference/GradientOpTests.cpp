@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A gradient is judged by the forward op alone: linear ops by their adjoint,
-// max_pool by a small step, attention by central differences.
+// Each gradient is checked against the forward op alone: linear ops by their
+// adjoint, max_pool by a small step, attention by central differences.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ Tensor moved(Tensor base, const Tensor &direction, double factor) {
 
 class GradientOpTest : public ReferenceTest {
 protected:
-  /// Along a random direction of each operand, its gradient is the slope of
-  /// what `g` makes of the forward op's result.
+  /// Along a random direction, each operand's gradient equals the slope of
+  /// `g` of the forward op's result.
   template <typename Forward>
   void expectSlopes(ArrayRef<Tensor> operands, ArrayRef<Tensor> gradients,
                     const Tensor &g, Forward forward, const char *name) {
@@ -186,8 +186,8 @@ TEST_F(GradientOpTest, MaxPoolGradientGoesToTheFirstOfEqualElements) {
 }
 
 TEST_F(GradientOpTest, OverlappingWindowsAreSummedInF32) {
-  // 2048 + 1 is 2048 in f16, and so is each later step: only a wider sum sees
-  // 2052.
+  // 2048 + 1 is 2048 in f16, and so is each later step: only f32 accumulation
+  // gives 2052.
   expectFloats(
       "mpc.max_pool_gradient %0, %1 window([5]) strides([1]) pad([4], [4]) "
       "dilations([1]) : (tensor<1x1x1xf16>, tensor<1x1x5xf16>) -> "
@@ -311,7 +311,7 @@ TEST_F(GradientOpTest, AttentionGradientIsItsSlope) {
 }
 
 TEST_F(GradientOpTest, AttentionGradientRoundsItsFactors) {
-  // In f16 the result differs from float64's, by a few of its units.
+  // The f16 result differs from float64 by a few ulps.
   SmallVector<Tensor> operands = {
       random("tensor<2x8x8xf16>"), random("tensor<2x8x8xf16>"),
       random("tensor<2x8x8xf16>"), random("tensor<2x8x8xf16>")};

@@ -82,7 +82,7 @@ TEST_F(LossScaleTest, HysteresisForgivesOverflows) {
 }
 
 TEST_F(LossScaleTest, ProductsAreRoundedOnce) {
-  // 0.3 is no float; the product of the double with an f32 is rounded to f32.
+  // 0.3 is no float; the product of the double and an f32 is rounded to f32.
   double scale = 12345.678955078125;
   std::string odd = "growth = 1.7, backoff = 0.3, interval = 1 : i64";
   expect(after({scale, 0, 1}, false, odd),
@@ -146,7 +146,7 @@ TEST_F(CheckTest, NormIsTakenOfUnscaledGradients) {
                Rounding::Declared);
 }
 
-// Where a tensor's sum or norm is rounded shows in the last bit of some norms.
+// Rounding of a tensor's sum or norm changes the last bit of some norms.
 TEST_F(CheckTest, NormRoundsPerTensor) {
   auto round = [](double value) -> double { return static_cast<float>(value); };
   auto root = [=](double value) { return round(std::sqrt(value)); };

@@ -1,4 +1,4 @@
-//===- LossTests.cpp - losses and training forms --------------------------===//
+//===- LossTests.cpp - losses and training-mode ops -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -155,7 +155,7 @@ TEST_F(RandomTest, DropoutKeepsItsShareAndItsSum) {
   }
   // 7500 expected, standard deviation 43.3: five of them.
   EXPECT_NEAR(static_cast<double>(kept), 7500, 217);
-  // Another step or stream draws anew, the same one draws the same.
+  // Another step or stream gives other samples, the same one the same samples.
   auto differs = [&](const Tensor &other) {
     return ArrayRef<double>(first.floats()) != ArrayRef<double>(other.floats());
   };

@@ -316,8 +316,8 @@ TEST_F(UpdateTest, KerasAdagradAddsEpsilonUnderTheRoot) {
 }
 
 TEST_F(UpdateTest, FusedProductsAreRoundedWithTheirSum) {
-  // 0.9f * (1 + 2^-23) + g with g the negative rounded product: what is left is
-  // the rounding error of the product, which only the fused sum sees.
+  // 0.9f * (1 + 2^-23) + g where g is the negative rounded product: the result
+  // is the rounding error of the product, which only a fused multiply-add has.
   double keep = 0.9f, b = 1 + 0x1p-23;
   double rounded = static_cast<float>(keep * b), error = keep * b - rounded;
   ASSERT_NE(error, 0);
@@ -335,7 +335,7 @@ TEST_F(UpdateTest, FusedProductsAreRoundedWithTheirSum) {
             {"tensor<1xf32>", "tensor<1xf32>"}, Rounding::Declared);
     return results.size() == 2 ? results[1].floats()[0] : kNan;
   };
-  // A rate of -1 makes Keras' form add the gradient, too.
+  // A rate of -1 makes the Keras variant add the gradient, too.
   std::string keras = ", form = #mpc<optimizer_form keras>";
   EXPECT_EQ(buffer(""), 0);
   EXPECT_EQ(buffer(", fuse = \"first\""), error);
@@ -359,7 +359,7 @@ TEST_F(UpdateTest, FirstMomentsMoveOrBlend) {
   EXPECT_EQ(moment("form = #mpc<optimizer_form keras>", m, g), plain);
 }
 
-// On JAX the product that clips is rounded with the difference to the average.
+// In JAX the product of clipping is rounded with the difference to the average.
 TEST_F(UpdateTest, KerasOnJaxFusesTheMultiplier) {
   double m = 1.1f, g = -9.33f, factor = 0.7f;
   auto round = [](double value) -> double { return static_cast<float>(value); };

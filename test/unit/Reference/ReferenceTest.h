@@ -29,7 +29,7 @@ class ReferenceTest : public testing::Test {
 protected:
   ReferenceTest() {
     context.loadDialect<MpcDialect, mlir::func::FuncDialect>();
-    // Messages are kept for tests of failures.
+    // Diagnostics are stored for tests of failures.
     context.getDiagEngine().registerHandler(
         [this](mlir::Diagnostic &diagnostic) {
           messages += diagnostic.str() + "\n";
@@ -64,7 +64,7 @@ protected:
     return tensor;
   }
 
-  /// Runs a function `@f` given as text; empty after a failure.
+  /// Runs a function `@f` from text; empty after a failure.
   llvm::SmallVector<Tensor> runFunction(llvm::StringRef text,
                                         llvm::ArrayRef<Tensor> arguments,
                                         InterpretOptions options = {}) {

@@ -39,7 +39,7 @@ protected:
   }
 };
 
-// 1000 - 1000 + 1 keeps the magnitude of what cancelled.
+// 1000 - 1000 + 1 has the magnitude of the cancelled terms.
 TEST_F(TermMagnitudesTest, ProductsHaveTheRootOfTheirSquaredTerms) {
   SmallVector<Tensor> found = analyse(
       R"mlir(func.func @f(%x: tensor<1x3xf32>, %w: tensor<3x2xf32>) -> tensor<1x2xf32> {
@@ -84,7 +84,7 @@ TEST_F(TermMagnitudesTest, CancelledElementsKeepTheirTermsThroughMovement) {
       })mlir",
       {floats("tensor<2x1xf32>", {300, 3}),
        floats("tensor<2x1xf32>", {301, 4})});
-  // Of the first a rounding may make a positive number, of the second not.
+  // Rounding may make the first positive, but not the second.
   EXPECT_GT(found[0].floats()[0], 10);
   EXPECT_EQ(found[0].floats()[1], 0);
 }

@@ -1,4 +1,4 @@
-//===- CollectiveTests.cpp - what messages among ranks there are ----------===//
+//===- CollectiveTests.cpp - kinds of collectives among ranks -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -18,7 +18,7 @@ namespace {
 using Kind = Collective::Kind;
 using Reduction = Collective::Reduction;
 
-/// What validate() says of a message of two tensors that `change` changed.
+/// Diagnostic of validate() for a message of two tensors after `change`.
 std::string refusal(const std::function<void(Program &)> &change,
                     Collective how = {.ranks = 4}) {
   Program program = messageProgram(how, {8, 6});

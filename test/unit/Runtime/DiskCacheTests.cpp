@@ -1,4 +1,4 @@
-//===- DiskCacheTests.cpp - results kept between processes ----------------===//
+//===- DiskCacheTests.cpp - tests of the on-disk cache --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -150,7 +150,7 @@ TEST_F(DiskCacheTest, MapsBothParts) {
     EXPECT_EQ(copyOf(entry->body), bytes(size, 2));
     EXPECT_EQ(reinterpret_cast<uintptr_t>(entry->body.data()) % 64, 0u);
   }
-  // Neither form is read as the other.
+  // Neither format is read as the other.
   EXPECT_FALSE(cache.find("k"));
   ASSERT_TRUE(cache.store("k", bytes(1000, 1)));
   EXPECT_FALSE(cache.map("k"));
@@ -182,7 +182,7 @@ TEST_F(DiskCacheTest, DamagedHeadsAndSizesAreMissing) {
   }
   write(whole + "x");
   EXPECT_FALSE(cache.map("k"));
-  // Whoever can write the file decides which code runs.
+  // Any writer of the file could inject code.
   write(whole);
   EXPECT_TRUE(cache.map("k"));
   fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
@@ -204,7 +204,7 @@ TEST_F(DiskCacheTest, MakesFoldersAndEntriesForThisUserAlone) {
   EXPECT_FALSE(cache.newRefusal());
 }
 
-// Whoever can write the folder, or the one that holds it, decides which code
+// Any writer of the folder, or of its parent, could inject code.
 // runs.
 TEST_F(DiskCacheTest, FoldersThatOthersMayWriteAreRefusedOnce) {
   fs::path root = folder / "root";
@@ -215,7 +215,7 @@ TEST_F(DiskCacheTest, FoldersThatOthersMayWriteAreRefusedOnce) {
       ASSERT_TRUE(cache.store("k", bytes(10, 1)));
       ASSERT_TRUE(cache.storeParts("p", {}, bytes(10, 2)));
       fs::permissions(open, fs::perms(mode));
-      // As in /tmp, where nobody replaces what is another's.
+      // As in /tmp, where the sticky bit protects the files of others.
       bool isSafe = open == root && mode == 01777;
       EXPECT_EQ(bool(cache.find("k")), isSafe) << open << mode;
       EXPECT_EQ(bool(cache.map("p")), isSafe) << open << mode;
@@ -292,7 +292,7 @@ TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {
   age("a", 30);
   age("b", 20);
   age("c", 10);
-  // What is found is in use, and stays valid where it is deleted.
+  // An entry that is found is in use, and stays valid after its deletion.
   auto used = cache.map("a");
   ASSERT_TRUE(used);
   ASSERT_TRUE(cache.storeParts("d", {}, bytes(1000, 'd')));
@@ -302,7 +302,7 @@ TEST_F(DiskCacheTest, EvictsWhatWasUsedLongestAgo) {
   ASSERT_TRUE(cache.storeParts("e", {}, bytes(3500, 'e')));
   EXPECT_EQ(files(), 1u);
   EXPECT_EQ(copyOf(used->body), bytes(1000, 'a'));
-  // What would fill more than all of it evicts nothing.
+  // An entry that exceeds the limit evicts nothing.
   EXPECT_FALSE(cache.storeParts("f", {}, bytes(4000, 'f')));
   EXPECT_TRUE(cache.map("e"));
 }

@@ -1,4 +1,4 @@
-//===- EnvironmentTests.cpp - tests of what the environment says ----------===//
+//===- EnvironmentTests.cpp - tests of environment variables --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

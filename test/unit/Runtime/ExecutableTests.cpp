@@ -52,7 +52,7 @@ BufferRef ref(BufferRef::Kind kind, int64_t index, int64_t offset,
   return {kind, index, offset, kCount * 4, written};
 }
 
-/// y = 2 * x + c, the product in the arena.
+/// y = 2 * x + c, with 2 * x in the arena.
 Program makeProgram() {
   TensorType type{ElementType::F32, {kCount}};
   Program program;
@@ -218,7 +218,7 @@ TEST(Executable, OutlivesItsParts) {
   EXPECT_TRUE(executable->run(inputs).ok());
 }
 
-/// What validate() refuses: one change of a good program each.
+/// Invalid programs: each is one change of a valid program.
 struct BadProgram {
   const char *name;
   void (*change)(Program &);

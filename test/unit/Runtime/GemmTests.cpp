@@ -1,4 +1,4 @@
-//===- GemmTests.cpp - one matrix product for a library -------------------===//
+//===- GemmTests.cpp - GEMM descriptions for a library --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,7 +20,7 @@ using BiasGradient = GemmProblem::BiasGradient;
 using Compute = GemmProblem::Compute;
 using Role = GemmProblem::Role;
 
-/// Every option once, each alone lawful or made so by what goes with it.
+/// Every option once, each valid alone or with the options that it requires.
 const std::vector<std::function<void(GemmProblem &)>> kOptions = {
     [](GemmProblem &p) { p.m = 48; },
     [](GemmProblem &p) { p.n = 48; },
@@ -77,7 +77,7 @@ const std::vector<std::function<void(GemmProblem &)>> kReducedOptions = {
     },
 };
 
-// What names a timed choice in the cache tells all problems apart.
+// The cache key of a timed configuration is unique for every problem.
 TEST(GemmProblem, HasANameOfItsOwn) {
   std::set<std::string> names;
   size_t count = 0;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The driver here is a table of functions of this file, so that machines with
-// two GPUs, with none and with a broken driver are all at hand.
+// The driver is a table of functions of this file, to simulate machines with
+// two GPUs, with none and with a broken driver.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LayersTests.cpp - asking for the types of layers -------------------===//
+//===- LayersTests.cpp - queries for the types of layers ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ProgramTests.cpp - what a program says of its memory ---------------===//
+//===- ProgramTests.cpp - memory usage that a program reports -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,8 +1,8 @@
-//===- ReplacedArgumentsTests.cpp - results in arguments' buffers ---------===//
+//===- ReplacedArgumentsTests.cpp - results that alias arguments ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs that renew what they are given: a step of training.
+// Programs that update their arguments in place: a training step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +89,7 @@ TEST(ReplacedArguments, RunIntoTakesTheArgumentOrNothing) {
   std::array results = {filled(0), Buffer()};
   ASSERT_TRUE(executable.runInto(arguments, results).ok());
   EXPECT_EQ(results[1].address(), arguments[0].address());
-  // What it became is given again.
+  // The updated argument is passed again.
   ASSERT_TRUE(executable.runInto(arguments, results).ok());
   EXPECT_EQ(arguments[0].as<float>()[0], 3);
   results[1] = filled(0);

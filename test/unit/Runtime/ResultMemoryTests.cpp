@@ -1,4 +1,4 @@
-//===- ResultMemoryTests.cpp - tests of memory that is used again ---------===//
+//===- ResultMemoryTests.cpp - tests of reused result memory --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -200,7 +200,7 @@ TEST_F(NpyFileTest, MoreBytesThanAllowedAreNotRead) {
   EXPECT_TRUE(readNpz(path("x.npz"), 48).ok());
   Status status = readNpz(path("x.npz"), 47).status();
   EXPECT_EQ(status.code(), StatusCode::ResourceExhausted);
-  // What the first array took is no longer there for the second.
+  // The memory budget that the first array used is missing for the second.
   EXPECT_NE(status.toString().find("array 'b': has 32 bytes (f32[8]), but at "
                                    "most 31 are allowed"),
             std::string::npos)

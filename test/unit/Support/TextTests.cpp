@@ -72,7 +72,7 @@ TEST(TextTest, IdentifierPartsAreLettersAndDigits) {
   EXPECT_EQ(identifierPart("__"), "");
 }
 
-/// What the shell makes of `words`, one argument to a line.
+/// The arguments that the shell parses from `words`, one per line.
 std::string echoed(const std::string &words) {
   std::string command = "bash -c \"$TEXT_TEST_SCRIPT\"", output;
   setenv("TEXT_TEST_SCRIPT", ("printf '<%s>' " + words).c_str(), 1);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Seven numbers in three pieces, one in three, and a tensor that is whole.
+/// Seven numbers in three shards, one in three, and a tensor that is whole.
 class CheckpointPartsTest : public TemporaryFolder {
 protected:
   static std::vector<float> values(int64_t step) {
@@ -28,7 +28,7 @@ protected:
 
   static std::vector<NamedTensor> piecesOf(int64_t step, int64_t rank) {
     std::vector<float> row = values(step), one = {float(-step), 0, 0};
-    row.resize(9); // zeros behind the last
+    row.resize(9); // zeros after the last
     return {{"w", *Buffer::fromValues<float>(
                       {ElementType::F32, {3}},
                       {row.begin() + 3 * rank, row.begin() + 3 * rank + 3})},
@@ -55,7 +55,7 @@ protected:
     ASSERT_TRUE(saveCheckpoint(folder.string(), saveParts(step)).ok());
   }
 
-  /// The step that is found, with all that it should hold; -1 without one.
+  /// The step that is found, with all of its expected contents; -1 without one.
   int64_t found() {
     Result<FoundCheckpoint> found = loadCheckpoint(folder.string());
     reasons.clear();
@@ -115,7 +115,7 @@ TEST_F(CheckpointPartsTest, RanksThatEndAtAnyMomentLeaveTheLastOne) {
         saveCheckpointPart(folder.string(), 8, rank, 3, piecesOf(8, rank))
             .ok());
   EXPECT_EQ(found(), 4);
-  // Behind the parts and in front of the file that names them.
+  // After the parts and before the file that names them.
   Checkpoint next = saveParts(8);
   EXPECT_EQ(found(), 4);
   // While a part was written.
@@ -129,7 +129,7 @@ TEST_F(CheckpointPartsTest, RanksThatEndAtAnyMomentLeaveTheLastOne) {
 }
 
 TEST_F(CheckpointPartsTest, PartsGoWithTheirCheckpoint) {
-  // Parts of two ranks that were killed, at a step that three do again.
+  // Parts of two ranks that were killed, at a step that three ranks repeat.
   for (int64_t rank = 0; rank < 2; ++rank)
     ASSERT_TRUE(saveCheckpointPart(folder.string(), 12, rank, 2, {}).ok());
   for (int64_t step : {4, 8, 12})
@@ -168,7 +168,7 @@ TEST_F(CheckpointPartsTest, DamagedPartsAreNamedAndPassedOver) {
   }
   write(bytes.substr(0, bytes.size() / 2));
   EXPECT_EQ(found(), 4);
-  // Another rank's, which is whole.
+  // The part of another rank, which is complete.
   fs::copy_file(folder / "step-000000000008.part-2-of-3.safetensors", part,
                 fs::copy_options::overwrite_existing);
   EXPECT_EQ(found(), 4);

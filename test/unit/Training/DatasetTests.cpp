@@ -222,7 +222,7 @@ TEST(BatcherValues, NormalisesAndReshapes) {
   EXPECT_EQ((*batch)[1].as<int32_t>()[1], 2);
 }
 
-/// What other programs get from float32 division.
+/// The result of float32 division in other programs.
 TEST(BatcherValues, BytesBecomeWhatDivisionGives) {
   std::vector<uint8_t> pixels(256);
   std::iota(pixels.begin(), pixels.end(), uint8_t(0));

@@ -4,7 +4,7 @@
 //
 // Two models whose gradients leave the range of f16: one at its lower end,
 // where steps without a scale change nothing, one at its upper end, where the
-// scale that training begins with overflows.
+// initial scale overflows.
 //
 //===----------------------------------------------------------------------===//
 

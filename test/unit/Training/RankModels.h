@@ -16,7 +16,7 @@
 
 namespace mpc {
 
-/// A model, the shape of an example, and how many classes it tells apart.
+/// A model, the shape of an example, and the number of classes.
 struct RankModel {
   const char *name;
   std::string body;
@@ -180,8 +180,8 @@ func.func @main(%x: tensor<Nx6xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
           {6}};
 }
 
-/// A product alone, whose steps are exact where all numbers are small integers
-/// over powers of two.
+/// A single matmul, whose steps are exact if all numbers are small integers
+/// divided by powers of two.
 inline RankModel product() {
   return {"product",
           R"(
@@ -198,7 +198,7 @@ func.func @main(%x: tensor<Nx6xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"
           0};
 }
 
-/// A product whose rows have one logit far above the others for an input of
+/// A matmul whose rows have one logit far above the others for an input of
 /// one large number.
 inline RankModel decider() {
   return {"decider",

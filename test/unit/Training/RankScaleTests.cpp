@@ -1,4 +1,4 @@
-//===- RankScaleTests.cpp - what ranks decide and keep together -----------===//
+//===- RankScaleTests.cpp - loss scale of several ranks -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -141,7 +141,7 @@ TEST_F(RankScaleTest, ShardsDivideWhatARankKeeps) {
       tensors += tensor.data.type().element == ElementType::F32;
     EXPECT_GE(4 * cut.stateBytes, whole.stateBytes) << policy;
     EXPECT_LE(4 * cut.stateBytes, whole.stateBytes + 4 * 4 * tensors) << policy;
-    // Parts of gradients go out and updated parameters come back, each once.
+    // Shards of gradients are sent and updated parameters received, each once.
     int64_t scattered = 0, gathered = 0, reduced = 0;
     for (const RankOutcome::Message &message : cut.messages) {
       EXPECT_NE(message.how.kind, Collective::Kind::AllReduce) << policy;
@@ -169,7 +169,7 @@ TEST_F(RankScaleTest, AnotherWorldResumesWhereAShardedOneStopped) {
   std::vector<NamedTensor> one = train(model, 1, choices, data, fit).state;
   fit.checkpoints = (folder / "checkpoints").string();
   RankOutcome last;
-  // 4 ranks begin, 2 and 3 go on, 1 ends; all but one have pieces.
+  // 4 ranks start, 2 and 3 resume, 1 finishes; all but one are sharded.
   struct World {
     int ranks;
     const char *shard;

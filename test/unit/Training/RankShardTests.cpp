@@ -1,9 +1,9 @@
-//===- RankShardTests.cpp - pieces of odd parameters ----------------------===//
+//===- RankShardTests.cpp - shards of odd parameters ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Whatever parameters a model has and whatever updates them, ranks that keep
-// pieces have the bits of ranks that keep all.
+// For any parameters and optimizers, ranks that hold shards compute the bits of
+// ranks that hold everything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ namespace {
 
 class RankShardTest : public RankTest {
 protected:
-  /// Trains whole and in pieces; `clips` says that a norm is summed in pieces.
+  /// Trains whole and sharded; `clips` enables a norm over shards.
   void compare(int ranks, CompileOptions choices, int64_t steps = 2) {
     choices.training->parameters = {"scale", "shift"};
     choices.inputValues["scale"] =

@@ -26,14 +26,14 @@
 
 namespace mpc {
 
-/// What a training on some ranks came to.
+/// Result of training on some ranks.
 struct RankOutcome {
   std::vector<NamedTensor> state;
   FitReport report;
   /// After each step.
   std::vector<double> scales;
   std::vector<std::string> overflowed;
-  /// Bytes of masters and optimizer states that a rank keeps.
+  /// Bytes of master weights and optimizer states that a rank stores.
   int64_t stateBytes = 0;
   /// The step's messages: what each is called, its type, and bytes of a rank.
   struct Message {
@@ -108,7 +108,7 @@ protected:
       threads.emplace_back([&, rank] {
         body(rank, Trainer::create(*Device::cpu({.threads = 1}), path,
                                    choose(rank), 0, ends[size_t(rank)]));
-        // One that fails must not keep the others waiting.
+        // A failing rank must not block the others.
         ends[size_t(rank)] = nullptr;
       });
     for (std::thread &thread : threads)
@@ -154,10 +154,10 @@ protected:
     return rows;
   }
 
-  /// What steps make of the states that one rank had before each of them: the
-  /// next ones are sought where `states` holds none, by one rank. So errors do
-  /// not add up, and no step differs for an activation that has fallen to the
-  /// other side of a kink.
+  /// Results of steps that start from the states of one rank before each step;
+  /// missing `states` are computed by one rank. So errors do not
+  /// accumulate, and no step differs because an activation is on the other side
+  /// of a kink.
   std::vector<std::vector<NamedTensor>>
   stepFrom(const RankModel &model, int ranks, const CompileOptions &options,
            const Dataset &data, int64_t steps,
@@ -249,16 +249,16 @@ protected:
     return most;
   }
 
-  /// By how much a step of several ranks may differ from that of one, by the
-  /// order of sums alone, over the largest magnitude of a tensor. Each rank
-  /// rounds its part of a gradient to the type in which the policy stores it,
-  /// the sum is rounded once, and so is one rank's: with parts that are no
-  /// larger than the whole's largest number, half a unit `ranks` + 2 times,
-  /// and as much as two more for norms and factors.
-  /// Sums of n terms in float32 differ by 2 sqrt(n) roundings at most but in
+  /// Maximum difference between a step of several ranks and of one rank,
+  /// relative to the largest magnitude of a tensor, due to the order of
+  /// summation. Each rank rounds its part of a gradient to the type in which
+  /// the policy stores it, and the sum is rounded once, like that of one rank:
+  /// if no part is larger than the largest element of the whole, half an ulp
+  /// `ranks` + 2 times, and as much as two more for norms and factors.
+  /// Sums of n terms in float32 differ by at most 2 sqrt(n) roundings except in
   /// some hundredths of a percent (Higham and Mary, A new approach to
   /// probabilistic rounding error analysis, 2019); no gradient here has more
-  /// than 16 examples x 36 places.
+  /// than 16 examples x 36 positions.
   static double bound(const std::string &policy, int ranks) {
     double half = policy == "float32"          ? std::exp2(-24)
                   : policy == "mixed_bfloat16" ? std::exp2(-9)
@@ -267,11 +267,11 @@ protected:
     return double(ranks + 4) * half + 2 * std::sqrt(kTerms) * std::exp2(-24);
   }
 
-  /// The bound of steps in 16 bits that bound() is not for: where the last bits
-  /// of shared statistics move roundings of what is normalised with them, and
-  /// sums of many of these cancel. `several` ranks and `one` round at the same
-  /// places, so that each is as far from a step without roundings as the other;
-  /// what compiled code is judged by says how far that may be, with the same
+  /// Bound of 16-bit steps that bound() does not cover: the last bits of shared
+  /// statistics change roundings of normalized values, and sums of many of
+  /// these cancel. `several` ranks and `one` round at the same points, so both
+  /// have the same distance from a step without roundings; the tolerance of the
+  /// oracle check limits this distance, with the same
   /// steps of one rank in float32 as the reference (`exact`).
   static void
   expectWithinRoundings(const std::vector<std::vector<NamedTensor>> &several,

@@ -82,7 +82,7 @@ TEST_F(TokensTest, RefusesWhatIsNoText) {
             "declares i32[4], but holds 15 bytes of elements");
 }
 
-/// Labels are the tokens one further, over the ends of examples too.
+/// Labels are the tokens shifted by one, also across the ends of examples.
 TEST(TextData, LabelsAreTheNextTokens) {
   Result<Dataset> data =
       Dataset::fromTokens(countUp<uint16_t>(ElementType::UI16, 12), 4);
@@ -154,7 +154,7 @@ TEST_F(TokensTest, ReadsPartsFromFilesAndFolders) {
   EXPECT_EQ(tooLong.status().toString(),
             path("val.bin") + ": tokens: are 5, but an example of 9 and the "
                               "one behind it take 10");
-  // Arrays keep a folder that they had before.
+  // Arrays keep their previous folder.
   write("train.npz", "");
   EXPECT_FALSE(Dataset::holdsTokens(folder.string()));
 }

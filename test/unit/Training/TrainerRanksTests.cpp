@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a trainer does with the ranks of its group around their steps.
+// Coordination of a trainer with the ranks of its group before and after steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ namespace {
 
 class TrainerRanksTest : public RankTest {
 protected:
-  /// What each of two ranks says of a trainer that both cannot make.
+  /// Diagnostics of two ranks that both fail to create a trainer.
   std::vector<std::string>
   messagesOf(const std::function<CompileOptions(int)> &choose) {
     std::vector<std::string> messages(2);
@@ -24,7 +24,7 @@ protected:
             });
     return messages;
   }
-  /// The same where both say the same.
+  /// The diagnostic of both ranks, which must be equal.
   std::string messageOf(const std::function<CompileOptions(int)> &choose) {
     std::vector<std::string> messages = messagesOf(choose);
     EXPECT_EQ(messages[0], messages[1]);
@@ -129,7 +129,7 @@ TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
             "multiple of 2");
 }
 
-// What is wrong with one rank alone ends both at once: neither waits.
+// An error of one rank ends both at once: neither waits.
 TEST_F(TrainerRanksTest, AFailureOfOneIsToldByAll) {
   const std::string told = "rank 1: failed: ";
   for (auto [spoil, said] :

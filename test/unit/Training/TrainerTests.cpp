@@ -27,7 +27,7 @@ namespace {
 
 constexpr int64_t kBatch = 16, kFeatures = 12, kClasses = 3;
 
-/// Two layers whose weights --init draws.
+/// Two layers with random weights from --init.
 constexpr const char *kModel = R"(
 func.func @main(%x: tensor<16x12xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<16x3xf32> {mpc.role = #mpc.role<output>, mpc.name = "logits"}) {
@@ -147,7 +147,7 @@ TEST_P(TrainerPolicyTest, ResumesToTheBit) {
   Trainer straight = makeTrainer(options(GetParam()));
   FitReport whole = fit(straight, data, choices);
 
-  // One epoch and a bit, so that the second run begins inside of an epoch.
+  // A bit more than one epoch, so that the second run starts within an epoch.
   choices.checkpoints = (folder / "run").string();
   choices.steps = 9;
   {
@@ -241,7 +241,7 @@ TEST_F(TrainerTest, UnscaledGradientsAreThoseOfTheLoss) {
 }
 
 TEST_P(TrainerPolicyTest, GradientsThatAreSetAreApplied) {
-  // In either form, the same gradients make the same step.
+  // In either form, the same gradients give the same step.
   Dataset data = points(kBatch, 4);
   Trainer plain = makeTrainer(options(GetParam()));
   ASSERT_TRUE(plain.step(firstBatch(plain, data)).ok());
@@ -330,7 +330,7 @@ TEST_F(TrainerTest, LossScaleStateHasTheNamesOfOtherSystems) {
                                                      {"backoff_factor", 0.5},
                                                      {"growth_interval", 2},
                                                      {"_growth_tracker", 0}}));
-  // A state of torch's is taken over; the next good step makes the scale grow.
+  // A state of torch is imported; the next good step grows the scale.
   std::vector<NamedNumber> saved = {{"scale", 512},
                                     {"growth_factor", 2},
                                     {"backoff_factor", 0.5},
@@ -422,7 +422,7 @@ TEST_F(TrainerTest, AccumulationAveragesBatches) {
   EXPECT_TRUE(sameBits(before, *trainer.weights())) << "updated too early";
   ASSERT_TRUE(trainer.step(batchAt(kBatch)).ok());
   EXPECT_FALSE(sameBits(before, *trainer.weights()));
-  // A fit takes two batches an update, four batches in all.
+  // A fit uses two batches per update, four batches in total.
   FitOptions fitting;
   EXPECT_EQ(fit(trainer, data, fitting).steps, 2);
 }
@@ -585,7 +585,7 @@ TEST_P(TrainerPolicyTest, ABatchWithoutLabelsChangesNothing) {
   std::ranges::fill(batch[1].as<int32_t>(), -1);
   ASSERT_TRUE(trainer.step(batch).ok());
   EXPECT_TRUE(sameBits(before, *trainer.weights()));
-  // PyTorch's mean over no labels is NaN, which says nothing of the others.
+  // PyTorch's mean over no labels is NaN, which does not affect the others.
   EXPECT_EQ(trainer.takeMetrics()->batches, 0);
 }
 

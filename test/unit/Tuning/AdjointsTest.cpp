@@ -1,4 +1,4 @@
-//===- AdjointsTest.cpp - cotangents against differences ------------------===//
+//===- AdjointsTest.cpp - cotangents against finite differences -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -53,7 +53,7 @@ protected:
       value = weight(i);
     ReverseModePass walk(function);
     llvm::DenseMap<Value, double> found, summed;
-    // Twice, since derivatives are kept.
+    // Twice, because derivatives are cached.
     for (int i = 0; i < 2; ++i) {
       found.clear();
       summed.clear();
@@ -117,7 +117,7 @@ TEST_F(AdjointsTest, OtherValuesAreNoHindrance) {
   })");
 }
 
-/// What is read through a rounding to whole numbers gets nothing.
+/// A value that is rounded to integers before its use has no cotangent.
 TEST_F(AdjointsTest, AnOpWithoutADerivativePassesNothing) {
   func::FuncOp function =
       parse(R"(func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

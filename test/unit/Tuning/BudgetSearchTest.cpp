@@ -1,4 +1,4 @@
-//===- BudgetSearchTest.cpp - the search against brute force --------------===//
+//===- BudgetSearchTest.cpp - budget search against brute force -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -41,7 +41,7 @@ struct Problem {
     return priced;
   }
 
-  /// All choices of the variables that `from` has free.
+  /// All choices of the free variables of `from`.
   template <typename Visit>
   void forAll(Choice from, size_t first, const Visit &visit) const {
     while (first < from.size() && from[first] != kFree)
@@ -112,7 +112,7 @@ Problem drawProblem(std::mt19937 &random) {
   return problem;
 }
 
-/// Never over the limit, and in 95 % of draws within 5 % of the optimum.
+/// Never over the limit, and within 5 % of the optimum in 95 % of samples.
 TEST(BudgetSearchTest, ComesCloseToBruteForce) {
   std::mt19937 random(20);
   constexpr int kProblems = 500;

@@ -1,4 +1,4 @@
-//===- BudgetTest.cpp - how much error is allowed -------------------------===//
+//===- BudgetTest.cpp - error budgets -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -32,7 +32,7 @@ protected:
     meter.add(wanted, actual);
     return meter.value();
   }
-  /// What the seeds of `outputs` give the change to `changed`, in the mean.
+  /// Mean error that the seeds of `outputs` predict for the `changed` output.
   double predicted(Measure measure, const Tensor &output,
                    const Tensor &changed) {
     std::mt19937_64 generator(7);
@@ -62,7 +62,7 @@ TEST_F(BudgetTest, ReadsWhatItWrites) {
   EXPECT_EQ(llvm::cantFail(Budget::parse("  rms   1e-3 ")).limit, 0.001);
 }
 
-// A mask is no measure of the logits beside it.
+// Masked elements do not count in the scale of the other logits.
 TEST_F(BudgetTest, MasksHideNoError) {
   Tensor wanted = tensor({2, 3}, {1, -1, -1e9, 1, 1, -1e9}),
          actual = tensor({2, 3}, {1.5, -1, -1e9, 1, 1, -1e9});
@@ -107,7 +107,7 @@ TEST_F(BudgetTest, WhatCeasesToBeFiniteBreaksEveryBudget) {
        {Measure::Rms, Measure::Max, Measure::Kl, Measure::Top1})
     for (double bad : {std::nan(""), HUGE_VAL})
       EXPECT_EQ(error(measure, wanted, tensor({2}, {1, bad})), INFINITY);
-  // What never was is no error.
+  // Elements that were not finite before cause no error.
   Tensor broken = tensor({2}, {1, std::nan("")});
   for (Measure measure :
        {Measure::Rms, Measure::Max, Measure::Kl, Measure::Top1})
@@ -129,7 +129,7 @@ TEST_F(BudgetTest, WhatIsNotFiniteHasToBeTheSame) {
             1);
 }
 
-/// Of independent small changes the mean square of seeds is the error.
+/// For independent small changes the mean square of seeds is the error.
 TEST_F(BudgetTest, SeedsPredictSmallChanges) {
   Tensor logits = tensor({2, 3}, {0.3, 1.2, -0.5, 2.0, 0.1, 0.2}),
          changed =
@@ -139,7 +139,7 @@ TEST_F(BudgetTest, SeedsPredictSmallChanges) {
                     error(measure, logits, changed),
                 1, 0.08)
         << stringify(measure).str();
-  // What only lengthens an output turns it by no angle.
+  // Scaling an output does not change its angle.
   EXPECT_LE(error(Measure::Cosine, logits, changed),
             1.1 * predicted(Measure::Cosine, logits, changed));
   Tensor p = tensor({1, 3}, {0.2, 0.5, 0.3}),

@@ -1,4 +1,4 @@
-//===- KernelTimesTest.cpp - how long choices take ------------------------===//
+//===- KernelTimesTest.cpp - kernel times of configurations ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ using namespace mpc;
 
 namespace {
 
-/// Two products of three types and the value between them.
+/// Two matmuls of three types and the value between them.
 KernelTimeModel layers() {
   return KernelTimeModel({{{"a"}, /*isProduct=*/true},
                           {{"b"}, /*isProduct=*/true, /*reads=*/{2}},
@@ -37,7 +37,7 @@ TEST(KernelTimesTest, MixesWhatWasTimedPartByPart) {
   EXPECT_EQ(times.secondsOf({0, 1, 1}), 9.5);
 }
 
-/// What shares a kernel in one choice and has kernels of its own in another is
+/// Ops that share a kernel in one configuration and are separate in another are
 /// counted once.
 TEST(KernelTimesTest, WhatEverSharesAKernelIsOnePart) {
   KernelTimeModel times = layers();
@@ -105,7 +105,7 @@ TEST(TimedSearchTest, HoldsTheTimeAndSavesTheMost) {
 
 TEST(TimedSearchTest, NothingIsFoundOutOfReach) {
   EXPECT_FALSE(cheapestInTime(plainSpace(), seconds, /*limit=*/1e9, 90));
-  // Within this error nothing is narrow.
+  // Within this error all types are wide.
   EXPECT_FALSE(cheapestInTime(plainSpace(), seconds, /*limit=*/0, 99));
 }
 

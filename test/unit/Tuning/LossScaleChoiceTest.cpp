@@ -1,4 +1,4 @@
-//===- LossScaleChoiceTest.cpp - the scale that loses least ---------------===//
+//===- LossScaleChoiceTest.cpp - choice of the loss scale -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- SensitivityTest.cpp - shares of errors against measured ones -------===//
+//===- SensitivityTest.cpp - predicted against measured errors ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -45,7 +45,7 @@ protected:
   }
 };
 
-/// Weights in their forms: what is foretold is what a product of them errs.
+/// Rounded weights: the predicted error equals the error of a matmul of them.
 TEST_F(SensitivityTest, PredictsWhatRoundedWeightsDo) {
   std::string text = R"(
 func.func @main(%x: tensor<32x64xf32>) -> tensor<32x48xf32> {
@@ -74,7 +74,7 @@ func.func @main(%x: tensor<32x64xf32>) -> tensor<32x48xf32> {
     EXPECT_EQ(sensitivity.ofWeights(op, format, kFloat32Bits), 0);
     auto outputs = sensitivity.addSample(arguments, /*draws=*/8);
     ASSERT_TRUE(succeeded(outputs));
-    // Samples are kept with what they say of weights.
+    // Saved samples include their sensitivities to weights.
     Sensitivity other(function, Budget::Measure::Rms);
     std::vector<double> saved = sensitivity.save();
     EXPECT_EQ(other.restore(saved), !format.isScaled());
@@ -102,7 +102,7 @@ func.func @main(%x: tensor<32x64xf32>) -> tensor<32x48xf32> {
   }
 }
 
-/// Every single rounding of drawn graphs with one output, in both types.
+/// Every single rounding of random graphs with one output, in both types.
 TEST_F(SensitivityTest, PredictsWhatRoundingOneValueDoes) {
   std::vector<double> correlations, ratios;
   for (unsigned seed = 0; seed < 60; ++seed) {
@@ -125,7 +125,7 @@ TEST_F(SensitivityTest, PredictsWhatRoundingOneValueDoes) {
       for (FloatType type : {FloatType(Float16Type::get(&context)),
                              FloatType(BFloat16Type::get(&context))}) {
         double error = measured(function, arguments, *outputs, value, type);
-        // What is not read shows nothing, what is large is of no first order.
+        // Unread values have no error, large errors are not first order.
         if (error == 0 || error > 0.05)
           continue;
         double squared = sensitivity.ofValue(value, type);
@@ -163,7 +163,7 @@ func.func @main(%x: tensor<16x16xf32>) -> tensor<16x16xf32> {
   return %2 : tensor<16x16xf32>
 })";
 
-/// A use is a part of a value, and a constant of a product has one.
+/// Each use of a value is separate, and a constant of a matmul has one use.
 TEST_F(SensitivityTest, UsesAreApart) {
   func::FuncOp function = parse(kTwoReaders);
   Sensitivity sensitivity(function, Budget::Measure::Rms);

@@ -1,4 +1,4 @@
-//===- TunerTest.cpp - a budget kept by measurement -----------------------===//
+//===- TunerTest.cpp - error budgets held by measurement ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kVariables = 40;
 
-/// Variable i saves i + 1 and is said to err 1e-8 squared, narrow.
+/// Low-precision variable i saves i + 1 with a predicted error of 1e-8 squared.
 BudgetSearchProblem plainSpace() {
   BudgetSearchProblem space{std::vector<int>(kVariables, 2),
                             std::vector<bool>(kVariables, false),
@@ -124,8 +124,8 @@ TEST(TunerTest, KeepsTheBestWhenStopped) {
   EXPECT_LT(result.best->priced.cost, result.widest->priced.cost);
 }
 
-/// What others would choose is measured, and kept where it costs less than what
-/// prices made of the search.
+/// Start configurations are measured, and win if they cost less than the result
+/// of the search over predicted costs.
 TEST(TunerTest, NeverLosesToAStart) {
   BudgetSearchProblem space = plainSpace();
   Choice start(kVariables, 0);

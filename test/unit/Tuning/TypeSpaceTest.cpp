@@ -1,4 +1,4 @@
-//===- TypeSpaceTest.cpp - choices of real graphs -------------------------===//
+//===- TypeSpaceTest.cpp - search spaces of real graphs -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -134,7 +134,7 @@ TEST_F(TypeSpaceTest, AWideChoiceErrsNothing) {
   PricedConfiguration all = search.plan(narrow, 0);
   EXPECT_GT(all.error, 0);
   EXPECT_LT(all.cost, wide.cost);
-  // A high price takes every rounding back that nobody asked for.
+  // A high price reverts every rounding that no policy requests.
   Choice open = narrow;
   for (size_t i = 0; i < open.size(); ++i)
     if (search.planned[i])
@@ -160,13 +160,13 @@ TEST_F(TypeSpaceTest, BeginsFromWhatBuiltInPoliciesChoose) {
     ASSERT_TRUE(found);
     EXPECT_LE(found->cost, start.cost);
   }
-  // Types that are not allowed make no start.
+  // Types that are not allowed are no start.
   PolicySearchSpace half = space(function, {PolicyType::Float16});
   EXPECT_EQ(half.searchSpace(sensitivity).starts.size(), 1u);
 }
 
-/// Weights that the target's kernels unpack are choices of products in f32, and
-/// cost their bytes.
+/// Quantized weights that the target's kernels unpack are choices of f32
+/// matmuls, and cost their bytes.
 TEST_F(TypeSpaceTest, WeightsAreChoicesOfTheirProducts) {
   func::FuncOp function = parse(R"(
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
@@ -256,8 +256,8 @@ TEST_F(TypeSpaceTest, MemoryIsOfConstantsAndOfWhatStandsBetweenKernels) {
   Sensitivity sensitivity(function, Budget::Measure::Rms);
   ASSERT_TRUE(succeeded(sensitivity.addSample(draw(function, 1))));
   BudgetSearchProblem search = types.searchSpace(sensitivity);
-  // The weight is a splat. Where the second product runs what the first one
-  // left is read, and what the sum reads is written.
+  // The weight is a splat. While the second matmul runs, the first result
+  // is read, and the operand of the sum is written.
   constexpr double kValue = 64 * 64 * 4;
   PricedConfiguration wide = search.plan(Choice(search.options.size(), 0), 0);
   EXPECT_GE(wide.cost, kValue);
@@ -285,8 +285,8 @@ TEST(CostBudgetTest, ReadsSharesOfWhatFloat32Costs) {
   }
 }
 
-/// The search against all choices of drawn graphs: never over the limit, and in
-/// 95 % within 5 % of the optimum.
+/// The search against all choices of random graphs: never over the limit, and
+/// in 95 % within 5 % of the optimum.
 TEST_F(TypeSpaceTest, ComesCloseToBruteForce) {
   int problems = 0, close = 0;
   for (unsigned seed = 0; seed < 80; ++seed) {
@@ -325,8 +325,8 @@ TEST_F(TypeSpaceTest, ComesCloseToBruteForce) {
   RecordProperty("close", close);
 }
 
-/// Random choices, carried out as a compile does and run with their types:
-/// measured errors follow the predicted ones.
+/// Random choices, compiled and run with their types:
+/// measured errors agree with the predicted ones.
 TEST_F(TypeSpaceTest, PredictsWhatChoicesErr) {
   std::vector<double> correlations, ratios;
   std::mt19937 random(5);

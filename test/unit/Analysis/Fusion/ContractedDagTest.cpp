@@ -1,4 +1,4 @@
-//===- ContractedDagTest.cpp - merges that keep a graph acyclic -----------===//
+//===- ContractedDagTest.cpp - edge contraction keeps a graph acyclic -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -96,7 +96,7 @@ TEST(ContractedDagTest, AWayThroughAThirdNodeIsNoMerge) {
   EXPECT_EQ(dag.sizeOf(b), 3u);
 }
 
-/// What merges along the graphs below look at, per node.
+/// Nodes that the merges of the graphs below visit, per node.
 int64_t visitedPerNode(const ContractedDag &dag, unsigned count) {
   return dag.getVisited() / count;
 }
@@ -118,7 +118,7 @@ TEST(ContractedDagTest, ReadersOfOneValueTakeAFewVisitsEach) {
   dag.addNode({});
   for (Node i = 1; i < kCount; ++i)
     dag.addNode(0u);
-  // From the back, so that all others stand between.
+  // In reverse order, so that all other nodes are in between.
   for (Node i = kCount - 1; i > 0; --i)
     ASSERT_TRUE(dag.merge(0, i));
   EXPECT_LE(visitedPerNode(dag, kCount), 4);

@@ -1,4 +1,4 @@
-//===- GroupOpsTest.cpp - groups, costs and the queue ---------------------===//
+//===- GroupOpsTest.cpp - greedy fusion: groups, costs, queue -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -85,7 +85,7 @@ TEST_F(GroupOpsTest, AMergeSavesWhatNeedNotBeStored) {
   EXPECT_EQ(first.launches, 1);
   EXPECT_DOUBLE_EQ(first.seconds,
                    2 * 4096 / gpu.bytesPerSecond() + gpu.launchSeconds());
-  // Now the sum lies in one kernel but for the exponential.
+  // Now the sum is in one kernel, and only the exponential is separate.
   ASSERT_TRUE(graph.merge(group(1), group(0)));
   FusionSaving second = cost.ofMerge(group(2), group(0));
   EXPECT_EQ(second.bytes, 2 * 4096);
@@ -169,17 +169,17 @@ TEST_F(GroupOpsTest, RowsAreReadAgainByBlocksSideBySide) {
   EXPECT_LT(saved(gpu, 4096, 2048).seconds, 0);
   EXPECT_GT(saved(gpu, 8192, 256, 256, "bf16").seconds, 0);
   EXPECT_LT(saved(gpu, 8192, 256, 2048, "bf16").seconds, 0);
-  // Few blocks would share a long depth, where none makes rows of it.
+  // Few blocks would share a large depth without a row prologue.
   EXPECT_GT(saved(gpu, 1, 64, 1024, "bf16").seconds, 0);
   EXPECT_LT(saved(gpu, 1, 64, 2048, "bf16").seconds, 0);
   EXPECT_GT(saved(gpu, 1, 8192, 2048, "bf16").seconds, 0);
   EXPECT_LT(saved(gpu, 1, 64, 1024).seconds, 0);
-  // A CPU has no kernels that make rows for a product.
+  // A CPU has no kernels with a row prologue for a matmul.
   saved(cpu, 1, 64);
 }
 
 TEST_F(GroupOpsTest, TheLargestSavingGoesFirst) {
-  // Three products with a bias each, of rising width.
+  // Three matmuls with a bias each, of increasing width.
   OwningOpRef<ModuleOp> module = parse(R"(
   func.func @main(%x: tensor<64x32xf32>, %a: tensor<32x8xf32>, %b: tensor<32x64xf32>, %c: tensor<32x512xf32>, %s: tensor<1xf32>)
       -> (tensor<64x8xf32>, tensor<64x64xf32>, tensor<64x512xf32>) {
@@ -271,7 +271,7 @@ TEST_F(GroupOpsTest, GroupsPartitionTheBlockInAnOrderThatWorks) {
 }
 
 TEST_F(GroupOpsTest, OneValueWithManyReadersTakesAFewVisitsEach) {
-  // Sums that all add one value, which a loop makes or a product.
+  // Additions that share one operand, the result of a loop or of a matmul.
   constexpr int kCount = 2000;
   std::string type = "tensor<8x8xf32>";
   for (const char *maker :
@@ -290,15 +290,15 @@ TEST_F(GroupOpsTest, OneValueWithManyReadersTakesAFewVisitsEach) {
     FusionWork work;
     selectFusionGroups(graph, block, gpu, &work);
     EXPECT_LE(graph.getVisited(), 16 * kCount) << maker;
-    // A product takes 63 of the sums, and each time all others wait anew.
+    // A matmul absorbs 63 of the sums; each merge requeues all others.
     EXPECT_LE(work.steps, 80 * kCount) << maker;
     EXPECT_LE(work.borders, 8 * kCount) << maker;
   }
 }
 
 TEST_F(GroupOpsTest, OneConcatenationOfManyLoopsTakesAFewLooksEach) {
-  // The steps of an unrolled recurrence, all of whose results are kept: each
-  // change of a step's kernel concerns one operand of the concatenation.
+  // The steps of an unrolled recurrence, all of whose results are saved: each
+  // change of a step's kernel affects one operand of the concatenation.
   constexpr int kCount = 2000;
   std::string step = "tensor<1x8xf32>", text, all, types;
   text = "func.func @main(%0: " + step + ") -> tensor<2000x8xf32> {\n";
@@ -322,7 +322,7 @@ TEST_F(GroupOpsTest, OneConcatenationOfManyLoopsTakesAFewLooksEach) {
     FusionWork work;
     selectFusionGroups(graph, block, target, &work);
     EXPECT_LE(work.steps, 80 * kCount);
-    // A kernel of 64 ops, which joined one by one, was weighed as often.
+    // A kernel of 64 ops that were fused one by one was evaluated as often.
     EXPECT_LE(work.operands, 2 * 64 * kCount);
   }
 }

@@ -1,4 +1,4 @@
-//===- BadInputTests.cpp - wrong models are refused with a sentence ----===//
+//===- BadInputTests.cpp - diagnostics of invalid models ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- ExternalDataTests.cpp - data beside the model -------------------===//
+//===- ExternalDataTests.cpp - weights in external data files -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -44,7 +44,7 @@ protected:
     }
   }
 
-  /// A model whose only constant lies in `location`.
+  /// A model whose only constant is stored in the file `location`.
   static ModelBuilder model(const std::string &location,
                             const std::string &offset = "0",
                             const std::string &length = "") {
@@ -221,7 +221,7 @@ TEST_F(ExternalData, FilesAreListedWhereverTensorsAre) {
   ModelBuilder own;
   own.floats("w", {4}, {}).set_raw_data("location        ");
   EXPECT_EQ(files(own), Names{});
-  // In an attribute of a node, behind weights.
+  // In an attribute of a node, after the weights.
   mpc_onnx::AttributeProto &value = *own.graph().add_node()->add_attribute();
   *value.mutable_t() = model("sub/data.bin").graph().initializer(0);
   EXPECT_EQ(files(own), Names{"sub/data.bin"});

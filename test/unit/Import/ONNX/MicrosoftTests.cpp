@@ -51,8 +51,8 @@ protected:
         ->set_data_type(onnx::kInt8);
   }
 
-  /// An LSTM over three steps, width and hidden width 2, with everything that
-  /// the operator takes.
+  /// An LSTM over three steps, width and hidden width 2, with all inputs of
+  /// the operator.
   mpc_onnx::NodeProto &quantizedLstm(const std::string &direction) {
     b.floats("x", {3, 1, 2}, {0.5f, -1, 2, 0.25f, -0.75f, 1.5f});
     signedBytes("w", {1, 2, 8},
@@ -96,7 +96,7 @@ protected:
 } // namespace
 
 // Two columns of three weights in a block of four: low nibbles come first, and
-// what stands behind the third is not read.
+// the padding after the third weight is ignored.
 TEST_F(Microsoft, MatMulNBitsUnpacksNibbles) {
   b.floats("x", {1, 3}, {1, 10, 100});
   bytes("w", {2, 1, 2}, std::string("\x98\xfa\x07\x01", 4));

@@ -1,4 +1,4 @@
-//===- QuantizationTests.cpp - sums of products of bytes ------------------===//
+//===- QuantizationTests.cpp - matmuls of 8-bit integers ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -15,7 +15,7 @@ using namespace mpc::testing;
 
 namespace {
 
-/// What OP makes of `depth` products of 255 and 255.
+/// Result of OP for a dot product of depth `depth` of 255 and 255.
 int64_t sumOf(const std::string &op, int64_t depth, std::vector<int64_t> lhs,
               std::vector<int64_t> rhs) {
   ModelBuilder b(13);

@@ -1,4 +1,4 @@
-//===- SelectionTests.cpp - extents that depend on values -----------------===//
+//===- SelectionTests.cpp - data-dependent extents ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -45,7 +45,7 @@ TEST(Selection, UniqueHasOneNan) {
   EXPECT_EQ(found[3].ints().vec(), (std::vector<int64_t>{1, 2, 1, 2}));
 }
 
-// Neighbours that no double tells apart.
+// Adjacent integers that are equal as doubles.
 TEST(Selection, UniqueComparesWideIntegers) {
   ModelBuilder b;
   int64_t large = (int64_t(1) << 53) + 1;

@@ -325,7 +325,7 @@ TEST(Module, UnusedConstantsAreNotLoaded) {
   EXPECT_EQ(import.count<ConstantOp>(), 0);
 }
 
-// A 16-bit product accumulates in f32 and is narrowed once, after the bias.
+// A 16-bit matmul accumulates in f32 and is downcast once, after the bias.
 TEST(Module, NarrowContractionsKeepTheirAccumulators) {
   ModelBuilder b;
   b.input("x", {2, 3}, onnx::kFloat16);
@@ -353,8 +353,8 @@ TEST(Module, OldOpsetsWarn) {
   EXPECT_NE(import.warnings[0].find("opset 11"), std::string::npos);
 }
 
-// Only the value that is needed is asked for; data that use the input see it
-// too.
+// Only the required value is requested; data that depend on the input see it
+// as well.
 TEST(ShapeArithmetic, OfferedValuesAreTakenWhereNeeded) {
   ModelBuilder b;
   b.input("x", {2, 3});
@@ -386,7 +386,7 @@ TEST(ShapeArithmetic, OfferedValuesAreTakenWhereNeeded) {
 // Shapes that files declare wrongly
 //===----------------------------------------------------------------------===//
 
-// Optimizers leave stale shapes behind: one line says so, however many.
+// Optimizers leave stale shapes: one diagnostic line reports all of them.
 TEST(DeclaredShape, WrongOnesAreIgnored) {
   ModelBuilder b;
   b.input("x", {2, 3});

@@ -43,8 +43,8 @@ protected:
     number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
     return number.convertToDouble();
   }
-  /// Every finite number, what lies halfway to the next one, and the neighbours
-  /// of both in f32.
+  /// Every finite number, the midpoint to the next number, and the f32
+  /// neighbours of both.
   std::vector<float> numbers() const {
     std::vector<float> list = {0.0f, -0.0f, 1e-30f, 1e6f, -1e6f, 3e38f};
     for (unsigned code = 0; code + 1 < 1u << bits(); ++code) {
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"E2M1", onnx::kFloat4E2M1}),
     nameOfCase);
 
-// Five elements of 4 bits lie in three bytes, the last one half used; the
+// Five 4-bit elements take three bytes, the last of which is half used; the
 // transposed tensor keeps its type up to the cast.
 TEST(SmallInteger, IsUnpackedAndMoved) {
   ModelBuilder b(21);

@@ -1,4 +1,4 @@
-//===- VersionTests.cpp - one operator, several meanings ---------------===//
+//===- VersionTests.cpp - operators that differ between opsets ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -52,7 +52,7 @@ mpc_onnx::NodeProto &unary(ModelBuilder &b, const std::string &op,
 
 } // namespace
 
-// Exponentials and their sum would lose half of the digits of f16.
+// Exponentials and their sum would lose half of the f16 mantissa bits.
 TEST_F(Version, SoftmaxOf16BitsComputesInF32) {
   ModelBuilder b(13);
   b.input("x", {2, 8}, onnx::kFloat16);

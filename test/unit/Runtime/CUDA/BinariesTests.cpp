@@ -1,4 +1,4 @@
-//===- BinariesTests.cpp - tests of the choice of machine code ------------===//
+//===- BinariesTests.cpp - tests of machine code selection ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,4 +1,4 @@
-//===- BlasTesting.cpp - products of the fake library ---------------------===//
+//===- BlasTesting.cpp - GEMMs of the fake library ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ using namespace mpc;
 using namespace mpc::detail;
 using namespace mpc::testing;
 
-/// A buffer of standard normal numbers of a type that the fake knows, of random
-/// bits for integers.
+/// A buffer of standard normal numbers of a type that the fake supports, or of
+/// random bits for integers.
 static std::vector<std::byte> draw(ElementType type, int64_t bytes,
                                    std::mt19937 &engine) {
   std::normal_distribution<float> normal;
@@ -129,7 +129,7 @@ FakeDesc mpc::testing::expectEqual(const GemmProblem &problem) {
           expected[slot].size() / static_cast<size_t>(elementBytes(type));
       for (size_t i = 0; i < count; ++i) {
         double want = numberAt(expected[slot], type, i);
-        // Terms of a sum may cancel: the unit is of their size, at least 1.
+        // Summands may cancel: the unit is relative to their size, at least 1.
         ASSERT_NEAR(numberAt(storage[slot], type, i), want,
                     unitOf(type) * std::max(std::abs(want), 1.0))
             << "buffer " << slot << ", element " << i;
@@ -140,8 +140,8 @@ FakeDesc mpc::testing::expectEqual(const GemmProblem &problem) {
   EXPECT_EQ(blas.alive, 0);
   if (blas.asked.empty() || blas.ran.empty())
     return {};
-  // Candidates are asked for with every buffer that the call has, aligned as
-  // all buffers are.
+  // The heuristic is queried with the alignment of every buffer, which is that
+  // of all buffers.
   const FakeDesc &asked = blas.asked.back(), &ran = blas.ran.back();
   for (auto [hint, address] :
        {std::pair<const void *, const void *>(asked.bias, ran.bias),

@@ -1,4 +1,4 @@
-//===- BlasTesting.h - products of the fake library -------------*- C++ -*-===//
+//===- BlasTesting.h - GEMMs of the fake library ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,9 +14,9 @@
 namespace mpc::testing {
 
 /// Computes the problem by the fake library and by the reference of the device
-/// cuda-host, each on buffers of its own with equal contents, and compares all
-/// that they leave. Returns how the library was asked; differences are test
-/// failures.
+/// cuda-host, each on separate buffers with equal contents, and compares all
+/// results. Returns the descriptor that the library received; differences are
+/// test failures.
 FakeDesc expectEqual(const GemmProblem &problem);
 
 } // namespace mpc::testing

@@ -1,4 +1,4 @@
-//===- BlasTests.cpp - matrix products by cuBLASLt ------------------------===//
+//===- BlasTests.cpp - GEMMs by cuBLASLt ----------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,8 +23,8 @@ using namespace mpc::testing;
 
 namespace {
 
-// The numbers of the library's interface are written down in CublasHandle.h;
-// the header is asked where it is installed.
+// CublasHandle.h repeats the enumerators of the library's interface;
+// they are compared with the header where it is installed.
 TEST(Blas, HasTheNumbersOfTheHeader) {
 #ifdef MPC_HAS_BLAS_HEADER
   EXPECT_EQ(int(kBlasF32), CUDA_R_32F);
@@ -93,7 +93,7 @@ TEST(Blas, HasTheNumbersOfTheHeader) {
 #endif
 }
 
-// Without a GPU the library itself still loads and tells its version.
+// Without a GPU the library itself still loads and reports its version.
 TEST(Blas, LoadsWhatIsInstalled) {
   Result<const Blas *> blas = installedBlas();
   if (!blas.ok()) {
@@ -112,7 +112,7 @@ TEST(Blas, SaysWhatALibraryLacks) {
   EXPECT_EQ(other.status().text(), "libc.so.6 lacks cublasLtCreate");
 }
 
-// The library is column-major: every way to lie must come out right.
+// The library is column-major: every layout must be correct.
 TEST(CublasGemm, ComputesWhatTheProblemSays) {
   for (bool transposeA : {false, true})
     for (bool transposeB : {false, true})
@@ -153,8 +153,8 @@ TEST(CublasGemm, HasTheEpilogues) {
       }
 }
 
-// An activation leaves what its gradient reads; lines of ReLU's bits begin at
-// multiples of 128, also where a row has fewer or more.
+// An activation stores its auxiliary data for the gradient; rows of the ReLU
+// bit mask start at multiples of 128 bits, for shorter and longer rows.
 TEST(CublasGemm, KeepsWhatGradientsNeed) {
   GemmProblem problem;
   problem.m = 6;
@@ -243,7 +243,7 @@ TEST(CublasGemm, ScalesEightBits) {
         EXPECT_EQ(desc.biasType,
                   scales && result != ElementType::BF16 ? int(kBlasBf16) : -1);
       }
-  // A bias in front of a result of f16 is f16; the fake has no such type.
+  // A bias before an f16 result is f16; the fake does not support this type.
   problem.operandA = problem.operandB = e4m3;
   problem.result = ElementType::F16;
   EXPECT_EQ(problem.biasType(), ElementType::F16);
@@ -271,7 +271,7 @@ TEST(CublasGemm, PermitsOtherWaysToMultiply) {
   EXPECT_TRUE(CublasGemm::create(*context, problem).ok());
 }
 
-// What a problem forbids never reaches the library.
+// Invalid problems never reach the library.
 TEST(CublasGemm, RefusesObstacles) {
   FakeBlas blas;
   auto context = BlasContext::create(blas.table);
@@ -340,7 +340,7 @@ TEST(BlasLibrary, EndsItsHandleInItsContext) {
   EXPECT_EQ(recording::contextDepth(), 0u);
 }
 
-// Candidates are asked for under the alignment that each buffer has.
+// The heuristic is queried with the alignment of each buffer.
 TEST(CublasGemm, TellsTheAlignmentOfItsBuffers) {
   FakeBlas blas;
   auto context = BlasContext::create(blas.table);
@@ -381,7 +381,7 @@ std::vector<GemmProblem> describedProblems() {
   return {bias, kept, scaled};
 }
 
-// Whatever call fails, the failure is reported and nothing stays behind.
+// Any failing call is reported, and no resource leaks.
 TEST(CublasGemm, FailsCleanly) {
   for (const GemmProblem &problem : describedProblems()) {
     SCOPED_TRACE(problem.toString());
@@ -422,7 +422,7 @@ TEST(CublasGemm, FailsCleanly) {
           << status.toString();
       EXPECT_EQ(blas.alive, 0) << blas.calls[size_t(failing)];
     }
-    // The library has no such product, and says so in one of two ways.
+    // The library has no such GEMM, and reports this in one of two ways.
     FakeBlas blas;
     blas.candidates = 0;
     Status status = runAll(blas);

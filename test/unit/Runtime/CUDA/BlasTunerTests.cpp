@@ -1,4 +1,4 @@
-//===- BlasTunerTests.cpp - the fastest way to a product ------------------===//
+//===- BlasTunerTests.cpp - tuning of cuBLASLt GEMMs ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -23,7 +23,7 @@ using namespace mpc::testing;
 
 namespace {
 
-/// What products take, by candidate: launched one by one, and in a graph.
+/// GEMM times by candidate: launched one by one, and in a graph.
 std::vector<float> alone, inGraph;
 /// The library that records candidates, the candidate of each graph, and the
 /// graph that was launched last, if any was since the last timing.
@@ -31,7 +31,7 @@ FakeBlas *library = nullptr;
 std::map<CuHandle, size_t> candidateOf;
 CuHandle launched = nullptr;
 
-/// A driver on which timings are given, a context, and a folder for the cache.
+/// A driver with given timings, a context, and a folder for the cache.
 class BlasTunerTest : public ::testing::Test {
 protected:
   BlasTunerTest() {
@@ -97,8 +97,8 @@ protected:
   GemmProblem problem;
 };
 
-// What a launch costs the host says nothing of a kernel: the order of products
-// launched one by one is that of their launches.
+// The host overhead of a launch is unrelated to the kernel time: GEMMs that are
+// launched one by one rank by their launch overhead.
 TEST_F(BlasTunerTest, TakesTheFastestInGraphs) {
   FakeBlas fake;
   Result<BlasCandidate> best = choose(fake);
@@ -106,9 +106,9 @@ TEST_F(BlasTunerTest, TakesTheFastestInGraphs) {
   EXPECT_EQ(best->algorithm.data[0], 2u);
   EXPECT_EQ(best->workspaceBytes, 2048u);
   EXPECT_EQ(recording::count("cuGraphInstantiateWithFlags"), 3);
-  // A small product is repeated until launches and events do not count.
+  // A small GEMM is repeated until launch and event overheads are negligible.
   EXPECT_GE(fake.algorithms.size(), 3u * 40);
-  // All warm up and are timed once; only the fastest goes on.
+  // All warm up and are timed once; only the fastest is timed further.
   EXPECT_EQ(recording::count("cuGraphLaunch"),
             2 * 3 + CublasAutotuner::kPasses - 1);
   inGraph = {1.2f, 1.1f, 1};
@@ -119,7 +119,7 @@ TEST_F(BlasTunerTest, TakesTheFastestInGraphs) {
             3 * (1 + CublasAutotuner::kPasses));
 }
 
-// A candidate that takes milliseconds by itself is not repeated for long.
+// A candidate that takes milliseconds is not repeated for long.
 TEST_F(BlasTunerTest, LeavesOutWhatIsFarBehind) {
   alone = {9, 1, 1.5f};
   FakeBlas fake;
@@ -132,8 +132,8 @@ TEST_F(BlasTunerTest, LeavesOutWhatIsFarBehind) {
   EXPECT_LE(fake.algorithms.size(), 3u * 4 + 2 * 4);
 }
 
-// Operands are random and rotate through more than the cache; they are drawn in
-// part and repeated by the device. What is only written is not filled.
+// Operands are random and rotate through more than the cache; the host fills a
+// part that the device replicates. Write-only buffers are not filled.
 TEST_F(BlasTunerTest, FillsWhatIsReadOnTheDevice) {
   problem.m = 2048, problem.n = 64, problem.k = 2048;
   size_t bytes = size_t(problem.m * problem.k) * 4;
@@ -187,7 +187,7 @@ TEST_F(BlasTunerTest, RemembersTheChoice) {
   EXPECT_FALSE(third.algorithms.empty());
 }
 
-// A choice is of one way to multiply, and of the buffers that there are.
+// Cache entries are specific to the compute type and to the buffers.
 TEST_F(BlasTunerTest, TellsProblemsApart) {
   problem.m = problem.n = problem.k = 16;
   problem.transposeB = true;
@@ -218,7 +218,7 @@ TEST_F(BlasTunerTest, TellsProblemsApart) {
   }
 }
 
-// What may run on aligned buffers alone is no choice for others.
+// An algorithm that needs aligned buffers is not reused for other buffers.
 TEST_F(BlasTunerTest, TellsAlignmentsApart) {
   auto isTimed = [&](std::vector<size_t> alignments) {
     FakeBlas fake;
@@ -242,7 +242,7 @@ TEST_F(BlasTunerTest, PassesOverWhatCannotRun) {
   EXPECT_FALSE(choose(fake).ok());
 }
 
-// Where the device is full, the library's own first choice serves.
+// Without free device memory, the library's heuristic choice is used.
 TEST_F(BlasTunerTest, DoesWithoutMemoryForTiming) {
   recording::machine().failingCalls["cuMemAlloc"] = kCuOutOfMemory;
   FakeBlas fake;
@@ -252,7 +252,7 @@ TEST_F(BlasTunerTest, DoesWithoutMemoryForTiming) {
   EXPECT_TRUE(fake.algorithms.empty());
 }
 
-// Memory and events of the timing are given back, whatever call fails.
+// Memory and events of the timing are released, whichever call fails.
 TEST_F(BlasTunerTest, LeavesNothing) {
   size_t before = recording::alive().size();
   recording::forgetCalls();

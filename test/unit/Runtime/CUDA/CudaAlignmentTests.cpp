@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels load 16 bytes at once. What a caller has at another place, such as a
-// row of a tensor, passes through memory that is aligned; the recording driver
-// complains where a kernel gets anything else.
+// Kernels load 16 bytes at once. Misaligned arguments of a caller, such as a
+// row of a tensor, are copied through aligned memory; the recording driver
+// reports kernels that get a misaligned pointer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ using namespace mpc::recording;
 
 namespace {
 
-/// Memory on the device, and a vector in it that begins some bytes later.
+/// Memory on the device, and a vector in it at an offset of some bytes.
 struct Shifted {
   Buffer whole, vector;
 
@@ -46,7 +46,7 @@ TEST_F(CudaAlignment, AnAsynchronousRunStagesWhatIsMisaligned) {
     ASSERT_TRUE(executable.runAsync(inputs, outputs, on.stream).ok());
     EXPECT_TRUE(isResult(*y.vector.toHost(on.stream), start));
   }
-  // On another stream as well, where the memory between was made on the first.
+  // On another stream as well, with the staging memory of the first stream.
   Stream other = *Stream::create(on.device);
   ASSERT_TRUE(executable.runAsync(inputs, outputs, other).ok());
   EXPECT_TRUE(isResult(*y.vector.toHost(other), 5));
@@ -65,7 +65,7 @@ TEST_F(CudaAlignment, ABlockingRunStagesWhatIsMisaligned) {
   EXPECT_TRUE(isResult(results->front(), 2));
 }
 
-// What is renewed in place is renewed at its own place.
+// In-place updates of a misaligned argument are written to its own memory.
 TEST_F(CudaAlignment, AMisalignedArgumentIsRenewedAtHome) {
   Fixture on;
   Program step = makeCudaProgram();

@@ -39,7 +39,7 @@ TEST(CudaDriver, HasEveryFunctionOnce) {
     EXPECT_NE(function, nullptr) << name;
     EXPECT_TRUE(names.insert(name).second) << name;
   });
-  // Nothing of the table is left out.
+  // The table is complete.
   EXPECT_EQ(names.size() * sizeof(void *), sizeof(table));
 }
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every call of the driver fails in turn. Each failure is a Status, and nothing
-// is left behind.
+// Every call of the driver fails in turn. Each failure is a Status, and no
+// resource leaks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,12 +16,12 @@ using namespace mpc::recording;
 
 namespace {
 
-/// Lets the GPU finish before what it works on goes.
+/// Finishes the work of the GPU before its objects are destroyed.
 struct Finish {
   ~Finish() { finishWork(); }
 };
 
-/// Makes a device and an executable, runs it in all ways, and checks results.
+/// Creates a device and an executable, runs it in all ways, and checks results.
 Status everything() {
   Result<Device> device = makeCudaDevice();
   if (!device.ok())
@@ -57,7 +57,7 @@ Status everything() {
   if (Status status = buffers[0].copyFrom(inputs[0], *stream); !status.ok())
     return status;
   Status failed;
-  // More sets of buffers than graphs are kept.
+  // More sets of buffers than cached graphs.
   for (int i = 1; failed.ok() && i < 11; ++i)
     failed = executable->runAsync(
         std::span(&buffers[0], 1), std::span(&buffers[i], 1), *stream,
@@ -82,8 +82,8 @@ Status everything() {
   return pinned.ok() ? Status() : pinned.status();
 }
 
-/// Functions whose failure is one of earlier work, is not the caller's, or is
-/// made good: a rewrite of a graph by a new graph, more memory by waiting.
+/// Functions whose failure belongs to earlier work, does not affect the caller,
+/// or has a fallback: a new graph for an update, waiting for more memory.
 bool mayBeSwallowed(const std::string &name) {
   for (const char *quiet :
        {"cuCtxPopCurrent", "cuMemFreeAsync", "cuMemPoolDestroy",
@@ -129,7 +129,7 @@ TEST_F(CudaFailure, EveryCallMayFail) {
       ASSERT_FALSE(status.ok()) << where;
       bool named = status.text().find(good[n].name) != std::string::npos;
       ASSERT_TRUE(named) << where;
-      // What the driver lacks is for the user to mend, whatever the error.
+      // Unavailable: the user has to fix the driver, whatever the error code.
       StatusCode expected = error == detail::kCuOutOfMemory
                                 ? StatusCode::ResourceExhausted
                                 : StatusCode::Internal;

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which machine code is loaded, which launches are refused, and products that a
-// library computes.
+// Selection of machine code, rejected launches, and GEMMs that a library
+// computes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -142,7 +142,7 @@ Program makeProduct() {
   return program;
 }
 
-/// A library whose product by w is x, copied on the stream.
+/// A library whose GEMM by w copies x on the stream.
 class CopyingLibrary : public detail::GemmLibrary {
 public:
   struct Product : detail::PreparedGemm {
@@ -169,7 +169,7 @@ public:
   }
 
   std::vector<std::string> prepared;
-  /// Alignments of the last product's buffers.
+  /// Alignments of the buffers of the last GEMM.
   std::vector<size_t> aligned;
   std::vector<detail::CuAddress> workspaces;
   bool fails = false;
@@ -204,7 +204,7 @@ TEST_F(CudaLaunches, AMissingLibrarySaysSo) {
            }});
   EXPECT_EQ(makeCudaExecutable(device, makeProduct()).status().toString(),
             "cublasLt: is missing");
-  // Programs without products do not care.
+  // Programs without GEMMs do not need a library.
   EXPECT_TRUE(makeCudaExecutable(device, makeCudaProgram()).ok());
 }
 
@@ -231,8 +231,8 @@ TEST_F(CudaLaunches, ProductsAreCapturedInTheGraph) {
   EXPECT_EQ(library->workspaces[0] % 256, 0u);
 }
 
-// A caller's memory is aligned to what kernels load at once; the rest to what
-// its place says.
+// A caller's buffer has the alignment of vector loads; other buffers have that
+// of their offset.
 TEST_F(CudaLaunches, AProductKnowsTheAlignmentOfItsBuffers) {
   auto library = std::make_shared<CopyingLibrary>();
   Device device = deviceWith(library);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a program asks of the driver: one graph per run and no waiting inside,
-// memory of its own per run under way, graphs per set of buffers.
+// Driver calls of a program: one graph launch per run without synchronization
+// inside, separate memory for each run in flight, graphs per set of buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace mpc::recording;
 
 namespace {
 
-/// Graphs that a program keeps.
+/// Number of graphs that a program caches.
 constexpr int kMost = int(detail::CudaInstance::kMostGraphs);
 
 /// A device, the program on it, and buffers there.
@@ -37,7 +37,7 @@ struct Fixture {
   Buffer allocate() { return *Buffer::allocateOn(stream, vectorType()); }
 };
 
-/// Calls that make the host wait.
+/// Calls that block the host.
 long waits() {
   return count("cuStreamSynchronize") + count("cuEventSynchronize") +
          count("cuMemFree");
@@ -71,7 +71,7 @@ TEST_F(CudaProgram, ARunIsOneGraphAndOneWaitAtTheEnd) {
   EXPECT_EQ(count("cuStreamSynchronize"), 1);
   EXPECT_EQ(waits(), 1);
   std::vector<Call> made = calls();
-  // The wait comes last but for leaving the context.
+  // The wait is last, except for the pop of the context.
   ASSERT_GE(made.size(), 2u);
   EXPECT_EQ(made[made.size() - 2].name, "cuStreamSynchronize");
 }
@@ -102,7 +102,7 @@ TEST_F(CudaProgram, TheFirstRunCapturesWithoutWaiting) {
   forgetCalls();
   ASSERT_TRUE(on.executable.runAsync(inputs, outputs, on.stream).ok());
   EXPECT_EQ(count("cuStreamBeginCapture"), 1);
-  // The second kernel may come while the first one ends.
+  // The second kernel may start while the first one ends.
   EXPECT_EQ(count("cuLaunchKernel"), 1);
   EXPECT_EQ(count("cuLaunchKernelEx"), 1);
   EXPECT_EQ(count("cuGraphInstantiateWithFlags"), 1);
@@ -164,11 +164,11 @@ TEST_F(CudaProgram, KernelsGetTheirGridBuffersAndScratch) {
   ASSERT_EQ(runs[1].parameters.size(), 4u);
   EXPECT_EQ(runs[1].parameters[0], runs[0].parameters[1]);
   EXPECT_EQ(runs[1].parameters[2], outputs[0].address());
-  // The scratch memory lies behind the arena.
+  // The scratch memory is after the arena.
   EXPECT_GE(runs[1].parameters[3],
             runs[1].parameters[0] + uint64_t(kElements) * 4);
   EXPECT_EQ(runs[1].parameters[3] % 256, 0u);
-  // More than 48 KB of shared memory were asked for.
+  // The kernel requested more than 48 KB of shared memory.
   bool asked = false;
   for (const Call &made : calls())
     asked |= made.name == "cuFuncSetAttribute" && made.detail == "8 = 65536";
@@ -185,7 +185,7 @@ TEST_F(CudaProgram, ConstantsAreUploadedOnce) {
     ASSERT_TRUE(on.executable.runAsync(inputs, outputs, on.stream).ok());
   // The input's is the other.
   EXPECT_EQ(count("cuMemcpyHtoDAsync"), uploads + 1);
-  // As is scratch memory cleared.
+  // Scratch memory is cleared as well.
   EXPECT_EQ(count("cuMemsetD8Async"), 1);
 }
 
@@ -333,8 +333,8 @@ TEST_F(CudaProgram, RunsFromSeveralThreadsDoNotMeet) {
     thread.join();
 }
 
-// What the host takes to launch is in no launch's time, nor what the events
-// themselves take.
+// Launch times exclude the overhead of the host and of the
+// events.
 TEST_F(CudaProgram, TimesLaunchesWithinOneGraph) {
   Fixture on;
   std::vector<double> milliseconds;
@@ -365,8 +365,8 @@ TEST_F(CudaProgram, TimesRunsByTheGpusClock) {
   EXPECT_EQ(count("cuStreamSynchronize"), 2);
 }
 
-// Sets of buffers take turns, so that a cache holds none of them; all graphs
-// are there before the first is timed.
+// Sets of buffers rotate, so that no cache holds them; all graphs are
+// instantiated before the first is timed.
 TEST_F(CudaProgram, TimesRunsOnSetsInTurn) {
   Fixture on;
   std::vector<RunBuffers> sets(20);

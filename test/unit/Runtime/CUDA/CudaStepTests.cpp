@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program that renews its arguments: every step is one graph launch on the
-// same buffers, and the host waits for nothing.
+// A program that updates its arguments: every step is one graph launch on the
+// same buffers, and the host does not wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ using namespace mpc::recording;
 
 namespace {
 
-/// x = 2 x + c, where x lies.
+/// x = 2 x + c, updated in place.
 Program makeStep() {
   Program program = makeCudaProgram();
   program.results.front().name = "x";

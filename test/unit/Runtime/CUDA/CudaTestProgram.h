@@ -45,7 +45,7 @@ compileTexts(const CudaCode &code, const std::string &architecture) {
   return binaries;
 }
 
-/// y = 2 x + c, the product in the arena; the second kernel counts its runs in
+/// y = 2 x + c, with 2 x in the arena; the second kernel counts its runs in
 /// scratch memory and clears it again.
 inline Program makeCudaProgram() {
   auto ref = [](BufferRef::Kind kind, int64_t offset, bool written) {
@@ -102,7 +102,7 @@ inline Machine makeMachine() {
   return machine;
 }
 
-/// A device on the recording driver, which goes on with its machine.
+/// A device on the recording driver, whose machine is not reset.
 inline Result<Device> makeCudaDevice(const CudaDeviceOptions &options = {},
                                      detail::CudaServices services = {
                                          compileTexts, {}}) {

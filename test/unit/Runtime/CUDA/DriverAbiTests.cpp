@@ -1,9 +1,9 @@
-//===- DriverAbiTests.cpp - the driver's table and the toolkit's header ---===//
+//===- DriverAbiTests.cpp - driver table against the toolkit header -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// CudaDriver.h writes the driver's interface down again, so that a build needs
-// no toolkit. Where its header is at hand, the two are compared.
+// CudaDriver.h declares the driver's interface itself, so that a build needs
+// no toolkit. Where the toolkit's header is installed, the two are compared.
 //
 //===----------------------------------------------------------------------===//
 

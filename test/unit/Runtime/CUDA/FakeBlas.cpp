@@ -154,12 +154,12 @@ static BlasResult multiply(const FakeDesc &desc, double alpha, const void *a,
               la.batches == ld.batches && lb.batches == ld.batches &&
               la.leading >= int64_t(la.rows) && lb.leading >= int64_t(lb.rows);
   bool reduced = is8Bits(la.type) || is8Bits(lb.type);
-  // As the library documents them.
+  // According to the library's documentation.
   if (reduced &&
       (!desc.transposeA || desc.transposeB || m % 16 || n % 16 || k % 16 ||
        !is8Bits(la.type) || !is8Bits(lb.type) || is8Bits(lc.type)))
     fits = false;
-  // As one GPU's library was seen to ask.
+  // As observed with the library of one GPU.
   if (c == d && lc.type != ld.type)
     fits = false;
   bool isRelu = desc.epilogue & (kBlasEpilogueRelu | kBlasEpilogueReluGradient);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Behaves as the library's documentation says, column-major and all, on host
-// addresses. Counts what is alive, and fails on demand.
+// Behaves as the library's documentation specifies, column-major layout
+// included, on host addresses. Counts live objects, and fails on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mpc::testing {
 
-/// What a product was described by, under the names of the attributes.
+/// Descriptor of a GEMM, with the names of the attributes.
 struct FakeDesc {
   int compute = 0, scale = 0;
   int32_t transposeA = 0, transposeB = 0;
@@ -40,28 +40,28 @@ public:
   FakeBlas &operator=(const FakeBlas &) = delete;
 
   detail::Blas table;
-  /// Names of the calls made, in order.
+  /// Names of the calls, in order.
   std::vector<std::string> calls;
   /// Handles, descriptions, layouts and preferences that were not destroyed.
   int alive = 0;
   /// The call with this number, from 0, fails; -1: none does.
   int failing = -1;
-  /// Candidates that the heuristic gives, and which of them cannot run.
+  /// Candidates that the heuristic returns, and those that cannot run.
   int candidates = 3, refused = -1;
-  /// What the heuristic returns.
+  /// Status of the heuristic.
   detail::BlasResult heuristicResult = 0;
-  /// Workspaces and streams that products were given.
+  /// Workspaces and streams of executed GEMMs.
   std::vector<void *> workspaces, streams;
-  /// Descriptions that candidates were asked for and products ran with, and the
-  /// types of c and d of the last product.
+  /// Descriptors of heuristic queries and of executed GEMMs, and the
+  /// types of c and d of the last GEMM.
   std::vector<FakeDesc> asked, ran;
   int typeC = -1, typeD = -1;
-  /// Algorithms that products ran with.
+  /// Algorithms of executed GEMMs.
   std::vector<uint64_t> algorithms;
-  /// What the last candidates were asked for with, for a, b, c and d; 256 is
-  /// what the library takes for granted.
+  /// Alignments of a, b, c and d in the last heuristic query, in bytes; 256 is
+  /// the library's default.
   std::array<uint32_t, 4> alignments = {};
-  /// Whether products are computed; may look at the operands instead.
+  /// Whether GEMMs are computed; may inspect the operands instead.
   bool computes = true;
   std::function<void(const void *a, const void *b, const void *d)> onProduct;
   /// Called when the handle is destroyed.

@@ -42,7 +42,7 @@ static float reduce(int reduction, float own) {
   return reduction == kNcclMean ? result / float(fake->ranks) : result;
 }
 
-/// Does `work` when the GPU comes to it.
+/// Executes `work` on the GPU, in stream order.
 static NcclResult enqueue(const std::string &name, void *stream,
                           std::function<void()> work) {
   if (fake->fails(name))

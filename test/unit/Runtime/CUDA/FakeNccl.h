@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Behaves as the library's documentation says on host addresses, on the streams
-// of the recording driver. The other ranks are made up: what rank r sends
-// follows from what this one does. Records calls, and fails on demand.
+// Behaves as the library's documentation specifies, on host addresses and on
+// the streams of the recording driver. The other ranks are synthetic: the data
+// of rank r is derived from this rank's. Records calls, and fails on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,18 +29,18 @@ public:
   FakeNccl &operator=(const FakeNccl &) = delete;
 
   detail::Nccl table;
-  /// What rank `rank` sends where this one sends `own`; of f32.
+  /// Data that rank `rank` sends where this rank sends `own`, in f32.
   std::function<float(int rank, float own)> sent = [](int rank, float own) {
     return own + 100 * float(rank);
   };
-  /// Calls in their order, and with them "message of N f32 begins" where one is
-  /// done.
+  /// Calls in order, with "message of N f32 begins" at the start of each
+  /// transfer.
   std::vector<std::string> calls;
-  /// Streams that messages were given.
+  /// Streams that were passed to messages.
   std::vector<void *> streams;
   /// The calls of this name fail.
   std::string failing;
-  /// What the ranks that joined were told, by rank.
+  /// Rank and unique id of each rank that joined.
   std::vector<std::pair<int, std::string>> ids;
   int alive = 0, depth = 0;
   int ranks = 0, rank = 0;

@@ -14,9 +14,9 @@
 
 namespace mpc::detail {
 
-/// A table of functions whose machine code is the text itself. What the text
-/// says decides what fails: "error(log)" the compilation, "spills(k)" says that
-/// kernel k spills where it has to share a multiprocessor, "empty" gives no
+/// A table of functions whose machine code is the text itself. The text
+/// selects the failure: "error(log)" fails the compilation, "spills(k)" makes
+/// kernel k spill where it has to share a multiprocessor, "empty" gives no
 /// code, "refused" no program.
 struct FakeNvrtc {
   struct State {

@@ -19,7 +19,7 @@ using namespace mpc::testing;
 
 namespace {
 
-/// A group with this rank alone in the process: the others say what it says.
+/// A group with this rank alone in the process: the others send the same data.
 class Echo : public Communicator {
 public:
   Echo(int rank, int size) : self(rank), ranks(size) {}
@@ -53,8 +53,8 @@ Launch message(const Collective &how, BufferRef input, BufferRef output) {
   return launch;
 }
 
-/// The two kernels' program whose product goes to all ranks before "add" reads
-/// it, beside another "double" that does not.
+/// The program of two kernels with a collective on the intermediate result
+/// before "add" reads it, and an independent second launch of "double".
 Program makeRankedProgram(const Collective &how) {
   Program program = makeCudaProgram();
   const BufferRef product = program.launches[0].buffers[1];
@@ -230,7 +230,7 @@ TEST_F(NcclTest, FailuresHaveAPlace) {
   EXPECT_EQ(status.where(), "rank 0 of 2: message 'gradients'");
   EXPECT_EQ(status.text(), "ncclAllReduce failed with unhandled cuda error");
   EXPECT_EQ(nccl.depth, 0);
-  // What failed under a capture ended it.
+  // A failure during capture invalidated the capture.
   nccl.failing.clear();
   EXPECT_TRUE(executable.run(arguments).ok());
 }

@@ -26,8 +26,8 @@ recording::machineCode(const std::map<std::string, int> &parametersOfKernels) {
   return {bytes, bytes + text.size() + 1};
 }
 
-/// Parameters of a kernel by its section .nv.info.NAME: a list of attributes,
-/// of which 0x19 says how many bytes all parameters take.
+/// Parameters of a kernel from its section .nv.info.NAME: a list of attributes,
+/// of which 0x19 is the total size of all parameters in bytes.
 static int parametersIn(const char *info, size_t size) {
   for (size_t at = 0; at + 4 <= size;) {
     auto format = static_cast<unsigned char>(info[at]);

@@ -13,8 +13,8 @@
 namespace mpc::recording {
 
 /// The kernels in an image, with the number of their parameters, which are all
-/// addresses: of a cubin that NVRTC made, or of machineCode(). None where it is
-/// neither.
+/// addresses: of a cubin from NVRTC, or of machineCode(). None for any other
+/// image.
 std::map<std::string, int> kernelsOf(const void *image);
 
 } // namespace mpc::recording

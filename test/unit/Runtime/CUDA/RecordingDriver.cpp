@@ -91,7 +91,7 @@ CuResult inside::enqueue(CuHandle stream, const std::string &kernel,
   return 0;
 }
 
-/// Whether `[address, address + bytes)` lies in live memory.
+/// Returns true if `[address, address + bytes)` is in live memory.
 static bool inMemory(CuAddress address, size_t bytes) {
   auto after = state().memory.upper_bound(address);
   if (after == state().memory.begin())

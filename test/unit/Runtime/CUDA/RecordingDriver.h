@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Implements the functions of CudaDriver.h in host memory, records every call,
-// fails where it is told to, and knows what was not given back. Work on streams
-// is done late, when somebody waits for it, so that code that forgets to wait
-// is seen to.
+// fails on request, and reports leaked resources. Work on streams is deferred
+// until a call synchronizes with it, so that missing synchronization is
+// detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +37,10 @@ struct KernelRun {
   bool inGraph;
 };
 
-/// What a kernel does: its parameters are addresses in host memory.
+/// Body of a kernel; its parameters are addresses in host memory.
 using KernelBody = std::function<void(const std::vector<void *> &parameters)>;
 
-/// What the machine is and what goes wrong on it.
+/// Properties and injected failures of the machine.
 struct Machine {
   int gpus = 1;
   int version = 13000;
@@ -61,14 +61,14 @@ struct Machine {
   bool graphUpdates = true;
 };
 
-/// Begins again on `machine`; everything of before is forgotten.
+/// Restarts the driver on `machine` and resets all state.
 void restart(const Machine &machine = {});
 /// The machine, for changes; not while another thread is in the driver.
 Machine &machine();
 
 /// The driver's functions.
 detail::CudaDriver driver();
-/// The function of that name, or null: what cuGetProcAddress gives.
+/// The function of that name, or null: the result of cuGetProcAddress.
 void *entryPoint(const std::string &name);
 
 /// Calls since the start or since forgetCalls().
@@ -86,20 +86,20 @@ void enqueueWork(void *stream, const std::string &name,
 void finishWork();
 /// Kernels that ran, in order.
 std::vector<KernelRun> kernelRuns();
-/// What exists, after finishWork(): "stream", "memory of 256 bytes", ...
+/// Live objects, after finishWork(): "stream", "memory of 256 bytes", ...
 std::vector<std::string> alive();
-/// Bytes that the pools had to grow to, where memory goes from a stream to
-/// itself and to no other: what a driver may do at worst.
+/// Peak size of the pools in bytes, if freed memory is only reused on the same
+/// stream: the worst case of a driver.
 size_t poolBytes();
-/// What was done that no driver allows: "cuMemAlloc without a context".
+/// Invalid uses of the driver: "cuMemAlloc without a context".
 std::vector<std::string> complaints();
-/// Gives the driver's own memory back; nothing may be called afterwards.
+/// Frees the driver's own memory; nothing may be called afterwards.
 void release();
 /// Contexts that this thread has pushed and not popped.
 size_t contextDepth();
 
-/// Machine code that holds kernels, each with so many parameters. What NVRTC
-/// makes is accepted as well.
+/// Machine code with the given kernels and their numbers of parameters. The
+/// driver accepts NVRTC's output as well.
 std::vector<std::byte>
 machineCode(const std::map<std::string, int> &parametersOfKernels);
 

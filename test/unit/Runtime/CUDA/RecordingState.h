@@ -1,8 +1,8 @@
-//===- RecordingState.h - inside of the recording driver --------*- C++ -*-===//
+//===- RecordingState.h - state of the recording driver ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the parts of the recording driver share.
+// State that is shared by the files of the recording driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ struct Marker {
   /// By the GPU's clock, once it is done.
   float milliseconds = 0;
   std::shared_ptr<Queue> queue;
-  /// Of an event that was recorded under a capture: that, and its node there.
+  /// For an event recorded during capture: the graph, and its node there.
   std::shared_ptr<Graph> graph;
   size_t node = 0;
 };
@@ -65,11 +65,11 @@ struct Graph {
 struct Queue {
   std::deque<Work> work;
   std::shared_ptr<Graph> capture;
-  /// Of this queue's nodes in `capture`.
+  /// Lane of this queue's nodes in `capture`.
   size_t lane = 0;
 };
 
-/// Anything behind a handle.
+/// Any object that a handle refers to.
 struct Object {
   std::string kind;
   std::shared_ptr<Queue> queue;
@@ -77,7 +77,7 @@ struct Object {
   std::shared_ptr<Graph> graph;
   std::vector<Function> functions;
   Function function;
-  /// Of a function.
+  /// Module of a function.
   CuHandle module = nullptr;
 };
 
@@ -90,12 +90,12 @@ struct State {
   std::function<void(const Call &)> observer;
   long callNumber = 0;
   int stickyError = 0;
-  /// Goes on with every kernel and every event in a graph.
+  /// Advances with every kernel and every event in a graph.
   float milliseconds = 0;
   uintptr_t nextHandle = 0;
   std::map<CuHandle, Object> objects;
   std::map<CuAddress, size_t> memory;
-  /// Bytes of pools that a stream has given back, and of all pools ever.
+  /// Free bytes in the pools by stream, and the total size of all pools.
   std::multimap<CuHandle, size_t> pooled;
   size_t poolBytes = 0;
   std::map<void *, size_t> pinned;
@@ -105,8 +105,8 @@ struct State {
   std::shared_ptr<Queue> defaultQueue = std::make_shared<Queue>();
 };
 
-/// The one state, which is never destroyed: handles may be given back while the
-/// process ends.
+/// The singleton state, which is never destroyed: handles may be released while
+/// the process exits.
 State &state();
 
 /// Contexts that this thread has pushed, and captures that it has begun.
@@ -124,7 +124,7 @@ std::shared_ptr<Queue> queueOf(CuHandle stream);
 void drain(const std::shared_ptr<Queue> &queue,
            const std::shared_ptr<Marker> &until = nullptr);
 void drainAll();
-/// Enqueues work, or makes it a node where the stream is under capture.
+/// Enqueues work, or adds it as a node if the stream is being captured.
 CuResult enqueue(CuHandle stream, const std::string &kernel,
                  std::function<void()> run);
 /// Complains where `[address, address + bytes)` is not live memory.
@@ -134,7 +134,7 @@ std::string bytesText(size_t bytes);
 
 enum class Needs { Nothing, Context, ContextOutsideOfCapture };
 
-/// Records a call; gives the error with which it has to fail.
+/// Records a call; returns the error with which it has to fail.
 CuResult record(const char *name, std::string detail, Needs needs);
 
 /// A call that has no effect where it fails.
@@ -148,8 +148,8 @@ CuResult call(const char *name, std::string detail, Needs needs, Body body) {
   return body();
 }
 
-/// A call that waits or gives something back: it does so even where it fails,
-/// since its error is one of earlier work.
+/// A call that waits or releases something: it does so even if it fails, since
+/// its error belongs to earlier work.
 template <typename Body>
 CuResult callAnyway(const char *name, std::string detail, Needs needs,
                     Body body) {
@@ -159,7 +159,7 @@ CuResult callAnyway(const char *name, std::string detail, Needs needs,
   return error ? error : state().stickyError ? state().stickyError : own;
 }
 
-/// Ends an object.
+/// Destroys an object.
 CuResult destroy(const char *name, CuHandle handle, const char *kind);
 
 // The driver's functions (CudaDriver.h).

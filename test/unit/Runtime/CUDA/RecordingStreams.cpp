@@ -116,10 +116,10 @@ CuResult inside::streamBeginCapture(CuHandle stream, int) {
   });
 }
 
-/// Whether the first lane waits, by way of others maybe, for the last node of
-/// every lane.
+/// Returns true if the first lane waits, directly or indirectly, for the last
+/// node of every lane.
 static bool isJoined(const Graph &graph) {
-  // How many of each lane's nodes are done when all that is known to be is.
+  // Number of nodes of each lane that are done after the first lane.
   std::vector<size_t> done(graph.lanes, 0);
   done[0] = graph.nodes.size();
   for (size_t i = graph.nodes.size(); i-- > 0;) {
@@ -152,7 +152,7 @@ CuResult inside::streamEndCapture(CuHandle stream, CuHandle *graph) {
   for (const std::shared_ptr<Queue> &other : state().queues)
     if (other->capture == object.graph)
       other->capture = nullptr;
-  // A capture that was invalidated gives no graph.
+  // An invalidated capture returns no graph.
   if (error)
     return error;
   if (!isWhole)
@@ -285,7 +285,7 @@ CuResult inside::graphExecUpdate(CuHandle exec, CuHandle graph,
     for (size_t i = 0; same && i < object->graph->nodes.size(); ++i)
       same = object->graph->nodes[i].kernel == source->graph->nodes[i].kernel;
     result->result = same ? 0 : 1;
-    // What is enqueued keeps the nodes that it has.
+    // An enqueued graph keeps its current nodes.
     if (same)
       object->graph = std::make_shared<Graph>(*source->graph);
     return same ? 0 : int(kCuGraphUpdateFailure);
@@ -330,7 +330,7 @@ CuResult inside::graphLaunch(CuHandle exec, CuHandle stream) {
   });
 }
 
-/// What a launch does when the GPU comes to it.
+/// Execution of a launch on the GPU.
 static void runKernel(KernelRun run) {
   State &all = state();
   if (all.stickyError)
@@ -345,7 +345,7 @@ static void runKernel(KernelRun run) {
   std::vector<void *> parameters;
   for (uint64_t parameter : run.parameters) {
     requireMemory(parameter, 0, "kernel " + run.kernel);
-    // A load of 16 bytes from elsewhere ends the context.
+    // A misaligned load of 16 bytes ends the context.
     if (parameter % 16)
       complain("kernel " + run.kernel + " gets memory aligned to " +
                std::to_string(parameter & -parameter) + " bytes only");

@@ -1,4 +1,4 @@
-//===- CollectivesTests.cpp - tests of messages beside the launches -------===//
+//===- CollectivesTests.cpp - tests of asynchronous collectives -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -127,8 +127,8 @@ TEST(CollectiveThread, KernelsForGpusOnTheHostSendToo) {
 
 namespace {
 
-/// Two ranks in one: what is sent comes back twice. A message waits until it
-/// may end, and says that it began.
+/// Two ranks in one: sent data come back twice. A message waits until it
+/// may end, and signals its start.
 class Mirror : public Communicator {
 public:
   int rank() const override { return 0; }
@@ -157,10 +157,10 @@ public:
   std::atomic<bool> mayEnd = false, fails = false;
 };
 
-/// What kernels look at: they get no other pointer to it.
+/// State for kernels, which have no other pointer to it.
 Mirror *current = nullptr;
 
-/// y = 1, beside a message: lets it end once it has begun.
+/// y = 1, concurrent with a message: lets the message end once it has started.
 void besideKernel(void *const *buffers, int64_t, int64_t, void *) {
   auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (current->begun == 0 && std::chrono::steady_clock::now() < limit)
@@ -277,7 +277,7 @@ TEST(CollectiveThread, ARunEndsWithItsMessages) {
 }
 
 TEST(CollectiveThread, AMessagesTimeIsHowLongItWasAwaited) {
-  // Nothing runs beside it: the one who waits does it.
+  // Nothing runs concurrently: the waiting thread performs the collective.
   Program program = withResults({message(arena(0, false), result(0))}, 1);
   Mirror mirror;
   std::thread late([&] {

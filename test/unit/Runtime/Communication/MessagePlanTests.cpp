@@ -1,4 +1,4 @@
-//===- MessagePlanTests.cpp - tests of when a program waits ---------------===//
+//===- MessagePlanTests.cpp - tests of waits for collectives --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -114,7 +114,7 @@ TEST(CollectiveDependences, IsWhatComparingAllPairsGives) {
       expected.push_back(number);
     }
     expected.push_back(messages.size());
-    // To wait for what is over is to wait for nothing.
+    // A wait for a message that is already over is no wait.
     Numbers found = neededBy(launches);
     ASSERT_EQ(found.size(), expected.size());
     for (size_t i = 0; i < found.size(); ++i) {

@@ -78,7 +78,7 @@ inline Bytes bytesOf(const Buffer &buffer) {
   return Bytes(data, data + buffer.size());
 }
 
-/// Runs a program of one message on what rank `rank` draws; its results.
+/// Runs a program of one message on random data of rank `rank`; its results.
 inline Result<std::vector<Bytes>>
 runMessage(const Executable &executable, int rank, Communicator *communicator) {
   std::vector<Buffer> arguments;
@@ -115,7 +115,7 @@ void onThreads(int ranks, Work work, const CommunicatorOptions &options = {}) {
     thread.join();
 }
 
-/// The messages that every transport is judged by.
+/// The messages that every transport is tested with.
 struct MessageCase {
   Collective how;
   std::vector<int64_t> sizes;

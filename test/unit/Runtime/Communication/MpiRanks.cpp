@@ -16,14 +16,14 @@
 using namespace mpc;
 using namespace mpc::testing;
 
-/// MPI keeps memory to its end, which is no business of AddressSanitizer's.
+/// MPI does not free all memory, which LeakSanitizer must ignore.
 extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() { return 1; }
 
 /// Messages small enough for a test to be sent in pieces.
 static constexpr size_t kMostBytes = 10000;
 
-/// Whether every message gives the bits that threads give.
+/// Returns true if every message gives the same bits as with threads.
 static bool agreesWithThreads(Communicator &ranks) {
   for (const MessageCase &entry : messageCases(ranks.size())) {
     Executable executable = load(messageProgram(entry.how, entry.sizes));
@@ -90,7 +90,7 @@ int main(int count, char **words) {
     else if (scenario == "abort")
       ranks.abort("cannot read its data");
   }
-  // The others wait for what never comes.
+  // The others wait for a message that never arrives.
   std::printf("%s\n",
               runMessage(executable, rank, &ranks).status().toString().c_str());
   return 1;

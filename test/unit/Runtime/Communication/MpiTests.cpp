@@ -23,7 +23,7 @@ using namespace mpc;
 
 namespace {
 
-/// What a command printed, how it ended and how long it took.
+/// Output, exit status and duration of a command.
 struct Outcome {
   std::string text;
   int code = -1;

@@ -1,4 +1,4 @@
-//===- ReduceTests.cpp - tests of sums over ranks -------------------------===//
+//===- ReduceTests.cpp - tests of reductions over ranks -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -80,7 +80,7 @@ TEST(Reduce, RoundsOnceFromTheAccumulateType) {
   EXPECT_EQ(reduceNumbers(how, {2048, 1, 1}), 2048);
   how.accumulate = ElementType::F32;
   EXPECT_EQ(reduceNumbers(how, {2048, 1, 1}), 2050);
-  // What overflows on the way comes back only in a wider type.
+  // An intermediate overflow is only avoided in a wider type.
   EXPECT_EQ(reduceNumbers(how, {60000, 60000, -60000}), 60000);
   how.accumulate = ElementType::F16;
   EXPECT_EQ(reduceNumbers(how, {60000, 60000, -60000}), INFINITY);

@@ -1,8 +1,8 @@
-//===- ReductionReference.h - what ranks ought to get -----------*- C++ -*-===//
+//===- ReductionReference.h - expected results of ranks ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One element at a time, in doubles, to be read.
+// Computes one element at a time, in double, for readability.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace mpc::testing {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// `value` to the nearest number with `digits` bits whose smallest normal one
-/// is 2^`least`; infinite from `most` on.
+/// `value` rounded to `digits` mantissa bits, with the smallest normal number
+/// 2^`least`; infinite from `most` on.
 inline double nearest(double value, int digits, int least, double most) {
   if (value == 0 || !std::isfinite(value))
     return value;
@@ -148,7 +148,7 @@ inline Bytes reduceSlowly(const Collective &how,
   return result;
 }
 
-/// What rank `rank` ought to get of a tensor, given what each rank has.
+/// Expected tensor of rank `rank`, given the tensors of all ranks.
 inline Bytes expected(const Collective &how, std::vector<Bytes> rows,
                       size_t rank) {
   auto ranks = size_t(how.ranks), bytes = size_t(elementBytes(how.element));

@@ -1,4 +1,4 @@
-//===- RelayTests.cpp - messages that another process does ----------------===//
+//===- RelayTests.cpp - collectives done by another process ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ using namespace mpc;
 
 namespace {
 
-/// The other end of a rank's socket, for one call: what was asked, and `answer`
-/// to it.
+/// The peer of a rank's socket, for one call: the request, and `answer` to
+/// it.
 class Relay {
 public:
   Relay() { EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0); }

@@ -24,7 +24,7 @@ Bytes bytesOf(const std::string &text) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-/// A kernel and a product of a library.
+/// A kernel and a library GEMM.
 Program makeProgram(const std::string &architecture) {
   TensorType type{ElementType::F32, {8, 8}};
   Program program;
@@ -77,7 +77,7 @@ Contents makeContents(const std::vector<std::string> &architectures) {
   return contents;
 }
 
-/// A GPU that keeps the programs it is given and runs none.
+/// A GPU that loads programs but runs none.
 class RecordingGpu : public detail::DeviceImpl {
 public:
   explicit RecordingGpu(std::string architecture)
@@ -103,7 +103,7 @@ Device gpu(const std::string &architecture) {
       std::make_shared<RecordingGpu>(architecture));
 }
 
-/// The target that a GPU of `architecture` takes, or why there is none.
+/// The target that a GPU of `architecture` selects, or the diagnostic.
 std::string chosen(const ExecutableFile &file,
                    const std::string &architecture) {
   Result<Executable> loaded = file.load(gpu(architecture), {.trusted = true});
@@ -156,7 +156,7 @@ TEST(CudaFile, KeepsEveryFact) {
   EXPECT_EQ(program.cuda->binaries[0].cubin, bytesOf("code for sm_80"));
 }
 
-/// A file with nothing but a product; buffers are parts of the arena and of the
+/// A file with one GEMM only; buffers are parts of the arena and of the
 /// result.
 Contents withProduct(const GemmProblem &problem) {
   Contents contents = makeContents({"sm_90"});
@@ -292,7 +292,7 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
   }
 }
 
-// Whatever bytes change, opening ends in a status or in a file that is whole.
+// With any bytes changed, opening fails with a status or the file is intact.
 TEST(CudaFile, ChangedBytesNeverCrash) {
   Bytes good = *encode(makeContents({"sm_80", "sm_90a"}));
   std::mt19937 random(1);

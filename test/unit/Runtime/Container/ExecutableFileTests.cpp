@@ -123,7 +123,7 @@ protected:
       {ElementType::F32, {8}}, std::array<float, 8>{1, 1, 1, 1, 1, 1, 1, 1});
 };
 
-/// Makes the header say again what the bytes are.
+/// Updates size and digest in the header.
 void sign(Bytes &file) {
   auto size = uint64_t(file.size());
   std::memcpy(file.data() + kFileBytesAt, &size, sizeof(size));
@@ -290,7 +290,7 @@ TEST_F(ExecutableFileTest, KeepsOfWhichTensorAnArgumentIsAPiece) {
   EXPECT_EQ(std::memcmp(argument.initial.get(), initial.get(), 60), 0);
   EXPECT_FALSE(loaded->program().results[0].shardOf);
 
-  // A piece is no larger than the whole.
+  // A shard is no larger than the whole tensor.
   contents.specialisations[0].arguments[0].initial = nullptr;
   contents.specialisations[0].arguments[0].shardOf = {{7}};
   file = ExecutableFile::fromBytes(*encode(contents), "m.mpcx");

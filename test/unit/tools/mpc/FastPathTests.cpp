@@ -1,4 +1,4 @@
-//===- FastPathTests.cpp - policies and what a device does fast -----------===//
+//===- FastPathTests.cpp - policies against hardware fast paths -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -83,7 +83,7 @@ TEST(FastPathTest, TheBestPolicyUsesTheNarrowestUnits) {
     EXPECT_TRUE(contains(choice.reason, name.str())) << choice.reason;
     llvm::Expected<Policy> policy = Policy::load(choice.policy);
     ASSERT_TRUE(bool(policy)) << choice.policy;
-    // What is recommended brings no warning of its own.
+    // A recommended policy causes no warning itself.
     EXPECT_FALSE(
         describeSlowType(policy->getCompute(), targetOf(name.str().c_str())));
   }

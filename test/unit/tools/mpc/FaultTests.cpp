@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each case puts one fault into the module between the oracle's second run and
-// the rest of the compile, as a wrong pass would, and wants exit code 4. The
-// same model without the fault gives 0.
+// Each case injects one fault into the module between the second run of the
+// oracle and the rest of the compile, as a wrong pass would, and expects exit
+// code 4. The same model without the fault gives 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ Value castTo(OpBuilder &builder, Value value, Type element) {
   return CastOp::create(builder, value.getLoc(), type, value, /*pinned=*/false);
 }
 
-/// Sums eight products at a time in `element`.
+/// Accumulates eight products at a time in `element`.
 void accumulateIn(ModuleOp module, Type element) {
   auto matmul = only<MatmulOp>(module);
   OpBuilder builder(matmul);
@@ -158,7 +158,7 @@ void dropBias(ModuleOp module) {
 }
 
 void loseCast(ModuleOp module) {
-  // The pair to i32 and back: what it truncates is kept.
+  // The pair to i32 and back: its truncated values are preserved.
   module.walk([](CastOp op) {
     auto inner = op.getInput().getDefiningOp<CastOp>();
     if (inner && inner.getInput().getType() == op.getType())
@@ -209,7 +209,7 @@ TEST_P(FaultTest, IsCaught) {
   EXPECT_NE(output.find("\"ok\":false"), std::string::npos);
 }
 
-/// What the declared types do not explain is looked for in the compiled code.
+/// Errors beyond those of the declared types are located in compiled code.
 TEST(FirstOverflowTest, IsNamedWhereOnlyTheCompiledCodeOverflows) {
   std::string path = (std::filesystem::temp_directory_path() /
                       ("mpc-overflow-" + std::to_string(::getpid()) + ".mlir"))
@@ -233,7 +233,7 @@ TEST(FirstOverflowTest, IsNamedWhereOnlyTheCompiledCodeOverflows) {
       << output;
 }
 
-/// Where the simplified graph is another function, the report says so.
+/// If the simplified graph computes another function, the report says so.
 TEST(RewriteFaultTest, IsReportedAsOne) {
   std::string path = (std::filesystem::temp_directory_path() /
                       ("mpc-rewrite-" + std::to_string(::getpid()) + ".mlir"))

@@ -1,4 +1,4 @@
-//===- HtmlReportTests.cpp - pages and their drawings ---------------------===//
+//===- HtmlReportTests.cpp - HTML reports and their graphs ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -45,7 +45,7 @@ Json drawn(const Json &explanation) {
 }
 
 TEST(GraphDrawingTest, AnOpLiesBelowTheOneItReadsHoweverDeep) {
-  // Further down than five digits of a pixel reach.
+  // A graph that is taller than five digits of pixels.
   const Json drawing = drawn(chainOf(1800));
   if (drawing.is_null())
     GTEST_SKIP() << "no program dot, of Graphviz";

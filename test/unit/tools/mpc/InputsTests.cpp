@@ -1,4 +1,4 @@
-//===- InputsTests.cpp - tests of binding and drawing inputs --------------===//
+//===- InputsTests.cpp - tests of binding and generating inputs -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -45,8 +45,8 @@ TEST(BindArrays, FindsByNameAndPosition) {
                   .empty());
 }
 
-// What a training step keeps may be left out: it is as the file has it, rounded
-// from the parameter that was given, or zero.
+// Parameter copies and optimizer states may be omitted: copies are rounded from
+// the given parameter, states have the value in the file or are zero.
 TEST(BindArrays, BeginsWhatAStepKeeps) {
   auto initial = std::make_shared<std::array<float, 2>>(
       std::array<float, 2>{0.5f, 1.0f / 3});
@@ -74,7 +74,7 @@ TEST(BindArrays, BeginsWhatAStepKeeps) {
   EXPECT_EQ(bound[4].as<float>()[0], 0);
   EXPECT_EQ(bound[5].as<int64_t>()[0], 0);
 
-  // Copies are those of what is given.
+  // Copies are rounded from the given parameters.
   Result<Buffer> two = Buffer::fromValues<float>({ElementType::F32, {2}},
                                                  std::vector<float>{2, 2});
   ASSERT_TRUE(bindArrays({zeros("x", {ElementType::F32, {2, 3}}),
@@ -83,7 +83,7 @@ TEST(BindArrays, BeginsWhatAStepKeeps) {
                   .empty());
   EXPECT_EQ(bound[1].as<uint16_t>()[0], 0x4000);
 
-  // A parameter without a value is still asked for, and so is its copy.
+  // A parameter without a value is required, and so is its copy.
   std::vector<ProgramValue> unknown = values;
   unknown[3].initial = nullptr;
   std::vector<Status> problems = bindArrays(

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each rewrite is wrong in one place and runs as the last one of stage
-// simplify, so that types are assigned to, and the program made of, what it
-// leaves. The imported graph is the one witness: with 16-bit types, too, `mpc
-// check` must end with 4, with the tolerance that the right program has.
+// Each rewrite is wrong in one place and runs last in the stage simplify, so
+// that types are assigned to its result and the program is compiled from it.
+// The imported graph is the only reference: with 16-bit types, too, `mpc check`
+// must exit with 4, with the tolerance of the correct program.
 //
 // MPC_FAULT_MODELS names a folder of further models (FOLDER/NAME/model.onnx).
 //
@@ -160,7 +160,7 @@ bool transposeWeight(ModuleOp module) {
   });
 }
 
-/// As far from the right one as 1e-5 is from 1e-12, for numbers around 1.
+/// Epsilon with an offset of 1e-3, for numbers around 1.
 bool takeOtherEpsilon(ModuleOp module) {
   auto change = [](auto op) {
     op.setEpsilon(APFloat(op.getEpsilon().convertToDouble() + 1e-3));

@@ -54,7 +54,7 @@ TEST(StoredModelTest, DrawsIntegersBelowTheirBound) {
   EXPECT_EQ(largest, 1);
 }
 
-// Drawn second moments would be negative half the time.
+// Random second moments would be negative half the time.
 TEST(StoredModelTest, StatesAreAsAtTheStart) {
   std::vector<StoredValue> values = {
       {"x", {ElementType::F32, {64}}, "input"},

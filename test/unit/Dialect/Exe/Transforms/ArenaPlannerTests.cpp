@@ -18,8 +18,8 @@ struct Life {
   int64_t bytes, first, last;
 };
 
-/// Plans and checks that buffers that live together lie apart, aligned and
-/// inside.
+/// Plans and checks that buffers with overlapping live ranges are disjoint,
+/// aligned and in bounds.
 ArenaPlanner checkedPlan(const std::vector<Life> &lives) {
   ArenaPlanner planner(64);
   for (const Life &life : lives)

@@ -1,4 +1,4 @@
-//===- SplitProductsTests.cpp - splitting a product keeps its value -------===//
+//===- SplitProductsTests.cpp - split library GEMMs are bit-exact ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -32,7 +32,7 @@ protected:
     context.loadDialect<MpcDialect, exe::ExeDialect, func::FuncDialect>();
   }
 
-  /// The values of the results, one behind the other.
+  /// The values of all results, concatenated.
   std::vector<double> valuesOf(func::FuncOp function) {
     std::mt19937 random(3);
     std::normal_distribution<double> normal;
@@ -57,7 +57,7 @@ protected:
     return values;
   }
 
-  /// Splits the products of `text`; expects `fusions` kernels and equal values.
+  /// Splits the matmuls of `text`; expects `fusions` kernels and equal values.
   void expectSplit(StringRef text, int64_t fusions) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
         ("module attributes {exe.target = #exe.target<\"cpu:avx512\">} {" +

@@ -44,8 +44,8 @@ protected:
     return tensor;
   }
 
-  /// Parses a module whose `@main` takes inputs and, as arguments named w...,
-  /// weights, and makes constants of the weights.
+  /// Parses a module whose `@main` has inputs and, as arguments named w...,
+  /// weights, and replaces the weights by constants.
   void parse(StringRef body) {
     module = parseSourceString<ModuleOp>(body, &context);
     ASSERT_TRUE(module);
@@ -134,8 +134,8 @@ protected:
                                           buffers[result.getSymName()].data()));
   }
 
-  /// Checks that the program gives what the interpreter gave, with `launches`
-  /// kernel calls where that is stated.
+  /// Checks that the program returns the results of the interpreter, with
+  /// `launches` kernel calls if given.
   void check(StringRef body, int64_t launches = -1, double tolerance = 2e-5) {
     ASSERT_NO_FATAL_FAILURE(parse(body));
     ASSERT_NO_FATAL_FAILURE(runStages());

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // record_gradients.py wrote gradients.json: per parameter the norm of PyTorch's
-// float64 gradient and its products with pseudo-random vectors. Here the model
-// is imported, differentiated and run in the reference interpreter, all in
-// float64. Skipped where the models are not beside the project.
+// float64 gradient and its dot products with pseudo-random vectors. The test
+// imports and differentiates the model and runs it in the reference
+// interpreter in float64. Skipped without the shared model folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +52,8 @@ Type widened(Type type) {
   return tensor.clone(Float64Type::get(type.getContext()));
 }
 
-/// Makes every float of the function an f64, so that the constants that
-/// derivatives need are not rounded to a narrower type.
+/// Converts every float of the function to f64, so that the constants of
+/// derivatives are not rounded to a lower precision.
 void widen(func::FuncOp function) {
   Block &block = function.getBody().front();
   Type wide = Float64Type::get(function.getContext());
@@ -79,8 +79,8 @@ void widen(func::FuncOp function) {
                         block.getTerminator()->getOperandTypes()));
 }
 
-/// Appends the loss: the sum of the float outputs times arguments that receive
-/// the streams 0, 1, ... Gives these arguments' numbers.
+/// Appends the loss: the sum of the float outputs times arguments for the
+/// streams 0, 1, ... Returns the indices of these arguments.
 SmallVector<unsigned> appendLoss(StepFunction step) {
   OpBuilder b = step.atEnd();
   Location loc = step.getFunction().getLoc();
@@ -147,7 +147,7 @@ TEST_P(ModelGradientTest, AgreesWithPyTorch) {
   }
   OwningOpRef<ModuleOp> module = importOnnxFile(path, options, &context);
   ASSERT_TRUE(module) << messages;
-  // Batch norms keep their statistics, as the recorded models do.
+  // Batch norms use their running statistics, as the recorded models do.
   PassManager passes(&context);
   LiftParametersPassOptions lift;
   lift.statistics = false;

@@ -1,4 +1,4 @@
-//===- InitialValuesTests.cpp - drawn values of parameters ----------------===//
+//===- InitialValuesTests.cpp - random initial parameters -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -97,7 +97,7 @@ TEST_F(InitialValues, tablesAreNormalAndNormsBeginAsNothing) {
   EXPECT_EQ(found[3].size, 0);
 }
 
-// Parts of weights, joined and turned ones begin as the weights that they are.
+// Slices, concatenations and transposes of weights are initialized as weights.
 TEST_F(InitialValues, movedWeightsGoByFanIn) {
   auto found = distributions(R"(
     func.func @f(%w: tensor<16x25xf32>, %q: tensor<25x4xf32>, %k: tensor<25x4xf32>, %t: tensor<25x3xf32>, %b: tensor<4xf32>,

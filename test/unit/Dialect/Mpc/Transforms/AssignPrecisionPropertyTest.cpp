@@ -138,7 +138,7 @@ TEST_F(AssignPrecisionPropertyTest, HardLabelsHold) {
         EXPECT_EQ(getElementTypeOrSelf(matmul.getRhs()).isBF16(), mixed);
         EXPECT_TRUE(getElementTypeOrSelf(matmul.getResult()).isF32());
       }
-      // What a sensitive op makes is not rounded for another f32 op.
+      // The result of a sensitive op is not rounded for another f32 op.
       auto cast = dyn_cast<CastOp>(op);
       if (!cast || !getElementTypeOrSelf(cast.getResult()).isF32())
         return;
@@ -218,8 +218,8 @@ TEST_F(AssignPrecisionPropertyTest, FusionKeepsDeclaredValues) {
   }
 }
 
-/// Bytes that `plan` moves for running sums that it keeps in f32 for their
-/// error's sake: what storing them narrow would save, and their casts.
+/// Bytes that `plan` spends on partial sums that it stores in f32 for accuracy:
+/// the savings of 16-bit storage, and the casts.
 static int64_t bytesForSums(const PrecisionPlan &plan, func::FuncOp func) {
   int64_t bytes = 0;
   for (Operation &op : func.getBody().front().without_terminator())
@@ -268,7 +268,7 @@ TEST_F(AssignPrecisionPropertyTest, EveryEligibleValueHasAReason) {
       const ValueReason &reason = cut.getReason(op.getResult(0));
       ASSERT_FALSE(reason.text.empty());
       (reason.hard ? hard : free) += 1;
-      // What the reason names is there: a rule's op, or one that agrees.
+      // The op named by the reason exists: a rule's op, or one that agrees.
       for (const ValueReason::Pull &pull : reason.pulls) {
         ASSERT_TRUE(pull.op && pull.type);
         if (!reason.hard && pull.op == reason.because)

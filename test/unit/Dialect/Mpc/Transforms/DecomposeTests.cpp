@@ -1,4 +1,4 @@
-//===- DecomposeTests.cpp - a whole equals its parts ----------------------===//
+//===- DecomposeTests.cpp - composite ops equal their parts ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -85,7 +85,7 @@ protected:
       check(before, after);
   }
 
-  /// NaNs are one; zeros keep their sign.
+  /// NaNs are equal; zeros differ by sign.
   static void expectSameBits(const Tensor &actual, const Tensor &expected,
                              StringRef name) {
     EXPECT_EQ(actual.ints().vec(), expected.ints().vec()) << name.str();
@@ -124,7 +124,7 @@ TEST_F(DecomposeTest, UpdatesAreTheirPartsToTheBit) {
   int compared = 0;
   forEachFunction(
       "decompose-update", [&](func::FuncOp whole, func::FuncOp parts) {
-        // Several draws: steps 0 to 2, held or not, second moments positive.
+        // Random samples: steps 0 to 2, skipped or not, positive second moment.
         for (int draw = 0; draw < 20; ++draw) {
           SmallVector<Tensor> arguments = drawArguments(whole, draw % 4 != 0);
           for (auto [left, right] :
@@ -164,7 +164,7 @@ TEST_F(DecomposeTest, TrainingOpsKeepTheirValue) {
 }
 
 TEST_F(DecomposeTest, LossesAndFormsAreTheirPartsToTheBit) {
-  // Attention is left out: its sums run in another order.
+  // Attention is skipped: it accumulates in another order.
   forEachFunction("decompose-training", [&](func::FuncOp whole,
                                             func::FuncOp parts) {
     if (whole.getName().contains("attention"))

@@ -1,4 +1,4 @@
-//===- FusionTests.cpp - kernels keep values ------------------------------===//
+//===- FusionTests.cpp - fusion preserves values --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -93,8 +93,8 @@ TEST_F(FusionTest, KernelsForAGpuKeepDeclaredValues) {
 }
 
 TEST_F(FusionTest, MovementInsideKernelsKeepsValues) {
-  // What the lit test shows: casts, slices, pads, concats and transposes before
-  // and behind the products.
+  // The module of the lit test: casts, slices, pads, concats and transposes
+  // before and after the matmuls.
   auto buffer = llvm::MemoryBuffer::getFile(MPC_PASS_TESTS "/fuse-cuda.mlir");
   ASSERT_TRUE(bool(buffer));
   OwningOpRef<ModuleOp> module = parse((*buffer)->getBuffer());

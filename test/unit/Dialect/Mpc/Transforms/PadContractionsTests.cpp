@@ -1,10 +1,10 @@
-//===- PadContractionsTests.cpp - padding changes no value ----------------===//
+//===- PadContractionsTests.cpp - padding preserves values ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Draws chains of contractions, elementwise ops, norms and movement, pads them
-// and compares both forms in the interpreter, element by element: adding zeros
-// to a sum in order changes no bit of it.
+// Generates chains of contractions, elementwise ops, norms and movement, pads
+// them and compares both versions in the interpreter, bit for bit: adding zeros
+// to a sum in order changes no bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,7 +84,7 @@ private:
     binary("add", saved);
   }
 
-  /// Split into heads, mixed, and joined again.
+  /// Splits into heads, mixes and concatenates them.
   void attention() {
     int64_t rows = current.shape[0], heads = 2 + draw(3),
             width = draw(2) ? 7 : 15;
@@ -149,7 +149,7 @@ private:
     current.shape = shape;
   }
 
-  /// Twice as many columns, of which one half goes on.
+  /// Twice as many columns, one half of which is used.
   void halves() {
     int64_t width = pick();
     Named input = narrowed(current);
@@ -180,7 +180,7 @@ private:
       return transpose();
     case 8:
       return halves();
-    case 9: // finite at zero, perhaps infinite behind a sigmoid
+    case 9: // finite at zero, perhaps infinite after a sigmoid
       unary("sigmoid");
       return unary("exp");
     case 10: // no finite value at zero
@@ -243,7 +243,7 @@ TEST_F(PadContractionsTest, RandomChainsKeepEveryValue) {
       }
     }
   }
-  // The draw reaches what it is meant to reach.
+  // The generator covers the intended cases.
   EXPECT_GT(padded, 600);
   EXPECT_GT(masks, 20);
   EXPECT_GT(attentions, 50);

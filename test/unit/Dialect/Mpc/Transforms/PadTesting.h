@@ -1,4 +1,4 @@
-//===- PadTesting.h - both sides of padding ---------------------*- C++ -*-===//
+//===- PadTesting.h - random graphs for padding -----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradients of convolutions and attention and the products of recurrent layers
-// in odd extents: padded or not, every element is the same.
+// Gradients of convolutions and attention and the matmuls of recurrent layers
+// with odd extents: padding changes no element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +67,8 @@ TEST_F(PaddedGradientTest, GradientsOfConvolutionsKeepEveryValue) {
   for (int round = 0; round < 8; ++round) {
     int64_t in = channels[engine() % 4], out = channels[engine() % 4],
             stride = 1 + engine() % 2, last = stride == 1 ? 6 : 3;
-    // The gradient goes through an op that leaves no zeros behind, and its
-    // batch is summed over.
+    // The gradient passes through an op that does not preserve zeros, and its
+    // batch is reduced.
     padded += compare(fill(R"(
       func.func @main(%x: tensor<3x$Ix6x6xbf16>, %g: tensor<3x$Ox$Px$Pxbf16>, %w: tensor<$Ox$Ix3x3xbf16>)
           -> (tensor<$Ox$Ix3x3xf32>, tensor<3x$Ix6x6xf32>) {

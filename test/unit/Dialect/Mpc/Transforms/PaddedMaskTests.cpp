@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Draws attention under masks that the graph computes from flags over the
-// sequence that is padded with it: whatever the computation makes of padded
-// places, padded keys stay hidden and no element changes.
+// Generates attention with masks that the graph computes from flags over the
+// padded sequence: for any value of the padding elements, padded keys stay
+// masked and no element changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -204,7 +204,7 @@ private:
                    typeOf(weight.shape, narrow) + ") -> " + matrix());
   }
 
-  /// Attention of products, a sum with the mask or a select, and a softmax.
+  /// Attention as matmuls, a sum with the mask or a select, and a softmax.
   void composed() {
     std::string query = linear(current, width, narrow),
                 key = linear(current, width, narrow),
@@ -274,7 +274,7 @@ TEST_F(PadContractionsTest, ComputedMasksKeepHidingPaddedKeys) {
       })) << text;
     }
   }
-  // The draw reaches what it is meant to reach.
+  // The generator covers the intended cases.
   EXPECT_GT(padded, 150);
   EXPECT_GT(attentions, 100);
   EXPECT_GT(computed, 50);

@@ -1,9 +1,9 @@
-//===- PassNumericsTest.cpp - what passes do to values --------------------===//
+//===- PassNumericsTest.cpp - passes preserve values ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs the functions of the passes' own lit tests through the interpreter
-// before and after each pass: every form that a pass takes must keep its value.
+// before and after each pass: every rewritten pattern must keep its value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ using reference::Tensor;
 
 namespace {
 
-/// Arguments drawn by seed: floats standard normal, integers of 8 bits any,
-/// others 0 or 1.
+/// Random arguments by seed: standard normal floats, full-range int8, other
+/// integers 0 or 1.
 SmallVector<Tensor> drawArguments(func::FuncOp func) {
   std::mt19937 engine(7);
   std::normal_distribution<double> normal;
@@ -90,8 +90,8 @@ protected:
     return manager.run(module);
   }
 
-  /// Checks that `pass` keeps the float64 value of every function of a test, up
-  /// to `tolerance`, and that it makes at least `least` ops called `made`.
+  /// Checks that `pass` preserves the float64 values of all functions of a test
+  /// up to `tolerance`, and that it creates at least `least` ops called `made`.
   void expectSameValues(StringRef test, std::unique_ptr<Pass> (*makePass)(),
                         double tolerance, StringRef made, int least) {
     int count = 0;
@@ -122,7 +122,7 @@ protected:
 // Simplify
 //===----------------------------------------------------------------------===//
 
-// Rounding of double arithmetic, with room for sums of a few hundred terms.
+// Rounding of double arithmetic, enough for sums of a few hundred terms.
 constexpr double kExact = 1e-13;
 // The models' constants are those of f32: a relative 2^-22 on the argument.
 constexpr double kSingleConstants = 1e-6;
@@ -188,8 +188,8 @@ TEST_F(PassNumericsTest, FoldedConstantsAreWhatTheProgramComputes) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(PassNumericsTest, EmptyRowsOfAttentionKeepTheirMeaning) {
-  // All positions dropped: the guarded form gives zeros, the form with a finite
-  // fill the mean of the values.
+  // All positions dropped: the guarded variant gives zeros, the variant with a
+  // finite fill the mean of the values.
   const char *source = R"(
   func.func @guarded(%q: tensor<1x2x4xf32>, %v: tensor<1x2x4xf32>) -> tensor<1x2x4xf32> {
     %zero = mpc.constant dense<0.0> : tensor<f32>
@@ -236,8 +236,8 @@ TEST_F(PassNumericsTest, EmptyRowsOfAttentionKeepTheirMeaning) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(PassNumericsTest, NarrowPoliciesRoundAndNoMore) {
-  // The error of a policy lies below a few of its units in the last place, and
-  // is not zero: the result really was computed in 16 bits.
+  // The error of a policy is less than a few of its ulps, and is not zero: the
+  // result was computed in 16 bits.
   struct {
     const char *policy;
     double unit;

@@ -28,7 +28,7 @@ TEST(PolicyKindsTest, EveryOpStandsInAListOfMixedFloat16) {
        context.getRegisteredOperationsByDialect("mpc")) {
     if (!name.hasInterface<PrecisionOpInterface>() ||
         name.getStringRef() == ConstantOp::getOperationName() ||
-        // Made behind the stage that asks policies.
+        // Created after the stage that applies policies.
         name.hasInterface<CollectiveOpInterface>() ||
         name.getStringRef() == DequantizeOp::getOperationName() ||
         name.getStringRef() == RecurrenceOp::getOperationName())

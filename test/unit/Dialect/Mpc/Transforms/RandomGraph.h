@@ -13,7 +13,7 @@
 
 namespace mpc::test {
 
-/// Draws a function of f32 ops as text. Every op has a name: op0, op1, ...
+/// Generates a function of f32 ops as text. Every op has a name: op0, op1, ...
 /// Values are squares (NxN), their flat forms (N*N) and columns (Nx1).
 class RandomGraph {
 public:

@@ -10,7 +10,7 @@ using namespace mpc::vjptest;
 
 namespace {
 
-/// A unary op whose operand is drawn from `domain`.
+/// A unary op whose operand is sampled from `domain`.
 template <Domain domain> void unary(Draw &d, std::string text) {
   Shape shape = d.shape(d.extent(1, 3));
   d.parameter(shape, domain);

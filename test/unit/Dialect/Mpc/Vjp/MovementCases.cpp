@@ -59,7 +59,7 @@ void gatherNd(Draw &d, int64_t batchDims) {
        {result});
 }
 
-/// Few places, so that updates meet.
+/// Few positions, so that updates collide.
 void scatterElements(Draw &d, std::string reduction) {
   Shape shape = d.shape(2, 3), updates = {d.extent(2, 3), d.extent(2, 3)};
   int64_t axis = d.extent(0, 1);
@@ -149,7 +149,7 @@ std::vector<OpCase> mpc::vjptest::movementCases() {
       {"mpc.pad cropping", [](Draw &d) { pad(d, "", -1, 1, false); }},
       {"mpc.pad cropping between",
        [](Draw &d) {
-         // 0 0 a 0 0 b 0 0 c, two cut off in front and one behind.
+         // 0 0 a 0 0 b 0 0 c, cropped by two at the start and one at the end.
          d.parameter({3});
          d.parameter({});
          d.op("mpc.pad %0, %1 low([-2]) high([-1]) interior([2])", {{4}});

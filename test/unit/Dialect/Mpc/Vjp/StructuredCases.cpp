@@ -1,4 +1,4 @@
-//===- StructuredCases.cpp - random products, windows, norms, reductions --===//
+//===- StructuredCases.cpp - random matmuls, windows, norms, reductions ---===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -176,7 +176,7 @@ void alongAxis(Draw &d, std::string name, std::string flags = "") {
        {shape}, Types::Result);
 }
 
-/// Norms over the last two axes; `bias` where the op takes one.
+/// Norms over the last two axes; with a `bias` if the op has one.
 void trailingNorm(Draw &d, std::string name, bool bias) {
   Shape shape = d.shape(3, 2), inner = {shape[1], shape[2]};
   d.parameter(shape);

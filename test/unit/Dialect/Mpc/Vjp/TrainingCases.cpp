@@ -1,4 +1,4 @@
-//===- TrainingCases.cpp - random losses, training forms, recurrences -----===//
+//===- TrainingCases.cpp - random losses, training-mode ops, recurrences --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -52,7 +52,7 @@ void recurrent(Draw &d, std::string name, int64_t gates, std::string flags,
   d.op(text + flags, results);
 }
 
-/// What lstm, gru or rnn are split into, with all optional operands.
+/// The decomposition of lstm, gru and rnn, with all optional operands.
 void recurrence(Draw &d, std::string cell, int64_t gates, int64_t kept,
                 std::string flags, int64_t directions, bool options) {
   int64_t steps = d.extent(1, 4), batch = d.extent(1, 3),
@@ -76,7 +76,7 @@ void recurrence(Draw &d, std::string cell, int64_t gates, int64_t kept,
   if (lstm)
     results.push_back(state);
   d.op(text + flags, results);
-  // What is kept has no cotangent.
+  // Saved activations have no cotangent.
   d.alsoGives(d.type({steps, batch, directions * kept * hidden}));
 }
 

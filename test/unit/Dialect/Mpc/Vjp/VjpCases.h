@@ -20,7 +20,7 @@ namespace mpc::vjptest {
 using Shape = llvm::SmallVector<int64_t>;
 using Generator = std::mt19937;
 
-// Where operands are drawn from: away from kinks and poles.
+// Sampling domains of operands: away from kinks and poles.
 using Domain = double (*)(Generator &);
 double normal(Generator &generator);
 double awayFromZero(Generator &generator);    ///< 0.2 <= |x|
@@ -95,7 +95,7 @@ public:
 };
 
 struct OpCase {
-  const char *name; ///< of the op, with a suffix behind a blank
+  const char *name; ///< op name, optionally with a space and a suffix
   void (*draw)(Draw &d);
 };
 

@@ -1,4 +1,4 @@
-//===- VjpTests.cpp - derivatives against differences ---------------------===//
+//===- VjpTests.cpp - VJPs against central differences --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -233,7 +233,7 @@ TEST_P(RecurrentVjpTest, IsTheSameSplit) {
   }
 }
 
-/// Types fit in 16 bits too, where derivatives widen in between.
+/// Types match in 16 bits, too, where derivatives upcast in between.
 TEST_P(VjpTest, HasTheOperandsTypes) {
   for (StringRef element : {"f16", "bf16", "f32"}) {
     Draw d(/*seed=*/7, element.str());

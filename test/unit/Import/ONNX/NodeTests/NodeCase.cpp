@@ -71,9 +71,9 @@ static FailureOr<Tensor> readTensorFile(const std::string &path,
   return Tensor::fromBytes(type, data.bytes.data());
 }
 
-/// ONNX's test data holds bf16 as the same bits in uint16, and CastLike's
-/// second input, of which only the type matters, as one element: gives such
-/// data the type that it stands for.
+/// Returns `data` with its declared type. ONNX's test data stores bf16 as the
+/// same bits in uint16, and the second input of CastLike, of which only the
+/// type matters, as one element.
 static Tensor withDeclaredType(Tensor data, RankedTensorType declared) {
   if (declared.getElementType().isBF16() &&
       data.getElementType().isUnsignedInteger(16)) {

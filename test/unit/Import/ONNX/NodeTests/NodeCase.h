@@ -17,7 +17,7 @@
 
 namespace mpc::nodetests {
 
-/// What became of a node test.
+/// Outcome of a node test.
 enum class Outcome {
   Passed,
   /// The importer refused the model with a located error.
@@ -35,7 +35,7 @@ struct Report {
   bool fixedInputs = false;
 };
 
-/// What executes an imported function: the interpreter, or compiled code.
+/// Executor of an imported function: the interpreter, or compiled code.
 class Runner {
 public:
   virtual ~Runner() = default;

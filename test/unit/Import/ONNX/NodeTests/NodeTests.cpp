@@ -136,7 +136,7 @@ static Report runIsolated(const std::string &folder, bool cpu) {
 // The list of refusals
 //===----------------------------------------------------------------------===//
 
-/// Name to reason; lines that begin with '#' are comments.
+/// Map of names to reasons; lines that start with '#' are comments.
 static std::map<std::string, std::string> readList(const std::string &path) {
   std::map<std::string, std::string> list;
   std::ifstream file(path);

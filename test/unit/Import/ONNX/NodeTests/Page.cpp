@@ -52,7 +52,7 @@ mpc::nodetests::operatorsOf(const std::vector<std::string> &folders) {
   return operators;
 }
 
-/// `reason` without the node that it was said at.
+/// `reason` without the node name.
 static std::string withoutNode(llvm::StringRef reason) {
   return reason.take_front(reason.find(" (node '")).str();
 }

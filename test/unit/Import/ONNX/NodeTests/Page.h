@@ -30,9 +30,9 @@ struct PageEntry {
 std::map<std::string, std::string>
 operatorsOf(const std::vector<std::string> &folders);
 
-/// Replaces what stands in the page `path` between its two lines "<!-- onnx
-/// node tests -->" by the table of `entries`. False where the page lacks them
-/// or cannot be written.
+/// Replaces the text between the two lines "<!-- onnx node tests -->" of the
+/// page `path` with the table of `entries`. Returns false if the page lacks
+/// these lines or cannot be written.
 bool writePage(const std::string &path, const std::vector<PageEntry> &entries);
 
 } // namespace mpc::nodetests

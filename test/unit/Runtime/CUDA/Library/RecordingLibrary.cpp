@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The recording driver under the name of the real one, for whole programs: they
-// find it by LD_LIBRARY_PATH. It reads
+// The recording driver under the name of the real one, for whole programs,
+// which find it by LD_LIBRARY_PATH. Environment variables:
 //   MPC_RECORDING_LOG      file that receives every call
-//   MPC_RECORDING_VERSION  version that the driver says it has
+//   MPC_RECORDING_VERSION  driver version to report
 //   MPC_RECORDING_GPU      compute capability: "8.0"
 //   MPC_RECORDING_LACKS    function that is missing
 //   MPC_RECORDING_FAILS    function that fails with CUDA_ERROR_OUT_OF_MEMORY
@@ -25,7 +25,7 @@ static std::string setting(const char *name) {
   return value ? value : "";
 }
 
-/// Reads the settings anew with every start of the driver.
+/// Reads the settings again at every start of the driver.
 static void configure() {
   recording::Machine &machine = recording::machine();
   machine = recording::Machine();
@@ -48,7 +48,7 @@ static void configure() {
     });
 }
 
-/// The log's end says what was not given back.
+/// Reports leaked objects at the end of the log.
 static void finishLog() {
   if (setting("MPC_RECORDING_LOG").empty())
     return;
@@ -63,7 +63,7 @@ static void finishLog() {
   std::fclose(log);
 }
 
-/// At the end of the process, or where the driver was not wanted.
+/// At process exit, or when the library is unloaded.
 [[gnu::destructor]] static void finish() {
   finishLog();
   recording::release();
@@ -94,7 +94,7 @@ extern "C" {
   return kCuNotFound;
 }
 
-// What host programs of tests call themselves, by the names of the library.
+// Entry points that host programs of tests call directly, by name.
 #define MPC_EXPORT(symbol, member, parameters, arguments)                      \
   [[gnu::visibility("default")]] int symbol parameters {                       \
     return recording::driver().member arguments;                               \
@@ -138,7 +138,7 @@ recordingSetBody(void (*body)(void *const *parameters, int count)) {
   return recording::count(name);
 }
 
-/// What was done that no driver allows.
+/// Invalid uses of the driver.
 [[gnu::visibility("default")]] long recordingComplaints() {
   return long(recording::complaints().size());
 }
