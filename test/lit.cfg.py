@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# FileCheck tests. Features name what a test needs beyond the tree: `shared-models`
-# (the folder of model cases beside the project), `shared-recordings` (what other systems did, beside
-# the project), `avx512`.
+# FileCheck tests. Features name requirements beyond the tree: `shared-models` (the folder of model
+# cases next to the project), `shared-recordings` (recordings of other systems, next to the project),
+# `avx512`.
 import ctypes
 import os
 import pathlib
@@ -110,7 +110,7 @@ if nvdisasm:
     config.available_features.add("nvdisasm")
     config.substitutions.append(("%nvdisasm_root", str(nvdisasm[0].parents[1])))
     config.substitutions.append(("%nvdisasm", str(nvdisasm[0])))
-# What compiles keep for later ones stays inside the build.
+# The caches of compiles stay inside the build.
 lit.llvm.llvm_config.with_environment("MPC_CACHE_DIR", os.path.join(config.mpc_build_dir, "test", "cache"))
 # A driver that needs no GPU, for programs that find it by LD_LIBRARY_PATH, and the toolkit's
 # header for those that have CUDA of their own.

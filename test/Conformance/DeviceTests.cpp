@@ -1,8 +1,8 @@
-//===- DeviceTests.cpp - what every device promises -----------------------===//
+//===- DeviceTests.cpp - contract of every device -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parts of the runtime's contract that do not depend on what is computed.
+// The parts of the runtime's contract that do not depend on the computation.
 //
 //===----------------------------------------------------------------------===//
 

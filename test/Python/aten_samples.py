@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arguments for each op of core ATen, and how an op is run through the backend's table.
+"""Arguments for each op of core ATen, and the code that runs an op through the backend's table.
 
-`test_torch_ops.py` reads it.
+`test_torch_ops.py` uses them.
 """
 
 import torch
@@ -21,7 +21,7 @@ def P(*shape):
 
 
 def Z(*shape, low=-4, high=5, dtype=torch.int64):
-    """Whole numbers."""
+    """Integers."""
     return torch.randint(low, high, shape, generator=_generator, dtype=dtype)
 
 
@@ -178,7 +178,7 @@ SAMPLES = {
     "fill.Scalar": [((R(2, 3), 1.5), {})],
     "scalar_tensor.default": [((1.5,), {})], "empty.memory_format": [(([2, 3],), {})],
     "empty_strided.default": [(([2, 3], [3, 1]), {})], "arange.start_step": [((1, 9, 2), {}), ((0.5, 3.0, 0.25), {})],
-    # Distances and bags, which PyTorch takes apart or not
+    # Distances and bags, which PyTorch may decompose
     "_cdist_forward.default": [((R(3, 4), R(5, 4), 2.0, None), {})], "_pdist_forward.default": [((R(4, 3), 2.0), {})],
     "_embedding_bag.default": [((R(7, 3), torch.tensor([0, 2, 4, 1]), torch.tensor([0, 2])), {})],
     "_fft_r2c.default": [((R(8), [0], 0, True), {})], "_fft_c2r.default": [((torch.complex(R(5), R(5)), [0], 2, 8), {})],
@@ -190,7 +190,7 @@ SAMPLES = {
 
 
 def _late_samples():
-    """Gradients, which want results of their forward ops."""
+    """Backward ops, whose arguments include results of their forward ops."""
     x, scale = R(2, 3, 6), R(6)
     _, mean, inverse = torch.ops.aten.native_layer_norm(x, [6], scale, scale, 1e-5)
     SAMPLES["native_layer_norm_backward.default"] = [((R(2, 3, 6), x, [6], mean, inverse, scale, scale, [True] * 3), {})]
@@ -228,11 +228,11 @@ def trace(op, arguments, named):
     leaves, tree = tree_flatten((arguments, named))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     alone = not tensors
-    if alone:  # A function takes something: here a number that comes back behind the results.
+    if alone:  # A function takes something: here a number that is returned after the results.
         tensors = [torch.ones(1)]
 
     def function(*given):
-        # Of copies, since some write their arguments.
+        # Arguments are cloned, because some ops write them.
         left = iter([tensor.clone() for tensor in given])
         filled = [next(left) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         given_arguments, given_named = tree_unflatten(filled, tree)
@@ -250,8 +250,8 @@ def double(value):
 
 
 def lowers(name, op):
-    """Whether mpc runs all of the op's samples; one without samples gives or takes no tensor, or
-    writes into an argument, and runs in eager mode. Why not, as words."""
+    """Checks that mpc runs all of the op's samples; an op without samples has no tensor operand or result, or
+    writes an argument, and runs in eager mode. Returns the reason as text if mpc does not."""
     import mpc.torch
 
     if not SAMPLES[name]:

@@ -19,7 +19,7 @@ DENSE = """func.func @main(%x: tensor<4x64xf32> {mpc.role = #mpc.role<input>, mp
 
 @pytest.fixture
 def dense():
-    """Text of a product of x (4 x 64) and w (64 x 8)."""
+    """Text of a matmul of x (4 x 64) and w (64 x 8)."""
     return DENSE
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One rank of a process group; rank 0 prints what the parameters of a file and of a module sum to. For
+"""One rank of a process group; rank 0 prints the sums of the parameters of a file and of a module. For
 test_communicator_torch.py."""
 
 import mpc

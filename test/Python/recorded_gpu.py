@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Arrays on a GPU that is not there: the recording driver's memory is the host's, and what is enqueued
-is done when somebody waits for it. A framework that stands in for PyTorch works on it."""
+"""Arrays on an emulated GPU: the memory of the recording driver is host memory, and enqueued work is
+deferred until somebody waits for it. A mock framework in place of PyTorch runs on it."""
 
 import ctypes
 import sys
@@ -22,13 +22,13 @@ class Driver:
         self._memory, self._streams = [], []
 
     def start(self):
-        """Behind the first device of mpc: a context for this thread."""
+        """Called after the first device of mpc exists: pushes a context for this thread."""
         context = ctypes.c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
         self.call("cuCtxPushCurrent_v2", context)
 
     def close(self):
-        """Gives back what this class took."""
+        """Releases the objects that this class allocated."""
         for address in self._memory:
             self.call("cuMemFree_v2", ctypes.c_ulonglong(address))
         for handle in self._streams:
@@ -49,8 +49,8 @@ class Driver:
         return self.library.recordingComplaints()
 
     def kernels_do(self, work):
-        """`work` is called with the addresses that a kernel of now on gets."""
-        # To free memory waits for all that is enqueued.
+        """Calls `work` with the addresses of each later kernel launch."""
+        # Freeing memory waits for all enqueued work.
         self.call("cuMemFree_v2", ctypes.c_ulonglong(self.allocate(8)))
         self._memory.pop()
 
@@ -73,7 +73,7 @@ class Driver:
         return handle.value
 
     def fetch(self, address, like, stream):
-        """What lies there when `stream` has passed."""
+        """The contents of the memory after the work on `stream`."""
         found = np.empty_like(like)
         self.call("cuMemcpyDtoHAsync_v2", ctypes.c_void_p(found.ctypes.data), ctypes.c_ulonglong(address),
                   ctypes.c_size_t(found.nbytes), ctypes.c_void_p(stream))
@@ -89,7 +89,7 @@ def at(address, shape, dtype=np.float32):
 
 
 def _capsule(array, ordinal):
-    """NumPy's capsule of an array, which says that it lies on a GPU."""
+    """NumPy's DLPack capsule of an array, with a GPU as its device."""
     made = array.__dlpack__()
     device = _pointer(made, b"dltensor") + ctypes.sizeof(ctypes.c_void_p)
     (ctypes.c_int32 * 2).from_address(device)[:] = 2, ordinal
@@ -123,7 +123,7 @@ class Interface:
 
 
 def stand_in_for_torch(driver, monkeypatch):
-    """Puts a module in torch's place whose tensors lie on the GPU; its current stream is `module.stream`."""
+    """Installs a mock torch module whose tensors are on the GPU; its current stream is `module.stream`."""
     module = types.ModuleType("torch")
     module.stream, module.float32 = driver.stream(), "float32"
 

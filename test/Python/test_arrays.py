@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What goes in and comes out of a function: types, strides, whose memory."""
+"""Arguments and results of a function: types, strides, memory ownership."""
 
 import ctypes
 import resource
@@ -19,7 +19,7 @@ IDENTITY = """func.func @main(%x: tensor<{0}> {{mpc.role = #mpc.role<input>, mpc
 
 
 def turned(type_, extent=6):
-    """A function that gives its input in reverse."""
+    """A function that returns its input reversed."""
     text = IDENTITY.format(f"{extent}x{type_}", "reverse", "axes([0]) ", "")
     return mpc.compile(text, policy="float32")
 
@@ -69,7 +69,7 @@ def test_numbers_of_python_take_the_type_of_the_input():
                                 ("f32", ["1", "2", "3"], "input 'x'"), ("f32", [[1.0], [1.0, 2.0]], "is no array")):
         with pytest.raises(mpc.InvalidArgument, match=text):
             turned(kind, 3)(numbers)
-    # An array has a type, and a conversion of that would hide what it costs.
+    # Arrays have an explicit type; an implicit conversion would hide its cost.
     with pytest.raises(mpc.InvalidArgument, match="f32, not f64"):
         turned("f32", 3)(np.array([1.0, 2, 3]))
 
@@ -103,7 +103,7 @@ def test_a_large_input_is_not_copied():
 
 
 def test_a_call_costs_few_microseconds():
-    """Beyond what C++ takes; the least of many, which a busy machine does not move."""
+    """Overhead beyond the C++ API; the minimum of many calls, which is stable on a busy machine."""
     layer = """%{1} = mpc.matmul %{0}, %w : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
   %{2} = mpc.relu %{1} : tensor<1x64xf32>
   """

@@ -28,7 +28,7 @@ def batch():
 
 
 def trained(communicator=None, ranks=1, rank=0):
-    """Parameters behind some steps; each rank takes its part of the batch."""
+    """Parameters after some steps; each rank trains on its part of the batch."""
     trainer = mpc.Trainer(MODEL, policy="float32", optimizer="sgd,momentum=0.9", lr=0.01, batch=8, init=1, threads=1,
                           communicator=communicator, sync_batch_norm=True)
     x, y = (array.reshape(ranks, -1, *array.shape[1:])[rank] for array in batch())
@@ -43,7 +43,7 @@ def together(ends):
 
 
 def check_alike(states):
-    """All ranks have the same bits, and about those of one rank with the whole batch."""
+    """All ranks have equal bits, and approximately those of one rank with the whole batch."""
     one = trained()
     for state in states:
         assert state.keys() == one.keys()
@@ -53,7 +53,7 @@ def check_alike(states):
 
 
 class Shelf(mpc.Communicator):
-    """Ranks that are threads, which lay on a shelf what they send."""
+    """Ranks that are threads, which exchange data through a shared dictionary."""
 
     def __init__(self, rank, size, barrier, shelf):
         self.rank, self.size, self.barrier, self.shelf, self.calls = rank, size, barrier, shelf, []
@@ -140,7 +140,7 @@ def test_what_cannot_be_said(raised, said):
         rank, size = 0, 2
 
         def all_gather(self, send, receive):
-            # What is raised holds frames, and the parameter lives as long as the process.
+            # A raised exception refers to its frames, and the parameter lives as long as the process.
             raise copy.copy(raised)
 
     with pytest.raises(mpc.Unavailable, match=f"rank 0 of 2: {said}"):
@@ -252,7 +252,7 @@ def test_a_relay_that_is_none(tmp_path):
 
 
 def test_a_relay_that_ends(tmp_path):
-    """One that goes away, or answers with other sizes, is a failure with a place."""
+    """A relay that exits, or answers with a wrong size, causes a located error."""
     program, path = str(pathlib.Path(mpc.__file__).parent / "bin" / "mpc"), str(data_file(tmp_path))
     for answer, said in ((b"", "the process that does its messages has ended"),
                          (struct.pack("=2Q", 0, 1), "was answered with 1 bytes in place of"),

@@ -46,7 +46,7 @@ def test_torchrun_says_a_failure_once(tmp_path):
 
 
 def start_ranks(*commands):
-    """Ranks that no launcher watches: each ends by itself. Gives exit codes and what each says of errors."""
+    """Ranks without a launcher: each exits by itself. Returns the exit codes and the stderr of each."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -183,7 +183,7 @@ def test_what_is_dropped_is_freed(dense, factors):
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
 
-    # The engine keeps the last 64 programs.
+    # The engine caches the last 64 programs.
     for _ in range(80):
         assert cycle()() is None
     before = resident()

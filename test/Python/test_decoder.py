@@ -8,7 +8,7 @@ import pytest
 from conftest import INPUTS
 
 MODEL = INPUTS / "decoder" / "model.onnx"
-# What ONNX Runtime writes behind 1,2,3,4,5 without a cache (test/Integration/generate.test).
+# Tokens that ONNX Runtime generates after 1,2,3,4,5 without a cache (test/Integration/generate.test).
 GREEDY = [54, 35, 39, 59, 59, 59, 35, 39, 39, 23, 40, 13]
 
 
@@ -18,7 +18,7 @@ def decoder():
 
 
 class Letters:
-    """A tokenizer whose tokens are letters from "0" on; é and its kind take two."""
+    """A tokenizer whose tokens are letters from "0" on; é and similar letters take two."""
 
     class Encoding:
         def __init__(self, ids):

@@ -57,12 +57,12 @@ def test_streams_are_told_and_waited_for(driver, product, factors):
     y = function(x, w)
     own = y.__cuda_array_interface__["stream"]
     assert x.streams[-1] == w.streams[-1] == own
-    # A consumer whose stream was not told would see memory without a result.
+    # Without its stream, a consumer would read the memory before the result is written.
     consumer = driver.stream()
     y.__dlpack__(stream=consumer)
     found = driver.fetch(y.__cuda_array_interface__["data"][0], np.empty((4, 8), np.float32), consumer)
     np.testing.assert_array_equal(found, factors[0] @ factors[1])
-    # What comes from here goes in again.
+    # Results are valid arguments.
     assert isinstance(function(x, w=w), mpc._mpc.GpuArray)
     with pytest.raises(BufferError, match="copy"):
         y.__dlpack__(stream=-1, copy=True)
@@ -85,11 +85,11 @@ def test_pytorchs_memory_and_stream(driver, product, factors, monkeypatch):
     x, w = torch.tensor(factors[0]), torch.tensor(factors[1])
     w.requires_grad = True
     y = function(x, w)
-    # No stream is told: the tensors are of the stream on which the run is.
+    # No stream is passed: the tensors belong to the stream of the run.
     assert type(y) is type(x) and x.streams == [-1] and not seen
     np.testing.assert_array_equal(driver.fetch(y.address, y.view, torch.stream), factors[0] @ factors[1])
     assert seen[0][-1] == y.address
-    # Of another framework the stream is told; gaps are closed by the framework's own copy.
+    # Another framework gets the stream; the framework itself makes arrays with gaps contiguous.
     other = Array(driver, factors[1])
     x.view = np.asfortranarray(x.view)
     y = function(x, other)

@@ -29,7 +29,7 @@ def deep(layers):
 
 
 def prepare(function):
-    """Compiles for the shapes that the text says."""
+    """Compiles for the shapes in the text."""
     return function.compile(*[np.zeros(i.shape, np.float32) for i in function.inputs])
 
 

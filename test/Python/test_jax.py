@@ -231,7 +231,7 @@ def test_donated_results_are_written_in_place(drawn):
     wanted = {name: np.array(value) for name, value in parameters.items()}
     kept = dict(parameters)
     state, _ = compiled(parameters, x)
-    # What JAX had made may lie in memory of others: it was copied, then deleted.
+    # Arrays created by JAX may alias memory that JAX does not own: mpc copied and then deleted them.
     assert all(value.is_deleted() for value in kept.values())
     places = {name: value.unsafe_buffer_pointer() for name, value in state.items()}
     for _ in range(50):
@@ -251,8 +251,8 @@ def test_donated_results_are_written_in_place(drawn):
 
 
 def test_a_loss_scale_goes_on_from_call_to_call():
-    """The scale joins a donated step and is no argument of it. An error of 2 times the scale leaves
-    float16 until that is 16384: two steps are skipped, then the step moves."""
+    """The loss scale is part of a donated step without being an argument. A gradient of 2 times the scale
+    overflows float16 until the scale is 16384: two steps are skipped, then the step is applied."""
     def update(w, x):
         loss, gradient = jax.value_and_grad(lambda w: ((x @ w + 2) ** 2).sum() / 2)(w)
         return w - gradient / 64, loss
@@ -355,7 +355,7 @@ clipped.defvjp(lambda x: (x, None), lambda _, gradient: (jax.numpy.clip(gradient
 TABLE = np.linspace(0.5, 2, 3, dtype=np.float32)
 BENT = {"stop_gradient": lambda p, x: jax.lax.stop_gradient(jax.numpy.tanh(x @ p["w"])) * (x @ p["w"]),
         "straight": lambda p, x: straight(x @ p["w"]), "clipped": lambda p, x: clipped(x @ p["w"]),
-        # What the function closes over is no parameter.
+        # A captured constant of the function is no parameter.
         "constant": lambda p, x: jax.numpy.tanh(x @ p["w"]) * TABLE,
         "checkpoint": lambda p, x: jax.checkpoint(lambda v: jax.numpy.tanh(v @ p["w"]))(x),
         "loop": lambda p, x: jax.lax.fori_loop(0, 2, lambda _, h: jax.numpy.tanh(h @ p["w"] @ p["w"].T), x) @ p["w"],

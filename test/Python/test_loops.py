@@ -29,14 +29,14 @@ def test_runs_are_kept_and_compared(tmp_path):
     assert [run["system"] for run in runs] == SYSTEMS
     wide = runs[0]["losses"]
     assert len(wide) == 3
-    # The same weights and batches: one step differs by what the types round, and nothing else.
+    # With the same weights and batches, one step differs only by rounding.
     for run, unit in zip(runs[1:], (2.0 ** -22, 2.0 ** -9)):
         assert abs(run["losses"][0] - wide[0]) <= 2 * unit * wide[0] + 1e-5
         assert all(abs(a - b) < 0.02 * b for a, b in zip(run["losses"], wide))
     assert runs[2]["scale"] > 1
     # A second call finds nothing to do.
     assert "seed 1" not in loops("train", tmp_path, *flags).stderr
-    # One seed has no spread to judge by.
+    # One seed has no spread.
     done = loops("report", tmp_path, "--svg", str(tmp_path))
     assert "| mpc mixed_float16 |" in done.stdout and "fewer than two seeds" in done.stdout
     drawn = (tmp_path / "loops-gpt-tiny.svg").read_text()

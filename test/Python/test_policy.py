@@ -51,7 +51,7 @@ def test_json_goes_out_and_comes_in(tmp_path):
     (tmp_path / "house.json").write_text(json.dumps({"extends": "mixed_float16", "compute": "bfloat16"}))
     house = mpc.Policy(tmp_path / "house.json")
     assert (house.name, house.compute_dtype) == ("house", "bfloat16")
-    # A value: what becomes of the file does not matter.
+    # The policy is a value: later changes of the file have no effect.
     (tmp_path / "house.json").unlink()
     assert mpc.Policy.from_json(house.to_json(indent=2)) == house
 

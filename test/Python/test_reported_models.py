@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small models in the shape of what users reported of graph compilers, against NumPy in float64."""
+"""Small models modelled on user reports about graph compilers, against NumPy in float64."""
 
 import math
 from fractions import Fraction
@@ -14,14 +14,14 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 FLOATS = ("float32", "mixed_float16", "mixed_bfloat16")
-# Of the largest element.
+# Relative to the largest element.
 BOUND = {"float32": 2e-5, "mixed_float16": 5e-3, "mixed_bfloat16": 3e-2}
 EXACT = dict.fromkeys(FLOATS, 0)
 CASES = {}
 
 
 def case(function):
-    """Enters a function, which gives nodes, inputs, initializers, wanted outputs and more, under its name."""
+    """Registers a function that returns nodes, inputs, initializers, expected outputs and more, by its name."""
     CASES[function.__name__] = function
     return function
 
@@ -370,7 +370,7 @@ for _kind in ("FLOAT8E4M3FN", "FLOAT8E5M2"):
 
 
 # ===----------------------------------------------------------------------=== #
-# Einsum and products of integers
+# Einsum and integer matmuls
 # ===----------------------------------------------------------------------=== #
 
 

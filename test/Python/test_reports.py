@@ -57,7 +57,7 @@ def test_a_notebook_gets_the_graph(cnn):
     assert sorted(found["cluster"]) == sorted([kernel] for kernel in {op["kernel"] for op in report.ops} - {None})
     assert ["node_softmax", "softmax f32"] in found["node"] and ["image"] in found["node"]
     assert len(found["node"]) == len(report.ops) + 2 and len(found["edge"]) == len(report.edges)
-    # A value that is rounded on its way says so.
+    # The edge of a value that is cast has a label.
     assert {"bf16", "to bf16"} == {word for text in found["edge"] for word in text} and [] in found["edge"]
     colours = {op["compute"]: set() for op in report.ops}
     for i, line in enumerate(report.dot().split("  o")[1:len(report.ops) + 1]):
@@ -127,7 +127,7 @@ def test_names_are_text():
         for line in text.split("\n"):
             assert not {c for c in line if unicodedata.category(c) in HIDDEN}
     assert len(str(report).split("\n")) == 1 + 5 + 4 + 4
-    # As many lines as with names of letters.
+    # The same number of lines as with plain names.
     plain = hostile_report()
     plain._document = json.loads(json.dumps(plain._document).replace(json.dumps(HOSTILE)[1:-1], "x"))
     assert report.dot().count("\n") == plain.dot().count("\n")

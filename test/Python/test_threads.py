@@ -17,7 +17,7 @@ THREADS = 16
 
 
 def together(work, threads=THREADS):
-    """What `work` gives for each number, in threads that begin at the same time."""
+    """Results of `work` for each number, in threads that start at the same time."""
     start = threading.Barrier(threads)
 
     def one(number):

@@ -38,7 +38,7 @@ class Mine(torch.Tensor):
 
 
 def test_tensors_mean_what_pytorch_means():
-    """Not what lies in memory, where that is the negative; of a class made of torch's."""
+    """A tensor with the negative bit, whose memory holds the negated values; and a subclass of Tensor."""
     x = torch.randn(8, 8)
     function = mpc.compile(torch.nn.ReLU(), x, policy="float32")
     negative = torch.view_as_complex(torch.randn(8, 8, 2)).conj().imag

@@ -18,13 +18,13 @@ import torch_modules  # noqa: E402
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
 POLICIES = ("float32", "mixed_bfloat16", "mixed_float16")
-# What one layer rounds to, as the largest relative error of one rounding.
+# Largest relative error of one rounding in a layer.
 UNIT = {"float32": 2.0 ** -24, "mixed_bfloat16": 2.0 ** -8, "mixed_float16": 2.0 ** -11}
 
 
 def bound(policy, depth):
-    """Of the error's norm relative to the result's. A layer rounds its operands, its sums of at
-    most 128 terms run in float32, and what follows may lose a factor of 4 by its condition."""
+    """Bound of the error's norm relative to the result's. A layer rounds its operands, accumulates at
+    most 128 terms in float32, and later layers may amplify the error by a factor of 4 (conditioning)."""
     return 4 * depth * (2 * UNIT[policy] + 128 ** 0.5 * UNIT["float32"])
 
 
@@ -60,7 +60,7 @@ def step(module, arguments):
 
 def compare(found, wanted, limit):
     assert found.keys() == wanted.keys()
-    # What nearly cancels is judged by what it was summed from: the other gradients.
+    # Gradients that nearly cancel are compared relative to the largest gradient.
     scale = max(float(w.norm()) for name, w in wanted.items() if not name.startswith("result"))
     for name, w in wanted.items():
         f = found[name]
@@ -155,7 +155,7 @@ def test_sizes_of_a_call():
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_lstm(policy):
-    """Dynamo leaves nn.LSTM to eager mode unless it is told not to."""
+    """Dynamo leaves nn.LSTM to eager mode by default."""
     module = torch.nn.LSTM(4, 5, num_layers=2, batch_first=True)
     reference = copy.deepcopy(module).double()
     x = torch.randn(2, 4, 4)
@@ -221,11 +221,11 @@ def _step(module, x, options):
     return [part.double() for part in (y.detach(), *[p.grad for p in module.parameters() if p.requires_grad])]
 
 
-# What is between the layers of the second has gradients of its own, which are narrow.
+# The ops between the layers of the second module have low-precision gradients of their own.
 @pytest.mark.parametrize("between, parts", [(_break, 5), (lambda x: torch.fft.irfft(torch.fft.rfft(x), n=64), 1)])
 @pytest.mark.filterwarnings("ignore::mpc.ModelWarning")
 def test_an_override_is_of_some_of_the_graphs(between, parts):
-    """Of those of the forward and the backward pass, and of those before and behind a break."""
+    """An override applies to the forward and the backward graph, and before and after a graph break."""
     module, x, narrow = _Halves(between), torch.randn(8, 64), {"policy": "mixed_bfloat16"}
     wide = copy.deepcopy(module).double()
     y = wide(x.double())
@@ -255,7 +255,7 @@ def test_an_override_that_no_op_has_is_told():
     with pytest.warns(mpc.ModelWarning) as told:
         _step(module, x, options)
     assert [str(w.message) for w in told] == ["override 'layer:tail=float32' matches no op of a graph that PyTorch made"]
-    # What "auto" stands for has them too.
+    # The policy that "auto" resolves to has overrides, too.
     assert _step(module, x, {"overrides": {"layer:0": "float32"}})
     with pytest.raises(Exception, match="unknown key 'layers'"):
         _step(module, x, {"policy": "mixed_bfloat16", "overrides": {"layers:0": "float32"}})
@@ -272,7 +272,7 @@ def test_dropout_draws_what_eager_mode_draws():
 
 
 def test_draws_do_not_cut_a_graph(monkeypatch):
-    """They are drawn before it, in eager mode's order and memory formats."""
+    """Random numbers are generated before the graph, in eager mode's order and memory formats."""
     made = []
     compile_text = mpc.torch._function.compile
     monkeypatch.setattr(mpc.torch._function, "compile", lambda *a, **k: made.append(a[0]) or compile_text(*a, **k))
@@ -415,7 +415,7 @@ def test_roundings_of_the_model_are_eager_modes(function, arguments):
 
 
 def triangle(x, mask, w, out):
-    """What updates pairs in models of molecules: products of gated halves in float32 of 16-bit ones."""
+    """Triangle update of molecule models: float32 matmuls of gated halves of 16-bit tensors."""
     a, b = (torch.layer_norm(x, x.shape[-1:]) @ w * mask.unsqueeze(-1)).float().chunk(2, -1)
     return torch.layer_norm(torch.einsum("bikd,bjkd->bijd", a, b).to(x.dtype), x.shape[-1:]) @ out
 
@@ -486,7 +486,7 @@ compiled(torch.ones(1, 4)).sum().backward()
 
 
 def test_the_interpreter_ends_cleanly():
-    """Dynamo keeps what was compiled, and options, beyond the end of mpc."""
+    """Dynamo's caches and options outlive the mpc module."""
     program = ("import mpc, mpc.torch, torch\n"
                "f = mpc.compile(torch.nn.ReLU(), torch.ones(2), policy='float32')\n"
                "def work(x):\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Graphs of PyTorch on a GPU become text as those of the host do; no GPU is asked, since tensors are fake."""
+"""Graphs of PyTorch on a GPU become text as those of the host do; no GPU is used, since tensors are fake."""
 
 import pytest
 
@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 
 def traced(function, *shapes, dtype=torch.float32, hosts=()):
-    """A graph on fake tensors of the GPU; those with the numbers in `hosts` lie in host memory."""
+    """A graph on fake GPU tensors; those with the numbers in `hosts` are in host memory."""
     with FakeTensorMode(allow_non_fake_inputs=True):
         tensors = [torch.empty(shape, dtype=dtype, device=HOST if i in hosts else GPU)
                    for i, shape in enumerate(shapes)]
@@ -93,7 +93,7 @@ def cudnn(q, k, v, gradient):
 
 @pytest.mark.parametrize("step", [flash, efficient, cudnn])
 def test_attention_learns(step):
-    """What the backward pass reads of the forward pass is forgotten, and it computes that anew."""
+    """The saved results of the forward pass are dropped, and the backward pass recomputes them."""
     module = traced(step, *[(2, 4, 16, 64)] * 4, dtype=torch.float16)
     mpc.torch._forget_results(module)
     module.graph.eliminate_dead_code()
@@ -104,6 +104,6 @@ def test_attention_learns(step):
 def test_numbers_of_the_host_come_along():
     module = traced(lambda x, s: x * s, (4, 8), (), hosts=(1,))
     assert not reasons(module) and "tensor<f32> {mpc.role" in text_of(module)
-    # What is computed in host memory stays there.
+    # Tensors that are computed in host memory stay there.
     module = traced(lambda x, s, t: x * (s + t), (4, 8), (), (), hosts=(1, 2))
     assert list(reasons(module).values()) == ["tensors on cpu"]

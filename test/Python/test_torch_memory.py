@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that speak of a tensor's storage, of tensors in every layout, through the backend and in eager mode."""
+"""Ops that depend on a tensor's storage, with tensors in every layout, in the backend and in eager mode."""
 
 import warnings
 
@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import mpc.torch  # noqa: E402
 
-# A tensor of 2 x 3 x 4 x 5 elements in some layout: made inside of the graph, of a value x that lies row-major.
+# A 2 x 3 x 4 x 5 tensor in several layouts, computed inside the graph from a row-major value x.
 LAYOUTS = {
     "row-major": lambda x: x, "transposed": lambda x: x.reshape(5, 4, 3, 2).permute(3, 2, 1, 0),
     "swapped": lambda x: x.reshape(2, 4, 3, 5).transpose(1, 2),
@@ -59,7 +59,7 @@ OPS = {
 
 
 def run(forms, *arguments):
-    """What the backend and eager mode give for functions, in one graph."""
+    """Results of functions in the backend and in eager mode, in one graph."""
     torch._dynamo.reset()
     compiled = torch.compile(lambda *given: [form(*given) for form in forms], backend="mpc", options={"policy": "float32"})
     with warnings.catch_warnings():
@@ -111,7 +111,7 @@ def test_gradients():
 
 
 def test_a_view_of_what_the_graph_knows_is_lowered():
-    """One of elements that the graph was not given runs in eager mode, with a sentence."""
+    """A view of storage outside of the graph runs in eager mode, with a warning."""
     inside = torch.compile(lambda x: (x * 2).transpose(0, 3).as_strided((3, 4), (4, 1)), backend="mpc", options={"policy": "float32"})
     outside = torch.compile(lambda x: x.as_strided((3, 4), (4, 1)) + 1, backend="mpc", options={"policy": "float32"})
     x = values()

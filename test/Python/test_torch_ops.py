@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Each op of core ATen as the backend lowers it, judged by PyTorch in float64."""
+"""Each op of core ATen as the backend lowers it, checked against PyTorch in float64."""
 
 import pathlib
 
@@ -56,7 +56,7 @@ def test_op(name):
 
 
 def table():
-    """The page's table of what lowers."""
+    """The page's table of supported ops."""
     eager = {name: why for name in sorted(OPS) if (why := aten_samples.lowers(name, OPS[name]))}
     lines = [f"Of the {len(OPS)} ops with PyTorch's core tag {len(OPS) - len(eager)} lower; {len(eager)} do not:", "",
              "| op | why |", "|---|---|"] + [f"| `{name}` | {why} |" for name, why in eager.items()]

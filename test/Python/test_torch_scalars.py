@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Numbers of Python beside 16-bit tensors: ops of the backend with scalars, alpha and beta, no further off than eager mode."""
+"""Python scalars with 16-bit tensors: backend ops with scalars, alpha and beta are as accurate as eager mode."""
 
 import math
 
@@ -75,7 +75,7 @@ special_xlog1py index_fill constant_pad_nd avg_pool2d""".split())
 
 
 def tensors(dtype):
-    """x, y and z, and a gradient of what is made of them."""
+    """x, y and z, and a cotangent of the results."""
     numbers = torch.Generator().manual_seed(0)
     given = [torch.randn(ROWS, 48, generator=numbers) for _ in range(3)]
     near = torch.tensor([sign * s * (1 + step * torch.finfo(dtype).eps)
@@ -86,7 +86,7 @@ def tensors(dtype):
 
 
 def step(forms, given, tangent, run=lambda f: f):
-    """For each form its result and gradients; each has arguments of its own, so that it has gradients of its own."""
+    """Result and gradients of each form; each form has separate arguments and so separate gradients."""
     inputs = [v.clone().requires_grad_() for _ in forms for v in given]
     results = run(lambda *all: [form(*all[3 * i:3 * i + 3]) for i, form in enumerate(forms)])(*inputs)
     smooth = [r for r in results if r.requires_grad]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`mpc train` on models that PyTorch's exporters wrote, against PyTorch's own training.
 
-What an exporter makes of a module (transposed, reordered, sliced tensors) is undone by exporting
-the module again: after PyTorch's training for the wanted numbers, and with other numbers in its
-parameters or buffers to see which tensors of the file they are.
+Exporters transform a module (transposed, reordered, sliced tensors). The test undoes this by exporting
+the module again: once after PyTorch's training for the expected numbers, and once with other numbers in
+its parameters or buffers to map them to tensors of the file.
 """
 
 import copy
@@ -181,7 +181,7 @@ def train_by_torch(module, x, y, loss):
 
 
 def train_by_mpc(data, x, y, loss, folder, *flags):
-    """The last document of a run, what it said and the exported model."""
+    """The last document of a run, its output and the exported model."""
     (folder / "model.onnx").write_bytes(data)
     np.savez(folder / "train.npz", x=x.numpy(), label=y.numpy())
     done = subprocess.run(
@@ -210,7 +210,7 @@ def test_trains_as_torch(case, kind, tmp_path):
     assert all(one["reason"] for one in document["trained"] + document["frozen"])
     assert "note: trained: " in said
 
-    # Rounding: what float32 costs PyTorch itself, against float64.
+    # Rounding: the float32 error of PyTorch itself, against float64.
     exact = train_by_torch(copy.deepcopy(module).double(), x.double() if x.is_floating_point() else x,
                            y.double() if y.is_floating_point() else y, loss).float()
     single = train_by_torch(copy.deepcopy(module), x, y, loss)

@@ -18,7 +18,7 @@ CNN = INPUTS / "onnx" / "small-cnn.onnx"
 
 @pytest.fixture
 def batches():
-    """Images of two classes that a convolution tells apart."""
+    """Images of two classes that a convolution can separate."""
     numbers = np.random.default_rng(0)
     labels = numbers.integers(0, 2, (20, 16))
     images = numbers.standard_normal((20, 16, 1, 8, 8), np.float32)
@@ -64,7 +64,7 @@ def test_halves_are_a_step(batches):
         gradients = halves.gradients()
         assert gradients.keys() == set(halves.parameters) and gradients["fc.weight"].dtype == np.float32
         halves.apply()
-    # Running statistics differ: a whole step that is skipped leaves them, a forward half cannot know.
+    # Running statistics differ: a whole step that is skipped restores them, a separate forward half cannot.
     assert whole.loss_scale["skipped_steps"] == 1
     a, b = whole.sync(), halves.sync()
     assert all(np.array_equal(a[name], b[name]) for name in whole.parameters)

@@ -360,7 +360,7 @@ DROPOUTS = {
 
 
 class Scaled(nn.Module):
-    """A dropout of elements that are parameters times the input: their gradients show what was dropped."""
+    """A dropout of elements that are parameters times the input: their gradients show the dropped elements."""
 
     def __init__(self, shape, function, **parts):
         super().__init__()
@@ -394,7 +394,7 @@ def test_dropouts_drop_what_pytorch_drops(name):
     if name in ("module", "function"):
         assert groups.mean(-1).unique().numel() > 2
     else:
-        # Channels as a whole.
+        # Whole channels.
         assert set(groups.mean(-1).unique().tolist()) == {0.0, 1.0}
     # Four deviations of a binomial share.
     count = kept.numel() if name in ("module", "function") else kept.numel() // 8
@@ -449,7 +449,7 @@ def test_options_put_dropouts_into_the_gradient_too(batch):
 
 
 # ===----------------------------------------------------------------------=== #
-# What cannot be trained so is said
+# Diagnostics of functions that cannot be trained
 # ===----------------------------------------------------------------------=== #
 
 

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class Net(torch.nn.Module):
-    """Convolution, batch and layer norm, what is frozen and what is a buffer."""
+    """Convolution, batch and layer norm, frozen parameters and buffers."""
 
     def __init__(self, dropout=0.0):
         super().__init__()
-        # No bias before the norm: its gradient is noise, of which Adam makes whole steps.
+        # No bias before the norm: its gradient is noise, which Adam turns into full-length steps.
         self.conv = torch.nn.Conv2d(1, 4, 3, bias=False)
         self.bn = torch.nn.BatchNorm2d(4, momentum=0.2)
         self.drop = torch.nn.Dropout(dropout)
@@ -78,7 +78,7 @@ def test_optimizers_state_is_torchs_in_both_directions(batches, name, kind, opti
     assert distance(ours.state_dict(), theirs.state_dict()) < 1e-4
 
     found, wanted = trainer.state_dict()["optimizer"], optimizer.state_dict()
-    # What nothing reads is no parameter here; torch counts it and has no state for it.
+    # Unused parameters are skipped here; torch counts them without a state.
     used = [p for p in theirs.named_parameters() if p[1].requires_grad]
     numbers = [i for i, (n, _) in enumerate(used) if not n.startswith("unused")]
     assert [used[i][0] for i in numbers] == [n for n in trainer.parameters]
@@ -90,7 +90,7 @@ def test_optimizers_state_is_torchs_in_both_directions(batches, name, kind, opti
     group, other = found["param_groups"][0], wanted["param_groups"][0]
     assert {**group, "params": None} == {**other, "params": None}
 
-    # Each goes on from what the other wrote.
+    # Each resumes from the state that the other saved.
     trained = [p for n, p in ours.named_parameters() if n in trainer.parameters]
     goes_on = kind(trained, lr=0.01, **options)
     goes_on.load_state_dict(found)

@@ -55,7 +55,7 @@ def test_the_tutorial(tmp_path, monkeypatch):
 
 
 def assert_loads_in_cpp(mpc):
-    """The program of the page gives what Python gets: the sum of the outputs for images of zeros."""
+    """The program of the page prints the same as Python: the sum of the outputs for images of zeros."""
     library = pathlib.Path(mpc.__file__).parents[2] / "lib"
     compiler = shutil.which("clang++-22") or shutil.which("c++")
     if compiler is None or not (library / "libmpc_runtime.so").exists():

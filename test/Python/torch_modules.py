@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Modules that `test_torch_backend.py` compiles: name -> (module, arguments, depth).
 
-`depth` is how many rounded layers a value goes through, as steps of a recurrence or layers.
+`depth` is the number of rounded layers or recurrence steps that a value passes.
 """
 
 import math
@@ -12,7 +12,7 @@ from torch import nn
 
 
 class Apply(nn.Module):
-    """A function, with parameters if it is given some."""
+    """A function, with the given parameters, if any."""
 
     def __init__(self, function, **parameters):
         super().__init__()

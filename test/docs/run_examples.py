@@ -226,7 +226,7 @@ def main():
     environment = dict(os.environ)
     folders = [str(folder.resolve()) for folder in (args.bin, args.llvm_bin) if folder]
     environment["PATH"] = os.pathsep.join([*folders, environment["PATH"]])
-    # A page shows what its reader sees the first time: no compile is found, kernels may be.
+    # A page shows the first run of its reader: no compile is cached, kernels may be.
     if cache := environment.get("MPC_CACHE_DIR"):
         environment |= {"MPC_CACHE_DIR": os.path.join(cache, "docs"), "MPC_CACHE_SIZE": "0"}
     messages = list(check_coverage(args.coverage)) if args.coverage else []

@@ -4,7 +4,7 @@
 usage: lint_models.py MPC FOLDER POLICY...
        lint_models.py --find MODEL VALUE
 
---find looks for an f32 number in a model file and says what float16 makes of it.
+--find looks for an f32 number in a model file and prints its value in float16.
 """
 import json
 import pathlib

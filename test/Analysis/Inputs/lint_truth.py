@@ -24,7 +24,7 @@ def binary(result, kind, lhs, rhs, right=S):
     return f'  %{result} = mpc.{kind} %{lhs}, %{rhs} : ({V}, {right}) -> {V} loc("{result}")\n'
 
 
-# Name, body that makes %y of %x, and the number in all four places of x.
+# Name, body that computes %y from %x, and the number in all four elements of x.
 CASES = [
     ("overflow", constant("c", 7.0e4) + binary("y", "add", "x", "c"), 1.0),
     ("flush", constant("c", 1.0e-9) + binary("y", "mul", "x", "c"), 1000.0),

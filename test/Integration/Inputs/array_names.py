@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs models whose input and output have the names that frameworks give, with arrays of these names.
+"""Runs models whose input and output have typical framework names, with arrays of these names.
 
 usage: array_names.py FOLDER MPC
 """

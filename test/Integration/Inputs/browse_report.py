@@ -12,8 +12,8 @@ import time
 
 from playwright.sync_api import sync_playwright
 
-# Of a page of 2,000 ops: from the request until it has answered keys and shown the answer. Held
-# to that is the processor time of the page; what the clock says depends on other work.
+# Limit for a page of 2,000 ops: processor time from the request until the page has handled keys and
+# shown the result, because wall-clock time depends on other work.
 SECONDS, LARGE = 2.0, 1500
 NEXT_FRAME = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
@@ -24,7 +24,7 @@ def expect(holds, what):
 
 
 def start(browser, **settings):
-    """A page with what it said and asked for."""
+    """A page with its messages and requests."""
     page = browser.new_context(viewport={"width": 1400, "height": 850}, **settings).new_page()
     said, asked = [], []
     page.on("console", lambda message: said.append(message.text))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks a page of --html: that it stands by itself, that its script is the one that it
+"""Checks a page of --html: that it is self-contained, that its script is the one that it
 permits, that its data are the document that --json printed, and that its drawing has
 every op once, inside of its kernel. Prints what the graph has.
 
@@ -47,8 +47,8 @@ def contains(outer, inner):
 
 
 def check_launches(explanation):
-    """Values come from launches before, or from the same one; what a training step derives from
-    an op bears its name and comes later."""
+    """Values come from earlier launches, or from the same one; derived values of a training step
+    have the name of the original op and come later."""
     ops = explanation["ops"]
     for edge in explanation["edges"]:
         if isinstance(edge["from"], int) and isinstance(edge["to"], int):
@@ -69,7 +69,7 @@ def check_drawing(drawing, explanation):
     for node in nodes:
         launch = ops[node["op"]]["launch"] if "op" in node else None
         assert launch is None or contains(boxes[launch], node), f"{node} is outside of its kernel"
-    # Every line of the document is drawn, once where ops read the same twice.
+    # Every edge of the document is in the drawing, once where ops read a value twice.
     ends = [node.get("op", node.get("input", node.get("result"))) for node in nodes]
     drawn = {(ends[edge["from"]], ends[edge["to"]], edge["type"]) for edge in drawing["edges"]}
     assert drawn == {(edge["from"], edge["to"], edge["type"]) for edge in explanation["edges"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Says how plans with a window of batches and with a sharded optimizer differ from a plain one.
+"""Prints how plans with gradient accumulation and with a sharded optimizer differ from a plain plan.
 usage: compare_plans.py WHOLE.json WINDOW.json SHARD.json, each of 1 and 4 ranks"""
 import json
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a decoder of one block that has no input for positions and takes them from elsewhere. Prints the tokens that
-ONNX Runtime chooses, the most likely ones, with a cache that grows token by token.
+"""Writes a decoder of one block without an input for positions, which derives them. Prints the most likely tokens
+according to ONNX Runtime, with a cache that grows token by token.
   mask       ALiBi, keys counted by the attention mask, as BLOOM's
   distance   ALiBi, keys counted back from the newest one, as MPT's
   rotary     rotary positions from the length of the past, as Llama's

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Takes `mpc explain --why NAME` at its word: applies the change that it names and
-checks that the value's type becomes what it said.
+"""Verifies `mpc explain --why NAME`: applies the suggested change and
+checks that the value's type becomes the predicted one.
 
 usage: flip.py MODEL POLICY FLIPS NAME... [-- FLAG...]
 FLIPS is the number of names that must have such a change. Prints a line per name.

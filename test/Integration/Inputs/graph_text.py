@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What scripts that write graphs of drawn weights share."""
+"""Helpers of scripts that write graphs with random weights."""
 
 import math
 import random
@@ -26,7 +26,7 @@ class Writer:
         return name
 
     def data(self, values, shape, code="f", element="f32"):
-        """A constant; `code` is what struct calls its elements."""
+        """A constant; `code` is the struct format of its elements."""
         blob = struct.pack(f"<{len(values)}{code}", *values).hex().upper()
         return self.op(f'constant dense<"0x{blob}"> : {tensor(*shape, element=element)}')
 

@@ -23,14 +23,14 @@ HIDDEN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 every = [chr(code) for code in range(1, 0x110000) if unicodedata.category(chr(code)) in HIDDEN - {"Cs"}]
 every += [chr(code) for code in range(0x80, 0x30000, 64)
           if unicodedata.category(chr(code)) not in HIDDEN | {"Cn", "Co"}]
-# Wherever a character ends a comment, a string or a line, what is behind it is read.
+# Wherever a character ends a comment, a string or a line, the text after it is interpreted.
 THEN = {"cuda": "#error owned", "shell": "touch owned", "html": "<script>owned()</script>", "log": "error: owned"}
 MARKS = ("\"'\\`$(touch owned)${IFS};|&<>{}[]#!~* '; touch owned; ' \"; touch owned; \" </script><script>owned()</script>"
          "<!-- --> ]]> */ {{data}} %s %n ??/ __proto__ ../../owned /owned \x1b[201~touch owned\r")
 
 
 def shown(of):
-    """`of` and what a line can show: the name of an input or an output."""
+    """`of` and the printable characters: the name of an input or an output."""
     return of + "".join(c for c in MARKS + "".join(every) + "??/\\" if unicodedata.category(c) not in HIDDEN)
 
 
@@ -93,7 +93,7 @@ count = 0
 
 
 def check_text(text, where):
-    """No character that moves, hides or ends what a terminal shows."""
+    """Checks for characters that move, hide or end the text on a terminal."""
     for line in text.decode().split("\n"):
         bad = [c for c in line if unicodedata.category(c) in HIDDEN]
         assert not bad, f"{where}: {bad[:3]} in {line[:200]!r}"
@@ -121,7 +121,7 @@ def document(*words, code=0):
 
 shape = ["--batch", "2"]
 common = [path, *shape, "--policy", "mixed_bfloat16"]
-# Text and JSON of every report. What is named in JSON is the name itself.
+# Text and JSON of every report. Names in JSON are unchanged.
 explained = document("explain", *common)
 assert NODE in [op["name"] for op in explained["ops"]]
 assert {edge["from"] for edge in explained["edges"]} >= {INPUT}
@@ -131,14 +131,14 @@ run("explain", *common, "--why", name("/layer.1/relu"))
 document("explain", *common, "--why", name("add"))
 run("lint", path, *shape, "--policy", "float16")
 document("lint", path, *shape, "--policy", "float16")
-# Every char of the name behind a comment's would be a line of code.
+# Every character of the name after the end of a comment would be a line of code.
 run("check", *common, "--device", "cuda-host", "--per-op")
 checked = document("check", *common, "--device", "cpu", "--per-op")
 assert checked["outputs"][0]["name"] == OUTPUT
 run("bench", *common, "--runs", "2")
 document("bench", *common, "--runs", "2")
 run("run", *common, "--input", f"arg0={data}", "--output", folder / "y.npz")
-# What is kept in files is read again.
+# Stored files are read again.
 policy, tuned = folder / "calibrated.json", folder / "tuned.json"
 run("calibrate", path, *shape, "--inputs", samples, "--policy", "mixed_float16", "-o", policy)
 assert set(json.loads(policy.read_bytes().decode("ascii"))["ranges"]) >= {NODE}
@@ -169,7 +169,7 @@ run("bench", folder / "model.mpcx", "--runs", "2")
 assert any(name("/layer.1/relu") in launch["ops"] for launch in document("bench", folder / "model.mpcx", "--runs", "2")["launches"])
 for after in ("import", "plan", "codegen"):
     run("dump", *common, "--after", after)
-# Refusals name what the file says.
+# Diagnostics contain text from the file.
 hidden = folder / "hidden.onnx"
 for read, result in ((name("input"), OUTPUT), (INPUT, name("output"))):
     write(hidden, read, result)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a command, interrupts it behind the Nth line of stderr that begins with a word, and prints
-what it says. With a plus behind N it is told to terminate at once, too.
+"""Runs a command, interrupts it after the Nth line of stderr that starts with a word, and prints
+its output. With a plus after N it also gets SIGTERM at once.
 
 usage: interrupt_tune.py N[+] WORD COMMAND...
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prints what the JSON lines of mpc train have: step, epoch and fields."""
+"""Prints step, epoch and fields of the JSON lines of mpc train."""
 import json
 import sys
 

@@ -56,7 +56,7 @@ for turn in range(ROUNDS):
         which = number % len(models)
         output = folder / f"out-{turn}-{number}.npz"
         running.append((which, output, start(*models[which], output, cache)))
-    # Moments of the whole time that a compile takes on a machine with few cores.
+    # Times within the duration of a compile on a machine with few cores.
     for _, _, process in source.sample(running, PROCESSES // 3):
         time.sleep(source.random() * 0.2)
         if process.poll() is None:

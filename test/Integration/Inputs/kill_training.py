@@ -45,7 +45,7 @@ while kills < 4:
     process.kill()
     process.wait()
     kills += 1
-    # At each moment a whole checkpoint is there, under its name.
+    # A complete checkpoint exists at all times, under its name.
     if not checkpoints("killed"):
         sys.exit("no checkpoint is left")
 print("killed", kills, "times")

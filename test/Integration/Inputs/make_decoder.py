@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes the attention of a decoder's block of Llama's kind, as exporters spell it: RMS norm,
-fewer heads of keys and values than of queries, rotary positions, a cache that the new keys
-and values join, heads repeated until there are as many as the query's. Weights are drawn.
+"""Writes the attention of a Llama-style decoder block, as exporters spell it: RMS norm,
+fewer heads of keys and values than of queries, rotary positions, a cache to which the new keys
+and values are appended, heads repeated up to the number of the query's. Weights are random.
 
 usage: make_decoder.py FILE [tokens=1] [past=16] [heads=4] [groups=2] [width=64] [seed=1]
        [rotary=halves|pairs|none] [repeat=broadcast|tile|concat]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers whose weights a policy narrows, as MLIR: products of one row and of many, of
+"""Layers whose weights a policy quantizes, as MLIR: matmuls of one row and of many, of
 extents that no group and no panel divides, and convolutions.
 
 Usage: make_narrow.py ROWS [stored]
 
-stored: the weights of the products are numbers of a narrow form already: groups of 4 bits
-with a scale and a zero point each, and bytes.
+stored: the weights of the matmuls are already quantized: groups of 4 bits
+with a scale and a zero point each, and int8.
 """
 import random
 import struct

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a quantised convolution and a quantised product as QDQ nodes are imported: activations ui8
-with a zero point, weights i8, of the product one scale per column."""
+"""Writes a quantized convolution and a quantized matmul as imported from QDQ nodes: activations ui8
+with a zero point, weights i8, the matmul with one scale per column."""
 
 import random
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes an encoder of T5's kind: a residual stream that nothing renormalises, RMS norm in
-front of every block, one table of relative position biases that all layers share, scores
-without a scale. Weights are drawn from the distributions that T5 starts from, those of
-products times `gain`, those of the embedding times `size`.
+"""Writes a T5-style encoder: a residual stream without a final norm, RMS norm
+before every block, one table of relative position biases that all layers share, scores
+without a scale. Weights are sampled from T5's initial distributions, those of
+matmuls times `gain`, those of the embedding times `size`.
 
 usage: make_residual_encoder.py FILE [layers=4] [width=64] [heads=4] [positions=48] [words=100]
        [gain=1] [size=1] [seed=1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a model of some layers, one of which 16 bits ruin.
+"""Writes a model with a layer that fails in 16 bits.
 
 usage: make_ruined.py KIND FILE
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes samples of drawn numbers without NumPy.
+"""Writes random samples without NumPy.
 
 usage: make_samples.py FOLDER COUNT NAME:SHAPE[:SCALE]...
 
 Each FOLDER/sampleN.npz has an f32 array of normal numbers times SCALE for each NAME;
 SHAPE is extents with x between. SCALE may be nan, iN for i32 numbers below N, or "uneven": small,
-and of some positions of the second dimension 256 times what it is of others. Sample N is drawn
-by seed N. FOLDER may be a file FOLDER.npz, whose arrays hold the samples one behind the other.
+and for some positions of the second dimension 256 times larger. Sample N uses
+seed N. FOLDER may be a file FOLDER.npz, whose arrays hold the samples concatenated.
 """
 import math
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes small images of five classes as MNIST writes its own: a bright block on noise, the
-label says where. usage: make_training_data.py FOLDER [SIZE]"""
+"""Writes small images of five classes in the format of MNIST: a bright block on noise, at a position
+that is the label. usage: make_training_data.py FOLDER [SIZE]"""
 import gzip
 import pathlib
 import random

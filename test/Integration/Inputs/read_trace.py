@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Says what the trace of a step of several ranks holds. usage: read_trace.py FILE"""
+"""Summarizes the trace of a step of several ranks. usage: read_trace.py FILE"""
 import json
 import sys
 

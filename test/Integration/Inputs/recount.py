@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts in the text of `mpc dump` what `mpc explain --json` says it found.
+"""Recounts the figures of `mpc explain --json` in the text of `mpc dump`.
 
 usage: recount.py MODEL [FLAG...]
 Prints the counts that both agree on.

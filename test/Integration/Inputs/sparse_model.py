@@ -5,7 +5,7 @@ sparse_model.py FOLDER   model.onnx: y = x + w, w four floats in the last bytes
                          of the 150 GiB of weights.bin; big.onnx: w of 16 TiB;
                          long.onnx: 150 GiB of nothing; hole.onnx: w of 2 GiB
                          in a hole; nothing.onnx: the same model with 2 GiB of
-                         nothing behind it; text.mlir, long.mlir: a hole behind
+                         nothing after it; text.mlir, long.mlir: a hole after
                          a line of text, of 2 and 3 GiB
 """
 import pathlib

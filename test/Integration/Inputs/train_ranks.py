@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains a model on one rank and on several, and compares what the exported models give.
+"""Trains a model on one rank and on several, and compares the outputs of the exported models.
 usage: train_ranks.py MPC FOLDER RANKS... -- TRAIN-ARGUMENTS
 
-Prints "N ranks: ok" where no output differs by more than roundings of other orders of sums may
-carry through the steps: in float32 8 units in the last place for each step, under a 16-bit policy
-8 units of the type in which gradients are stored, which each step rounds once."""
+Prints "N ranks: ok" if the outputs differ only by roundings due to the order of summation,
+accumulated over the steps: in float32 8 ulps for each step, under a 16-bit policy
+8 ulps of the type in which gradients are stored, which each step rounds once."""
 import array
 import json
 import os

@@ -19,7 +19,7 @@ import sys
 DIMS = {"dynamic-batch": ["--dim=batch=8"], "gpt-dynamic": ["--dim=batch=2", "--dim=time=16"]}
 
 # Every tensor of it is the model's own float16, and its softmax is saturated: the gradient of a
-# square is what 16 bits leave of 1 - y, which is chance. That of a distance is a vector of signs.
+# square is the 16-bit rounding error of 1 - y, which is noise. That of a distance is a vector of signs.
 LOSSES = {"mnist-cnn-fp16": "mean_absolute_error"}
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Trains on several ranks, one of which is killed, stopped for good or held up at a random moment,
-over and over; what is left goes on by --resume. usage: disturb_ranks.py FOLDER RUNS SEED mpc train ...
+"""Trains on several ranks, one of which is killed, stopped for good or suspended at a random time,
+over and over; the others resume by --resume. usage: disturb_ranks.py FOLDER RUNS SEED mpc train ...
 
-Ends with an error where a run does not end in time, where a disturbed run says nothing that names
-a rank, where a checkpoint is damaged, or where the last result is not that of a run that nothing
-disturbed. Times are by what a run takes that nothing disturbs; one in which the whole machine stood
-still is done again."""
+Fails if a run does not end in time, if the output of a disturbed run does not name
+a rank, if a checkpoint is damaged, or if the last result differs from that of an undisturbed
+run. Time limits are relative to an undisturbed run; a run during which the whole machine was
+suspended is repeated."""
 import json
 import os
 import pathlib
@@ -31,7 +31,7 @@ def command(name, *more):
 
 
 class Clock(threading.Thread):
-    """Notes when this process, and with it the machine, stood still."""
+    """Detects that this process, and with it the machine, was suspended."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class Clock(threading.Thread):
 
 
 def checkpoints(name):
-    """Whole ones: parts without the file that names them are none yet. That file has their digests."""
+    """Complete checkpoints: parts without the file that names them do not count. That file has their digests."""
     return sorted(path for path in (folder / name).glob("step-*.safetensors") if ".part-" not in path.name)
 
 
@@ -83,7 +83,7 @@ def undisturbed():
 
 
 def disturbed(number):
-    """One run and what went on of it; gives what was done to it, and what is wrong then."""
+    """One run and its resumption; returns the disturbance and the error, if any."""
     name = f"run{number}"
     how = source.choice(("killed", "stopped", "held up"))
     errors = folder / "errors.txt"
@@ -107,7 +107,7 @@ def disturbed(number):
         try:
             output, _ = process.communicate(timeout=limit / 2)
         except subprocess.TimeoutExpired:
-            # One that stopped behind its last message is the launcher's to wait for.
+            # The launcher waits for a rank that stopped after its last message.
             is_last = how == "stopped" and ranks_of(process.pid) == [victim]
             for rank in ranks_of(process.pid):
                 os.kill(rank, signal.SIGKILL)
@@ -140,7 +140,7 @@ shutil.rmtree(folder / "straight")
 clock, start = Clock(), time.monotonic()
 straight = undisturbed()
 takes = time.monotonic() - start
-# What a run takes, and the patience of those that wait; others may use the machine too.
+# Duration of a run, and timeouts of waiting ranks; others may use the machine too.
 patience, limit = max(3, 2 * takes), max(60, 60 * takes)
 counts = {"killed": 0, "stopped": 0, "held up": 0, "too late": 0}
 done_runs = 0

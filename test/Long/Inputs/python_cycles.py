@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes, uses and drops functions, loaded files and trainers again and again, and tells by how much
+"""Creates, uses and drops functions, loaded files and trainers repeatedly, and prints by how much
 the process has grown. usage: python_cycles.py MODEL.onnx CYCLES"""
 
 import ctypes
@@ -12,14 +12,14 @@ import tempfile
 import mpc
 import numpy as np
 
-# An engine keeps 64 programs.
+# An engine caches 64 programs.
 WARM = 100
 BOUND = 8 << 20
 
 
 def resident():
     gc.collect()
-    # What is free in between belongs to nobody.
+    # Free memory in between belongs to no object.
     ctypes.CDLL("libc.so.6").malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()

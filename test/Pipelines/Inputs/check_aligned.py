@@ -3,7 +3,7 @@
 
 usage: check_aligned.py DUMP MULTIPLE
 M, N and K of every matmul, S, T, D and E of every attention and the channels of every
-conv must be multiples; what is not is listed. Ends with the number of contractions, of
+conv must be multiples; others are listed. Ends with the number of contractions, of
 pads and of slices.
 """
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts the launches of planned programs, and what they move.
+"""Counts the launches of planned programs, and the bytes that they move.
 
 usage: count_launches.py MPC TARGET POLICY MODEL...
 Prints a line per model: launches, how many of them only bring inputs into the

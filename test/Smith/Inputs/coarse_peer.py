@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How onnx_graphs.py judges a Resize whose weights ONNX Runtime computes in f32.
+"""Comparison by onnx_graphs.py of a Resize whose weights ONNX Runtime computes in f32.
 
 usage: coarse_peer.py MPC_SMITH MPC      needs onnx and onnxruntime
 
-Prints the outcomes of a cubic Resize by three and what follows it: as it is, without the
-bound of the peer's error, and beside a peer whose cubic weights are others by 1e-3.
+Prints the outcomes of a cubic Resize by three and the ops after it: as it is, without the
+bound of the peer's error, and with a peer whose cubic weights differ by 1e-3.
 """
 
 import pathlib
@@ -32,7 +32,7 @@ bound = {y.name: (resize_error("cubic", 3, x.shape[2:]), shape)}
 
 
 def outcomes(coarse, change=0.0):
-    """Judges by a peer with cubic_coeff_a of -3/4 + change."""
+    """Compares with a peer with cubic_coeff_a of -3/4 + change."""
     run = onnx_graphs.run_peer
 
     def run_changed(text, feeds):

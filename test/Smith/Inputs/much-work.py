@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# A chain of products that takes the float64 oracle seconds.
+# A chain of matmuls that takes the float64 oracle seconds.
 side = 700
 square = f"tensor<{side}x{side}xf32>"
 print('// mpc-smith: {"seed":1,"kind":"cpu","policy":"float32"}')

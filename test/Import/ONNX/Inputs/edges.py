@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models at the edge of what operators take, held against ONNX Runtime.
+"""Models with extreme but valid operands, compared with ONNX Runtime.
 usage: edges.py MPC FOLDER"""
 import sys
 
@@ -73,7 +73,7 @@ def integer_vectors(held):
 
 
 def no_iterations(held):
-    """What loops give that do not run: states as they came, and as many scan outputs."""
+    """Results of loops with zero iterations: initial states, and empty scan outputs."""
     held.opset = 17
     value = helper.make_tensor_value_info
     body = helper.make_graph(
@@ -94,7 +94,7 @@ def no_iterations(held):
 
 
 def default(held):
-    """What is given takes the place of an initializer that is an input too."""
+    """A given value overrides an initializer that is an input too."""
     held.opset = 17
     held.hold("default", [helper.make_node("Add", ["x", "w"], ["y"])], {"x": floats(2, 3), "w": floats(2, 3)},
               {"y": FLOAT}, {"w": floats(2, 3)})

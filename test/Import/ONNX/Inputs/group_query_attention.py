@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds GroupQueryAttention and RotaryEmbedding of com.microsoft, in every form that is read, against ONNX Runtime.
+"""Compares GroupQueryAttention and RotaryEmbedding of com.microsoft, in all supported forms, with ONNX Runtime.
 usage: group_query_attention.py MPC FOLDER"""
 import sys
 
@@ -27,16 +27,16 @@ def tables(pairs, positions=24):
 
 def attend(name, lengths, new, total, past=None, packed=False, known=True, pairs=0, bias=False, sink=False,
            position_ids=False, capacity=None, refused=None, more=(), **attributes):
-    """A node with `lengths` positions in each sample, of which `new` are given, and a past with room for `past`.
-    With `capacity` that is the total that mpc is told, in place of the length of the longest sample.
-    `refused` is what the refusal says, `more` inputs beyond those that are read."""
+    """A node with `lengths` positions in each sample, `new` of which are appended, and a cache with capacity `past`.
+    With `capacity` mpc gets that total, instead of the length of the longest sample.
+    `refused` is the expected diagnostic, `more` are inputs that are not supported."""
     batch = len(lengths)
     feeds = {"q": floats(batch, new, (HEADS + (2 * GROUPS if packed else 0)) * SIZE)}
     if not packed:
         feeds.update(k=floats(batch, new, GROUPS * SIZE), v=floats(batch, new, GROUPS * SIZE))
     if past is not None:
         feeds.update(pk=floats(batch, GROUPS, past, SIZE), pv=floats(batch, GROUPS, past, SIZE))
-        # What lies behind a sample's past is left open: ONNX Runtime gives zeros.
+        # Elements after a sample's past are unspecified: ONNX Runtime gives zeros.
         for sample, length in enumerate(lengths):
             for cache in ("pk", "pv"):
                 feeds[cache][sample, :, 0 if new == total else max(length - new, 0):] = 0

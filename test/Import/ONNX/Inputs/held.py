@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of single nodes, held against ONNX Runtime or against answers that are given."""
+"""Models of single nodes, compared with ONNX Runtime or with given answers."""
 import pathlib
 import subprocess
 
@@ -26,7 +26,7 @@ class Held:
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
     def run(self, model, feeds, outputs):
-        """What ONNX Runtime computes with a file, or with bytes."""
+        """Results of ONNX Runtime for a file, or for bytes."""
         onnxruntime.set_default_logger_severity(4)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
@@ -37,7 +37,7 @@ class Held:
     def hold(self, name, nodes, feeds, outputs, fixed=None, expected=None, tolerance=None):
         """Checks a model whose inputs are `feeds` and initializers `fixed`. `outputs` are names with types;
         `expected` their values, those of ONNX Runtime where it is None. `tolerance` is relative to the largest
-        element, for answers whose own error `mpc check` cannot know; else that of `mpc check`."""
+        element, for answers with an error that `mpc check` cannot derive; else that of `mpc check`."""
         path, inputs, answers = (str(self.folder / (name + end)) for end in (".onnx", "-inputs.npz", "-answers.npz"))
         onnx.save(self.model(nodes, feeds, fixed or {}, outputs), path)
         np.savez(inputs, **feeds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds the attention operators of ONNX Runtime, in every form that is read, against it.
+"""Compares the attention operators of ONNX Runtime, in all supported forms, with it.
 usage: microsoft_attention.py MPC FOLDER"""
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs nodes that draw random numbers: their distributions, and that draws depend on seed and node alone.
+"""Runs nodes that generate random numbers: checks distributions, and that samples depend on seed and node alone.
 usage: random_numbers.py MPC FOLDER"""
 import sys
 
@@ -44,7 +44,7 @@ def expect(name, holds):
 
 
 def near(name, found, mean, deviation):
-    """The mean of COUNT draws: five of its deviations."""
+    """Tolerance of the mean of COUNT samples: five standard deviations."""
     expect(f"{name} {found}", abs(found - mean) < 5 * deviation / np.sqrt(COUNT))
 
 

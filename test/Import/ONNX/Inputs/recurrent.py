@@ -73,7 +73,7 @@ def layer(held, name, op, direction="forward", lengths=LENGTHS, as_input=False, 
                       attributes.get("input_forget"), attributes.get("linear_before_reset")) for d in range(directions)]
     expected = {"y": np.stack([q[0] for q in results], 1), "yh": np.stack([q[1] for q in results]),
                 "yc": np.stack([q[2] for q in results])}
-    # What lies past the end of a sequence has no influence.
+    # Elements past the end of a sequence have no influence.
     for b in range(BATCH):
         x[lengths[b]:, b] = np.nan if as_input else 1e6
     if layout:

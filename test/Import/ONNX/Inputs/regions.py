@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Draws RoiAlign, DeformConv and Det and holds them against ONNX Runtime.
+"""Generates random RoiAlign, DeformConv and Det nodes and compares them with ONNX Runtime.
 usage: regions.py MPC FOLDER [SEED]"""
 import random
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Draws Resize nodes in all modes and holds them against ONNX's reference evaluator (onnx.reference), or against
+"""Generates Resize nodes in all modes and compares them with ONNX's reference evaluator (onnx.reference), or with
 ONNX Runtime where the evaluator departs from the specification.
 usage: resize_modes.py MPC FOLDER [SEED MODELS]"""
 import random
@@ -17,7 +17,7 @@ NODES = 24
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                "tf_crop_and_resize", "tf_half_pixel_for_nn"]
 NEAREST = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
-# Ratios whose products with small extents are exact in f32 and f64 alike, so that nothing hangs on a rounding.
+# Ratios whose products with small extents are exact in f32 and f64, so that no result depends on rounding.
 SCALES = [0.25, 0.5, 0.625, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0]
 
 
@@ -48,7 +48,7 @@ def draw(r, opset):
         given = r.sample(scaled, len(scaled))
         attributes["axes"] = [d - rank if r.random() < 0.2 else d for d in given]
     scales = sizes = None
-    # Of an extent that the scale does not meet, ONNX Runtime alone takes the integer for the length.
+    # If the scaled extent is no integer, only ONNX Runtime truncates it for the length.
     if r.random() < 0.5 and coordinates != "pytorch_half_pixel":
         scales = [r.choice(SCALES) if d in scaled else 1.0 for d in given]
         if min(int(shape[d] * s) for d, s in zip(given, scales)) < 1:
@@ -70,10 +70,10 @@ def draw(r, opset):
 
 
 def answer(held, attributes, shape, names, feed, own):
-    """What one node gives, None where nobody knows."""
+    """Expected result of one node, None if there is no reference."""
     plain = dict(attributes)
     if "axes" in plain:
-        # The evaluator takes axes from the front only.
+        # The evaluator accepts non-negative axes only.
         plain["axes"] = [d % len(shape) for d in plain["axes"]]
     model = held.model([helper.make_node("Resize", names, ["y"], **plain)], feed, own, {"y": onnx.TensorProto.FLOAT})
     mode = attributes["coordinate_transformation_mode"]

@@ -49,7 +49,7 @@ def adam(parameters, moments, squares, count, x, labels, gradient_of=lambda f: j
 
 
 def model_step():
-    """What is kept comes first and is donated by --donate 0 1 2 3."""
+    """Training state comes first and is donated by --donate 0 1 2 3."""
     parameters, x, labels = arguments()
     zeros = jax.tree_util.tree_map(np.zeros_like, parameters)
     return adam, (parameters, zeros, zeros, np.array(0, "i4"), x, labels)

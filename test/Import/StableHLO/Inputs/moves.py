@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Says how many parameters a step moved within 0.1 % of what float64 moves them by.
+"""Prints how many parameters a step updated to within 0.1 % of the update in float64.
 usage: moves.py FOLDER OUTPUTS..., FOLDER as export.py wrote it"""
 
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs the line that a refusal in a file gives, with another Python. usage: run_advice.py FILE PYTHON"""
+"""Runs the command in the diagnostic for a file, with another Python. usage: run_advice.py FILE PYTHON"""
 
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs a whole step with a scale at which it overflows, and with one at which it does not.
+"""Runs a whole step with a loss scale that overflows, and with one that does not.
 usage: two_steps.py MPC FOLDER, as export.py wrote the folder"""
 
 import pathlib

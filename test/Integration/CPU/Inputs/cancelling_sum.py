@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a mean of three numbers, in their order and turned round, and the numbers."""
+"""Writes a mean of three numbers, in order and reversed, and the numbers."""
 import pathlib
 import struct
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes drawn f32 numbers in [-1, 1) as .npy without NumPy. usage: draw_array.py FILE EXTENT..."""
+"""Writes random f32 numbers in [-1, 1) as .npy without NumPy. usage: draw_array.py FILE EXTENT..."""
 import array
 import math
 import pathlib

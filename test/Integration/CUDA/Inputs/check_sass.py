@@ -20,7 +20,7 @@ import tempfile
 
 # Kernels that are allowed to spill, by a pattern of their names.
 SPILLS = []
-# What waits for the kernel before, and what touches the device's memory.
+# Instructions that wait for the preceding kernel, and that access device memory.
 WAIT, TOUCHES = re.compile(r"\bACQBULK\b"), re.compile(r"\b(LDG|LD|LDGSTS|STG|ST|ATOM|ATOMG|RED)\b")
 TENSOR_CORES = re.compile(r"\b(HMMA|HGMMA|IMMA|QMMA)\b")
 

@@ -49,7 +49,7 @@ def main():
                     capture_output=True, text=True, check=False)
                 took = f" in {time.monotonic() - start:.1f} s" if args.times else ""
                 if done.returncode != 0:
-                    # The line that says what is wrong comes after the place.
+                    # The line with the diagnostic follows the location.
                     print(f"{case.name} {policy}: exit {done.returncode}")
                     print("    " + "\n    ".join(done.stderr.strip().splitlines()[:12]), flush=True)
                     continue

@@ -13,7 +13,7 @@
 #include <cstdio>
 #include <thread>
 
-/// Prints a failure and gives the exit code.
+/// Prints a failure and returns the exit code.
 static int fail(const mpc::Status &status) {
   std::fprintf(stderr, "host: %s\n", status.toString().c_str());
   for (const std::string &note : status.notes())

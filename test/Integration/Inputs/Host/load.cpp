@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
   if (!model.ok())
     return fail(model.status());
 
-  // What Keras calls compute_dtype, dtype and variable_dtype of a layer.
+  // Keras calls these compute_dtype, dtype and variable_dtype of a layer.
   if (argc == 3) {
     mpc::Result<mpc::LayerTypes> layer = model->layer(argv[2]);
     if (!layer.ok())

@@ -19,7 +19,7 @@ static int fail(const mpc::Status &status) {
   return 1;
 }
 
-/// Ends the program where the CUDA driver refuses something.
+/// Exits the program if a call of the CUDA driver fails.
 static void must(CUresult result) {
   if (result == CUDA_SUCCESS)
     return;
@@ -56,7 +56,7 @@ wrap(const mpc::Device &device, const std::vector<mpc::ProgramValue> &values,
 int main(int argc, char **argv) {
   if (argc != 2)
     return 2;
-  // What this program has of CUDA: the primary context and a stream.
+  // CUDA objects of this program: the primary context and a stream.
   CUdevice gpu;
   CUcontext context;
   CUstream stream;

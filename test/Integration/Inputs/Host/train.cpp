@@ -70,8 +70,8 @@ int main(int argc, char **argv) {
     for (mpc::NamedTensor &gradient : *gradients)
       for (float value : gradient.data.as<float>())
         largest = std::fmax(largest, std::fabs(value));
-    // Whatever the host makes of them, the sum over several machines say, is
-    // what the second half checks, clips and reads.
+    // apply() checks, clips and reads the gradients that the host sets, such as
+    // the sum over several machines.
     if (mpc::Status status =
             trainer->setGradients(*gradients, mpc::GradientForm::Unscaled);
         !status.ok())
@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
               std::isfinite(seen->loss) ? "finite" : "lost",
               largest > 0 ? "seen" : "missing");
 
-  // The rest by fit(), which shuffles, judges and writes checkpoints.
+  // Then fit(), which shuffles, evaluates and writes checkpoints.
   mpc::FitOptions fit;
   fit.epochs = 6;
   fit.test = &*test;

@@ -8,7 +8,7 @@ The tests unpack gradients.tar.xz, which holds such a file as gradients.json.
 For each model the loss is the sum over all float outputs of output times
 noise(output number, element). Float inputs are noise(200 + input number,
 element), integers those of the case's inputs.npz. Per initialiser that is
-trained: the norm of its gradient and the products with noise(100 + k, element),
+trained: the norm of its gradient and its dot products with noise(100 + k, element),
 k = 0..7. The forward pass is checked against the case's expected.npz first.
 
 Needs numpy, onnx and torch. The graph runs operator by operator in torch, so
@@ -29,7 +29,7 @@ PROJECTIONS = 8
 
 
 def noise(stream, count):
-    """Numbers in [-1, 1) by SplitMix64, as ModelGradientTests.cpp draws them."""
+    """Numbers in [-1, 1) by SplitMix64, as ModelGradientTests.cpp generates them."""
     x = np.arange(count, dtype=np.uint64) + np.uint64(stream << 32)
     x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -90,7 +90,7 @@ class Graph:
             return widen(onnx.numpy_helper.to_array(value))
         return torch.tensor(value)
 
-    # Products.
+    # Matmuls.
     def op_MatMul(self, x, a, n): return torch.matmul(x[0], x[1])
     def op_Gemm(self, x, a, n):
         lhs = x[0].T if a.get("transA") else x[0]
