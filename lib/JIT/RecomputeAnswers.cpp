@@ -213,7 +213,7 @@ void TrainingOracle::follow(const Buffers &arguments, const Buffers &results,
     }
   for (Operation &op : entry.front().getOperations()) {
     std::optional<Tensor> parameter =
-        parameterFrom(&op, entry, exactNumbers, arguments, results);
+        parameterFrom(&op, entry, exact.numbers, arguments, results);
     if (!parameter)
       continue;
     std::string name = resultName(entry, op.getResult(0));

@@ -10,7 +10,6 @@
 #include "mpc/Analysis/IndexBounds.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-#include "mpc/Policy/Policy.h"
 #include "mpc/Reference/TermMagnitudes.h"
 #include "mpc/Support/StepNames.h"
 
@@ -138,65 +137,27 @@ std::string mpc::nameIn(DictionaryAttr attributes) {
 
 Result<TrainingOracle::Graph>
 TrainingOracle::makeGraph(const std::string &path,
-                          const CompileOptions &options) {
+                          const CompileOptions &options, bool numbered) {
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(options);
   if (!compiler.ok())
     return compiler.status();
   Result<Compiler::Module> module = (*compiler)->import(path);
   if (!module.ok())
     return module.status();
-  if (Status status = (*compiler)->runStages(**module, "import", "lift");
+  if (Status status =
+          (*compiler)->runStages(**module, "import", "differentiate");
+      !status.ok())
+    return status;
+  if (numbered)
+    numberOps(Compiler::entry(**module));
+  if (Status status =
+          (*compiler)->runStages(**module, "differentiate", "loss-scale");
       !status.ok())
     return status;
   Graph graph;
   graph.compiler = std::move(*compiler);
   graph.module = std::move(*module);
   return graph;
-}
-
-/// Runs the stages that follow the first of each pair up to the second.
-static Status
-runStages(Compiler &compiler, ModuleOp module,
-          ArrayRef<std::pair<StringRef, StringRef>> afterAndLast) {
-  for (auto [after, last] : afterAndLast)
-    if (Status status = compiler.runStages(module, after, last); !status.ok())
-      return status;
-  return {};
-}
-
-/// The part of the stages that leaves out simplify.
-static constexpr std::pair<StringRef, StringRef> kUnsimplified = {
-    "simplify", "differentiate"};
-
-Status TrainingOracle::finishDeclared() {
-  Compiler &compiler = *declared.compiler;
-  llvm::Expected<Policy> policy = Policy::load(declaredOptions.policy);
-  bool narrows = policy && policy->narrowsWeights();
-  // The precision stage says why.
-  if (!policy)
-    llvm::consumeError(policy.takeError());
-  if (!narrows && declaredOptions.training->distribution.ranks == 1)
-    stages.emplace();
-  auto keep = [&](Compiler::Module Stages::*stage) {
-    if (stages)
-      (*stages).*stage = declared.module->clone();
-  };
-  keep(&Stages::imported);
-  if (stages)
-    if (Status status = runStages(compiler, *stages->imported, kUnsimplified);
-        !status.ok())
-      return status;
-  if (Status status =
-          compiler.runStages(*declared.module, "lift", "differentiate");
-      !status.ok())
-    return status;
-  keep(&Stages::simplified);
-  if (Status status =
-          compiler.runStages(*declared.module, "differentiate", "precision");
-      !status.ok())
-    return status;
-  keep(&Stages::typed);
-  return compiler.runStages(*declared.module, "precision", "loss-scale");
 }
 
 Result<TrainingOracle> TrainingOracle::create(const std::string &path,
@@ -216,9 +177,7 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   oracle.path = path;
   oracle.declaredOptions = choices;
   oracle.declaredOptions.onDiagnostic = nullptr;
-  if (Status status = oracle.finishDeclared(); !status.ok())
-    return status;
-  // Whoever listens has heard everything about the model by now.
+  // The first graph has reported all diagnostics of the model.
   choices.onDiagnostic = nullptr;
   choices.policy = "float32";
   choices.sets.clear();
@@ -237,11 +196,6 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
   if (!graph.ok())
     return graph.status();
   oracle.exact = std::move(*graph);
-  if (Status status =
-          runStages(*oracle.exact.compiler, *oracle.exact.module,
-                    {kUnsimplified, {"differentiate", "loss-scale"}});
-      !status.ok())
-    return status;
   oracle.exactOptions = choices;
   return oracle;
 }
@@ -264,7 +218,8 @@ static std::optional<Tensor> copyOf(StringRef name, RankedTensorType type,
 }
 
 Result<std::vector<Tensor>>
-TrainingOracle::argumentsOf(func::FuncOp entry, const Arguments &values) {
+TrainingOracle::argumentsOf(Graph &graph, const Arguments &values) {
+  func::FuncOp entry = Compiler::entry(*graph.module);
   std::vector<Tensor> arguments;
   for (unsigned i = 0; i < entry.getNumArguments(); ++i) {
     std::string name = nameIn(entry.getArgAttrDict(i));
@@ -288,10 +243,10 @@ TrainingOracle::argumentsOf(func::FuncOp entry, const Arguments &values) {
 }
 
 Result<TrainingOracle::RankTensors>
-TrainingOracle::argumentsOf(func::FuncOp entry, ArrayRef<Arguments> ranks) {
+TrainingOracle::argumentsOf(Graph &graph, ArrayRef<Arguments> ranks) {
   RankTensors all;
   for (const Arguments &values : ranks) {
-    Result<std::vector<Tensor>> own = argumentsOf(entry, values);
+    Result<std::vector<Tensor>> own = argumentsOf(graph, values);
     if (!own.ok())
       return own.status();
     all.emplace_back(own->begin(), own->end());
@@ -300,17 +255,25 @@ TrainingOracle::argumentsOf(func::FuncOp entry, ArrayRef<Arguments> ranks) {
 }
 
 Result<std::vector<TrainingOracle::Named>>
-TrainingOracle::interpret(Compiler &compiler, func::FuncOp entry,
-                          Rounding rounding, const RankTensors &arguments,
+TrainingOracle::interpret(Graph &graph, Rounding rounding,
+                          const RankTensors &arguments,
                           const Observer &observer) {
+  func::FuncOp entry = Compiler::entry(*graph.module);
   reference::InterpretOptions options;
   options.rounding = rounding;
-  options.observer = observer;
-  size_t first = compiler.diagnostics().size();
+  graph.numbers.clear();
+  options.observer = [&](Operation *op, MutableArrayRef<Tensor> results) {
+    if (observer)
+      observer(op, results);
+    for (auto [value, tensor] : llvm::zip(op->getResults(), results))
+      if (tensor.size() == 1)
+        graph.numbers.emplace(value.getAsOpaquePointer(), tensor);
+  };
+  size_t first = graph.compiler->diagnostics().size();
   FailureOr<RankTensors> results =
       reference::interpretRanks(entry, arguments, options);
   if (failed(results)) {
-    const std::vector<Diagnostic> &said = compiler.diagnostics();
+    const std::vector<Diagnostic> &said = graph.compiler->diagnostics();
     for (size_t i = first; i < said.size(); ++i)
       if (said[i].severity == Diagnostic::Severity::Error)
         return Status(StatusCode::InvalidArgument, said[i].where, said[i].text);
@@ -321,30 +284,6 @@ TrainingOracle::interpret(Compiler &compiler, func::FuncOp entry,
     for (auto [i, result] : llvm::enumerate(tensors))
       own.emplace(nameIn(entry.getResultAttrDict(i)), std::move(result));
   return named;
-}
-
-Result<Compiler::Module> TrainingOracle::carryTypes(const Arguments &values) {
-  Compiler::Module module = stages->imported->clone();
-  ObservedGraph imported{Compiler::entry(*module), {}},
-      simplified{Compiler::entry(*stages->simplified), {}};
-  for (ObservedGraph *graph : {&imported, &simplified}) {
-    Result<RankTensors> given =
-        argumentsOf(graph->function, ArrayRef<Arguments>(values));
-    if (!given.ok())
-      return given.status();
-    graph->values.addArguments(graph->function, given->front());
-    Result<std::vector<Named>> results =
-        interpret(*declared.compiler, graph->function, Rounding::Float64,
-                  *given, graph->values.observer());
-    if (!results.ok())
-      return results.status();
-  }
-  transferPrecision(imported, simplified, Compiler::entry(*stages->typed));
-  if (Status status =
-          declared.compiler->runStages(*module, "precision", "loss-scale");
-      !status.ok())
-    return status;
-  return module;
 }
 
 Result<std::vector<TrainingOracle::Answer>>
@@ -358,23 +297,15 @@ TrainingOracle::run(const Arguments &arguments) {
 
 Result<std::vector<std::vector<TrainingOracle::Answer>>>
 TrainingOracle::run(ArrayRef<Arguments> ranks) {
-  func::FuncOp entry = Compiler::entry(*declared.module), predictor = entry;
-  Compiler::Module carried;
-  if (stages) {
-    Result<Compiler::Module> made = carryTypes(ranks.front());
-    if (!made.ok())
-      return made.status();
-    carried = std::move(*made);
-    predictor = Compiler::entry(*carried);
-  }
-  Result<RankTensors> given = argumentsOf(predictor, ranks);
+  Result<RankTensors> given = argumentsOf(declared, ranks);
   if (!given.ok())
     return given.status();
+  func::FuncOp entry = Compiler::entry(*declared.module);
   Checks checks;
-  CommunicationErrorProbe wire(predictor, *given);
+  CommunicationErrorProbe wire(entry, *given);
   auto recorded = checks.record();
   Result<std::vector<Named>> rounded =
-      interpret(*declared.compiler, predictor, Rounding::Declared, *given,
+      interpret(declared, Rounding::Declared, *given,
                 [&](Operation *op, MutableArrayRef<Tensor> results) {
                   recorded(op, results);
                   wire.look(op, results);
@@ -382,26 +313,23 @@ TrainingOracle::run(ArrayRef<Arguments> ranks) {
   if (!rounded.ok())
     return rounded.status();
   onWire = wire.take();
-  func::FuncOp exactEntry = Compiler::entry(*exact.module);
-  given = argumentsOf(exactEntry, ranks);
+  given = argumentsOf(exact, ranks);
   if (!given.ok())
     return given.status();
-  exactNumbers.clear();
+  func::FuncOp exactEntry = Compiler::entry(*exact.module);
   std::deque<reference::TermMagnitudes> terms;
   for (const SmallVector<Tensor> &own : *given)
     terms.emplace_back(exactEntry, own);
-  Result<std::vector<Named>> wanted = interpret(
-      *exact.compiler, exactEntry, Rounding::Float64, *given,
-      [this, repeat = checks.repeat(), &terms, rank = size_t(0)](
-          Operation *op, MutableArrayRef<Tensor> results) mutable {
-        repeat(op, results);
-        for (auto [value, tensor] : llvm::zip(op->getResults(), results))
-          if (tensor.size() == 1)
-            exactNumbers.emplace(value.getAsOpaquePointer(), tensor);
-        // An op is executed on one rank after the other.
-        terms[rank].observe(op, results);
-        rank = (rank + 1) % terms.size();
-      });
+  Result<std::vector<Named>> wanted =
+      interpret(exact, Rounding::Float64, *given,
+                [repeat = checks.repeat(), &terms, rank = size_t(0)](
+                    Operation *op, MutableArrayRef<Tensor> results) mutable {
+                  repeat(op, results);
+                  // The interpreter executes each op on one rank after the
+                  // other.
+                  terms[rank].observe(op, results);
+                  rank = (rank + 1) % terms.size();
+                });
   if (!wanted.ok())
     return wanted.status();
   std::vector<std::vector<Answer>> answers(ranks.size());
@@ -415,24 +343,16 @@ TrainingOracle::run(ArrayRef<Arguments> ranks) {
     std::map<std::string, const Tensor *> magnitudes;
     for (auto [i, tensor] : llvm::enumerate(*found))
       magnitudes[nameIn(exactEntry.getResultAttrDict(i))] = &tensor;
-    // A parameter's 16-bit copy stands for the parameter.
-    auto find = [](const Named &values, const std::string &name) {
-      auto found = values.find(name);
-      return found == values.end() && StringRef(name).ends_with(kCopySuffix)
-                 ? values.find(name.substr(0, name.rfind(kCopySuffix)))
-                 : found;
-    };
     for (unsigned i = 0; i < entry.getNumResults(); ++i) {
       std::string name = nameIn(entry.getResultAttrDict(i));
-      auto truth = find(truths, name), prediction = find(predicted, name);
-      if (truth == truths.end())
-        continue;
-      Tensor stored = prediction->second.withType(
-          cast<RankedTensorType>(entry.getResultTypes()[i]));
-      if (stored.isFloat())
-        stored.roundToType();
-      own.push_back({name, truth->second, std::move(stored),
-                     *magnitudes.find(truth->first)->second});
+      auto truth = truths.find(name);
+      // Compare a parameter's 16-bit copy with the parameter.
+      if (truth == truths.end() && StringRef(name).ends_with(kCopySuffix))
+        truth = truths.find(name.substr(0, name.rfind(kCopySuffix)));
+      if (truth != truths.end())
+        own.push_back({name, truth->second,
+                       std::move(predicted.find(name)->second),
+                       *magnitudes.find(truth->first)->second});
     }
   }
   return answers;
@@ -444,27 +364,15 @@ TrainingOracle::firstOverflow(const Arguments &arguments) {
   std::optional<Overflow> overflow;
   auto runNumbered = [&](const CompileOptions &options, Rounding rounding,
                          bool looks) -> Status {
-    Result<Graph> graph = makeGraph(path, options);
+    Result<Graph> graph = makeGraph(path, options, /*numbered=*/true);
     if (!graph.ok())
       return graph.status();
-    Compiler &compiler = *graph->compiler;
-    func::FuncOp entry = Compiler::entry(*graph->module);
-    if (Status status =
-            compiler.runStages(*graph->module, "lift", "differentiate");
-        !status.ok())
-      return status;
-    // The numbers in front of precision are the same for every policy.
-    numberOps(entry);
-    if (Status status =
-            compiler.runStages(*graph->module, "differentiate", "loss-scale");
-        !status.ok())
-      return status;
-    Result<std::vector<Tensor>> given = argumentsOf(entry, arguments);
+    Result<std::vector<Tensor>> given = argumentsOf(*graph, arguments);
     if (!given.ok())
       return given.status();
     OverflowFinder finder(wanted, *given);
     Result<std::vector<Named>> results = interpret(
-        compiler, entry, rounding,
+        *graph, rounding,
         RankTensors{SmallVector<Tensor>(given->begin(), given->end())},
         looks ? finder.observer() : wanted.observer());
     overflow = finder.first();

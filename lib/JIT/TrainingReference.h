@@ -12,7 +12,7 @@
 #define MPC_LIB_JIT_TRAININGREFERENCE_H
 
 #include "Compiler.h"
-#include "PrecisionTransfer.h"
+#include "OpTrace.h"
 
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
@@ -25,18 +25,13 @@
 
 namespace mpc {
 
-/// Two graphs of one part of a training step, both behind stage loss-scale:
-/// that of policy float32, which is executed in float64, and that of the given
-/// policy, which is executed as declared. Neither has run through stage
-/// simplify, so that no rewrite is in its own reference or tolerance: the types
-/// that the policy gave the simplified graph are carried back. (The messages of
-/// several ranks, and narrow weights, have no counterpart there; the policy's
-/// own graph is executed then.) The loss scale is the same in both; a power of
-/// two changes nothing in float64. So is whether the step is skipped: that is
-/// no matter of rounding, but of what overflows in the declared types. Of a
-/// part that ranks run together all are executed at once, each with whole
-/// parameters and states: where an optimizer is sharded, whoever has results
-/// puts its pieces together. Not thread-safe.
+/// Two graphs of one part of a training step, both after stage loss-scale: that
+/// of policy float32, executed in float64, and that of the given policy,
+/// executed as declared. Both use the same loss scale, a power of two, which is
+/// exact in float64, and the same decision to skip the step, which depends on
+/// overflow in the declared types, not on rounding. All data-parallel ranks are
+/// executed together, each with complete parameters and states: if an optimizer
+/// is sharded, the caller concatenates the shards. Not thread-safe.
 class TrainingOracle {
 public:
   /// Arguments of one rank by name.
@@ -116,47 +111,36 @@ private:
     Graph &operator=(Graph &&other) noexcept {
       module = std::move(other.module);
       compiler = std::move(other.compiler);
+      numbers = std::move(other.numbers);
       return *this;
     }
 
     std::unique_ptr<Compiler> compiler;
     Compiler::Module module;
-  };
-  /// Functions of the policy's compiler before loss scaling, without stage
-  /// simplify, with it, and behind stage precision (transferPrecision).
-  struct Stages {
-    Compiler::Module imported, simplified, typed;
+    /// Single-element results of the last run, of the first rank, by value.
+    std::map<const void *, reference::Tensor> numbers;
   };
   using Named = std::map<std::string, reference::Tensor>;
   using RankTensors = llvm::SmallVector<llvm::SmallVector<reference::Tensor>>;
   using Observer = decltype(reference::InterpretOptions::observer);
 
-  /// The model in the file `path` behind stage lift.
+  /// With `numbered`, ops have the numbers from before stage precision, which
+  /// are the same for every policy.
   static Result<Graph> makeGraph(const std::string &path,
-                                 const CompileOptions &options);
-  /// Runs the remaining stages of `declared` and keeps `stages` on the way.
-  Status finishDeclared();
-  /// The imported graph with the types that suit one rank's `values`.
-  Result<Compiler::Module> carryTypes(const Arguments &values);
-  /// The values of the arguments of `entry`.
+                                 const CompileOptions &options,
+                                 bool numbered = false);
+  /// Returns the arguments of `graph` as tensors.
   static Result<std::vector<reference::Tensor>>
-  argumentsOf(mlir::func::FuncOp entry, const Arguments &values);
-  /// The arguments of all ranks.
-  static Result<RankTensors> argumentsOf(mlir::func::FuncOp entry,
+  argumentsOf(Graph &graph, const Arguments &values);
+  /// Returns the arguments of all ranks.
+  static Result<RankTensors> argumentsOf(Graph &graph,
                                          llvm::ArrayRef<Arguments> ranks);
-  /// Executes a function of `compiler`.
-  static Result<std::vector<Named>> interpret(Compiler &compiler,
-                                              mlir::func::FuncOp entry,
+  static Result<std::vector<Named>> interpret(Graph &graph,
                                               reference::Rounding rounding,
                                               const RankTensors &arguments,
-                                              const Observer &observer);
+                                              const Observer &observer = {});
 
   Graph exact, declared;
-  /// Of `declared`; null where types are not carried.
-  std::optional<Stages> stages;
-  /// Results of one element of the last run of `exact`, by value; the first
-  /// rank's.
-  std::map<const void *, reference::Tensor> exactNumbers;
   std::vector<CommunicationError> onWire;
   std::string path;
   CompileOptions exactOptions, declaredOptions;
