@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Matmuls with quantized weights and rows that are hard to write as int8 slices: one number far above
+"""Products of narrow weights whose rows are hard to write as integers: one number far above
 all others, numbers of every exponent, huge ones, subnormal ones, zeros, infinities and NaN.
 
 Usage: digit_rows.py make FOLDER ROWS
@@ -8,7 +8,7 @@ Usage: digit_rows.py make FOLDER ROWS
 make writes FOLDER/m.mlir, of ROWS rows, and FOLDER/NUMBER.npz for so many cases each. judge
 runs them by MPC with the flags, and holds the results to the bound of f32 sums of any order, |error| <= n u sum |x w|
 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), and infinities and NaN to
-those of such sums. Where large numbers cancel and units multiply int8, the sums of 32 positions
+those of such sums. Where large numbers cancel and units multiply bytes, the sums of 32 positions
 count as exact. With --policy mixed_bfloat16 or mixed_float16 rows are those that it rounds.
 """
 import pathlib
@@ -26,15 +26,15 @@ rng = np.random.default_rng(11)
 
 
 def weights(form):
-    """On a grid whose step is a power of two, so that integer matmuls are exact; with whole
-    runs of zeros."""
+    """On a grid whose step is a power of two, so that products by integers are exact; whole
+    stretches of zeros."""
     group, levels = form
     integers = rng.integers(-levels // 2, levels // 2, (DEPTH, COLUMNS))
     # The grid is as fine as it looks.
     integers[::group] = -levels // 2
     integers[1::group] = levels // 2 - 1
     integers[2::16, ::3] = 0
-    # Weights for cancelling().
+    # What cancelling() needs.
     for first in range(0, DEPTH, 32):
         integers[first + 16:first + 32] = integers[first:first + 16]
     scales = np.exp2(rng.integers(-9, -4, (DEPTH // group, COLUMNS)))
@@ -67,7 +67,7 @@ def cases():
         yield row
     for scale in (1e-30, 1e-37, 1e-41):
         yield np.float32(rng.normal(size=DEPTH) * scale)
-    # Sums of 1e36 overflow before the scales of the weights reduce them.
+    # Sums of 1e36 are infinite before the weights' scales make them small.
     for scale in (1e30, 1e36):
         yield np.float32(rng.normal(size=DEPTH) * scale)
     row = np.zeros(DEPTH, np.float32)
@@ -84,14 +84,14 @@ def cases():
     row = normal()
     row[5], row[400] = np.inf, -np.inf
     yield row
-    # Of one to three slices, and with larger numbers that need more slices.
+    # Of one byte to three, and with numbers above that take them further down.
     for bits in (7, 15, 23):
         yield np.float32(rng.integers(-(2**bits) + 1, 2**bits, DEPTH))
     for above in (8, 14, 16):
         row = np.float32(rng.integers(-(2**23) + 1, 2**23, DEPTH))
         row[::32] = np.exp2(22 + above)
         yield row
-    # 16-bit rows need these for a last slice, as f32 rows do.
+    # Of rows of 16 bits these have a last digit, then of f32 rows.
     for below in (2.0**-10, 2.0**-29):
         for number in range(CANCELLING):
             yield cancelling(below, many=number == 0)
@@ -139,13 +139,16 @@ else:
                         folder / "out.npz", *sys.argv[4:]], check=True, stdout=subprocess.DEVNULL)
         return dict(np.load(folder / "out.npz"))
 
+    # Units that multiply bytes: those of the level that --isa names, or else the machine's.
+    has_units = ("avx2" not in sys.argv if "--isa" in sys.argv
+                 else any(flag in pathlib.Path("/proc/cpuinfo").read_text() for flag in ("avx512_vnni", "avx_vnni")))
     matrices = np.load(folder / "weights.npz")
     count = len(list(folder.glob("[0-9]*.npz")))
     number = 0
     while (folder / f"{number}.npz").exists():
         x = np.float64(as_policy(np.load(folder / f"{number}.npz")["x"]))
         out = run(folder / f"{number}.npz")
-        # The result of a row does not depend on the other rows of the batch.
+        # What a row gives does not hang on the rows beside it.
         np.savez(folder / "alone.npz", x=np.repeat(np.load(folder / f"{number}.npz")["x"][:1], len(x), axis=0))
         alone = run(folder / "alone.npz") if len(x) > 1 else out
         for name in FORMS:
@@ -155,7 +158,7 @@ else:
             with np.errstate(invalid="ignore", over="ignore"):
                 expected = np.array([(row[:, None] * w).sum(axis=0) for row in x])
                 bound = DEPTH * 2.0**-24 * (np.abs(x) @ np.abs(w)) + DEPTH * 2.0**-149
-                for i in range(len(x) if "avx2" not in sys.argv else 0):
+                for i in range(len(x) if has_units else 0):
                     last = (count - number) * len(x) - i
                     is16 = any(word.startswith("mixed_") for word in sys.argv)
                     if (CANCELLING if is16 else 0) < last <= 2 * CANCELLING:
