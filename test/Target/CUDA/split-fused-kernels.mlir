@@ -4,13 +4,13 @@
 // Parts are kernels with the indices of their arguments and results in the fused kernel.
 // CHECK-NOT: @k(
 // CHECK: func.func private @k_part0(%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32>
-// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind elementwise>
 // CHECK-SAME: mpc.fused_part = {inputs = array<i64: 1>, kernel = "k", outputs = array<i64: 0>}
+// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind elementwise>
 // CHECK-NEXT: %[[R:.*]] = mpc.relu %[[X]]
 // CHECK-NEXT: return %[[R]]
 // CHECK: func.func private @k_part1(%[[A:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>) -> tensor<4xf32>
-// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind row>
 // CHECK-SAME: mpc.fused_part = {inputs = array<i64: 1, 0>, kernel = "k", outputs = array<i64: 1>}
+// CHECK-SAME: mpc.kernel_kind = #mpc<fusion_kind row>
 // CHECK-NEXT: mpc.add %[[A]], %[[B]]
 func.func private @k(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {mpc.kernel_kind = "elementwise"} {
   %0 = mpc.fusion kind(elementwise) name("a") (%a = %y : tensor<4xf32>) -> tensor<4xf32> {
