@@ -143,7 +143,7 @@ TEST_F(PassNumericsTest, GeluKeepsItsValue) {
 }
 
 TEST_F(PassNumericsTest, IntegerProductsKeepTheirValue) {
-  expectSameValues("recognize-integer-products",
+  expectSameValues("recognize-integer-matmuls",
                    &createRecognizeIntegerMatmulsPass, kExact, "mpc.reduce_sum",
                    5);
 }
