@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Private to this directory. Turns a function of fusions and views into an
-// exe.program: CreateProgram.cpp collects and emits launches,
+// exe.program: Plan.cpp collects and emits launches,
 // BufferAssignment.cpp assigns buffers.
 //
 //===----------------------------------------------------------------------===//

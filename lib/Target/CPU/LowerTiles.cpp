@@ -1,5 +1,4 @@
-//===- LowerTilesToTasks.cpp - tile dialect to loops
-//-----------------------------===//
+//===- LowerTiles.cpp - tile dialect to loops -----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CreateProgram.cpp - kernels and a device program
-//----------------------------===//
+//===- Plan.cpp - kernels and a device program ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
