@@ -1,5 +1,4 @@
-//===- ActivationMoments.cpp - second moments of activations
-//------------------===//
+//===- ActivationMoments.cpp - second moments of activations --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

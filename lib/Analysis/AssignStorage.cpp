@@ -1,5 +1,4 @@
-//===- AssignStorage.cpp - storage types of values
-//-------------------------===//
+//===- AssignStorage.cpp - storage types of values ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

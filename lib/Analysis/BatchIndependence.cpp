@@ -1,5 +1,4 @@
-//===- BatchIndependence.cpp - batch independence of results
-//----------------===//
+//===- BatchIndependence.cpp - batch independence of results --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

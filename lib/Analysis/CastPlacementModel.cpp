@@ -1,5 +1,4 @@
-//===- CastPlacementModel.cpp - cost model of cast placement
-//------------------===//
+//===- CastPlacementModel.cpp - cost model of cast placement --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CastPlacementModel.h - cost model of cast placement ----------*- C++
-//-*-===//
+//===- CastPlacementModel.h - cost model of cast placement ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FakeQuantization.cpp - fake quantization of weights
-//------------------===//
+//===- FakeQuantization.cpp - fake quantization of weights ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

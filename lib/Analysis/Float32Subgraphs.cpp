@@ -1,5 +1,4 @@
-//===- Float32Subgraphs.cpp - subgraphs that stay in f32
-//-------------------------===//
+//===- Float32Subgraphs.cpp - subgraphs that stay in f32 ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

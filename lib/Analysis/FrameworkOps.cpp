@@ -1,5 +1,4 @@
-//===- FrameworkOps.cpp - mapping to the framework's ops
-//---------------------===//
+//===- FrameworkOps.cpp - mapping to the framework's ops ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

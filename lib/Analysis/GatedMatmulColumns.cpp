@@ -1,5 +1,4 @@
-//===- GatedMatmulColumns.cpp - two GEMMs with interleaved columns
-//-------------===//
+//===- GatedMatmulColumns.cpp - two GEMMs with interleaved columns --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GradientBucketing.cpp - gradient bucketing for all-reduce
-//-----------------===//
+//===- GradientBucketing.cpp - gradient bucketing for all-reduce ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

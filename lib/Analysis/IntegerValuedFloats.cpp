@@ -1,5 +1,4 @@
-//===- IntegerValuedFloats.cpp - float values that carry integers
-//---------------===//
+//===- IntegerValuedFloats.cpp - float values that carry integers ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

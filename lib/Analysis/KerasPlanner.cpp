@@ -1,5 +1,4 @@
-//===- KerasPlanner.cpp - Keras dtype policies
-//-----------------------------===//
+//===- KerasPlanner.cpp - Keras dtype policies ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

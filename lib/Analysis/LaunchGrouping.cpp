@@ -1,5 +1,4 @@
-//===- LaunchGrouping.cpp - grouping of independent launches
-//------------------===//
+//===- LaunchGrouping.cpp - grouping of independent launches --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

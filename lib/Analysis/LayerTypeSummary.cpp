@@ -1,5 +1,4 @@
-//===- LayerTypeSummary.cpp - types per layer of a model
-//-----------------------===//
+//===- LayerTypeSummary.cpp - types per layer of a model ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

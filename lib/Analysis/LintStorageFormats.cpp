@@ -1,5 +1,4 @@
-//===- LintStorageFormats.cpp - lint of storage without benefit
-//-------------------===//
+//===- LintStorageFormats.cpp - lint of storage without benefit -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

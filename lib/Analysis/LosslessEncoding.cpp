@@ -1,5 +1,4 @@
-//===- LosslessPanels.cpp - lossless compression of weights
-//-------------------===//
+//===- LosslessEncoding.cpp - lossless compression of weights -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- OverlapSimulation.cpp - overlap of compute and communication
-//------------===//
+//===- OverlapSimulation.cpp - overlap of compute and communication -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

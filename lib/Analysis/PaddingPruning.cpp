@@ -1,5 +1,4 @@
-//===- PaddingPruning.cpp - drops padding that does not pay
-//----------------===//
+//===- PaddingPruning.cpp - drops padding that does not pay ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PaddingValues.cpp - values of padding elements
-//----------------------===//
+//===- PaddingValues.cpp - values of padding elements ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

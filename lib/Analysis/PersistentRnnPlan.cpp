@@ -1,5 +1,4 @@
-//===- PersistentRnnPlan.cpp - persistent RNN kernels
-//------------------------===//
+//===- PersistentRnnPlan.cpp - persistent RNN kernels ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PlanningAnalyses.cpp - cached analyses for planning
-//-------------------===//
+//===- PlanningAnalyses.cpp - cached analyses for planning ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

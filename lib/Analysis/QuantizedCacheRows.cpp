@@ -1,5 +1,4 @@
-//===- QuantizedCacheRows.cpp - rows of a quantized KV cache
-//----------------------===//
+//===- QuantizedCacheRows.cpp - rows of a quantized KV cache --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

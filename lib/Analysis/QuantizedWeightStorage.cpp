@@ -1,5 +1,4 @@
-//===- QuantizedWeightStorage.cpp - storage of quantized weights
-//-------------------===//
+//===- QuantizedWeightStorage.cpp - storage of quantized weights ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RangeAnalysis.cpp - range analysis of values
-//-------------------------===//
+//===- RangeAnalysis.cpp - range analysis of values -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

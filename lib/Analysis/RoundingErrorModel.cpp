@@ -1,5 +1,4 @@
-//===- RoundingErrorModel.cpp - roundings of a precision plan
-//-----------------===//
+//===- RoundingErrorModel.cpp - roundings of a precision plan -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

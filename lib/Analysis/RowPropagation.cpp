@@ -1,5 +1,4 @@
-//===- RowPropagation.cpp - propagation of rows through ops
-//---------------------===//
+//===- RowPropagation.cpp - propagation of rows through ops ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowPropagation.h - propagation of rows through ops -------------*- C++
-//-*-===//
+//===- RowPropagation.h - propagation of rows through ops -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

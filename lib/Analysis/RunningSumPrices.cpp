@@ -1,5 +1,4 @@
-//===- RunningSumPrices.cpp - price of rounding a running sum
-//--------------------===//
+//===- RunningSumPrices.cpp - price of rounding a running sum -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

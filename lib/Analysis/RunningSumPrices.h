@@ -1,5 +1,4 @@
-//===- RunningSumPrices.h - price of rounding a running sum ------------*- C++
-//-*-===//
+//===- RunningSumPrices.h - price of rounding a running sum -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ScalarEvaluation.cpp - scalar evaluation of elementwise ops
-//--------------===//
+//===- ScalarEvaluation.cpp - scalar evaluation of elementwise ops --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

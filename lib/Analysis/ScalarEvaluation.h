@@ -1,5 +1,4 @@
-//===- ScalarEvaluation.h - scalar evaluation of elementwise ops ------*- C++
-//-*-===//
+//===- ScalarEvaluation.h - elementwise ops on scalars ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TorchAutocastPlanner.cpp - torch.autocast planner
-//-------------------------===//
+//===- TorchAutocastPlanner.cpp - torch.autocast planner ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

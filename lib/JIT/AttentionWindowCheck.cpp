@@ -1,5 +1,4 @@
-//===- AttentionWindowCheck.cpp - attention window of a decoder
-//---------------------===//
+//===- AttentionWindowCheck.cpp - attention window of a decoder -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AttentionWindowCheck.h - attention window of a decoder -------------*-
-//C++ -*-===//
+//===- AttentionWindowCheck.h - attention window of a decoder ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DecodingSequence.cpp - decode and prefill runs of a sequence
-//---------------===//
+//===- DecodingSequence.cpp - decode and prefill runs of a sequence -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DeviceCompilation.cpp - compile for this process
-//------------------------===//
+//===- DeviceCompilation.cpp - compile for this process -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DeviceCompilation.h - compile for this process ----------------*- C++
-//-*-===//
+//===- DeviceCompilation.h - compile for this process -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FiniteResultChecks.cpp - results checked for non-finite values
-//---------===//
+//===- FiniteResultChecks.cpp - results checked for non-finite values -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InPlaceKvCache.cpp - in-place KV caches
-//-----------------------------===//
+//===- InPlaceKvCache.cpp - in-place KV caches ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- LengthBuckets.cpp - padding of calls to shape buckets
-//--------------------===//
+//===- LengthBuckets.cpp - padding of calls to shape buckets --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- LengthBuckets.h - padding of calls to shape buckets ------------*- C++
-//-*-===//
+//===- LengthBuckets.h - padding of calls to shape buckets ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

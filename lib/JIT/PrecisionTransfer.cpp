@@ -1,5 +1,4 @@
-//===- PrecisionTransfer.cpp - precision types on another graph
-//------------===//
+//===- PrecisionTransfer.cpp - precision types on another graph -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

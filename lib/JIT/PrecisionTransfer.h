@@ -1,5 +1,4 @@
-//===- PrecisionTransfer.h - precision types on another graph ----*- C++
-//-*-===//
+//===- PrecisionTransfer.h - precision types on another graph ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

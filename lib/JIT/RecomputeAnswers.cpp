@@ -1,5 +1,4 @@
-//===- RecomputeAnswers.cpp - oracle answers recomputed from device results
-//--===//
+//===- RecomputeAnswers.cpp - oracle answers from device results ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SelectPolicy.cpp - default precision policy of a target
-//--------------===//
+//===- SelectPolicy.cpp - default precision policy of a target ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

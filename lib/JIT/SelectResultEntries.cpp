@@ -1,5 +1,4 @@
-//===- SelectResultEntries.cpp - computing a single entry of a result
-//-----------===//
+//===- SelectResultEntries.cpp - computing a single entry of a result -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SlidingWindowCache.cpp - sliding-window KV cache
-//-------------------------===//
+//===- SlidingWindowCache.cpp - sliding-window KV cache -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SlidingWindowCache.h - sliding-window KV cache -----------------*- C++
-//-*-===//
+//===- SlidingWindowCache.h - sliding-window KV cache -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

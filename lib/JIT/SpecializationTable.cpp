@@ -1,5 +1,4 @@
-//===- SpecializationTable.cpp - cache of executables by shape
-//----------------===//
+//===- SpecializationTable.cpp - cache of executables by shape ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SpecializationTable.h - cache of executables by shape --------*- C++
-//-*-===//
+//===- SpecializationTable.h - cache of executables by shape ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

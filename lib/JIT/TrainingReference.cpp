@@ -1,5 +1,4 @@
-//===- TrainingReference.cpp - reference results of a training step
-//----------===//
+//===- TrainingReference.cpp - reference results of a training step -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TrainingReference.h - reference results of a training step --*- C++
-//-*-===//
+//===- TrainingReference.h - float64 oracle of a training step --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AxisSlices.h - 1-D slices of a tensor along an axis -----------*- C++
-//-*-===//
+//===- AxisSlices.h - 1-D slices of a tensor along an axis ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- EvaluateCollectives.cpp - collectives
-//------------------------------------===//
+//===- EvaluateCollectives.cpp - collectives ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- EvaluateCollectives.h - collectives ----------------------------*- C++
-//-*-===//
+//===- EvaluateCollectives.h - collectives ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TrainingModeOps.cpp - training ops and random numbers
-//----------------===//
+//===- TrainingModeOps.cpp - training ops and random numbers --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- EscapedText.cpp - escaping of untrusted text
-//------------------------------===//
+//===- EscapedText.cpp - escaping of untrusted text -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PeakBenchmarks.cpp - peak-throughput microbenchmarks
-//--------------------===//
+//===- PeakBenchmarks.cpp - peak-throughput microbenchmarks ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ScopedTempFolder.cpp - a private temporary folder
-//---------------------===//
+//===- ScopedTempFolder.cpp - a private temporary folder ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

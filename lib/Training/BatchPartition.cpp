@@ -1,5 +1,4 @@
-//===- BatchPartition.cpp - data-parallel set-up of a trainer
-//-----------------===//
+//===- BatchPartition.cpp - data-parallel set-up of a trainer -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- BoundProgram.cpp - compiled parts and their shared state
-//----------------===//
+//===- BoundProgram.cpp - compiled parts and their shared state -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- BoundProgram.h - compiled parts and their shared state --------*- C++
-//-*-===//
+//===- BoundProgram.h - compiled parts and their shared state ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

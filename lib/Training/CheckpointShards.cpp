@@ -1,5 +1,4 @@
-//===- CheckpointShards.cpp - per-rank shards of a checkpoint
-//--------------===//
+//===- CheckpointShards.cpp - per-rank shards of a checkpoint -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CheckpointShards.h - per-rank shards of a checkpoint ------*- C++
-//-*-===//
+//===- CheckpointShards.h - per-rank shards of a checkpoint -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

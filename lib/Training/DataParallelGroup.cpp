@@ -1,5 +1,4 @@
-//===- DataParallelGroup.cpp - host communication among ranks
-//-------------------------===//
+//===- DataParallelGroup.cpp - host communication among ranks -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

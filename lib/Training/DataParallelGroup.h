@@ -1,5 +1,4 @@
-//===- DataParallelGroup.h - host communication among ranks -----------------*-
-//C++ -*-===//
+//===- DataParallelGroup.h - host communication among ranks -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ElementConversion.h - access to elements of host buffers ----------*- C++
-//-*-===//
+//===- ElementConversion.h - access to elements of host buffers -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

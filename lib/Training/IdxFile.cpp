@@ -1,5 +1,4 @@
-//===- IdxFile.cpp - MNIST idx files
-//------------------------------------------===//
+//===- IdxFile.cpp - MNIST idx files --------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

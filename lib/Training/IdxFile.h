@@ -1,5 +1,4 @@
-//===- IdxFile.h - MNIST idx files ----------------------------------*- C++
-//-*-===//
+//===- IdxFile.h - MNIST idx files ------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- LossScaleState.cpp - host access to the loss scale
-//---------------------===//
+//===- LossScaleState.cpp - host access to the loss scale -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TokenFile.cpp - token files
-//-------------------------------------------===//
+//===- TokenFile.cpp - token files ----------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

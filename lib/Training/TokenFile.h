@@ -1,5 +1,4 @@
-//===- TokenFile.h - token files -----------------------------------*- C++
-//-*-===//
+//===- TokenFile.h - token files --------------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

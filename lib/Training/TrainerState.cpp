@@ -1,5 +1,4 @@
-//===- TrainerState.cpp - training state as tensors
-//------------------------------===//
+//===- TrainerState.cpp - training state as tensors -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TrainingProgress.cpp - progress of a training run
-//--------------------------===//
+//===- TrainingProgress.cpp - progress of a training run ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

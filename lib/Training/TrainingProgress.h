@@ -1,5 +1,4 @@
-//===- TrainingProgress.h - progress of a training run ------------------*- C++
-//-*-===//
+//===- TrainingProgress.h - progress of a training run ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

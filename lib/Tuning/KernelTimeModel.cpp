@@ -1,5 +1,4 @@
-//===- KernelTimeModel.cpp - time model from measured kernels
-//-----------------===//
+//===- KernelTimeModel.cpp - time model from measured kernels -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PolicySearchSpace.cpp - search space of a tuned policy
-//---------------------===//
+//===- PolicySearchSpace.cpp - search space of a tuned policy -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PolicySearchSpaceWeights.cpp - weight formats of a tuned policy
-//------------===//
+//===- PolicySearchSpaceWeights.cpp - weight formats of a tuned policy ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

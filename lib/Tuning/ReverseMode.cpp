@@ -1,5 +1,4 @@
-//===- ReverseMode.cpp - reverse-mode differentiation
-//------------------------===//
+//===- ReverseMode.cpp - reverse-mode differentiation ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CaseChecks.cpp - Checks of one case
-//-------------------------------------===//
+//===- CaseChecks.cpp - Checks of one case --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

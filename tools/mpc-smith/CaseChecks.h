@@ -1,5 +1,4 @@
-//===- CaseChecks.h - Checks of one case -----------------------------*- C++
-//-*-===//
+//===- CaseChecks.h - Checks of one case ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TOOLS_SMITH_JUDGE_H
-#define MPC_TOOLS_SMITH_JUDGE_H
+#ifndef MPC_TOOLS_SMITH_CASECHECKS_H
+#define MPC_TOOLS_SMITH_CASECHECKS_H
 
 #include "Case.h"
 
@@ -108,4 +107,4 @@ std::vector<Finding> checkLossScaleInvariance(const std::string &file,
 
 } // namespace mpc::smith
 
-#endif // MPC_TOOLS_SMITH_JUDGE_H
+#endif // MPC_TOOLS_SMITH_CASECHECKS_H

@@ -1,5 +1,4 @@
-//===- CompiledStage.cpp - Compiling a model up to a stage
-//----------------------===//
+//===- CompiledStage.cpp - Compiling a model up to a stage ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,12 +1,11 @@
-//===- CompiledStage.h - Compiling a model up to a stage --------------*- C++
-//-*-===//
+//===- CompiledStage.h - Compiling a model up to a stage --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TOOLS_SMITH_LOWERED_H
-#define MPC_TOOLS_SMITH_LOWERED_H
+#ifndef MPC_TOOLS_SMITH_COMPILEDSTAGE_H
+#define MPC_TOOLS_SMITH_COMPILEDSTAGE_H
 
 #include "JIT/Compiler.h"
 
@@ -43,4 +42,4 @@ Status perturbWeights(const std::string &from, const std::string &to,
 
 } // namespace mpc::smith
 
-#endif // MPC_TOOLS_SMITH_LOWERED_H
+#endif // MPC_TOOLS_SMITH_COMPILEDSTAGE_H

@@ -1,5 +1,4 @@
-//===- FiniteDifferenceChecks.cpp - Gradients against finite differences
-//----------------===//
+//===- FiniteDifferenceChecks.cpp - Gradients against finite differences --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

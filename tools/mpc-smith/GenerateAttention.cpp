@@ -1,5 +1,4 @@
-//===- GenerateAttention.cpp - Random attention graphs
-//----------------------------===//
+//===- GenerateAttention.cpp - Random attention graphs --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GenerateElementwise.cpp - Random elementwise arithmetic
-//--------------------===//
+//===- GenerateElementwise.cpp - Random elementwise arithmetic ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

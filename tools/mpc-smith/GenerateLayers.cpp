@@ -1,5 +1,4 @@
-//===- GenerateLayers.cpp - Random products, convolutions, recurrences
-//------------===//
+//===- GenerateLayers.cpp - Random products, convolutions, recurrences ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GenerateMovement.cpp - Random data movement
-//--------------------------------===//
+//===- GenerateMovement.cpp - Random data movement ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GenerateQuantized.cpp - Random quantized layers
-//----------------------------===//
+//===- GenerateQuantized.cpp - Random quantized layers --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

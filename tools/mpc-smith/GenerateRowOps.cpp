@@ -1,5 +1,4 @@
-//===- GenerateRowOps.cpp - Random norms, softmax, reductions, losses
-//---------------===//
+//===- GenerateRowOps.cpp - Random norms, softmax, reductions, losses -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

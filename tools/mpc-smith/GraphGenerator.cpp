@@ -1,5 +1,4 @@
-//===- GraphGenerator.cpp - Random graph generation
-//-------------------------------===//
+//===- GraphGenerator.cpp - Random graph generation -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GraphGenerator.h - Random graph generation -----------------------*- C++
-//-*-===//
+//===- GraphGenerator.h - Random graph generation ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TOOLS_SMITH_DRAWER_H
-#define MPC_TOOLS_SMITH_DRAWER_H
+#ifndef MPC_TOOLS_SMITH_GRAPHGENERATOR_H
+#define MPC_TOOLS_SMITH_GRAPHGENERATOR_H
 
 #include "TextGraphBuilder.h"
 
@@ -142,4 +141,4 @@ std::string drawGraph(Random &random, const GeneratorOptions &options,
 
 } // namespace mpc::smith
 
-#endif // MPC_TOOLS_SMITH_DRAWER_H
+#endif // MPC_TOOLS_SMITH_GRAPHGENERATOR_H

@@ -1,5 +1,4 @@
-//===- LossScaleChecks.cpp - Loss scaling must not change results
-//-------------------===//
+//===- LossScaleChecks.cpp - Loss scaling must not change results ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- OverrideChecks.cpp - Checks of policy overrides
-//-------------------------===//
+//===- OverrideChecks.cpp - Checks of policy overrides --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PlacementChecks.cpp - Planner against exhaustive search
-//------------------===//
+//===- PlacementChecks.cpp - Planner against exhaustive search ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PooledErrors.cpp - Errors pooled over several draws
-//----------------------===//
+//===- PooledErrors.cpp - Errors pooled over several draws ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

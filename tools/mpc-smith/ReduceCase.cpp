@@ -1,5 +1,4 @@
-//===- HostReduction.cpp - Reducing failures
-//-------------------------------------===//
+//===- ReduceCase.cpp - Reducing failures ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

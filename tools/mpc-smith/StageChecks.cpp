@@ -1,5 +1,4 @@
-//===- StageChecks.cpp - Meaning of a graph after each stage
-//-------------------===//
+//===- StageChecks.cpp - Meaning of a graph after each stage --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

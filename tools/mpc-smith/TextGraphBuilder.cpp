@@ -1,5 +1,4 @@
-//===- TextGraphBuilder.cpp - Builder of graph text
-//----------------------------------===//
+//===- TextGraphBuilder.cpp - Builder of graph text -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- TextGraphBuilder.h - Builder of graph text --------------------------*-
-//C++ -*-===//
+//===- TextGraphBuilder.h - Builder of graph text ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -8,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_TOOLS_SMITH_GRAPH_H
-#define MPC_TOOLS_SMITH_GRAPH_H
+#ifndef MPC_TOOLS_SMITH_TEXTGRAPHBUILDER_H
+#define MPC_TOOLS_SMITH_TEXTGRAPHBUILDER_H
 
 #include "Random.h"
 
@@ -163,4 +162,4 @@ private:
 
 } // namespace mpc::smith
 
-#endif // MPC_TOOLS_SMITH_GRAPH_H
+#endif // MPC_TOOLS_SMITH_TEXTGRAPHBUILDER_H

@@ -1,5 +1,4 @@
-//===- CompiledModel.cpp - .mpcx files as models
-//----------------------------===//
+//===- CompiledModel.cpp - .mpcx files as models --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CompiledModel.h - .mpcx files as models --------------------*- C++
-//-*-===//
+//===- CompiledModel.h - .mpcx files as models ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

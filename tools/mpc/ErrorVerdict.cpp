@@ -1,5 +1,4 @@
-//===- ErrorVerdict.cpp - check results in reports
-//-----------------------------===//
+//===- ErrorVerdict.cpp - check results in reports ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ErrorVerdict.h - check results in reports ---------------------*- C++
-//-*-===//
+//===- ErrorVerdict.h - check results in reports ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InitialState.cpp - initial state of a training step
-//-------------------===//
+//===- InitialState.cpp - initial state of a training step ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InitialState.h - initial state of a training step -----------*- C++
-//-*-===//
+//===- InitialState.h - initial state of a training step --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InstrumentOps.cpp - all op results as outputs
-//-------------------------===//
+//===- InstrumentOps.cpp - all op results as outputs ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

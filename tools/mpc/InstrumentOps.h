@@ -1,5 +1,4 @@
-//===- InstrumentOps.h - all op results as outputs -----------------*- C++
-//-*-===//
+//===- InstrumentOps.h - all op results as outputs --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

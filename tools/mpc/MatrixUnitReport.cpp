@@ -1,5 +1,4 @@
-//===- MatrixUnitReport.cpp - matrix units for a policy's types
-//-------------------===//
+//===- MatrixUnitReport.cpp - matrix units for a policy's types -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

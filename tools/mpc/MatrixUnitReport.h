@@ -1,5 +1,4 @@
-//===- MatrixUnitReport.h - matrix units for a policy's types -----------*- C++
-//-*-===//
+//===- MatrixUnitReport.h - matrix units for a policy's types ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

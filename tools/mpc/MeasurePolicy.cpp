@@ -1,5 +1,4 @@
-//===- PolicyEvaluator.cpp - measuring a model under a policy
-//-----------------===//
+//===- MeasurePolicy.cpp - measuring a model under a policy ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ArrayConversion.cpp - input arrays from files
-//-------------------------------===//
+//===- NamedArrays.cpp - input arrays from files --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

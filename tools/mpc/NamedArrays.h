@@ -1,5 +1,4 @@
-//===- ArrayConversion.h - input arrays from files -----------------------*- C++
-//-*-===//
+//===- NamedArrays.h - input arrays from files ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CreateProgram.cpp - mpc plan
-//------------------------------------------------===//
+//===- ParallelPlanCommand.cpp - mpc plan ---------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

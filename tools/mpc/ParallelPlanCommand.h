@@ -1,5 +1,4 @@
-//===- ParallelPlanCommand.h - mpc plan
-//----------------------------------------*- C++ -*-===//
+//===- ParallelPlanCommand.h - mpc plan -------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ParallelPlanner.cpp - modeled steps by number of ranks
-//---------------------===//
+//===- ParallelPlanner.cpp - modeled steps by number of ranks -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ParallelPlanner.h - modeled steps by number of ranks -------------*- C++
-//-*-===//
+//===- ParallelPlanner.h - modeled steps by number of ranks -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

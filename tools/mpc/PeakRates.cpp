@@ -1,5 +1,4 @@
-//===- PeakRates.cpp - measured peak rates of the machine
-//------------------===//
+//===- PeakRates.cpp - measured peak rates of the machine -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PeakRates.h - roofline: measured peak rates ---------------*- C++
-//-*-===//
+//===- PeakRates.h - roofline: measured peak rates --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PolicyMeasurements.h - measurements of a model under a policy -*- C++
-//-*-===//
+//===- PolicyMeasurements.h - a model under a policy ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PredictStep.cpp - launches of a step and their times
-//------------------===//
+//===- PredictStep.cpp - launches of a step and their times ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PreparedModel.cpp - a model ready to run
-//---------------------------------===//
+//===- PreparedModel.cpp - a model ready to run ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

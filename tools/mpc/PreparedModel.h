@@ -1,5 +1,4 @@
-//===- PreparedModel.h - a model ready to run -------------------------*- C++
-//-*-===//
+//===- PreparedModel.h - a model ready to run -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RoundingErrorSampling.cpp - rounding error by random sampling
-//-------------------===//
+//===- RoundingErrorSampling.cpp - rounding error by random sampling ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RoundingErrorSampling.h - rounding error by random sampling -----------*-
-//C++ -*-===//
+//===- RoundingErrorSampling.h - sampled rounding errors --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

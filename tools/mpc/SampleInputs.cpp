@@ -1,5 +1,4 @@
-//===- SampleInputs.cpp - a model with sample inputs
-//---------------------------===//
+//===- SampleInputs.cpp - a model with sample inputs ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

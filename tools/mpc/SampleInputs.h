@@ -1,5 +1,4 @@
-//===- SampleInputs.h - a model with sample inputs -------------------*- C++
-//-*-===//
+//===- SampleInputs.h - a model with sample inputs --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

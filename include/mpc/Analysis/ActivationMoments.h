@@ -1,5 +1,4 @@
-//===- ActivationMoments.h - second moments of activations ----------*- C++
-//-*-===//
+//===- ActivationMoments.h - second moments of activations ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

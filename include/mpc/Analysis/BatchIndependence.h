@@ -1,5 +1,4 @@
-//===- BatchIndependence.h - batch independence of results --------*- C++
-//-*-===//
+//===- BatchIndependence.h - batch independence of results ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

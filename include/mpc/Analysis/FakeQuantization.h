@@ -1,5 +1,4 @@
-//===- FakeQuantization.h - fake quantization of weights ----------*- C++
-//-*-===//
+//===- FakeQuantization.h - fake quantization of weights --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

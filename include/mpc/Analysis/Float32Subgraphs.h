@@ -1,5 +1,4 @@
-//===- Float32Subgraphs.h - subgraphs that stay in f32 -----------------*- C++
-//-*-===//
+//===- Float32Subgraphs.h - subgraphs that stay in f32 ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

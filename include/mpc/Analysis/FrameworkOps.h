@@ -1,5 +1,4 @@
-//===- FrameworkOps.h - mapping to the framework's ops -------------*- C++
-//-*-===//
+//===- FrameworkOps.h - mapping to the framework's ops ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GatedMatmulColumns.h - two GEMMs with interleaved columns -----*- C++
-//-*-===//
+//===- GatedMatmulColumns.h - GEMMs with interleaved columns ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GradientBucketing.h - gradient bucketing for all-reduce ---------*- C++
-//-*-===//
+//===- GradientBucketing.h - gradient bucketing for all-reduce --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- IntegerValuedFloats.h - float values that carry integers -------*- C++
-//-*-===//
+//===- IntegerValuedFloats.h - float values that carry integers -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

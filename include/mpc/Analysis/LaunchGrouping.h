@@ -1,5 +1,4 @@
-//===- LaunchGrouping.h - grouping of independent launches ----------*- C++
-//-*-===//
+//===- LaunchGrouping.h - grouping of independent launches ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

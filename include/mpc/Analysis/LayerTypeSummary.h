@@ -1,5 +1,4 @@
-//===- LayerTypeSummary.h - types per layer of a model ---------------*- C++
-//-*-===//
+//===- LayerTypeSummary.h - types per layer of a model ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

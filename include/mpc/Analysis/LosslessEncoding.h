@@ -1,5 +1,4 @@
-//===- LosslessPanels.h - lossless compression of weights -----------*- C++
-//-*-===//
+//===- LosslessEncoding.h - lossless compression of weights -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

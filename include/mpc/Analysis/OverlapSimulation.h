@@ -1,5 +1,4 @@
-//===- OverlapSimulation.h - overlap of compute and communication ----*- C++
-//-*-===//
+//===- OverlapSimulation.h - compute-communication overlap ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

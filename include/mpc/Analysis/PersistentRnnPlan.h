@@ -1,5 +1,4 @@
-//===- PersistentRnnPlan.h - persistent RNN kernels ----------------*- C++
-//-*-===//
+//===- PersistentRnnPlan.h - persistent RNN kernels -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

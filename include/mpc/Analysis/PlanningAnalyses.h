@@ -1,5 +1,4 @@
-//===- PlanningAnalyses.h - cached analyses for planning -----------*- C++
-//-*-===//
+//===- PlanningAnalyses.h - cached analyses for planning --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- QuantizedCacheRows.h - rows of a quantized KV cache --------------*- C++
-//-*-===//
+//===- QuantizedCacheRows.h - rows of a quantized KV cache ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

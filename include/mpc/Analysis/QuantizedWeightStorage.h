@@ -1,5 +1,4 @@
-//===- QuantizedWeightStorage.h - storage of quantized weights -----------*- C++
-//-*-===//
+//===- QuantizedWeightStorage.h - storage of quantized weights --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RangeAnalysis.h - range analysis of values -----------------*- C++
-//-*-===//
+//===- RangeAnalysis.h - range analysis of values ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RoundingErrorModel.h - error model of roundings --------------*- C++
-//-*-===//
+//===- RoundingErrorModel.h - error model of roundings ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- EscapedText.h - escaping of untrusted text ----------------------*- C++
-//-*-===//
+//===- EscapedText.h - escaping of untrusted text ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

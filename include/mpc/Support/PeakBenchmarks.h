@@ -1,5 +1,4 @@
-//===- PeakBenchmarks.h - peak-throughput microbenchmarks ------------*- C++
-//-*-===//
+//===- PeakBenchmarks.h - peak-throughput microbenchmarks -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

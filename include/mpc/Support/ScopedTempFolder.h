@@ -1,5 +1,4 @@
-//===- ScopedTempFolder.h - a private temporary folder -------------*- C++
-//-*-===//
+//===- ScopedTempFolder.h - a private temporary folder ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

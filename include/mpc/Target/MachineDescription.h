@@ -1,5 +1,4 @@
-//===- MachineDescription.h - machine description of a target ----------*- C++
-//-*-===//
+//===- MachineDescription.h - machine description of a target ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

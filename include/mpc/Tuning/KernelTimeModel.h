@@ -1,5 +1,4 @@
-//===- KernelTimeModel.h - time model from measured kernels ---------*- C++
-//-*-===//
+//===- KernelTimeModel.h - time model from measured kernels -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PolicySearchSpace.h - search space of a tuned policy -------------*- C++
-//-*-===//
+//===- PolicySearchSpace.h - search space of a tuned policy -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

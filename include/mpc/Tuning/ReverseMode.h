@@ -1,5 +1,4 @@
-//===- ReverseMode.h - reverse-mode differentiation ----------------*- C++
-//-*-===//
+//===- ReverseMode.h - reverse-mode differentiation -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

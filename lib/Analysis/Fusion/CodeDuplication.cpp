@@ -1,5 +1,4 @@
-//===- CodeDuplication.cpp - limit on duplicated code in a kernel
-//------------===//
+//===- CodeDuplication.cpp - limit on duplicated code in a kernel ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

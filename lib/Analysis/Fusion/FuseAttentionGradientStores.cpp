@@ -1,5 +1,4 @@
-//===- FuseAttentionGradientStores.cpp - stores of attention gradients
-//-----------------===//
+//===- FuseAttentionGradientStores.cpp - stores of attention gradients ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FuseNormPrologues.cpp - norms fused into GEMMs
-//----------------------------===//
+//===- FuseNormPrologues.cpp - norms fused into GEMMs ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

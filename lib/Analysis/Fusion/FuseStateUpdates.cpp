@@ -1,5 +1,4 @@
-//===- FuseStateUpdates.cpp - multi-tensor kernels of a training step
-//-----------===//
+//===- FuseStateUpdates.cpp - multi-tensor kernels of a training step -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FusionCandidates.cpp - candidates of operator fusion
-//---------------------===//
+//===- FusionCandidates.cpp - candidates of operator fusion ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FusionPredicates.cpp - properties of ops for fusion
-//------------------===//
+//===- FusionPredicates.cpp - properties of ops for fusion ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

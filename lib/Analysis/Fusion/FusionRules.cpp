@@ -1,5 +1,4 @@
-//===- FusionRules.cpp - fusion rules
-//--------------------------------------===//
+//===- FusionRules.cpp - fusion rules -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FusionRules.h - fusion rules ------------------------------*- C++
-//-*-===//
+//===- FusionRules.h - fusion rules -----------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

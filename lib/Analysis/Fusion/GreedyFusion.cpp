@@ -1,5 +1,4 @@
-//===- SelectFusionGroups.cpp - greedy operator fusion
-//------------------------------===//
+//===- GreedyFusion.cpp - greedy operator fusion --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- HorizontalFuser.h - horizontal fusion of kernels ------------*- C++
-//-*-===//
+//===- HorizontalFuser.h - horizontal fusion of kernels ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

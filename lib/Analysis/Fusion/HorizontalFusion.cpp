@@ -1,5 +1,4 @@
-//===- FuseHorizontal.cpp - horizontal fusion of kernels
-//---------------------===//
+//===- HorizontalFusion.cpp - horizontal fusion of kernels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ArrayConversion.cpp - conversion of Python arrays and buffers
-//---------------===//
+//===- ArrayConversion.cpp - conversion of Python arrays and buffers ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ArrayConversion.h - Python arrays and buffers ---------------------*- C++
-//-*-===//
+//===- ArrayConversion.h - Python arrays and buffers ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CompileMonitor.cpp - warnings and Ctrl-C during compiles
-//--------------------===//
+//===- CompileMonitor.cpp - warnings and Ctrl-C during compiles -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CompileMonitor.h - warnings and Ctrl-C during compiles ------------*- C++
-//-*-===//
+//===- CompileMonitor.h - warnings and Ctrl-C during compiles ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CompilerBindings.cpp - compiler part of the extension mpc._mpc
-//-------------===//
+//===- CompilerBindings.cpp - compiler part of the extension mpc._mpc -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

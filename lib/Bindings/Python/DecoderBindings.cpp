@@ -1,5 +1,4 @@
-//===- DecoderBindings.cpp - bindings of Decoder
-//---------------------------------===//
+//===- DecoderBindings.cpp - bindings of Decoder --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DecoderBindings.h - bindings of Decoder -------------------------*- C++
-//-*-===//
+//===- DecoderBindings.h - bindings of Decoder ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InterpreterLock.cpp - acquisition of the GIL
-//----------------------------------===//
+//===- InterpreterLock.cpp - acquisition of the GIL -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InterpreterLock.h - acquisition of the GIL --------------------------*-
-//C++ -*-===//
+//===- InterpreterLock.h - acquisition of the GIL ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

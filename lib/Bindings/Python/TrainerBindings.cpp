@@ -1,5 +1,4 @@
-//===- TrainerBindings.cpp - bindings of Trainer
-//---------------------------------===//
+//===- TrainerBindings.cpp - bindings of Trainer --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

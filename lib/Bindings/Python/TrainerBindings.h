@@ -1,5 +1,4 @@
-//===- TrainerBindings.h - bindings of Trainer -------------------------*- C++
-//-*-===//
+//===- TrainerBindings.h - bindings of Trainer ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

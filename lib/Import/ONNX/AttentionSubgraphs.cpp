@@ -1,5 +1,4 @@
-//===- AttentionCodegen.cpp - building blocks of attention operators
-//--------===//
+//===- AttentionSubgraphs.cpp - building blocks of attention operators ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AttentionCodegen.h - blocks of attention operators ---------*- C++
-//-*-===//
+//===- AttentionSubgraphs.h - blocks of attention operators -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

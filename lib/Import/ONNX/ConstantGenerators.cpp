@@ -1,5 +1,4 @@
-//===- ConstantGenerators.cpp - constants, ranges and windows
-//----------------------===//
+//===- ConstantGenerators.cpp - constants, ranges and windows -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

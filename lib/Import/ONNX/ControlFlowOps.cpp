@@ -1,5 +1,4 @@
-//===- ControlFlowOps.cpp - control flow: If, Loop, Scan, SequenceMap
-//------------===//
+//===- ControlFlowOps.cpp - control flow: If, Loop, Scan, SequenceMap -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

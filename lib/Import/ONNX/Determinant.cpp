@@ -1,5 +1,4 @@
-//===- Determinant.cpp - determinants
-//------------------------------------------===//
+//===- Determinant.cpp - determinants -------------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

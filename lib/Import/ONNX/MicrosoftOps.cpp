@@ -1,5 +1,4 @@
-//===- MicrosoftOps.cpp - com.microsoft operators
-//----------------------------===//
+//===- MicrosoftOps.cpp - com.microsoft operators -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- NarrowStorageType.cpp - sub-byte and 8-bit float types
-//---------------------===//
+//===- NarrowStorageType.cpp - sub-byte and 8-bit float types -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- NarrowStorageType.h - sub-byte and 8-bit float types -------------*- C++
-//-*-===//
+//===- NarrowStorageType.h - sub-byte and 8-bit float types -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

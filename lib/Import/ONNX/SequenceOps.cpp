@@ -1,5 +1,4 @@
-//===- DecodingSequence.cpp - sequence and optional operators
-//---------------------===//
+//===- SequenceOps.cpp - sequence and optional operators ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SlidingWindow.h - sliding windows of convolutions and pools -----*- C++
-//-*-===//
+//===- WindowAttributes.h - windows of convolutions and pools ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ControlFlowOps.cpp - calls, branches and loops
-//----------------------------===//
+//===- ControlFlow.cpp - calls, branches and loops ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- NegativeIndexPattern.cpp - Python-style negative indices
-//-----------------===//
+//===- NegativeIndices.cpp - Python-style negative indices ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PackedBooleans.cpp - packing of boolean constants
-//------------------------===//
+//===- PackedBooleans.cpp - packing of boolean constants ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

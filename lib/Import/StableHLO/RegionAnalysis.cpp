@@ -1,5 +1,4 @@
-//===- RegionAnalysis.cpp - recognition of comparator regions
-//-----------------===//
+//===- RegionAnalysis.cpp - recognition of comparator regions -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

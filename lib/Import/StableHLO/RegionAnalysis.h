@@ -1,5 +1,4 @@
-//===- RegionAnalysis.h - recognition of comparator regions ---------*- C++
-//-*-===//
+//===- RegionAnalysis.h - recognition of comparator regions -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

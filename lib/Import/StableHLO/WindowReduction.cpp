@@ -1,5 +1,4 @@
-//===- SlidingWindow.cpp - reduce_window, select_and_scatter ops
-//-----------------===//
+//===- WindowReduction.cpp - reduce_window, select_and_scatter ops --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

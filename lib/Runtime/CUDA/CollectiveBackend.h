@@ -1,5 +1,4 @@
-//===- CollectiveBackend.h - interface of GPU collectives -------------*- C++
-//-*-===//
+//===- CollectiveBackend.h - interface of GPU collectives -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CubinSelection.cpp - selection of cubins for a GPU
-//-----------------------===//
+//===- CubinSelection.cpp - selection of cubins for a GPU -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CubinSelection.h - selection of cubins for a GPU ---------------*- C++
-//-*-===//
+//===- CubinSelection.h - selection of cubins for a GPU ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

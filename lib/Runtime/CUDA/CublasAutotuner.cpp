@@ -1,5 +1,4 @@
-//===- CublasAutotuner.cpp - autotuning of cuBLASLt algorithms
-//------------------===//
+//===- CublasAutotuner.cpp - autotuning of cuBLASLt algorithms ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CublasAutotuner.h - autotuning of cuBLASLt algorithms ----------*- C++
-//-*-===//
+//===- CublasAutotuner.h - autotuning of cuBLASLt algorithms ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

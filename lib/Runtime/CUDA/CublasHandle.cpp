@@ -1,5 +1,4 @@
-//===- CublasHandle.cpp - entry points of cuBLASLt
-//--------------------------------===//
+//===- CublasHandle.cpp - entry points of cuBLASLt ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CublasHandle.h - entry points of cuBLASLt ------------------------*- C++
-//-*-===//
+//===- CublasHandle.h - entry points of cuBLASLt ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

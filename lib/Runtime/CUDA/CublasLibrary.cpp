@@ -1,5 +1,4 @@
-//===- CublasLibrary.cpp - cuBLASLt for a device
-//----------------------------===//
+//===- CublasLibrary.cpp - cuBLASLt for a device --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

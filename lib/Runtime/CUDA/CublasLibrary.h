@@ -1,5 +1,4 @@
-//===- CublasLibrary.h - cuBLASLt for a device --------------------*- C++
-//-*-===//
+//===- CublasLibrary.h - cuBLASLt for a device ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

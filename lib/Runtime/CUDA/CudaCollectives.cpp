@@ -1,5 +1,4 @@
-//===- CudaCollectives.cpp - collectives concurrent with GPU kernels
-//---------===//
+//===- CudaCollectives.cpp - collectives concurrent with GPU kernels ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CudaCollectives.h - collectives overlapped with kernels -----*- C++
-//-*-===//
+//===- CudaCollectives.h - collectives overlapped with kernels --*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CollectiveDependences.cpp - dependences of launches on collectives
-//-----------===//
+//===- CollectiveDependences.cpp - dependences of launches on collectives -===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

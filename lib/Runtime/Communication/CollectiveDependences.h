@@ -1,5 +1,4 @@
-//===- CollectiveDependences.h - waits of launches for collectives --------*-
-//C++ -*-===//
+//===- CollectiveDependences.h - waits for collectives ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CollectiveThread.cpp - collectives overlapped with launches
-//-------------===//
+//===- CollectiveThread.cpp - collectives overlapped with launches --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

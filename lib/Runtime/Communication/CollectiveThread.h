@@ -1,5 +1,4 @@
-//===- CollectiveThread.h - collectives overlapped with launches -----*- C++
-//-*-===//
+//===- CollectiveThread.h - asynchronous collectives ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CollectiveTransfer.cpp - execution of one collective
-//--------------------------===//
+//===- CollectiveTransfer.cpp - execution of one collective ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

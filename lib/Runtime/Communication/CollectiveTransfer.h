@@ -1,5 +1,4 @@
-//===- CollectiveTransfer.h - execution of one collective ------------------*-
-//C++ -*-===//
+//===- CollectiveTransfer.h - execution of one collective -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- HostReduction.cpp - reductions over ranks
-//---------------------------------===//
+//===- HostReduction.cpp - reductions over ranks --------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- HostReduction.h - reductions over ranks -------------------------*- C++
-//-*-===//
+//===- HostReduction.h - reductions over ranks ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

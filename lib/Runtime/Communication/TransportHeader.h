@@ -1,5 +1,4 @@
-//===- TransportHeader.h - messages shared by all transports --------------*-
-//C++ -*-===//
+//===- TransportHeader.h - messages shared by all transports ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

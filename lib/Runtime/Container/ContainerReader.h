@@ -1,5 +1,4 @@
-//===- ContainerReader.h - decoder of .mpcx files -----------------------*- C++
-//-*-===//
+//===- ContainerReader.h - decoder of .mpcx files ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

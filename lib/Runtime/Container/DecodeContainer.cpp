@@ -1,5 +1,4 @@
-//===- DecodeContainer.cpp - decoding .mpcx files
-//----------------------------------===//
+//===- DecodeContainer.cpp - decoding .mpcx files -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

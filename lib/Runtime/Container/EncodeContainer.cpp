@@ -1,5 +1,4 @@
-//===- EncodeContainer.cpp - encoding .mpcx files
-//----------------------------------===//
+//===- EncodeContainer.cpp - encoding .mpcx files -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AmxMicroKernel.cpp - GEMM micro-kernel on AMX tiles
-//--------------------===//
+//===- AmxMicroKernel.cpp - GEMM micro-kernel on AMX tiles ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

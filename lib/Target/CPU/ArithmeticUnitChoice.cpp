@@ -1,5 +1,4 @@
-//===- ArithmeticUnitChoice.cpp - choice of the arithmetic unit
-//----------------===//
+//===- ArithmeticUnitChoice.cpp - choice of the arithmetic unit -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ContractionBlocking.cpp - blocking of contractions
-//---------------------------===//
+//===- ContractionBlocking.cpp - blocking of contractions -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

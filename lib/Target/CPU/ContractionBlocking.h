@@ -1,5 +1,4 @@
-//===- ContractionBlocking.h - blocking of contractions -------------------*-
-//C++ -*-===//
+//===- ContractionBlocking.h - blocking of contractions ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

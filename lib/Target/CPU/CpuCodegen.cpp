@@ -1,5 +1,4 @@
-//===- CpuCodegen.cpp - driver of the CPU backend
-//----------------------------===//
+//===- CpuCodegen.cpp - driver of the CPU backend -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DetectNonFiniteStores.cpp - detection of non-finite stores
-//-------------------===//
+//===- DetectNonFiniteStores.cpp - detection of non-finite stores ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- EmulatedArithmetic.h - arithmetic of emulated units ----------*- C++
-//-*-===//
+//===- EmulatedArithmetic.h - arithmetic of emulated units ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

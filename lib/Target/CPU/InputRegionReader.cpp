@@ -1,5 +1,4 @@
-//===- InputRegionReader.cpp - padded input regions of convolutions
-//------------===//
+//===- InputRegionReader.cpp - padded input regions of convolutions -------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- InputRegionReader.h - padded input regions of convolutions ----*- C++
-//-*-===//
+//===- InputRegionReader.h - padded convolution inputs ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

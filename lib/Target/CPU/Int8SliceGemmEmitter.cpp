@@ -1,5 +1,4 @@
-//===- Int8SliceGemmEmitter.cpp - quantized GEMM on int8 units
-//-------------===//
+//===- Int8SliceGemmEmitter.cpp - quantized GEMM on int8 units ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

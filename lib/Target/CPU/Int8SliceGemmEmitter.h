@@ -1,5 +1,4 @@
-//===- Int8SliceGemmEmitter.h - quantized GEMM on int8 units -----*- C++
-//-*-===//
+//===- Int8SliceGemmEmitter.h - quantized GEMM on int8 units ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

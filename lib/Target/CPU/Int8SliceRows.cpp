@@ -1,5 +1,4 @@
-//===- Int8SliceRows.cpp - exact int8 slices of f32 rows
-//----------------------===//
+//===- Int8SliceRows.cpp - exact int8 slices of f32 rows ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

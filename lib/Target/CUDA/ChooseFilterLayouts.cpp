@@ -1,5 +1,4 @@
-//===- ChooseFilterLayouts.cpp - filter layouts of GPU kernels
-//-------------------===//
+//===- ChooseFilterLayouts.cpp - filter layouts of GPU kernels ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

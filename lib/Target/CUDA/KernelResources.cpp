@@ -1,5 +1,4 @@
-//===- KernelResources.cpp - resources of a kernel
-//----------------------------===//
+//===- KernelResources.cpp - resources of a kernel ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

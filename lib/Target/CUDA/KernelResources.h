@@ -1,5 +1,4 @@
-//===- KernelResources.h - resources of a kernel --------------------*- C++
-//-*-===//
+//===- KernelResources.h - resources of a kernel ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

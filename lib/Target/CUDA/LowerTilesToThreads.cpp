@@ -1,5 +1,4 @@
-//===- LowerTilesToThreads.cpp - tile dialect to GPU threads
-//-----------------------===//
+//===- LowerTilesToThreads.cpp - tile dialect to GPU threads --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- MergeFusedKernels.cpp - merges horizontally fused kernels
-//-----------------===//
+//===- MergeFusedKernels.cpp - merges horizontally fused kernels ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- MultiprocessorModel.cpp - throughput of a multiprocessor
-//-------------------===//
+//===- MultiprocessorModel.cpp - throughput of a multiprocessor -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

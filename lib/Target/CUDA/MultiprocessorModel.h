@@ -1,5 +1,4 @@
-//===- MultiprocessorModel.h - throughput of a multiprocessor -----------*- C++
-//-*-===//
+//===- MultiprocessorModel.h - throughput of a multiprocessor ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

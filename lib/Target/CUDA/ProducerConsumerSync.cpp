@@ -1,5 +1,4 @@
-//===- ProducerConsumerSync.cpp - producer-consumer sync in a launch
-//------------------===//
+//===- ProducerConsumerSync.cpp - producer-consumer sync in a launch ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ProducerConsumerSync.h - producer-consumer sync in a launch ----------*-
-//C++ -*-===//
+//===- ProducerConsumerSync.h - sync within a launch ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SplitFusedKernels.cpp - splits horizontally fused kernels
-//----------------===//
+//===- SplitFusedKernels.cpp - splits horizontally fused kernels ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ContractionEpilogue.cpp - epilogues of contractions
-//----------------------===//
+//===- ContractionEpilogue.cpp - epilogues of contractions ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ContractionEpilogue.h - epilogues of contractions --------------*- C++
-//-*-===//
+//===- ContractionEpilogue.h - epilogues of contractions --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

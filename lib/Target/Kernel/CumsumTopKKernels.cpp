@@ -1,5 +1,4 @@
-//===- CumsumTopKKernels.cpp - cumsum and top_k
-//-------------------------------===//
+//===- CumsumTopKKernels.cpp - cumsum and top_k ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DequantizedElements.cpp - dequantization of weights per element
-//---------===//
+//===- DequantizedElements.cpp - dequantization of weights per element ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DequantizedElements.h - dequantization of weights per element -*- C++
-//-*-===//
+//===- DequantizedElements.h - per-element dequantization -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- KernelComponents.cpp - independent parts of a kernel
-//--------------------===//
+//===- KernelComponents.cpp - independent parts of a kernel ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

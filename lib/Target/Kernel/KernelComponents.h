@@ -1,5 +1,4 @@
-//===- KernelComponents.h - independent parts of a kernel ------------*- C++
-//-*-===//
+//===- KernelComponents.h - independent parts of a kernel -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- KernelFunction.cpp - functions on memory for kernels
-//-------------------===//
+//===- KernelFunction.cpp - functions on memory for kernels ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- KernelFunction.h - functions on memory for kernels -----------*- C++
-//-*-===//
+//===- KernelFunction.h - functions on memory for kernels -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- LastDimensionRules.h - propagation of the last dimension ------*- C++
-//-*-===//
+//===- LastDimensionRules.h - propagation of the last dimension -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

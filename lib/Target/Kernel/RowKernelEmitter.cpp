@@ -1,5 +1,4 @@
-//===- RowKernelEmitter.cpp - loops over rows and their buffers
-//-----------------===//
+//===- RowKernelEmitter.cpp - loops over rows and their buffers -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowKernelEmitter.h - row-wise kernels in the tile dialect ------*- C++
-//-*-===//
+//===- RowKernelEmitter.h - row kernels as tile ops -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowPattern.cpp - pattern of row kernels
-//-------------------------------===//
+//===- RowPattern.cpp - pattern of row kernels ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowPattern.h - pattern of row kernels -----------------------*- C++
-//-*-===//
+//===- RowPattern.h - pattern of row kernels --------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

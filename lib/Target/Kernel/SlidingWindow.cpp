@@ -1,5 +1,4 @@
-//===- SlidingWindow.cpp - sliding windows per output position
-//-------------------===//
+//===- SlidingWindow.cpp - sliding windows per output position ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

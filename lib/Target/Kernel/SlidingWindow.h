@@ -1,5 +1,4 @@
-//===- SlidingWindow.h - sliding windows per output position -----------*- C++
-//-*-===//
+//===- SlidingWindow.h - sliding windows per output position ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

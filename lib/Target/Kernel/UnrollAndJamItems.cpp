@@ -1,5 +1,4 @@
-//===- UnrollAndJamItems.cpp - unroll-and-jam of items
-//----------------------===//
+//===- UnrollAndJamItems.cpp - unroll-and-jam of items --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FusionPredicates.h - properties of ops for fusion ----------*- C++
-//-*-===//
+//===- FusionPredicates.h - properties of ops for fusion --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

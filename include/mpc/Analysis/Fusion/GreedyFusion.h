@@ -1,5 +1,4 @@
-//===- GreedyFusion.h - greedy operator fusion ----------------------*- C++
-//-*-===//
+//===- GreedyFusion.h - greedy operator fusion ------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

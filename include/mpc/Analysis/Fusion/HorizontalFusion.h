@@ -1,5 +1,4 @@
-//===- HorizontalFusion.h - horizontal fusion of kernels -------------*- C++
-//-*-===//
+//===- HorizontalFusion.h - horizontal fusion of kernels --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CollectiveVerify.cpp - verifiers of collectives
-//-----------------------===//
+//===- CollectiveVerify.cpp - verifiers of collectives --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ProgramSymbols.h - buffer lookup for verifiers ------------------*- C++
-//-*-===//
+//===- ProgramSymbols.h - buffer lookup for verifiers -----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

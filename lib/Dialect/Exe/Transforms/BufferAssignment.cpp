@@ -1,5 +1,4 @@
-//===- BufferAssignment.cpp - buffer assignment of values
-//-----------------------===//
+//===- BufferAssignment.cpp - buffer assignment of values -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

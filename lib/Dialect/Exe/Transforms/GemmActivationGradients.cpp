@@ -1,5 +1,4 @@
-//===- GemmActivationGradients.cpp - GEMMs with saved activations
-//------------------------===//
+//===- GemmActivationGradients.cpp - GEMMs with saved activations ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

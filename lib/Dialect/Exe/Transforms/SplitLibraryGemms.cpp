@@ -1,5 +1,4 @@
-//===- SplitLibraryGemms.cpp - split GEMMs for the library
-//--------------------===//
+//===- SplitLibraryGemms.cpp - split GEMMs for the library ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- MpcIndexChecks.cpp - checks at run time
-//------------------------------===//
+//===- MpcIndexChecks.cpp - checks at run time ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

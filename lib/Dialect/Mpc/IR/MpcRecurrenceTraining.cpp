@@ -1,5 +1,4 @@
-//===- MpcRecurrenceTraining.cpp - rules of recurrences for training
-//--------------===//
+//===- MpcRecurrenceTraining.cpp - rules of recurrences for training ------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

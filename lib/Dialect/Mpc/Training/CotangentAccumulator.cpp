@@ -1,5 +1,4 @@
-//===- CotangentAccumulator.cpp - accumulation of cotangents
-//------------------------===//
+//===- CotangentAccumulator.cpp - accumulation of cotangents --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CotangentAccumulator.h - accumulation of cotangents ----------------*-
-//C++ -*-===//
+//===- CotangentAccumulator.h - accumulation of cotangents ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- DetectBackward.cpp - detect a model's backward pass
-//-----------------===//
+//===- DetectBackward.cpp - detect a model's backward pass ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ParameterInitialization.cpp - random initialization of parameters
-//------------===//
+//===- ParameterInitialization.cpp - random initialization of parameters --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

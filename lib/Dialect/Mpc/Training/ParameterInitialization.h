@@ -1,5 +1,4 @@
-//===- ParameterInitialization.h - random initialization of parameters ----*-
-//C++ -*-===//
+//===- ParameterInitialization.h - random initial values --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

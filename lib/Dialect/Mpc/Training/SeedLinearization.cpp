@@ -1,5 +1,4 @@
-//===- SeedLinearization.cpp - nonlinear backward passes
-//-------------------------===//
+//===- SeedLinearization.cpp - nonlinear backward passes ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

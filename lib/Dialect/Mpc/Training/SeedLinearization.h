@@ -1,5 +1,4 @@
-//===- SeedLinearization.h - nonlinear backward passes -----------------*- C++
-//-*-===//
+//===- SeedLinearization.h - nonlinear backward passes ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

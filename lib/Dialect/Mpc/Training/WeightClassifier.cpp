@@ -1,5 +1,4 @@
-//===- WeightClassifier.cpp - parameters or buffers
-//-------------------------===//
+//===- WeightClassifier.cpp - parameters or buffers -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

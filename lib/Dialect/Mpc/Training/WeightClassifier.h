@@ -1,5 +1,4 @@
-//===- WeightClassifier.h - parameters or buffers -----------------*- C++
-//-*-===//
+//===- WeightClassifier.h - parameters or buffers ---------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

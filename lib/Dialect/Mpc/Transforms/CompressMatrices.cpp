@@ -1,5 +1,4 @@
-//===- CompressMatrices.cpp - lossless compression of GEMM weights
-//----------===//
+//===- CompressMatrices.cpp - lossless compression of GEMM weights --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

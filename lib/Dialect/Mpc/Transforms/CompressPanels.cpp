@@ -1,5 +1,4 @@
-//===- CompressPanels.cpp - lossless compression of packed weights
-//----------===//
+//===- CompressPanels.cpp - lossless compression of packed weights --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

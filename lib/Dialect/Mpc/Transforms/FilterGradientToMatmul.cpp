@@ -1,5 +1,4 @@
-//===- FilterGradientToMatmul.cpp - convolutions as matmuls
-//----------------------===//
+//===- FilterGradientToMatmul.cpp - convolutions as matmuls ---------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

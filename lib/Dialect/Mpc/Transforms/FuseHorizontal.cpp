@@ -1,5 +1,4 @@
-//===- FuseHorizontal.cpp - horizontal fusion of groups
-//----------------------===//
+//===- FuseHorizontal.cpp - horizontal fusion of groups -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- Int8Values.h - predicates of 8-bit integer values -------------*- C++
-//-*-===//
+//===- Int8Values.h - predicates of 8-bit integer values --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- OutlineFusions.cpp - outline fusion groups into regions
-//---------------===//
+//===- OutlineFusions.cpp - outline fusion groups into regions ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- QuantizeWeights.cpp - quantize weights by policy
-//---------------------===//
+//===- QuantizeWeights.cpp - quantize weights by policy -------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- QuantizedPanels.cpp - constants of quantized panels
-//-------------------===//
+//===- QuantizedPanels.cpp - constants of quantized panels ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

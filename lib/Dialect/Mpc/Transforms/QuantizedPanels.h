@@ -1,5 +1,4 @@
-//===- QuantizedPanels.h - constants of quantized panels -----------*- C++
-//-*-===//
+//===- QuantizedPanels.h - constants of quantized panels --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

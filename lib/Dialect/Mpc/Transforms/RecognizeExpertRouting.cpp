@@ -1,5 +1,4 @@
-//===- RecognizeExpertRouting.cpp - mixture-of-experts routing as masks
-//---------===//
+//===- RecognizeExpertRouting.cpp - mixture-of-experts routing as masks ---===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RematerializeOps.cpp - rematerialize cheap ops per reader
-//-------------===//
+//===- RematerializeOps.cpp - rematerialize cheap ops per reader ----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

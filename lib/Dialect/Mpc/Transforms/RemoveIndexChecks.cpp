@@ -1,5 +1,4 @@
-//===- RemoveIndexChecks.cpp - remove provably redundant bounds checks
-//---------===//
+//===- RemoveIndexChecks.cpp - remove provably redundant bounds checks ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

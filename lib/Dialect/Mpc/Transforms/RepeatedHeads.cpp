@@ -1,5 +1,4 @@
-//===- RepeatedHeads.cpp - repeated KV heads
-//--------------------------------===//
+//===- RepeatedHeads.cpp - repeated KV heads ------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RepeatedHeads.h - repeated KV heads ------------------------*- C++
-//-*-===//
+//===- RepeatedHeads.h - repeated KV heads ----------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

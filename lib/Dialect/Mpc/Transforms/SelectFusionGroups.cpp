@@ -1,5 +1,4 @@
-//===- SelectFusionGroups.cpp - fusion grouping
-//-------------------------------------===//
+//===- SelectFusionGroups.cpp - fusion grouping ---------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ZeroPointSums.cpp - filter sums without padding
-//-----------------------===//
+//===- ZeroPointSums.cpp - filter sums without padding --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

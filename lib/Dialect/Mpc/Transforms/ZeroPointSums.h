@@ -1,5 +1,4 @@
-//===- ZeroPointSums.h - filter sums without padding ---------------*- C++
-//-*-===//
+//===- ZeroPointSums.h - filter sums without padding ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

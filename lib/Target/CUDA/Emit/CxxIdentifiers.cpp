@@ -1,5 +1,4 @@
-//===- CxxIdentifiers.cpp - identifiers in CUDA text
-//-------------------------------===//
+//===- CxxIdentifiers.cpp - identifiers in CUDA text ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- CxxIdentifiers.h - identifiers in CUDA text -----------------------*- C++
-//-*-===//
+//===- CxxIdentifiers.h - identifiers in CUDA text --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- KernelComment.cpp - comment above a kernel's CUDA text
-//---------------===//
+//===- KernelComment.cpp - comment above a kernel's CUDA text -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

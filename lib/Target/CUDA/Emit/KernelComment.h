@@ -1,5 +1,4 @@
-//===- KernelComment.h - comment above a kernel's CUDA text -------*- C++
-//-*-===//
+//===- KernelComment.h - comment above a kernel's CUDA text -----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- SassTimeEstimate.cpp - run time estimate from SASS
-//-------------------------===//
+//===- SassTimeEstimate.cpp - run time estimate from SASS -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

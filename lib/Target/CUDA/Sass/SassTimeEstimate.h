@@ -1,5 +1,4 @@
-//===- SassTimeEstimate.h - run time estimate from SASS -----------------*- C++
-//-*-===//
+//===- SassTimeEstimate.h - run time estimate from SASS ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AccumulatorFragments.cpp - accumulators as mma operands
-//--------------===//
+//===- AccumulatorFragments.cpp - accumulators as mma operands ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

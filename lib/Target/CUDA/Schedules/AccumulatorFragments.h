@@ -1,5 +1,4 @@
-//===- AccumulatorFragments.h - accumulators as mma operands ------*- C++
-//-*-===//
+//===- AccumulatorFragments.h - accumulators as mma operands ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AttentionSplitKv.cpp - split-KV attention (flash-decoding)
-//-----------===//
+//===- AttentionSplitKv.cpp - split-KV attention (flash-decoding) ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- AttentionSplitKv.h - split-KV attention (flash-decoding) ---*- C++
-//-*-===//
+//===- AttentionSplitKv.h - split-KV attention (flash-decoding) -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

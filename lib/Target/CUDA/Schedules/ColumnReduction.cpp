@@ -1,5 +1,4 @@
-//===- ColumnReduction.cpp - column reductions, few long rows
-//-------------------===//
+//===- ColumnReduction.cpp - column reductions, few long rows -------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

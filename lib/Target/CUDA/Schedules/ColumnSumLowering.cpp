@@ -1,5 +1,4 @@
-//===- ColumnSumLowering.cpp - column sums over the items of a kernel
-//--------------===//
+//===- ColumnSumLowering.cpp - column sums over the items of a kernel -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ColumnSumLowering.h - column sums over the items of a kernel ------*- C++
-//-*-===//
+//===- ColumnSumLowering.h - column sums over items -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ElementwiseCodegen.cpp - elementwise codegen, a vector per thread
-//-----------===//
+//===- ElementwiseCodegen.cpp - elementwise codegen, a vector per thread --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

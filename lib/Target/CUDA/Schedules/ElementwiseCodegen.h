@@ -1,5 +1,4 @@
-//===- ElementwiseCodegen.h - elementwise codegen, vector per thread -----*- C++
-//-*-===//
+//===- ElementwiseCodegen.h - one vector per thread -------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ElementwiseFamily.cpp - elementwise kernels, a vector per thread
-//-----------------===//
+//===- ElementwiseFamily.cpp - elementwise kernels, a vector per thread ---===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FallbackFamily.cpp - fallback kernels, one item per thread
-//-------------------===//
+//===- FallbackFamily.cpp - fallback kernels, one item per thread ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FilterGradientGemm.cpp - filter gradients as implicit GEMM
-//----------===//
+//===- FilterGradientGemm.cpp - filter gradients as implicit GEMM ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FilterGradientProblem.cpp - analysis of filter gradient kernels
-//------------===//
+//===- FilterGradientProblem.cpp - analysis of filter gradient kernels ----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FilterGradientProblem.h - analysis of filter gradient kernels ----*- C++
-//-*-===//
+//===- FilterGradientProblem.h - filter gradient analysis -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- FilterGradientSchedule.cpp - choice of the filter gradient variant
-//---------===//
+//===- FilterGradientSchedule.cpp - choice of the filter gradient variant -===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

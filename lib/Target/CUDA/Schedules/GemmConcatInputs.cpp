@@ -1,5 +1,4 @@
-//===- GemmConcatInputs.cpp - concat inputs of a GEMM epilogue
-//--------------------===//
+//===- GemmConcatInputs.cpp - concat inputs of a GEMM epilogue ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GemmEpilogueStaging.cpp - GEMM epilogue of a block
-//-------------------------===//
+//===- GemmEpilogueStaging.cpp - GEMM epilogue of a block -----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

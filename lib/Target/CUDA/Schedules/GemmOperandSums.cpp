@@ -1,5 +1,4 @@
-//===- GemmOperandSums.cpp - operand sums of GEMM (bias gradient)
-//----------------===//
+//===- GemmOperandSums.cpp - operand sums of GEMM (bias gradient) ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

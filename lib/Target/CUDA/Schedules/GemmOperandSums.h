@@ -1,5 +1,4 @@
-//===- GemmOperandSums.h - operand sums of GEMM (bias gradient) --------*- C++
-//-*-===//
+//===- GemmOperandSums.h - operand sums of GEMM (bias gradient) -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GemmRowPrologue.cpp - row prologue of GEMM (norm, softmax)
-//----------------===//
+//===- GemmRowPrologue.cpp - row prologue of GEMM (norm, softmax) ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

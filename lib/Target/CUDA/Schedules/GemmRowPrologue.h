@@ -1,5 +1,4 @@
-//===- GemmRowPrologue.h - row prologue of GEMM (norm, softmax) --------*- C++
-//-*-===//
+//===- GemmRowPrologue.h - row prologue of GEMM (norm, softmax) -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GemmUserSchedule.cpp - GEMM with user-provided schedules
-//---------------------===//
+//===- GemmUserSchedule.cpp - GEMM with user-provided schedules -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- GradientCheckEmitter.cpp - codegen of gradient checks
-//----------------------===//
+//===- GradientCheckEmitter.cpp - codegen of gradient checks --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

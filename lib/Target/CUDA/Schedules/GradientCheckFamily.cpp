@@ -1,5 +1,4 @@
-//===- GradientCheckFamily.cpp - finiteness and norm of all gradients
-//-------------------===//
+//===- GradientCheckFamily.cpp - finiteness and norm of all gradients -----===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

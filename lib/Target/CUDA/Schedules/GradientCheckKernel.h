@@ -1,5 +1,4 @@
-//===- GradientCheckKernel.h - kernels of gradient checks ---------------*- C++
-//-*-===//
+//===- GradientCheckKernel.h - kernels of gradient checks -------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

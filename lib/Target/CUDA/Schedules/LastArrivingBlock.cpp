@@ -1,5 +1,4 @@
-//===- LastArrivingBlock.cpp - last-arriving block
-//--------------------------------===//
+//===- LastArrivingBlock.cpp - last-arriving block ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- LastArrivingBlock.h - last-arriving block ------------------------*- C++
-//-*-===//
+//===- LastArrivingBlock.h - last-arriving block ----------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

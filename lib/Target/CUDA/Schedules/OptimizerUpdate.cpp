@@ -1,5 +1,4 @@
-//===- OptimizerUpdate.cpp - optimizer updates in one kernel
-//-----------------------===//
+//===- OptimizerUpdate.cpp - optimizer updates in one kernel --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

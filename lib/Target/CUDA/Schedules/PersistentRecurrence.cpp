@@ -1,5 +1,4 @@
-//===- PersistentRecurrence.cpp - persistent recurrent kernels
-//------------------===//
+//===- PersistentRecurrence.cpp - persistent recurrent kernels ------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- PersistentRecurrence.h - persistent recurrent kernels ----------*- C++
-//-*-===//
+//===- PersistentRecurrence.h - persistent recurrent kernels ----*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

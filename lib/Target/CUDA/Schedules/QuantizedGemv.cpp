@@ -1,5 +1,4 @@
-//===- QuantizedGemv.cpp - GEMV with quantized weights
-//----------------------===//
+//===- QuantizedGemv.cpp - GEMV with quantized weights --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

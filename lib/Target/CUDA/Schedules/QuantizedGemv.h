@@ -1,5 +1,4 @@
-//===- QuantizedGemv.h - GEMV with quantized weights --------------*- C++
-//-*-===//
+//===- QuantizedGemv.h - GEMV with quantized weights ------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

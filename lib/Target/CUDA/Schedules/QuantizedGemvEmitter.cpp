@@ -1,5 +1,4 @@
-//===- QuantizedGemvEmitter.cpp - codegen of GEMV with quantized weights
-//-----------===//
+//===- QuantizedGemvEmitter.cpp - codegen of GEMV with quantized weights --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

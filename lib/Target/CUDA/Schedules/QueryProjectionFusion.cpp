@@ -1,5 +1,4 @@
-//===- QueryProjectionFusion.cpp - fuses query projection into attention
-//-----------===//
+//===- QueryProjectionFusion.cpp - fuses query projection into attention --===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- QueryProjectionFusion.h - fuses query projection into attention ---*- C++
-//-*-===//
+//===- QueryProjectionFusion.h - query GEMM in attention --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowReduction.cpp - row reductions: softmax, norms
-//---------------------------===//
+//===- RowReduction.cpp - row reductions: softmax, norms ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowReductionPlan.cpp - analysis of row reductions
-//---------------------------===//
+//===- RowReductionPlan.cpp - analysis of row reductions ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- RowReductionPlan.h - analysis of row reductions -------------------*- C++
-//-*-===//
+//===- RowReductionPlan.h - analysis of row reductions ----------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ThreadGroupLowering.cpp - tile programs on thread groups
-//--------------------------===//
+//===- ThreadGroupLowering.cpp - tile programs on thread groups -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- ThreadGroupLowering.h - tile programs on thread groups
-//------------------*- C++ -*-===//
+//===- ThreadGroupLowering.h - tile programs on thread groups ---*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

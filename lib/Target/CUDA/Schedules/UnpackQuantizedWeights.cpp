@@ -1,5 +1,4 @@
-//===- UnpackQuantizedWeights.cpp - unpacking of quantized weights
-//--------------------===//
+//===- UnpackQuantizedWeights.cpp - unpacking of quantized weights --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

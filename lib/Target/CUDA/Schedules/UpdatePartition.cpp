@@ -1,5 +1,4 @@
-//===- UpdatePartition.cpp - partition of an update kernel
-//--------------------===//
+//===- UpdatePartition.cpp - partition of an update kernel ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

@@ -1,5 +1,4 @@
-//===- UpdatePartition.h - partition of an update kernel ------------*- C++
-//-*-===//
+//===- UpdatePartition.h - partition of an update kernel --------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

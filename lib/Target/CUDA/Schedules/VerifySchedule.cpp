@@ -1,5 +1,4 @@
-//===- VerifySchedule.cpp - validation of user-provided schedules
-//----------===//
+//===- VerifySchedule.cpp - validation of user-provided schedules ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

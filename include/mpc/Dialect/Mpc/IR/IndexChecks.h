@@ -1,5 +1,4 @@
-//===- IndexChecks.h - run-time bounds checks ---------------------*- C++
-//-*-===//
+//===- IndexChecks.h - run-time bounds checks -------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
