@@ -90,15 +90,15 @@ static std::string identityOf(const struct stat &status) {
   return text;
 }
 
-/// Number of bytes and BLAKE3 digest, which takes a fifth of SHA-256's time for
-/// a model's weights.
+/// Number of bytes and BLAKE3 digest; BLAKE3 takes a fifth of SHA-256's time
+/// for model weights.
 static std::string digestText(int64_t bytes, llvm::BLAKE3 &hash) {
   return std::to_string(bytes) + " " + llvm::toHex(hash.final<32>());
 }
 
-/// The digest of `count` bytes of an open file from `first` on, in windows:
-/// mapped pages would count as memory of this process. Holes are not read: a
-/// mark stands for a window of them. Nullopt where bytes cannot be read.
+/// Returns the digest of `count` bytes of an open file at offset `first`, or
+/// nullopt if they cannot be read. Reads window by window, because mapped pages
+/// would count as memory of this process; windows in holes are not read.
 static std::optional<std::string> digestOf(int descriptor, int64_t first,
                                            int64_t count) {
   constexpr int64_t kWindow = int64_t(1) << 20;
@@ -131,16 +131,16 @@ using Ranges = llvm::SmallVector<std::pair<int64_t, int64_t>>;
 /// Components of a cache key, in order.
 class KeyParts {
 public:
-  /// With `verifies` no file is known by its identity.
+  /// With `verifies`, large files are identified by their bytes as well.
   explicit KeyParts(bool verifies) : verifies(verifies) {}
 
   void add(std::string part) { parts.push_back(std::move(part)); }
   void add(int64_t number) { add(std::to_string(number)); }
-  /// The file: its bytes, or its identity where it is large (identityOf above).
-  /// Of a large file whose bytes are read, its `ranges`, where those are given:
-  /// holes in a file make it as long as its writer likes. False where it cannot
-  /// be read, has more than `most` bytes or is no regular file, which might
-  /// have no end; nor may it be a link where it is not to be `follow`ed.
+  /// Adds a file: its bytes, or its identity if it is large (identityOf above).
+  /// If the bytes of a large file are read, adds only its `ranges` if given:
+  /// holes make a sparse file arbitrarily long. Returns false if it cannot be
+  /// read, has more than `most` bytes, is not a regular file (it might be
+  /// endless), or is a link and `follow` is false.
   bool addFile(const std::string &path, int64_t most, bool follow = true,
                std::optional<Ranges> ranges = {}) {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK |
@@ -196,10 +196,11 @@ static std::string thisCpu() {
   return llvm::sys::getHostCPUName().str() + " " + llvm::join(features, ",");
 }
 
-/// Bytes in which a file that is no text shows it.
+/// Number of leading bytes that are checked for being text.
 static constexpr size_t kHead = size_t(64) << 10;
 
-/// False where the model needs more than `most` bytes: the import refuses it.
+/// Returns false if the model needs more than `most` bytes: the import refuses
+/// it.
 static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   if (!checkFileMemory(model, most).ok())
     return false;
@@ -209,7 +210,7 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
   llvm::ArrayRef bytes(reinterpret_cast<const char *>(read->bytes.data()),
                        read->bytes.size());
   bool isOnnx = llvm::sys::path::extension(model.name()) == ".onnx";
-  // The importer refuses what protobuf cannot hold and what is no text.
+  // The importer refuses files above protobuf's limit and binary files.
   if (isOnnx
           ? !llvm::isInt<32>(bytes.size())
           : !checkText({bytes.data(), bytes.size()}, model.name(), kHead).ok())
@@ -253,7 +254,7 @@ static bool addModel(KeyParts &parts, const ModelSource &model, int64_t most) {
 }
 
 static bool addOptions(KeyParts &parts, const CompileOptions &options) {
-  // Larger ones are refused by who reads them.
+  // The readers refuse larger files.
   if (llvm::StringRef(options.policy).ends_with(".json") &&
       !parts.addFile(options.policy, kLargeFile))
     return false;

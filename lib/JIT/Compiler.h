@@ -113,11 +113,10 @@ private:
   void hear(mlir::Diagnostic &message);
   /// Returns the value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
-  /// Replaces the positions that `function`, just imported from `model`,
-  /// derives from the number of rows in its caches (CountedPositions).
+  /// Replaces positions that `function`, just imported from `model`, derives
+  /// from its number of cache rows (CountedPositions).
   Status findPositions(const ModelSource &model, mlir::func::FuncOp function);
-  /// Notes the values that the options give for arguments: parameters begin
-  /// with them.
+  /// Sets initial values of parameters from the options' values.
   void setInitialValues(mlir::ModuleOp module);
   /// Warns if the policy sets a KV-cache type, which has no effect here.
   void recordCacheType();
@@ -178,14 +177,14 @@ llvm::SmallVector<llvm::StringRef> locationNames(mlir::Location location);
 /// recursive parser. Skips strings and comments.
 Status checkNesting(llvm::StringRef text, llvm::StringRef fileName);
 
-/// Fails where `text` has more bytes than are read as text, is bytecode, or has
-/// a zero among its first `most` bytes, as a file with holes has.
+/// Fails if `text` exceeds the size limit of texts, is bytecode, or has a zero
+/// among its first `most` bytes, like a sparse file.
 Status checkText(llvm::StringRef text, const std::string &name,
                  size_t most = llvm::StringRef::npos);
 
-/// Parses a text in mpc's own dialect, which `name` stands for in messages, and
-/// checks that it is what import makes: one entry function of mpc ops with
-/// static shapes. Null after diagnostics.
+/// Parses mpc dialect text, called `name` in messages, and checks that it has
+/// the form of an imported model: one entry function of mpc ops with static
+/// shapes. Null after diagnostics.
 Result<Compiler::Module> importMlir(llvm::StringRef text,
                                     const std::string &name,
                                     mlir::MLIRContext &context);

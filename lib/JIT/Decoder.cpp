@@ -32,8 +32,8 @@ compileForm(const Engine &engine, const ModelSource &model,
   options.inputShapes = signature.shapes(batch, count, capacity);
   options.caches = signature.growing(batch);
   options.positions = signature.counted(batch, count, capacity);
-  // Nobody reads what comes behind the other tokens of a prompt, and the
-  // product with the vocabulary is among the largest.
+  // Only the logits of the last prompt token are used, and the LM head is among
+  // the largest GEMMs.
   if (count > 1)
     options.chosen = {{kLogits, /*axis=*/1, count, kLastToken}};
   Result<Executable> made = engine.compile(model, options);
@@ -118,8 +118,8 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
       DecoderSignature::find(*inputs, model.name(), *counts);
   if (!signature.ok())
     return signature.status();
-  // Rows are cut into blocks, and those that are alike sum in one order: what a
-  // sequence gets must not depend on the row that it has.
+  // Batch rows are tiled, and rows in equal positions reduce in the same order;
+  // a power of two makes results independent of the row.
   auto batch = int64_t(std::bit_ceil(uint64_t(options.slots)));
   if (batch > 1)
     if (Status status = signature->checkBatch(model.name()); !status.ok())

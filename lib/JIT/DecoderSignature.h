@@ -31,8 +31,8 @@ struct DecoderSignature {
   /// of a chunk.
   bool countsPositions = false;
 
-  /// Finds them by their names (Decoder::open). Fails at `where`, the model,
-  /// with what is missing or superfluous.
+  /// Identifies the inputs by name (Decoder::open). Fails at `where`, the
+  /// model, with the missing or unexpected input.
   static Result<DecoderSignature> find(std::span<const ModelInput> inputs,
                                        const std::string &where,
                                        bool countsPositions = false);
@@ -44,11 +44,11 @@ struct DecoderSignature {
   /// tokens each after `past` cached rows.
   std::map<std::string, std::vector<int64_t>>
   shapes(int64_t batch, int64_t count, int64_t past) const;
-  /// The positions that the model counts from the number of rows itself, where
-  /// it has no input for them.
+  /// Returns the positions derived from the number of cache rows if the model
+  /// has no position input.
   std::optional<CountedPositions> counted(int64_t batch, int64_t count,
                                           int64_t past) const;
-  /// The caches, of several sequences each apart.
+  /// Returns the KV caches; one buffer per sequence if `batch` exceeds 1.
   std::vector<GrowingCache> growing(int64_t batch) const;
 };
 

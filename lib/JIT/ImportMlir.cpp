@@ -170,7 +170,7 @@ static Status refuseBytecode(StringRef bytes, const std::string &name) {
 }
 
 Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
-  // As protobuf's: source positions are 32-bit numbers.
+  // Source positions are 32-bit numbers.
   constexpr size_t kMostText = std::numeric_limits<int32_t>::max();
   if (text.size() > kMostText)
     return Status(StatusCode::InvalidArgument, name,
@@ -180,11 +180,11 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
                       " are read; make its large constants inputs");
   StringRef head = text.take_front(most);
   size_t zero = head.find('\0');
-  // A file with holes has zeros without end behind the first one.
+  // A sparse file consists of zeros.
   constexpr size_t kMostBytecode = size_t(64) << 20;
   if (zero != StringRef::npos)
     head = head.take_front(std::max(zero, kMostBytecode));
-  // No text has these bytes, which are no UTF-8.
+  // Not valid UTF-8, so never part of a text.
   if (head.contains(kBytecode))
     return refuseBytecode(text, name);
   if (zero != StringRef::npos)

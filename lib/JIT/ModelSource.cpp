@@ -61,10 +61,10 @@ Result<SourceBytes> ModelSource::read() const {
     return Status(StatusCode::InvalidArgument, state->name,
                   "is no regular file; give a model's file");
   if (!error) {
-    // A copy, unless it is large: the touch of a mapped page that another
-    // process has cut off ends this one.
+    // Copies small files: accessing a mapped page of a file that another
+    // process truncated raises SIGBUS.
     bool isSmall = status.getSize() <= (uint64_t(64) << 20);
-    // LLVM maps what needs no terminator even where it is volatile.
+    // LLVM maps even volatile files unless they need a terminator.
     auto file = llvm::MemoryBuffer::getFile(state->name, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/isSmall,
                                             /*IsVolatile=*/isSmall);

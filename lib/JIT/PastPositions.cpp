@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decoder without an input for positions may count them from the number of
-// rows in its caches (Shape, Range), which become constants of the import. The
-// caches here have a fixed number of rows, of which the first ones are hidden,
-// so that these constants are wrong wherever more than their differences
-// counts. They are recognised by importing the model twice, the second time
-// with one more row: a value that only depends on distances from the newest row
-// has the same elements at its end, an absolute position is larger by 1.
+// A decoder without a position input may derive positions from the number of
+// its cache rows (Shape, Range), which import turns into constants. The caches
+// of a Decoder have a fixed number of rows with the unused ones hidden, so
+// these constants are wrong unless only their differences matter. They are
+// recognized by importing the model a second time with one more row: a value
+// that depends only on distances from the newest row keeps its last elements,
+// an absolute position grows by 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,29 +36,27 @@ public:
 private:
   using TensorPtr = std::shared_ptr<const Tensor>;
 
-  /// An op of both imports.
+  /// Compares an op of the first import with its counterpart.
   LogicalResult visit(Operation *op, Operation *other);
-  /// An operand that is an integer constant and differs in the other import.
+  /// Handles an integer constant operand that differs in the other import.
   LogicalResult visitConstant(OpOperand &operand, Operation *other);
   LogicalResult refuse(Operation *op, Value value);
 
-  /// The elements of a value that follows from constants; null where it cannot
-  /// be evaluated.
+  /// Evaluates a value computed from constants; null if it cannot be evaluated.
   TensorPtr evaluate(Value value);
   bool isKnown(Value value) const { return known.contains(value); }
 
-  /// The value of `positions.argument`, which is added at the first call.
+  /// Returns the additional argument, creating it at the first call.
   FailureOr<Value> argument(Operation *reader);
-  /// What the constant `value` is for the true number of rows; it grows by
-  /// `step` with each one.
+  /// Returns `value` for the true number of rows; it grows by `step` per row.
   FailureOr<Value> shifted(Value value, const Tensor &tensor, int64_t step,
                            Operation *reader);
 
   func::FuncOp function, longer;
   const CountedPositions &positions;
   Value added;
-  /// Values that follow from constants alone, and those among them that depend
-  /// on the number of rows.
+  /// Values computed from constants only, and those among them that depend on
+  /// the number of rows.
   DenseSet<Value> known, dependent;
   DenseMap<Value, TensorPtr> evaluated;
   DenseMap<Value, Value> replaced;
@@ -70,9 +68,9 @@ private:
 // Comparison
 //===----------------------------------------------------------------------===//
 
-/// What the elements of `longer` have more than those of `tensor`, where that
-/// is the same for all. A dimension that has one more element there is aligned
-/// at its end.
+/// Returns the difference between the elements of `longer` and `tensor` if it
+/// is the same for all. A dimension with one more element in `longer` is
+/// aligned at its end.
 static std::optional<double> differenceOf(const Tensor &tensor,
                                           const Tensor &longer) {
   int64_t rank = tensor.getRank();
@@ -111,7 +109,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Whether the attributes, of two contexts, or the shapes of results differ.
+/// Returns true if attributes or result shapes differ; the ops may belong to
+/// two contexts.
 static bool isDifferent(Operation *op, Operation *other) {
   for (auto [result, same] :
        llvm::zip_equal(op->getResults(), other->getResults()))
@@ -125,12 +124,12 @@ static bool isDifferent(Operation *op, Operation *other) {
   return textOf(op) != textOf(other);
 }
 
-/// Whether both constants have the same type and elements.
+/// Returns true if both constants have the same shape and elements.
 static bool isSame(ConstantOp op, ConstantOp other) {
   auto type = cast<RankedTensorType>(op.getType());
   if (type.getShape() != shapeOf(other.getResult()))
     return false;
-  // The file's weights are the same; what the import makes of extents is small.
+  // Large float constants are weights of the file, which are equal.
   constexpr int64_t kMostFloats = 4096;
   if (isa<FloatType>(type.getElementType()) &&
       type.getNumElements() > kMostFloats)
@@ -142,9 +141,8 @@ static bool isSame(ConstantOp op, ConstantOp other) {
                          : own->ints() == same->ints());
 }
 
-/// Whether a slice of run-time values keeps the same of them, counted from the
-/// newest row. A dimension that does not grow is cut alike; one that does, at
-/// the same distance from its end or behind as many of its first elements.
+/// Returns true if both slices of run-time values select the same elements,
+/// counted from the newest row.
 static bool isAligned(SliceOp op, SliceOp other) {
   for (int64_t d = 0, rank = shapeOf(op.getInput()).size(); d < rank; ++d) {
     int64_t grown = shapeOf(other.getInput())[d] - shapeOf(op.getInput())[d];
@@ -220,8 +218,8 @@ FailureOr<Value> PastPositions::shifted(Value value, const Tensor &tensor,
   auto type = cast<RankedTensorType>(value.getType());
   Value from = *given;
   Tensor offset = tensor;
-  // The positions of the tokens, or what lies at a fixed distance from that of
-  // the first one.
+  // Either the positions of the tokens, or values at a fixed distance from the
+  // position of the first token.
   bool counts = step == 1 && type.getNumElements() == positions.tokens;
   for (auto [i, element] : llvm::enumerate(offset.ints())) {
     counts &= element - tensor.ints()[0] == int64_t(i);
@@ -283,17 +281,16 @@ LogicalResult PastPositions::visitConstant(OpOperand &operand,
   if (!own || !same)
     return refuse(op, value);
   std::optional<double> step = differenceOf(*own, *same);
-  if (step == 0) {
+  if (step == 0)
     return success();
-  }
-  // Indices of rows stay those of the caches.
+  // Indices into cache rows stay unchanged.
   bool isIndex = operand.getOperandNumber() == 1 &&
                  isa<GatherOp, GatherElementsOp, GatherNdOp>(op);
   if (isIndex && shapeOf(op->getOperand(0)) != shapeOf(other->getOperand(0)))
     return success();
   bool isInteger = !getElementTypeOrSelf(value).isInteger(1);
   if (!step || !isInteger) {
-    // What follows from constants alone is compared where it is read.
+    // A value computed from constants only is compared where it is used.
     if (llvm::all_of(op->getOperands(), [&](Value v) { return isKnown(v); }))
       return success();
     return refuse(op, value);

@@ -13,12 +13,12 @@
 
 namespace mpc {
 
-/// Replaces the positions that `function`, an imported decoder, derives from
-/// the number of rows of its caches by ones that follow from a further
-/// argument (CountedPositions), which is added only where there are such.
-/// `longer` is the same model imported with one more row in each cache; it may
-/// be of another context. Fails with a diagnostic at the op that reads
-/// something else that depends on the number of rows.
+/// Replaces positions that `function`, an imported decoder, derives from the
+/// number of its cache rows by positions computed from an additional argument
+/// (CountedPositions); the argument is added only if there are such positions.
+/// `longer` is the same model imported with one more row in each cache,
+/// possibly in another context. Fails with a diagnostic at the op that depends
+/// on the number of rows in any other way.
 mlir::LogicalResult placePositions(mlir::func::FuncOp function,
                                    mlir::func::FuncOp longer,
                                    const CountedPositions &positions);

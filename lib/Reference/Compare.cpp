@@ -163,7 +163,7 @@ static double orderTolerance(int64_t longestReduction) {
 void mpc::reference::widenTolerance(OutputError &error,
                                     const ErrorDeviation &deviation,
                                     int64_t longestReduction) {
-  // The root mean square of n normal numbers varies by 1 / sqrt(2n) around 1.
+  // The rms of n normal variables varies by 1 / sqrt(2n) around 1.
   double factor =
       std::max(2.0, 1 + 4.9 / std::sqrt(2 * std::max(error.effective, 1.0)));
   double order = orderTolerance(longestReduction);
@@ -174,16 +174,16 @@ void mpc::reference::widenTolerance(OutputError &error,
   error.ok = error.isWithinTolerance();
 }
 
-/// The number of elements that make the sum of squares of `count` errors: where
-/// few large ones make most of it, as many as the fourth powers say, which add
-/// up to 3 n for n normal numbers of deviation 1.
+/// Effective number of elements in the sum of squares of `count` errors, by the
+/// kurtosis: fourth powers sum to 3 n for n standard normal errors, and to more
+/// if few large errors dominate.
 static double effectiveCount(double squares, double fourths, double count) {
   return fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
 }
 
-/// How much larger than the root mean square of one sample of `effective`
-/// errors that of another may be: both vary, in logarithm by 1 / sqrt(n)
-/// together, and 4.9 deviations are exceeded once in a million times.
+/// Upper bound for the ratio of the rms of two samples of `effective` errors:
+/// their log ratio has deviation 1 / sqrt(n), exceeded 4.9-fold once in a
+/// million times.
 static double sampleFactor(double effective) {
   return std::clamp(std::exp(4.9 / std::sqrt(std::max(effective, 1.0))), 2.0,
                     16.0);

@@ -59,11 +59,11 @@ static bool startsAfresh(Operation *op) {
   return isProductSum(op) || isLayer(op);
 }
 
-/// Elements of an elementwise op that are perturbed together.
+/// Elements of an elementwise op per perturbed block.
 static constexpr int64_t kBlock = int64_t(1) << 14;
 
-/// Whether an elementwise op can be evaluated on parts of its operands: each
-/// has the result's shape or one element.
+/// Returns true if an elementwise op can be evaluated block by block: each
+/// operand has the result's shape or one element.
 static bool hasBlocks(Operation *op) {
   if (!isa<ElementwiseOpInterface>(op) || op->getNumResults() != 1)
     return false;
@@ -76,7 +76,8 @@ static bool hasBlocks(Operation *op) {
          });
 }
 
-/// Elements of a tensor as one of rank 1; one element stands for all.
+/// Returns a slice of the elements as a tensor of rank 1; a single element is
+/// broadcast.
 static Tensor sliceOf(const Tensor &tensor, int64_t first, int64_t count) {
   if (tensor.size() == 1)
     return tensor.withType(RankedTensorType::get({1}, tensor.getElementType()));
@@ -260,7 +261,7 @@ TermMagnitudes::perturbBlocks(Operation *op, ArrayRef<const Known *> operands,
       if (operand->magnitudes)
         part.magnitudes = sliceOf(*operand->magnitudes, first, count);
     }
-    // The op on operands of these types, in a block of its own.
+    // A copy of the op on operands of the block's types.
     Block block;
     IRMapping mapping;
     for (auto [value, part] : llvm::zip_equal(op->getOperands(), own)) {
@@ -358,7 +359,7 @@ FailureOr<SmallVector<Tensor>> TermMagnitudes::results(double least) {
     results.push_back(found->magnitudes ? *found->magnitudes
                                         : absolute(found->value));
   }
-  // Elements that nothing else has are changed in place.
+  // Drop other references so that copy-on-write modifies in place.
   known.clear();
   for (Tensor &result : results)
     for (double &magnitude : result.floats())

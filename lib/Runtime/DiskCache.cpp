@@ -230,7 +230,7 @@ DiskCache::find(const std::string &key) const {
     return std::nullopt;
   std::array<uint8_t, kHeaderBytes> header;
   std::vector<std::byte> bytes;
-  // No kernel is larger; a file with holes is as long as its writer likes.
+  // Larger than any kernel; a sparse file has an arbitrary size.
   constexpr size_t kMost = size_t(256) << 20;
   if (size_t(facts.st_size) >= kHeaderBytes && size_t(facts.st_size) <= kMost) {
     bytes.resize(size_t(facts.st_size) - kHeaderBytes);
@@ -341,7 +341,7 @@ std::optional<MappedEntry> DiskCache::map(const std::string &key) const {
   File file = openEntry(openCache(folder, /*make=*/false, refusal), key, facts);
   if (file.descriptor < 0)
     return std::nullopt;
-  // What is larger than all may be was not stored.
+  // Entries above the cache's size limit are never stored.
   CacheEntryHeader header;
   auto size = size_t(facts.st_size);
   if (size < sizeof(header) || size > mostBytes ||

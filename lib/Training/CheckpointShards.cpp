@@ -128,8 +128,7 @@ private:
 
   const std::string &path;
   Checkpoint &checkpoint;
-  /// Bytes that a part may have beside its header, and that tensors which no
-  /// part has brought yet may have together.
+  /// Limits, in bytes: data of one shard, and all tensors not yet read.
   uint64_t mostBytes, bytesLeft;
   Json digests, shapes;
   std::map<std::string, size_t> places;

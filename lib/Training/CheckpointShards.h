@@ -26,9 +26,9 @@ std::optional<int64_t> parseCount(std::string_view text);
 
 /// Records shards and sharded shapes in `checkpoint.facts`.
 void recordShards(Checkpoint &checkpoint);
-/// Takes these facts out again, and joins the pieces in the part files beside
-/// `path` to tensors. Fails, naming the file, where a part is missing, damaged
-/// or of another checkpoint, or where tensors have more than `mostBytes`.
+/// Removes these records and concatenates the shards in the files next to
+/// `path`. Fails, naming the file, if a shard is missing, corrupt or from
+/// another checkpoint, or if tensors have more than `mostBytes` bytes.
 Status mergeShards(const std::string &path, Checkpoint &checkpoint,
                    uint64_t mostBytes);
 

@@ -51,7 +51,7 @@ public:
 private:
   Status prepare();
   Status resume();
-  /// The newest checkpoint that is no larger than one of this model may be.
+  /// Loads the newest checkpoint within the size limit of this model.
   Result<FoundCheckpoint> findCheckpoint() const;
   Status train();
   Status oneUpdate(BatchStream &stream);
@@ -150,7 +150,7 @@ Status FitLoop::prepare() {
 }
 
 Result<FoundCheckpoint> FitLoop::findCheckpoint() const {
-  // That of another optimizer is read, so that the message can name it.
+  // The limit admits other optimizers, so that the message can name them.
   constexpr uint64_t kMostCopies = 4;
   return loadCheckpoint(options.checkpoints, kMostCopies * impl.stateBytes());
 }

@@ -20,8 +20,8 @@
 
 namespace mpc::training {
 
-/// Most bytes of a header. The format's own library reads six times as many;
-/// their JSON would take gigabytes.
+/// Maximum header size in bytes. The format's library allows six times as much,
+/// whose parsed JSON would take gigabytes.
 inline constexpr uint64_t kMostHeader = uint64_t(16) << 20;
 
 struct TensorFile {

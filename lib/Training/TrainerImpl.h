@@ -102,9 +102,9 @@ struct Trainer::Impl {
     std::map<std::string, std::vector<int64_t>> shapes;
   };
   Result<OwnedTrainerState> ownState() const;
-  /// Bytes of what a checkpoint holds, all pieces together.
+  /// Size of a checkpoint's tensors in bytes, all shards together.
   uint64_t stateBytes() const;
-  /// Makes all copies of parameters anew.
+  /// Recomputes all parameter copies.
   Status recomputeNarrowCopies();
   /// Recomputes those that `reader` reads and the last update did not write.
   /// Collective.

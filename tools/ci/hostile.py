@@ -284,7 +284,7 @@ def links(case):
 
 
 def sparse(case):
-    """Files that say to be larger than the machine."""
+    """Files with a declared or sparse size beyond the machine's memory."""
     size = case.pick(2**30, 2**31 - 1, 2**31, 2**33, 2**36, 200 << 30)
     kind = case.pick("external", "onnx", "mlir", "npy", "npz", "mpcx", "json", "safetensors")
 
@@ -445,7 +445,7 @@ def executables(case):
 
 
 def caches(case):
-    """Caches that are damaged, or that another user could have written: nothing of them is run or followed."""
+    """Corrupt caches and caches writable by other users: nothing of them may be executed or followed."""
     cache, kept = case.input.parent / "cache", case.input / "kept"
     shutil.copytree(case.state / "cache", cache)
     entry = next((cache / "compiles").iterdir())

@@ -50,7 +50,7 @@ struct CommonOptions {
   uint64_t seed = 0;
   /// Memory limit in bytes; 0: none.
   int64_t maxMemory = 0;
-  /// Whether the cache reads all bytes of large files.
+  /// True to identify large files to the cache by their bytes.
   bool verify = false;
   std::string dumpDir;
 };

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The oracle's storage-rounding mode predicts an error by making it. Where many
-// elements of an output have errors of one size, their mean square is a good
-// estimate of it; of a few elements, by chance, all may have been rounded the
-// lucky way. Inputs next to them are rounded in other ways.
+// The oracle's storage-rounding mode predicts an error from one run. If many
+// elements have errors of similar size, their mean square is a good estimate;
+// with few elements all may be rounded favorably by chance. Perturbed inputs
+// are rounded differently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 
 namespace mpc::tool {
 
-/// Outputs whose error more elements than these make are an estimate by
-/// themselves (OutputError::effective).
+/// Maximum effective number of elements (OutputError::effective) that needs
+/// resampling.
 inline constexpr double kFewElements = 64;
 
 /// Runs a mode of the oracle on the current `inputs`.

@@ -54,13 +54,12 @@ struct OnnxImportOptions {
   /// True if KV caches will grow at their end (CompileOptions::caches): ops
   /// that count cache rows from the first one must count from the end.
   bool growsCaches = false;
-  /// Whether a known index outside a table of floats is an error where the
-  /// table is read, not where it is imported: the index may be a position that
-  /// follows from the rows of a cache and is replaced (CountedPositions).
+  /// True to report a constant index outside a table of floats at run time
+  /// instead of at import: it may be a position derived from the number of
+  /// cache rows, which is replaced (CountedPositions).
   bool checksKnownIndicesLater = false;
-  /// Graph inputs whose value is fixed: they become constants and are no
-  /// arguments of `@main`. For inputs that shapes depend on (the target of a
-  /// Reshape).
+  /// Fixed values of graph inputs, which become constants instead of arguments
+  /// of `@main`. For inputs that determine shapes (the target of a Reshape).
   llvm::StringMap<mlir::ElementsAttr> inputValues;
   /// If set, called for the value of a graph input that the import needs and
   /// `inputValues` lacks; returns null if there is none. The returned value

@@ -18,7 +18,7 @@
 
 namespace mpc {
 
-/// The new value of a tensor of floats; the memory is the caller's.
+/// New value of a float tensor; the caller owns the memory.
 struct OnnxWeight {
   std::string name;
   std::vector<int64_t> shape;
@@ -30,13 +30,12 @@ struct OnnxWeightsFailure {
   std::string where, text;
 };
 
-/// The bytes of the model `model`, whose file is or would be `path`, with
-/// `weights` in the place of the initialisers (or results of Constant nodes) of
-/// their names, in subgraphs too, rounded to the types that these have.
-/// Everything else stays, what this reader does not know included. `folder` is
-/// where the result will lie: a model whose other tensors are in files beside
-/// it can be written there only. Fails where a weight has no tensor of its name
-/// and shape.
+/// Returns the bytes of `model`, whose file name is `path`, with `weights`
+/// replacing the initializers (or results of Constant nodes) of the same names,
+/// also in subgraphs, rounded to their types. Everything else is preserved,
+/// including unknown fields. `folder` is the output folder: a model with
+/// external data can be written to its own folder only. Fails if a weight
+/// matches no tensor by name and shape.
 std::variant<std::string, OnnxWeightsFailure>
 replaceOnnxWeights(const std::string &path, std::span<const std::byte> model,
                    std::span<const OnnxWeight> weights,

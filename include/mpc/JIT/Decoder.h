@@ -72,14 +72,13 @@ private:
 /// prefill chunk. A handle; copies share the programs. Thread-safe.
 class Decoder {
 public:
-  /// Compiles `model` (ONNX) for the engine's device. The model's inputs are
-  /// found by their names, as Optimum exports them: "input_ids" [1, tokens],
-  /// "attention_mask" [1, past + tokens], "position_ids" [1, tokens] where the
-  /// model does not derive positions from its other inputs itself,
-  /// and caches whose names begin with "past"; each cache's result has
-  /// "present" in place of "past" or "past_key_values". The logits are the
-  /// output "logits", or else the first, f32 [1, tokens, vocabulary]. Fails,
-  /// naming the input or output, where the model has another form.
+  /// Compiles `model` (ONNX) for the engine's device. Inputs are identified by
+  /// the names that Optimum exports: "input_ids" [1, tokens], "attention_mask"
+  /// [1, past + tokens], optionally "position_ids" [1, tokens], and KV caches
+  /// with the prefix "past"; the result of each cache has "present" in place of
+  /// "past" or "past_key_values". The logits are the output "logits", or else
+  /// the first output, f32 [1, tokens, vocabulary]. Fails, naming the input or
+  /// output, if the model has another signature.
   ///
   /// Cache rows are right-aligned, adjacent to the rows of the new tokens, so
   /// that relative positions are correct; the mask hides the unused rows before

@@ -80,20 +80,21 @@ struct ChosenEntry {
   std::string argument;
 };
 
-/// Positions that a decoder derives from the number of rows in its caches.
-/// Compiled, a program that has such positions takes them from a further
-/// argument of this name, i64 [batch, tokens]. The batch must be 1 then.
+/// Positions that a decoder derives from the number of rows in its KV caches.
+/// If the model has such positions, the program reads them from an additional
+/// argument, i64 [batch, tokens], and the batch must be 1.
 struct CountedPositions {
+  /// Name of the additional argument.
   std::string argument;
   int64_t batch = 1;
-  /// Tokens of a run, and rows of the caches before them.
+  /// Tokens of a run, and cache rows before them.
   int64_t tokens = 0, past = 0;
-  /// Shapes of the inputs for one row more; empty: positions stay constants.
+  /// Input shapes with one more cache row; empty: positions stay constants.
   std::map<std::string, std::vector<int64_t>> longerShapes;
 };
 
-/// Choices of one compile. An aggregate: set what matters, the rest has
-/// defaults. Plain values; a compile reads nothing else but the model's files.
+/// Options of one compile. An aggregate of plain values with defaults; a
+/// compile reads nothing else but the model's files.
 struct CompileOptions {
   /// Name of a built-in policy, or a path that ends in ".json".
   std::string policy = "float32";
@@ -118,10 +119,10 @@ struct CompileOptions {
   /// KV caches that grow in place, without copying old rows. Refused if a
   /// result is not such a cache.
   std::vector<GrowingCache> caches;
-  /// For decoders without an input for positions. Refused where the model reads
-  /// the number of rows in another way than as positions or distances.
+  /// Set for decoders without a position input. Refused if the model uses the
+  /// number of cache rows other than as positions or distances.
   std::optional<CountedPositions> positions;
-  /// Results of which one entry is enough.
+  /// Results of which only one entry is computed.
   std::vector<ChosenEntry> chosen;
   /// Extent of the batch dimension.
   std::optional<int64_t> batch;
@@ -151,12 +152,12 @@ struct CompileOptions {
   /// True to read and write the user's on-disk compile cache for CPU targets.
   /// Ignored with dumpDir.
   bool useCache = true;
-  /// Whether the cache knows every file by its bytes. Else device, inode, size
-  /// and times of change stand for those of a file above 64 MiB.
+  /// True to identify every file to the compile cache by its bytes; false to
+  /// identify files above 64 MiB by device, inode, size and timestamps.
   bool verifyFiles = false;
-  /// Most bytes that the program may need: its constants, intermediate memory,
-  /// arguments and results together. A model that needs more is refused before
-  /// any of it is allocated; 0 means no limit but the machine's.
+  /// Memory limit in bytes: constants, intermediates, arguments and results
+  /// together. A larger model is refused before allocation; 0: this machine's
+  /// memory.
   int64_t maxMemory = 0;
   /// Compile threads; 0: all cores.
   int threads = 0;

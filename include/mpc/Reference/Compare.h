@@ -44,10 +44,10 @@ struct OutputError {
   /// Number of elements of a float output that are finite on both sides; the
   /// errors above cover these.
   int64_t compared = 0;
-  /// Those among the compared elements that make the rms of the declared error:
-  /// fewer where the errors of a few are much larger than those of the others.
+  /// Effective number of compared elements in the rms of the declared error:
+  /// few if a few errors are much larger than the others.
   double effective = 0;
-  /// Those of the mismatches where the reference is finite.
+  /// Number of mismatches with a finite reference.
   int64_t overflows = 0;
   /// Row-major index of the first overflow, else of the first mismatch of a
   /// float output; else -1.

@@ -23,12 +23,11 @@
 namespace mpc::reference {
 
 /// A statically shaped tensor in row-major order. Float elements are doubles,
-/// integer elements (booleans and unsigned types included) are int64; an
-/// integer is kept wrapped to its width: sign-extended where signless or
-/// signed, zero-extended where unsigned or i1 (0 or 1). ui64 keeps its 64 bits.
-/// Copies share their elements until one of them is written (copy on write):
-/// whoever holds what floats() or ints() gave for writing copies no tensor
-/// meanwhile.
+/// integer elements (including booleans and unsigned types) int64, wrapped to
+/// their width: sign-extended if signless or signed, zero-extended if unsigned
+/// or i1 (0 or 1). ui64 uses all 64 bits. Copies share their elements until one
+/// is written (copy-on-write): do not copy a tensor while holding a mutable
+/// reference from floats() or ints().
 class Tensor {
 public:
   /// Zero tensor of `type`, which must be static and of an mpc element type.
@@ -72,12 +71,11 @@ public:
   /// Rounds every float element to the element type.
   void roundToType();
 
-  /// Shares the elements of `other`, where its type is this one's and they are
-  /// equal to the bit.
+  /// Shares the elements of `other` if types and elements are bitwise equal.
   void shareIfEqual(const Tensor &other);
 
 private:
-  /// Elements that copies share.
+  /// Copy-on-write elements.
   template <typename T> class Elements {
   public:
     explicit Elements(int64_t count)

@@ -68,17 +68,19 @@ private:
   mlir::LogicalResult analyse(mlir::Operation *op,
                               llvm::ArrayRef<Tensor> results,
                               llvm::SmallVectorImpl<Tensor> &magnitudes);
-  /// Those of the result of a movement: the operands', moved as elements are.
+  /// Computes the magnitudes of a data movement by moving those of its
+  /// operands.
   mlir::LogicalResult move(mlir::Operation *op,
                            llvm::ArrayRef<const Known *> operands,
                            llvm::SmallVectorImpl<Tensor> &magnitudes);
-  /// Those of the result of an elementwise op, block by block: what a
-  /// perturbation needs beside is then as small as a block.
+  /// Computes the magnitudes of an elementwise op block by block, which bounds
+  /// the temporary memory of perturb().
   mlir::LogicalResult perturbBlocks(mlir::Operation *op,
                                     llvm::ArrayRef<const Known *> operands,
                                     llvm::ArrayRef<Tensor> results,
                                     llvm::SmallVectorImpl<Tensor> &magnitudes);
-  /// Those of the results of `op` by random perturbation of its operands.
+  /// Computes magnitudes of the results of `op` by random perturbation of its
+  /// operands.
   mlir::LogicalResult perturb(mlir::Operation *op,
                               llvm::ArrayRef<const Known *> operands,
                               llvm::ArrayRef<Tensor> results,

@@ -47,8 +47,8 @@ private:
   uint64_t bytes;
 };
 
-/// Reads a whole regular file of at most `mostBytes`: of a sparse file the size
-/// is its writer's choice.
+/// Reads a whole regular file of at most `mostBytes` bytes. The limit guards
+/// against sparse files of arbitrary size.
 Result<std::string> readWholeFile(const std::string &path,
                                   uint64_t mostBytes = uint64_t(256) << 20);
 

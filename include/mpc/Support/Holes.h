@@ -1,4 +1,4 @@
-//===- Holes.h - parts of sparse files that hold nothing --------*- C++ -*-===//
+//===- Holes.h - reading of sparse files ------------------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //

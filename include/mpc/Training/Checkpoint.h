@@ -57,10 +57,10 @@ Result<std::string> saveCheckpointPart(const std::string &folder, int64_t step,
                                        int64_t rank, int64_t ranks,
                                        std::vector<NamedTensor> pieces);
 
-/// Reads the newest file of `folder` that is intact, with all of its parts,
-/// where their tensors have at most `mostBytes` together. Reading is safe on
-/// any bytes. Where there is none, the reasons are notes: ResourceExhausted
-/// where a file has more bytes, which are not read, else NotFound.
+/// Reads the newest intact checkpoint of `folder`, including all shards, whose
+/// tensors have at most `mostBytes` bytes together. Safe for untrusted files.
+/// If there is none, fails with the reasons as notes: ResourceExhausted if a
+/// file is larger (it is not read), else NotFound.
 Result<FoundCheckpoint> loadCheckpoint(const std::string &folder,
                                        uint64_t mostBytes = uint64_t(1) << 40);
 

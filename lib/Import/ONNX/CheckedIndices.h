@@ -13,9 +13,9 @@
 
 namespace mpc::onnx {
 
-/// Marks the gather or scatter that made `result`: ONNX calls an index out of
-/// range an error. Known indices were checked, unless that is done later, or
-/// folded with the op.
+/// Enables bounds checks of the gather or scatter that computed `result`: ONNX
+/// defines an index out of range as an error. Known indices were checked or
+/// folded at import, unless checksKnownIndicesLater is set.
 inline mlir::Value checkIndicesOf(NodeImport &n, mlir::Value result) {
   mlir::Operation *op = result ? result.getDefiningOp() : nullptr;
   if (op && !indexedExtents(op).empty() &&

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
 
-/// The constant that a Constant node is; null after an error.
+/// Returns the value of a Constant node; null after an error.
 static Value constantOf(NodeImport &n) {
   if (n.node.attributes.size() != 1) {
     n.error() << "it has " << n.node.attributes.size() << " values, expected 1";
@@ -43,8 +43,8 @@ static Value constantOf(NodeImport &n) {
   return nullptr;
 }
 
-/// Gives a constant its output's name, as an initializer has: names of outputs
-/// are unique, those of nodes need not be.
+/// Names a constant after its node's output, which is unique, and records its
+/// origin.
 static void mark(NodeImport &n, Value constant, ConstantOrigin::Kind kind) {
   Location place = n.node.location;
   if (auto name = dyn_cast<NameLoc>(place))
@@ -63,7 +63,7 @@ static LogicalResult convertConstant(NodeImport &n) {
   return n.result(value);
 }
 
-/// Whether `value` is an initializer of ones, zeros or another single number.
+/// Returns true if `value` is a float initializer with equal elements.
 static bool isUniformInitializer(Value value) {
   auto constant =
       value ? value.getDefiningOp<mpc::ConstantOp>() : mpc::ConstantOp();
@@ -76,10 +76,10 @@ static bool isUniformInitializer(Value value) {
          splatValue(constant.getValue());
 }
 
-/// An exporter stores initializers of equal values once, with an Identity for
-/// each other name. Those of one number (scales of ones, biases of zeros) are
-/// equal because nothing has trained them yet: each is a tensor of its own.
-/// Others are tied weights.
+/// An exporter stores initializers with equal values once, with an Identity for
+/// each further name. If all elements are equal (scales of ones, biases of
+/// zeros), the tensors are merely untrained and become separate constants;
+/// others are tied weights.
 static LogicalResult convertIdentity(NodeImport &n) {
   Binding binding = n.binding(0);
   if (binding.list) {

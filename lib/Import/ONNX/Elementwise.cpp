@@ -108,7 +108,7 @@ static LogicalResult convertClip(NodeImport &n) {
   return n.result(x);
 }
 
-/// A cast that stands in the model rounds: no pass may drop it.
+/// A cast of the model is pinned: no pass may drop its rounding.
 static LogicalResult castTo(NodeImport &n, Value value, Type type) {
   bool rounds = n.isFloat(value) && isa<FloatType>(type);
   return n.result(n.cast(value, type, /*pinned=*/rounds));

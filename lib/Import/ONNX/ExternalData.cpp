@@ -133,7 +133,7 @@ LogicalResult ExternalFiles::readInto(MutableArrayRef<char> out,
     llvm::copy(file.bytes.slice(size_t(offset), out.size()), out.begin());
     return success();
   }
-  // All of a file that became shorter meanwhile is a hole, too.
+  // A range beyond the end of a file that was truncated counts as a hole.
   if (isHole(file.descriptor, offset, int64_t(out.size()))) {
     llvm::fill(out, 0);
     return success();
@@ -184,7 +184,7 @@ FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
     return failure();
   if (done == size)
     return bytes;
-  // As long as all elements are equal, a window of them is enough.
+  // Buffers only one window as long as all elements are equal.
   StringRef window = bytes;
   bool isUniform = width > 0 && window.drop_front(size_t(width)) ==
                                     window.drop_back(size_t(width));

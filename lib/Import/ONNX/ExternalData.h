@@ -29,9 +29,9 @@ public:
   ExternalFiles(const ExternalFiles &) = delete;
   ExternalFiles &operator=(const ExternalFiles &) = delete;
 
-  /// Reads `size` bytes of `range`, elements of `width` bytes (0: packed ones).
-  /// Of many that are all equal, as in the holes of a file, the first one
-  /// alone. Reports a failure at `location`, naming `what`.
+  /// Reads `size` bytes of `range`: elements of `width` bytes (0: packed). If
+  /// there is more than one window and all elements are equal, as in a hole,
+  /// returns one element. Reports failures at `location`, naming `what`.
   mlir::FailureOr<std::string> read(const ExternalRange &range, int64_t size,
                                     int64_t width, mlir::Location location,
                                     llvm::StringRef what);
@@ -44,7 +44,7 @@ private:
     int64_t size = 0;
     int64_t bytesRead = 0;
   };
-  /// Reads `out.size()` bytes from `offset` on.
+  /// Reads `out.size()` bytes at `offset`.
   mlir::LogicalResult readInto(llvm::MutableArrayRef<char> out,
                                const File &file, int64_t offset,
                                mlir::Location location, llvm::StringRef path,

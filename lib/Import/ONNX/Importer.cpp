@@ -76,7 +76,7 @@ void Importer::define(StringRef name, Binding binding) {
 }
 
 Value Importer::makeConstantOp(TensorData &data, Location location) {
-  // A weight of a loop's body is one weight, however often the body runs.
+  // Unrolled iterations share the weights of a loop body.
   if (Value known = fileConstants.lookup(&data))
     return known;
   std::string what =

@@ -65,8 +65,8 @@ public:
   /// type.
   void recordNarrowType(mlir::Value value, int32_t dataType);
 
-  /// The constant op of file data, made where there is none yet. Null after an
-  /// error.
+  /// Returns the constant op of file data, created at the first call. Null
+  /// after an error.
   mlir::Value makeConstantOp(TensorData &data, mlir::Location location);
 
   /// Batch sizes before and after applying `options.batch`; equal if unchanged.
@@ -128,7 +128,7 @@ private:
   llvm::DenseSet<mlir::Value> knownValues;
   /// Constants of the file's data.
   llvm::DenseMap<const TensorData *, mlir::Value> fileConstants;
-  /// Small values evaluated so far.
+  /// Cache of small evaluated values.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const reference::Tensor>>
       evaluated;
 };

@@ -65,7 +65,7 @@ static LogicalResult convertBatchNormalization(NodeImport &n) {
         wideVar = n.cast(var, wide), scale = n.cast(n.in(1), wide),
         bias = n.cast(n.in(2), wide);
   if (training) {
-    // ONNX's running variance is the biased one, the op's is not.
+    // ONNX's running variance is biased, that of the op is unbiased.
     SmallVector<int64_t> axes = axisRange(0, n.rank(x));
     axes.erase(axes.begin() + 1);
     Value batchMean = n.reduce<ReduceMeanOp>(wideX, axes);

@@ -24,7 +24,7 @@ using namespace mpc;
 /// TensorProto.DataLocation EXTERNAL and AttributeProto.AttributeType TENSOR.
 static constexpr int32_t kExternal = 1, kTensorAttribute = 4;
 
-/// The format of a TensorProto.DataType; null where it is no type of weights.
+/// Returns the float format of a TensorProto.DataType, or null if none.
 static const llvm::fltSemantics *formatOf(int32_t dataType) {
   switch (dataType) {
   case onnx::kFloat:
@@ -47,7 +47,7 @@ static std::string shapeText(llvm::ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
-/// `values` as little-endian numbers of `format`, rounded to nearest even.
+/// Encodes `values` in `format`, little-endian, rounded to nearest even.
 template <typename T>
 static std::string encode(std::span<const T> values,
                           const llvm::fltSemantics &format) {
@@ -69,7 +69,8 @@ static std::string encode(std::span<const T> values,
   return bytes;
 }
 
-/// Puts `weight` into `tensor`; gives a sentence where it does not fit.
+/// Replaces the data of `tensor`; returns an error message if `weight` does not
+/// fit.
 static std::string replaceTensor(mpc_onnx::TensorProto &tensor,
                                  const OnnxWeight &weight) {
   std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
@@ -91,15 +92,15 @@ static std::string replaceTensor(mpc_onnx::TensorProto &tensor,
 
 namespace {
 
-/// Where a model holds a tensor: an initializer, the value of a Constant node,
-/// or another name (an Identity node) of an initializer.
+/// Location of a tensor in a model: an initializer, the value of a Constant
+/// node, or an Identity node that renames an initializer.
 struct Place {
   mpc_onnx::TensorProto *tensor = nullptr;
   mpc_onnx::AttributeProto *attribute = nullptr;
   mpc_onnx::NodeProto *identity = nullptr;
 
-  /// The tensor; an attribute that lists its floats becomes one, and an
-  /// Identity a Constant node with a tensor of its own.
+  /// Returns the tensor for writing. Converts an attribute of floats to a
+  /// tensor, and an Identity to a Constant node with its own tensor.
   mpc_onnx::TensorProto &get() {
     if (identity) {
       attribute = identity->add_attribute();

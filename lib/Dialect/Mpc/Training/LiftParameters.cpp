@@ -70,7 +70,7 @@ struct LiftParametersPass
     StepFunction step(func);
     if (failed(liftAll(step)))
       return signalPassFailure();
-    // A model that holds no weights has its batch norms in the form it wants.
+    // A model without stored weights defines its batch norms itself.
     if (constants)
       chooseBatchNormForms(step);
   }
@@ -343,7 +343,8 @@ struct LiftParametersPass
     return value;
   }
 
-  /// The argument of running statistics that `value` is, under casts, or null.
+  /// Returns the running-statistics argument that `value` is a cast of, or
+  /// null.
   static BlockArgument statisticsArgument(const StepFunction &step,
                                           Value value) {
     auto argument = dyn_cast<BlockArgument>(underCasts(value));
@@ -361,9 +362,9 @@ struct LiftParametersPass
                                 value);
   }
 
-  /// In training, batch norms whose statistics became arguments use the batch's
-  /// own and renew the running ones; one that runs twice renews them twice.
-  /// Others, and all in an evaluation, read the running statistics.
+  /// In training, batch norms with lifted statistics use batch statistics and
+  /// update the running ones; a batch norm that runs twice updates them twice.
+  /// All others, and all in evaluation, use the running statistics.
   void chooseBatchNormForms(const StepFunction &step) {
     llvm::DenseMap<Value, Value> newest;
     for (Operation &op : llvm::make_early_inc_range(step.body())) {
@@ -371,7 +372,7 @@ struct LiftParametersPass
         continue;
       BlockArgument mean = statisticsArgument(step, op.getOperand(3)),
                     variance = statisticsArgument(step, op.getOperand(4));
-      // A step that came whole renews its statistics itself.
+      // A model that is a complete training step updates its own statistics.
       if (mean && !newest.contains(mean) && step.updateOf(mean))
         continue;
       OpBuilder builder(&op);
@@ -400,7 +401,7 @@ struct LiftParametersPass
       return castTo(builder, value ? value : Value(argument), element);
     };
     Value mean = latest(runningMean), variance = latest(runningVariance);
-    // What a file in training form records comes before the option.
+    // The momentum in the file takes precedence over the option.
     Attribute weight = op->getAttr("momentum");
     auto training = BatchNormTrainingOp::create(
         builder, op->getLoc(), op->getResult(0).getType(), mean.getType(),

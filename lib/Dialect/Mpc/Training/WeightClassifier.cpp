@@ -228,7 +228,7 @@ struct WeightClassifier::Use {
   };
   Kind kind = Kind::Unknown;
   std::string text;
-  /// Whether the op would compute the same without it.
+  /// Whether the value is the neutral element of the op.
   bool isNeutral = false;
 };
 
@@ -245,7 +245,7 @@ OpOperand *mpc::statisticsUse(Value value) {
   return nullptr;
 }
 
-/// The op whose result `value` is, under movement and casts.
+/// Returns the producer of `value` before movement and casts.
 static Operation *producerOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isa<CastOp>(op) || isUnaryMovement(op)))

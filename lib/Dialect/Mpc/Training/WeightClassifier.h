@@ -12,22 +12,21 @@
 
 namespace mpc {
 
-/// The use of running statistics, under casts, or null: mean or variance of a
-/// batch norm.
+/// Returns the use of `value`, or of a cast of it, as mean or variance of a
+/// batch norm, or null.
 mlir::OpOperand *statisticsUse(mlir::Value value);
 
-/// Decides which constants of a model are parameters, which training updates,
-/// and which are buffers or numbers of a formula, which it keeps. In this
-/// order: what the exporter recorded; what can be trained at all; what the
-/// constant feeds; its name; its values.
+/// Classifies a model's constants as parameters, which training updates, or
+/// buffers and literals, which it keeps. Evidence in order: what the exporter
+/// recorded, trainability, uses, name, values.
 class WeightClassifier {
 public:
   struct Verdict {
     WeightChoice::Use use = WeightChoice::Use::Frozen;
     /// As in WeightChoice.
     std::string reason;
-    /// Whether the constant is one that a user of the model knows: stored as a
-    /// weight, or floats of more than one element that the file holds.
+    /// Whether the user knows the constant: stored as a weight, or a float
+    /// tensor of several elements in the file.
     bool isNamed = true;
     /// Whether the constant can never be a parameter: an integer, or not
     /// finite.
@@ -53,10 +52,11 @@ private:
   /// Values that depend on an argument; the raw ones have met only constants,
   /// elementwise.
   llvm::DenseSet<mlir::Value> data, raw;
-  /// Whether constants say where the file stores them (those that do not are
-  /// no part of it), and whether it stores weights as initializers.
+  /// Whether constants record an origin (those without were made at import),
+  /// and whether the file stores float initializers.
   bool hasOrigins = false, hasInitializers = false;
-  /// Whether batch norms of the file are in training form: the others are held.
+  /// Whether the file has batch norms in training form; the others keep their
+  /// statistics.
   bool hasTrainingNorms = false;
 };
 

@@ -17,14 +17,13 @@
 
 namespace mpc {
 
-/// Where a model file stores a constant, and what it says of it. Constants that
-/// an importer itself makes have no origin.
+/// Where and with which metadata a model file stores a constant. Constants
+/// created by an importer have no origin.
 struct ConstantOrigin {
   enum class Kind {
-    /// A node of its own (ONNX's Constant): a literal of the graph, or a
-    /// weight.
+    /// A Constant node of ONNX: a literal of the graph, or a weight.
     Node,
-    /// An initializer of which nothing more is recorded.
+    /// An initializer without further metadata.
     Initializer,
     /// The exporter recorded a parameter of the framework's module.
     Parameter,

@@ -44,10 +44,9 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     only weights.
 
     With `statistics`, batch norms whose statistics are not frozen become
-    `batch_norm_training`, whose new statistics are results. Where the model holds
-    such ops already, these are the ones, with the momentum that they have, and
-    the statistics of the others are frozen. Without `statistics` they read the
-    running ones.
+    `batch_norm_training`, whose new statistics are results. If the model has such
+    ops, they keep their momentum, and the statistics of all other batch norms are
+    frozen. Without `statistics`, batch norms use running statistics.
 
     With `seed` (0 or more) parameters have random initial values, as in PyTorch's
     layers: weights of contractions and their biases uniform in +-1 / sqrt(fan-in),
