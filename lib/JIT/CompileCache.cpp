@@ -32,7 +32,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <ctime>
 
@@ -108,17 +107,11 @@ static std::optional<std::string> digestOf(int descriptor, int64_t first,
     int64_t size = std::min(end - at, kWindow);
     bool hole = isHole(descriptor, at, size);
     hash.update(hole ? "hole" : "data");
-    for (int64_t done = 0; !hole && done < size;) {
-      ssize_t got = ::pread(descriptor, window.data() + done,
-                            size_t(size - done), at + done);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        return std::nullopt;
-      done += got;
-    }
-    if (!hole)
-      hash.update(llvm::StringRef(window.data(), size_t(size)));
+    if (hole)
+      continue;
+    if (readAt(descriptor, window.data(), size, at) != size)
+      return std::nullopt;
+    hash.update(llvm::StringRef(window.data(), size_t(size)));
   }
   return digestText(count, hash);
 }

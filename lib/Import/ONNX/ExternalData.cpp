@@ -138,18 +138,13 @@ LogicalResult ExternalFiles::readInto(MutableArrayRef<char> out,
     llvm::fill(out, 0);
     return success();
   }
-  while (!out.empty()) {
-    ssize_t got = ::pread(file.descriptor, out.data(), out.size(), offset);
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got <= 0)
-      return emitError(location)
-             << what << ": cannot read '" << path << "': "
-             << (got < 0 ? std::strerror(errno) : "the file became shorter");
-    out = out.drop_front(size_t(got));
-    offset += got;
-  }
-  return success();
+  int64_t got =
+      readAt(file.descriptor, out.data(), int64_t(out.size()), offset);
+  if (got == int64_t(out.size()))
+    return success();
+  return emitError(location)
+         << what << ": cannot read '" << path << "': "
+         << (got < 0 ? std::strerror(errno) : "the file became shorter");
 }
 
 FailureOr<std::string> ExternalFiles::read(const ExternalRange &range,
