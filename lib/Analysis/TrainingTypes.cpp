@@ -186,10 +186,11 @@ private:
     if (!llvm::any_of(op->getOperands(), isScale) || !isFree(builder, op))
       return;
     makeWide(op);
-    if (auto division = dyn_cast<DivOp>(op);
-        division && isScale(division.getRhs())) {
+    auto division = dyn_cast<DivOp>(op);
+    if (isa<ReciprocalOp>(op) || (division && isScale(division.getRhs()))) {
       storeWide(builder, op);
-      unscaled.insert(division.getResult());
+      unscaled.insert_range(op->getResults());
+      return;
     }
     if (llvm::all_of(op->getOperands(), [&](Value value) {
           return isScale(value) || isConstant(value);

@@ -80,6 +80,18 @@ class Normed(torch.autograd.Function):
         return gradient / gradient.norm()
 
 
+class Squared(torch.autograd.Function):
+    """The identity, with ten times the signed square of its gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * gradient.abs() * 10
+
+
 def no_grad(m, x):
     with torch.no_grad():
         h = torch.tanh(m.a(x))
@@ -132,6 +144,7 @@ CASES = {
     "straight through by detach": lambda: Case(lambda m, x: m.b(m.a(x) + (torch.round(m.a(x)) - m.a(x)).detach())),
     "straight through by a function": lambda: Case(lambda m, x: m.b(Straight.apply(m.a(x)))),
     "clipped by a function": lambda: Case(lambda m, x: m.b(Clipped.apply(m.a(x)))),
+    "square of the gradient": lambda: Case(lambda m, x: m.b(Squared.apply(m.a(x)))),
     "sign of the gradient": lambda: Case(lambda m, x: m.b(Signed.apply(m.a(x)))),
     "normed gradient": lambda: Case(lambda m, x: m.b(Normed.apply(m.a(x)))),
     "hook on a value": lambda: Case(hooked),

@@ -80,8 +80,10 @@ void SeedLinearization::visit(Operation *op) {
   if (!linear.together.empty()) {
     equalise(linear.together);
   } else if (!linear.alone.empty()) {
+    // One factor keeps the scale: its square overflows f16.
     for (unsigned i : linear.alone)
-      power += wanted[i] = powerOf(op->getOperand(i));
+      power += wanted[i] =
+          std::min(powerOf(op->getOperand(i)), std::max(1 - power, 0));
   } else if (std::optional<unsigned> operand = linearOperand(op)) {
     power = wanted[*operand] = powerOf(op->getOperand(*operand));
   } else if (isa<AbsOp, ReluOp, LeakyReluOp, MaxOp, MinOp, ClampOp, CompareOp,

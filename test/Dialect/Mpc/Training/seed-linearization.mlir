@@ -15,13 +15,15 @@
 // CHECK: %[[LOW:.+]] = mpc.mul %{{.+}}, %[[SEED]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
 // CHECK: %[[HIGH:.+]] = mpc.mul %{{.+}}, %[[SEED]] : (tensor<f32>, tensor<f32>) -> tensor<f32>
 // CHECK: %[[GB:.+]] = mpc.clamp %[[DY]], %[[LOW]], %[[HIGH]]
-// A norm is linear in the seed only through its root; its readers are unscaled.
-// CHECK: %[[SQUARE:.+]] = mpc.mul %[[DY]], %[[DY]]
-// CHECK: %[[SUM:.+]] = mpc.reduce_sum %[[SQUARE]]
+// One factor of a square is unscaled, so that the seed's square cannot overflow;
+// the readers of a norm are unscaled.
 // CHECK: %[[INVERSE:.+]] = mpc.reciprocal %[[SEED]]
-// CHECK: %[[ONCE:.+]] = mpc.mul %[[SUM]], %[[INVERSE]]
-// CHECK: %[[TWICE:.+]] = mpc.mul %[[ONCE]], %[[INVERSE]]
-// CHECK: %[[NORM:.+]] = mpc.sqrt %[[TWICE]]
+// CHECK: %[[ONCE:.+]] = mpc.mul %[[DY]], %[[INVERSE]]
+// CHECK: %[[SQUARE:.+]] = mpc.mul %[[DY]], %[[ONCE]]
+// CHECK: %[[SUM:.+]] = mpc.reduce_sum %[[SQUARE]]
+// CHECK: %[[AGAIN:.+]] = mpc.reciprocal %[[SEED]]
+// CHECK: %[[UNSCALED:.+]] = mpc.mul %[[SUM]], %[[AGAIN]]
+// CHECK: %[[NORM:.+]] = mpc.sqrt %[[UNSCALED]]
 // CHECK: %[[GC:.+]] = mpc.div %[[DY]], %[[NORM]]
 // CHECK: %[[SIGN:.+]] = mpc.sign %[[DY]]
 // CHECK: %[[PLAIN:.+]] = mpc.mul %[[DY]], %{{.+}}
