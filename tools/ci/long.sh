@@ -7,7 +7,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools/install-deps.sh
 tools/ci/build.sh
-export CCACHE_SLOPPINESS=pch_defines,time_macros
 # Different seeds each day.
 found=0
 tools/ci/debug.sh || found=$?
