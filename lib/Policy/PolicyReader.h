@@ -34,7 +34,8 @@ public:
   llvm::Error read(const Json &root);
 
 private:
-  /// A list field: plain (`set`) or an edit of the extended policy's list.
+  /// A list field: replaces the list of the base policy (`isPlain`, by `set`)
+  /// or adds to and removes from it.
   struct ListEdit {
     bool isPlain = false;
     std::vector<std::string> set, add, remove;

@@ -13,4 +13,4 @@ options=detect_odr_violation=2:allocator_may_return_null=1:allow_user_poisoning=
 export ASAN_OPTIONS=$options:detect_stack_use_after_return=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 tools/ci/build.sh asan
-CCACHE_SLOPPINESS=pch_defines,time_macros cmake --build --preset asan --target check-mpc
+cmake --build --preset asan --target check-mpc

@@ -6,8 +6,6 @@ cd "$(dirname "$0")/../.."
 
 preset=${1:-default}
 shift || true
-# Without these ccache never hits on sources that use a precompiled header.
-export CCACHE_SLOPPINESS=pch_defines,time_macros
 folder=build
 [ "$preset" = default ] || folder=build-$preset
 # Build and test dependencies of the Python package, which is optional.

@@ -3,7 +3,6 @@
 # Runs all tests; the last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export CCACHE_SLOPPINESS=pch_defines,time_macros
 # The disassembler for tests of GPU machine code, which are skipped if it is not
 # available.
 if [ ! -d .venv/sass ]; then

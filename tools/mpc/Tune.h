@@ -164,9 +164,10 @@ private:
   /// True if the result must not exceed the best built-in policy in the other
   /// one of bytes and time.
   bool isGuarded() const;
-  /// Selects, among points that satisfy the budget, the cheapest that exceeds
-  /// the best built-in policy neither in bytes nor in time; searches for more
-  /// of them if bytes are the objective.
+  /// Selects the cheapest configuration within the error budget whose bytes and
+  /// time are both at most those of the best built-in policy; if bytes are the
+  /// objective, searches for more configurations. Returns `failed` if a
+  /// callback of `questions` has set it to an error.
   Status chooseAmongTypes(const TuningCallbacks &questions,
                           const Status &failed);
   /// Times configurations in alternation, to cancel disturbances.

@@ -74,12 +74,13 @@ struct OverrideUse {
     std::string why;
   };
 
-  /// Ops that it matches, even if a more specific override applies to them.
+  /// Ops that the override matches, even if a more specific one applies to
+  /// them.
   int64_t matched = 0;
-  /// Ops that take their type from it.
+  /// Ops that take their type from the override.
   int64_t obeyed = 0;
-  /// Ops that it applies to without a type to set: no float32 value, or casts
-  /// of the model.
+  /// Ops that the override applies to without a type to set: ops without
+  /// float32 values, and casts of the model itself.
   int64_t idle = 0;
   llvm::SmallVector<Refusal, 0> refusals;
 };

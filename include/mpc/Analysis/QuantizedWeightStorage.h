@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Predicts how mpc-compress-panels and mpc-compress-matrices will store weights
-// that a policy rounds.
+// Predicts in which format weights that the precision policy quantizes will be
+// stored: as the packed panels of CPU GEMMs (mpc-compress-panels) or as
+// column-major matrices (mpc-compress-matrices).
 //
 //===----------------------------------------------------------------------===//
 

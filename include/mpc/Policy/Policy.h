@@ -266,7 +266,8 @@ public:
   std::optional<PrecisionClass> classOfSystemOp(llvm::StringRef systemOp) const;
   /// Returns the imitated system's op for an mpc op kind; empty if none.
   llvm::StringRef systemOpOf(llvm::StringRef kind) const;
-  /// The system's lists: list name -> ops, for comparison with recordings.
+  /// The imitated framework's op lists (such as PyTorch's autocast lists) by
+  /// name, for comparison with its recorded behaviour.
   const std::map<std::string, std::vector<std::string>> &
   getSystemLists() const {
     return systemLists;

@@ -28,8 +28,8 @@ public:
     bool isPlanar = false;
   };
 
-  /// Sets up memory for the part of the left operand that `rows` output rows
-  /// read, `images` times.
+  /// Allocates memory for the input region (with halo) that `rows` output rows
+  /// read, one copy for each of `images` images of the batch.
   InputRegionReader(ContractionEmitter &emitter, int64_t rows);
   InputRegionReader(ContractionEmitter &emitter, int64_t rows, Pixels pixels,
                     int64_t images = 1);

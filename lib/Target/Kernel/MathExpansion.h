@@ -122,9 +122,9 @@ public:
   struct Bf16 {
     mlir::Value wide, pattern;
   };
-  /// The same with one instruction if `x` is a suitable vector without
-  /// subnormal numbers (ElementTarget::roundsToBf16); always gives the same
-  /// bits.
+  /// roundToBf16 with the conversion instruction of the vector unit if `x` is a
+  /// suitable vector without subnormal numbers (ElementTarget::roundsToBf16);
+  /// the bits are equal. `permutes`: see widenBf16.
   Bf16 roundToBf16ByUnit(mlir::Value x, bool permutes);
   /// Upconverts bits of bf16 to f32; `permutes`: full vectors by one
   /// permutation (ElementTarget::permutesWords).

@@ -2,9 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tracks the padded form of each value and creates the forms that readers need:
-// constants at compile time, others by one slice and one pad shared by all
-// readers.
+// Tensor cores need extents that are multiples of 8. Tracks the padded copy of
+// each value and converts between paddings where a user needs another one: of
+// constants at compile time, of other values by a slice and a pad at run time,
+// which all users with the same padding share.
 //
 //===----------------------------------------------------------------------===//
 

@@ -53,7 +53,9 @@ private:
     mlir::Value words;
   };
   using Side = std::array<Operand, 2>;
-  /// Columns of a gradient that are accumulated in one pass.
+  /// Accumulators of `count` columns of dQ, dK or dV from column `first` on; a
+  /// gradient with too many columns for the registers takes several passes over
+  /// the keys or queries.
   struct Sum {
     AttentionResult result;
     int64_t first, count;

@@ -1,10 +1,10 @@
-//===- ColumnReduction.cpp - column reductions, few long rows -------------===//
+//===- ColumnReduction.cpp - column reductions ----------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Row kernels whose reduction leaves the last dimension: adjacent threads
-// process adjacent columns, and several rows of threads share the elements of a
-// column.
+// Reductions over dimensions other than the last. Adjacent threads process
+// adjacent columns, so that loads are coalesced; several rows of threads split
+// the elements of a column and combine their partial results.
 //
 //===----------------------------------------------------------------------===//
 
