@@ -21,6 +21,8 @@
 namespace mpc {
 #define GEN_PASS_DEF_PLANPASS
 #include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 } // namespace mpc
 
 using namespace mlir;

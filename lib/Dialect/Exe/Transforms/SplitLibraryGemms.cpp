@@ -23,6 +23,12 @@
 namespace mpc {
 #define GEN_PASS_DEF_SPLITLIBRARYGEMMSPASS
 #include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 } // namespace mpc
 
 using namespace mlir;

@@ -19,6 +19,11 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_ATTACHOPTIMIZERPASS
+#include "mpc/Dialect/Mpc/IR/CreateChecked.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -17,6 +17,9 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_COPYPARAMETERSPASS
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -17,6 +17,9 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_INSERTDROPOUTPASS
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -27,6 +27,10 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_LIFTPARAMETERSPASS
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -20,6 +20,7 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_MERGEREPEATEDOPSPASS
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -28,6 +28,8 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_ASSIGNPRECISIONPASS
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

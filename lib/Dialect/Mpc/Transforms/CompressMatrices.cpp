@@ -21,6 +21,8 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_COMPRESSMATRICESPASS
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

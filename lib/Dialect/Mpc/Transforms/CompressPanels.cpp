@@ -18,6 +18,9 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_COMPRESSPANELSPASS
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

@@ -22,6 +22,8 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_FUSEGATEDMATMULSPASS
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

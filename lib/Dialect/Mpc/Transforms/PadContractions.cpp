@@ -23,6 +23,8 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_PADCONTRACTIONSPASS
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

@@ -27,6 +27,12 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_RECOGNIZEATTENTIONPASS
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

@@ -21,6 +21,8 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_RECOGNIZEGELUPASS
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

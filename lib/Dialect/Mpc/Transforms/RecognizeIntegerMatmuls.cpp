@@ -31,6 +31,10 @@ using mpc::reference::Tensor;
 
 namespace mpc {
 #define GEN_PASS_DEF_RECOGNIZEINTEGERMATMULSPASS
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

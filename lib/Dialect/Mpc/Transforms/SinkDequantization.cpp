@@ -22,6 +22,12 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_SINKDEQUANTIZATIONPASS
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

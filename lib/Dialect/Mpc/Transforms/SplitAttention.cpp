@@ -17,6 +17,8 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_SPLITATTENTIONPASS
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 
