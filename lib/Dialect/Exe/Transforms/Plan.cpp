@@ -16,13 +16,13 @@
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_PLANPASS
 #include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 } // namespace mpc
 
 using namespace mlir;

@@ -8,6 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Support/StepNames.h"
@@ -17,9 +20,6 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_COPYPARAMETERSPASS
-#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -9,6 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 
@@ -17,9 +20,6 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_INSERTDROPOUTPASS
-#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 
 #include "mlir/IR/OperationSupport.h"
@@ -20,7 +21,6 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_MERGEREPEATEDOPSPASS
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h.inc"
 } // namespace mpc
 

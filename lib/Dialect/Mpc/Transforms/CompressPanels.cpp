@@ -11,6 +11,9 @@
 
 #include "QuantizedPanels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -18,9 +21,6 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_COMPRESSPANELSPASS
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

@@ -10,6 +10,10 @@
 
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -17,10 +21,6 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_PACKCONSTANTSPASS
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

@@ -15,6 +15,9 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/WeightColumns.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
@@ -24,9 +27,6 @@
 
 namespace mpc {
 #define GEN_PASS_DEF_QUANTIZEWEIGHTSPASS
-#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

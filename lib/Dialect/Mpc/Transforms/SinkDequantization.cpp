@@ -13,6 +13,12 @@
 
 #include "MatchUtils.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -22,12 +28,6 @@ using namespace mpc;
 
 namespace mpc {
 #define GEN_PASS_DEF_SINKDEQUANTIZATIONPASS
-#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 

@@ -12,13 +12,13 @@
 #include "MatchUtils.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_SPLITATTENTIONPASS
-#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h.inc"
 } // namespace mpc
 
