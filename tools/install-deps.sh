@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs the packages for building and testing on Debian 12. Returns quickly if
-# all are installed.
+# Installs packages on Debian 12: `build` for those of the programs and the
+# quickstart, by default also those of the Python package, the tests, lint and the
+# sanitizers. Returns quickly if all are installed. usage: install-deps.sh [build]
 set -euo pipefail
 
 packages=(
-  build-essential cmake git ninja-build ccache pkg-config python3 python3-dev python3-venv
-  clang-22 lld-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev
-  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev
-  libomp-22-dev libprotobuf-dev protobuf-compiler libonnx-testdata nlohmann-json3-dev
-  libgtest-dev libcli11-dev libzip-dev libboost-dev libre2-dev libflatbuffers-dev
-  flatbuffers-compiler nettle-dev openmpi-bin shellcheck graphviz dataset-fashion-mnist
+  build-essential cmake ninja-build ccache pkg-config python3 clang-22 lld-22
+  llvm-22-dev libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev libomp-22-dev
+  libprotobuf-dev protobuf-compiler nlohmann-json3-dev libcli11-dev libzip-dev
+  libboost-dev libre2-dev libflatbuffers-dev flatbuffers-compiler nettle-dev
+  dataset-fashion-mnist
 )
+if [ "${1:-}" != build ]; then
+  packages+=(
+    git python3-dev python3-venv clang-format-22 clang-tidy-22 libclang-rt-22-dev
+    llvm-22-tools libgtest-dev libonnx-testdata openmpi-bin shellcheck graphviz
+  )
+fi
 
 missing=()
 for package in "${packages[@]}"; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# Installs dependencies, builds mpc and runs a trained network on 1,000
+# Installs the packages of the build, builds mpc and runs a trained network on 1,000
 # Fashion-MNIST test images under three precision policies, and a decoder with
 # weights of five types.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools/install-deps.sh
+tools/install-deps.sh build
 tools/ci/build.sh default mpc
 exec python3 tools/quickstart.py

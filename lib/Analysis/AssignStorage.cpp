@@ -11,7 +11,7 @@
 #include "RunningSumPrices.h"
 #include "StorageRules.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "llvm/Support/raw_ostream.h"
 

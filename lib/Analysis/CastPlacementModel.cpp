@@ -16,7 +16,7 @@
 
 #include "mpc/Analysis/TrainingTypes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -11,7 +11,6 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 using namespace mlir;
 using namespace mpc;

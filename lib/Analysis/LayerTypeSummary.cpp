@@ -14,7 +14,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/OpTypes.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/StepNames.h"
 

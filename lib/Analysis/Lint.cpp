@@ -12,6 +12,9 @@
 #include "ScalarEvaluation.h"
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Support/EscapedText.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -9,7 +9,7 @@
 
 #include "mpc/Analysis/IntegerValuedFloats.h"
 #include "mpc/Analysis/Lint.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
 

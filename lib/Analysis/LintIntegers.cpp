@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+
 #include "LintContext.h"
 
 #include <cmath>

@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+
 #include "LintContext.h"
 #include "MeasuredRanges.h"
 #include "PlanBuilder.h"

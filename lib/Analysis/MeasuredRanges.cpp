@@ -10,7 +10,10 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/RangeAnalysis.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"

@@ -6,6 +6,8 @@
 
 #include "mpc/Analysis/OpTypes.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+
 using namespace mlir;
 using namespace mpc;
 

@@ -13,6 +13,7 @@
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mpc/Analysis/Fusion/GreedyFusion.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 using namespace mlir;

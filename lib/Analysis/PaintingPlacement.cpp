@@ -8,7 +8,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/Painting.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 using namespace mlir;
 using namespace mpc;

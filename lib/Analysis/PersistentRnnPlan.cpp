@@ -7,6 +7,7 @@
 #include "mpc/Analysis/PersistentRnnPlan.h"
 
 #include "mpc/Analysis/Padding.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"

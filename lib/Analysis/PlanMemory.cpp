@@ -12,7 +12,7 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 #include "PlanBuilder.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 using namespace mlir;
 using namespace mpc;

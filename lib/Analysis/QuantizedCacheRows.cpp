@@ -14,8 +14,11 @@
 #include "PlanBuilder.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;

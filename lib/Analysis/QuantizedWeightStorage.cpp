@@ -8,6 +8,9 @@
 
 #include "mpc/Analysis/WeightColumns.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -12,7 +12,8 @@
 
 #include "ScalarEvaluation.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 
 #include "llvm/ADT/APFloat.h"
 

@@ -13,7 +13,7 @@
 
 #include "mpc/Analysis/PlannedRoundings.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -8,9 +8,10 @@
 #define MPC_LIB_ANALYSIS_ROWPROPAGATION_H
 
 #include "mpc/Analysis/BatchIndependence.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class MatmulOp;
 
 /// Maps the row location from an op's operands to its results, if each row of a
 /// result depends only on the same row of the operands.

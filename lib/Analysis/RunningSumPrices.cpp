@@ -13,8 +13,6 @@
 #include "PlanBuilder.h"
 #include "StorageRules.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-
 #include <algorithm>
 
 using namespace mlir;

@@ -12,7 +12,7 @@
 #include "MeasuredRanges.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -14,7 +14,9 @@
 #include "mpc/Analysis/FrameworkOps.h"
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/Painting.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 
 #include "llvm/ADT/StringExtras.h"
 

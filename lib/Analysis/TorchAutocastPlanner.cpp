@@ -32,7 +32,8 @@
 
 #include "mpc/Analysis/FrameworkOps.h"
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Support/EscapedText.h"
 
 using namespace mlir;

@@ -12,6 +12,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/OpTypes.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "llvm/ADT/SetVector.h"
 

@@ -7,7 +7,7 @@
 #include "FileCompiler.h"
 
 #include "mpc/Analysis/IndexBounds.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Compare.h"
 
 #include "llvm/ADT/DenseMap.h"

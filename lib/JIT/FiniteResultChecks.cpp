@@ -7,7 +7,9 @@
 #include "Compiler.h"
 
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "llvm/ADT/MapVector.h"

@@ -13,7 +13,6 @@
 
 #include "Runtime/Environment.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/StableHLO.h"
 
 #include "mlir/Parser/Parser.h"

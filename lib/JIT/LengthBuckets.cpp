@@ -7,7 +7,6 @@
 #include "LengthBuckets.h"
 
 #include "mpc/Analysis/BatchIndependence.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include <algorithm>
 #include <cstring>

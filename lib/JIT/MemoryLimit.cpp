@@ -13,7 +13,7 @@
 #include "Runtime/Environment.h"
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Import/ExternalFiles.h"
 
 #include "llvm/Support/FileSystem.h"

@@ -7,7 +7,8 @@
 #include "OpTrace.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include <cmath>

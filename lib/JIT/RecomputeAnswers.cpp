@@ -9,7 +9,7 @@
 
 #include "TrainingReference.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 #include "mpc/Support/StepNames.h"
 
 #include <cmath>

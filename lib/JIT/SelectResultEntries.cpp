@@ -10,7 +10,9 @@
 
 #include "Compiler.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 using namespace mlir;
 using namespace mpc;

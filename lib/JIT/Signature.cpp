@@ -8,7 +8,6 @@
 
 #include "Compiler.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/ONNX.h"
 
 #include "llvm/ADT/StringRef.h"

@@ -7,8 +7,10 @@
 #include "TrainingReference.h"
 
 #include "mpc/Analysis/IndexBounds.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Reference/TermMagnitudes.h"
 #include "mpc/Support/StepNames.h"
 

@@ -12,7 +12,8 @@
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -6,8 +6,11 @@
 
 #include "mpc/Reference/Compare.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVectorExtras.h"

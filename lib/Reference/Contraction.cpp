@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
 #include "Evaluation.h"
 #include "Packing.h"
 #include "ReferenceGemm.h"

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+
 #include "Evaluation.h"
 #include "Image.h"
 #include "Packing.h"

@@ -9,7 +9,7 @@
 #ifndef MPC_LIB_REFERENCE_EVALUATION_H
 #define MPC_LIB_REFERENCE_EVALUATION_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Interpreter.h"
 
 namespace mpc::reference {

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+
 #include "Evaluation.h"
 #include "RoundingKernels.h"
 #include "StridedLoop.h"

@@ -8,6 +8,9 @@
 
 #include "mpc/Reference/Interpreter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+
 #include "EvaluateCollectives.h"
 #include "Evaluation.h"
 

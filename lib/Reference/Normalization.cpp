@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+
 #include "AxisSlices.h"
 #include "Evaluation.h"
 #include "RoundingKernels.h"

@@ -12,6 +12,7 @@
 #include "RoundingKernels.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 
 using namespace mlir;
 using namespace mpc;

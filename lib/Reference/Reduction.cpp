@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+
 #include "AxisSlices.h"
 #include "Evaluation.h"
 #include "RoundingKernels.h"

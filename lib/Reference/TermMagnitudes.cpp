@@ -7,6 +7,7 @@
 #include "mpc/Reference/TermMagnitudes.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -9,7 +9,7 @@
 #include "Evaluation.h"
 #include "RoundingKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLossOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -8,7 +8,7 @@
 #include "RoundingKernels.h"
 #include "StridedLoop.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 #include <array>
 

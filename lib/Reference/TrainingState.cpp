@@ -7,7 +7,7 @@
 #include "Evaluation.h"
 #include "RoundingKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 using namespace mlir;
 using namespace mpc;

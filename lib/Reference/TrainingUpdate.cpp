@@ -12,7 +12,7 @@
 #include "Evaluation.h"
 #include "RoundingKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -7,7 +7,10 @@
 #include "Evaluation.h"
 #include "RoundingKernels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Support/Float8.h"
 
 #include "llvm/ADT/TypeSwitch.h"

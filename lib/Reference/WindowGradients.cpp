@@ -9,7 +9,7 @@
 #include "ReferenceGemm.h"
 #include "RoundingKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 using namespace mlir;
 using namespace mpc;

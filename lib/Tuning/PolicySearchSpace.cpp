@@ -12,7 +12,7 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/PlannedRoundings.h"
 #include "mpc/Analysis/QuantizedWeightStorage.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"

@@ -9,7 +9,6 @@
 #include "../Analysis/CastPlacementModel.h"
 
 #include "mpc/Analysis/QuantizedWeightStorage.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "llvm/ADT/SetVector.h"

@@ -13,8 +13,8 @@
 
 #include "../Dialect/Mpc/Transforms/Decompose.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/IR/Builders.h"

@@ -8,7 +8,7 @@
 
 #include "../Reference/RoundingKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include <cmath>
 

@@ -8,7 +8,6 @@
 
 #include "JIT/Compiler.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/StableHLO.h"
 
 using namespace mpc;

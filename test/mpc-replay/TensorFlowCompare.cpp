@@ -11,6 +11,8 @@
 
 #include "TensorFlowGraph.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Policy/Policy.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -9,6 +9,8 @@
 
 #include "TensorFlowGraph.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+
 #include "TensorFlowOps.h"
 
 #include "mlir/IR/Verifier.h"

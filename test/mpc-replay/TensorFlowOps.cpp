@@ -10,7 +10,7 @@
 
 #include "TensorFlowOps.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include <map>
 

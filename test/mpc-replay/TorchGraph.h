@@ -17,7 +17,7 @@
 
 #include "Replay.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/CreateChecked.h"
 #include "mpc/Policy/Policy.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -8,8 +8,9 @@ preset=${1:-default}
 shift || true
 folder=build
 [ "$preset" = default ] || folder=build-$preset
-# Build and test dependencies of the Python package, which is optional.
-if [ "$preset" = default ] && [ ! -d .venv/python ]; then
+# Build and test dependencies of the Python package, which is optional, and which
+# the program alone does not need.
+if [ "$preset" = default ] && [ "$*" != mpc ] && [ ! -d .venv/python ]; then
   { python3 -m venv .venv/python &&
     .venv/python/bin/pip install --quiet --no-compile --retries 1 --timeout 20 \
       nanobind numpy ml_dtypes pytest tensorboardX tqdm tokenizers; } || rm -rf .venv/python

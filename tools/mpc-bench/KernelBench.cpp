@@ -13,7 +13,6 @@
 #include "JIT/OrcJit.h"
 #include "Target/CPU/KernelEmitters.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Runtime/Buffer.h"
 #include "mpc/Support/PeakBenchmarks.h"
 #include "mpc/Target/CPU/Codegen.h"

@@ -9,7 +9,7 @@
 #include "Inputs.h"
 #include "Random.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Support/Files.h"
 
 #include "llvm/ADT/STLExtras.h"

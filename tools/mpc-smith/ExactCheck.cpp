@@ -8,7 +8,7 @@
 
 #include "ExactGraph.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Reference/Interpreter.h"
 #include "mpc/Runtime/Executable.h"
 

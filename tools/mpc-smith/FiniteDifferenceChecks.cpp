@@ -15,7 +15,6 @@
 
 #include "JIT/TrainingReference.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Reference/Interpreter.h"
 #include "mpc/Support/StepNames.h"
 

@@ -11,7 +11,7 @@
 #include "JIT/OpTrace.h"
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Policy/Policy.h"
 
 #include <map>

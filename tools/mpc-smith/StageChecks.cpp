@@ -14,7 +14,7 @@
 #include "CompiledStage.h"
 
 #include "mpc/Analysis/FakeQuantization.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"
 #include "mpc/Reference/TermMagnitudes.h"

@@ -17,7 +17,7 @@
 #include "mpc/Analysis/BackwardOps.h"
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Analysis/RangeRecorder.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Policy/Policy.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"

@@ -12,7 +12,6 @@
 
 #include "mpc/Analysis/IndexBounds.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 using namespace mpc;
 using namespace mpc::tool;

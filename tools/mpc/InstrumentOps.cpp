@@ -9,8 +9,6 @@
 #include "JIT/Compiler.h"
 #include "JIT/OpTrace.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-
 #include <cmath>
 
 using namespace mlir;

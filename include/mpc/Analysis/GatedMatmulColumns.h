@@ -12,13 +12,14 @@
 #ifndef MPC_ANALYSIS_GATEDMATMULCOLUMNS_H
 #define MPC_ANALYSIS_GATEDMATMULCOLUMNS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include <array>
 #include <optional>
 
 namespace mpc {
+class MatmulOp;
 
 struct GatedMatmulColumns {
   /// Matches a GEMM whose columns are split into halves: reshaped to

@@ -9,7 +9,7 @@
 #ifndef MPC_ANALYSIS_OPTYPES_H
 #define MPC_ANALYSIS_OPTYPES_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 #include <string>

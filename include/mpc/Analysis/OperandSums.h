@@ -13,11 +13,14 @@
 #ifndef MPC_ANALYSIS_OPERANDSUMS_H
 #define MPC_ANALYSIS_OPERANDSUMS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 
 namespace mpc {
+class ConvOp;
+class MatmulOp;
+class ReduceSumOp;
 
 /// Returns true if `sum` reads, accumulates and stores f32, and removes the
 /// summed dimensions.

@@ -11,7 +11,7 @@
 #ifndef MPC_ANALYSIS_PADDINGAXES_H
 #define MPC_ANALYSIS_PADDINGAXES_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <array>
 #include <cmath>

@@ -11,12 +11,13 @@
 #define MPC_ANALYSIS_WEIGHTCOLUMNS_H
 
 #include "mpc/Analysis/FakeQuantization.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 #include <vector>
 
 namespace mpc {
+class ConstantOp;
 
 /// Storage of weights, for operands of `bits` significant bits, and the mean
 /// squares of the operand per input channel, if known.

@@ -12,6 +12,7 @@
 #include "FusionRules.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include "llvm/ADT/SmallSet.h"
 

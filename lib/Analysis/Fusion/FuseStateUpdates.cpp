@@ -15,7 +15,8 @@
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mpc/Analysis/CastFusion.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 

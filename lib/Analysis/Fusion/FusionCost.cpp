@@ -11,6 +11,9 @@
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/Padding.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -13,6 +13,7 @@
 #include "mpc/Analysis/Fusion/GreedyFusion.h"
 
 namespace mpc {
+class MatmulOp;
 
 class FusionCost {
 public:

@@ -9,6 +9,7 @@
 #include "mpc/Analysis/Fusion/FusionGraph.h"
 
 #include "mpc/Analysis/Fusion/Views.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include <algorithm>

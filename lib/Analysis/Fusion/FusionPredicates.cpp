@@ -8,6 +8,10 @@
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/CastFusion.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
@@ -18,6 +22,14 @@ static constexpr int64_t kVectorBytes = 16;
 /// Loading this many elements with scalar loads costs nothing extra if a
 /// separate kernel would do so anyway.
 static constexpr int64_t kFewElements = 4;
+
+bool mpc::isFreeToRepeat(Operation *op) {
+  return isa<CastOp, IotaOp, BroadcastOp, SliceOp>(op);
+}
+
+bool mpc::isCopiedForReaders(Operation *op) {
+  return isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
+}
 
 /// Returns the bits by which a cast between floats widens; else 0.
 static int64_t widenedBits(CastOp cast) {

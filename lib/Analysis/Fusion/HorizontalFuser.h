@@ -12,6 +12,9 @@
 #include "FusionRules.h"
 
 namespace mpc {
+class CastOp;
+class MatmulOp;
+class ReduceSumOp;
 
 /// Returns the axes of a sum or mean; empty for other ops.
 llvm::ArrayRef<int64_t> summedAxes(mlir::Operation *op);

@@ -10,6 +10,9 @@
 #include "mpc/Analysis/Fusion/Views.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"

@@ -8,6 +8,10 @@
 
 #include "Activation.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+
 #include "NodeImport.h"
 
 using namespace mlir;

@@ -8,6 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+
 #include "NodeImport.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "Sampling.h"
 
 using namespace mlir;

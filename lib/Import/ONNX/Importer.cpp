@@ -12,6 +12,8 @@
 #include "TensorReader.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/CreateChecked.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"

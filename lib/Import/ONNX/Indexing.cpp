@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+
 #include "CheckedIndices.h"
 
 using namespace mlir;

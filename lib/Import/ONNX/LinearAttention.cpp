@@ -7,6 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "AttentionSubgraphs.h"
 #include "Importer.h"
 #include "NodeImport.h"

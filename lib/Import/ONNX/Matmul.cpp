@@ -9,6 +9,8 @@
 
 #include "Matmul.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+
 #include <cmath>
 
 using namespace mlir;

@@ -7,6 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
 #include "AttentionSubgraphs.h"
 
 #include <cmath>

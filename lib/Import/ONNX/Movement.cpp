@@ -8,6 +8,8 @@
 #include "RecurrentSteps.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include <limits>
 

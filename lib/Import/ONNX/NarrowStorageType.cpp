@@ -10,6 +10,10 @@
 
 #include "NarrowStorageType.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "Importer.h"
 
 #include "llvm/ADT/APFloat.h"

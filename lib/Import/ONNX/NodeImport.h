@@ -14,7 +14,7 @@
 
 #include "Graph.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Tensor.h"
 
 #include "mlir/IR/Builders.h"

@@ -7,6 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "NodeImport.h"
 
 using namespace mlir;

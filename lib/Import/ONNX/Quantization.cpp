@@ -7,9 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Quantization.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "Matmul.h"
 #include "NarrowStorageType.h"
+#include "Quantization.h"
 #include "WindowAttributes.h"
 
 #include <cmath>

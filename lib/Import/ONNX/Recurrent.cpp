@@ -6,7 +6,10 @@
 
 #include "RecurrentSteps.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -8,6 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "NodeImport.h"
 
 #include <cmath>

@@ -7,6 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+
 #include "Sampling.h"
 
 #include <cmath>

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+
 #include "AttentionSubgraphs.h"
 #include "CheckedIndices.h"
 

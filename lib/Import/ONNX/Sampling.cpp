@@ -6,6 +6,10 @@
 
 #include "Sampling.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;

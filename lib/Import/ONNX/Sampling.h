@@ -11,6 +11,8 @@
 #ifndef MPC_LIB_IMPORT_ONNX_SAMPLING_H
 #define MPC_LIB_IMPORT_ONNX_SAMPLING_H
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+
 #include "NodeImport.h"
 
 namespace mpc::onnx {

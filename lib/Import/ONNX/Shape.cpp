@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+
 #include "Importer.h"
 #include "NodeImport.h"
 

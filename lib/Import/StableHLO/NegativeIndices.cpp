@@ -10,6 +10,8 @@
 #include "OpImport.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 using namespace mlir;
 using namespace mpc;

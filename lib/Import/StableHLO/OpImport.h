@@ -11,7 +11,7 @@
 #ifndef MPC_LIB_IMPORT_STABLEHLO_OPIMPORT_H
 #define MPC_LIB_IMPORT_STABLEHLO_OPIMPORT_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Stablehlo/IR/StablehloOps.h"
 
 #include "mlir/IR/Builders.h"

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+
 #include "OpImport.h"
 
 #include "llvm/Support/MathExtras.h"

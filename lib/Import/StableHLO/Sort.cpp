@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+
 #include "Importer.h"
 #include "RegionAnalysis.h"
 

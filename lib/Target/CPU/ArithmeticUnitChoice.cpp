@@ -10,6 +10,7 @@
 #include "ContractionShape.h"
 
 #include "mpc/Analysis/QuantizedCacheRows.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Target/TargetInfo.h"
 
 using namespace mlir;

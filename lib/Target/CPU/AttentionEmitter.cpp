@@ -16,6 +16,7 @@
 #include "../Kernel/MathExpansion.h"
 
 #include "mpc/Analysis/QuantizedCacheRows.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

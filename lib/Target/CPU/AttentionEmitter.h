@@ -10,6 +10,7 @@
 #include "ContractionEmitter.h"
 #include "KvCacheLayout.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 namespace mpc {

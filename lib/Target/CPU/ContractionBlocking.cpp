@@ -13,6 +13,7 @@
 #include "AmxTiles.h"
 #include "KvCacheLayout.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include "llvm/Support/MathExtras.h"

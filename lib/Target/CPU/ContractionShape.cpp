@@ -9,7 +9,10 @@
 #include "../Kernel/ElementMemory.h"
 #include "Int8SliceGemmEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -16,7 +16,6 @@
 #include "MicroKernel.h"
 
 #include "mpc/Analysis/GatedMatmulColumns.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -11,12 +11,13 @@
 
 #include "MicroKernel.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <array>
 
 namespace mpc {
+class ConvFilterGradientOp;
+class ConvOp;
 
 /// Depth, height, width.
 using Spatial = std::array<int64_t, 3>;

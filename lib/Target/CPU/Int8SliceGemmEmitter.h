@@ -22,6 +22,8 @@
 #ifndef MPC_LIB_TARGET_CPU_INT8SLICEGEMMEMITTER_H
 #define MPC_LIB_TARGET_CPU_INT8SLICEGEMMEMITTER_H
 
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+
 #include "ContractionEmitter.h"
 
 namespace mpc {

@@ -13,6 +13,7 @@
 #include "ContractionShape.h"
 
 namespace mpc {
+class AttentionOp;
 
 /// A key or value of all heads that is stored contiguously as `elements`
 /// elements of a kernel's argument: `dimension` is the position, `batch` pairs

@@ -13,7 +13,10 @@
 #include "ContractionBlocking.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
-#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 #include "mpc/Target/CPU/Passes.h"
 #include "mpc/Target/TargetInfo.h"

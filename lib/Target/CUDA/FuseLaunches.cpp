@@ -22,7 +22,8 @@
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Analysis/LaunchGrouping.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"

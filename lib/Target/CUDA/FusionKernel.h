@@ -7,11 +7,12 @@
 #ifndef MPC_LIB_TARGET_CUDA_FUSIONKERNEL_H
 #define MPC_LIB_TARGET_CUDA_FUSIONKERNEL_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mpc {
+class FusionOp;
 
 /// How a merged kernel runs a producer before its consumer: in every block as a
 /// whole; as tiles, the block of the same index computing the operand of each

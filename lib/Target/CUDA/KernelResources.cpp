@@ -6,6 +6,8 @@
 
 #include "KernelResources.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+
 #include "FusionKernel.h"
 
 using namespace mlir;

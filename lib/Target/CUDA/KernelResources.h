@@ -13,9 +13,10 @@
 #include "MultiprocessorModel.h"
 #include "Schedules/Schedule.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class FusionOp;
 
 struct KernelResources {
   /// Returns nullopt if the kernel cannot share a launch.

@@ -11,7 +11,6 @@
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/InPlace.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

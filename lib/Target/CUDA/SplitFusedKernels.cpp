@@ -13,7 +13,7 @@
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Target/CUDA/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

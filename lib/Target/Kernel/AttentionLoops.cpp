@@ -9,6 +9,8 @@
 
 #include "AttentionLoops.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
 #include "AttentionMath.h"
 
 #include <limits>

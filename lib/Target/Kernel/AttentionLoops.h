@@ -12,6 +12,7 @@
 #include "LoopKernels.h"
 
 namespace mpc {
+class AttentionOp;
 
 /// Creates the phase that stores the result of `op` in `memref`; an item is a
 /// row.

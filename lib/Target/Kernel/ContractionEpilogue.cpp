@@ -10,7 +10,8 @@
 #include "MathExpansion.h"
 
 #include "mpc/Analysis/GatedMatmulColumns.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 

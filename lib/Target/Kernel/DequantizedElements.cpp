@@ -6,6 +6,8 @@
 
 #include "DequantizedElements.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+
 #include "Float8Math.h"
 #include "IndexMath.h"
 

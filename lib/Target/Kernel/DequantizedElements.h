@@ -9,9 +9,10 @@
 
 #include "ElementEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class DequantizeOp;
 
 /// Loads and dequantizes `lanes` elements of a quantized matrix along a row, as
 /// f32. They start at a multiple of `lanes` and share one scale. For panels of

@@ -10,7 +10,7 @@
 #include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

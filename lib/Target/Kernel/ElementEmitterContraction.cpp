@@ -9,6 +9,8 @@
 
 #include "SlidingWindow.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"

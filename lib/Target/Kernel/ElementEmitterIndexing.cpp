@@ -12,7 +12,10 @@
 #include "LastDimensionRules.h"
 
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -13,7 +13,11 @@
 #include "KernelComponents.h"
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
 #include "llvm/ADT/ScopeExit.h"

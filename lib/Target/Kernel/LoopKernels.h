@@ -15,9 +15,10 @@
 #include "KernelFunction.h"
 #include "MathExpansion.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class TransposeOp;
 
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
   return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();

@@ -8,6 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+
 #include "LoopKernels.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

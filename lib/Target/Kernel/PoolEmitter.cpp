@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+
 #include "SlidingWindow.h"
 
 #include <limits>

@@ -10,7 +10,8 @@
 
 #include "SlidingWindow.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

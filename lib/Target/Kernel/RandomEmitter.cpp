@@ -12,7 +12,7 @@
 
 #include "LoopKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

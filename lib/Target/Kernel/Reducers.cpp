@@ -6,6 +6,8 @@
 
 #include "Reducers.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>

@@ -6,6 +6,8 @@
 
 #include "RowKernelEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"

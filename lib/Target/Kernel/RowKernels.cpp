@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+
 #include "RowKernelEmitter.h"
 #include "TileRegions.h"
 

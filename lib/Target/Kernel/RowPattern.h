@@ -9,6 +9,8 @@
 #ifndef MPC_LIB_TARGET_KERNEL_ROWPATTERN_H
 #define MPC_LIB_TARGET_KERNEL_ROWPATTERN_H
 
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+
 #include "LoopKernels.h"
 
 namespace mpc {

@@ -9,7 +9,6 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Analysis/PrecisionPlan.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -7,7 +7,6 @@
 #include "mpc/Analysis/CastFusion.h"
 #include "mpc/Analysis/Fusion/GreedyFusion.h"
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/IndexBounds.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/IntegerValuedFloats.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/Lint.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

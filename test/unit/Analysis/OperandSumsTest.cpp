@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/OperandSums.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

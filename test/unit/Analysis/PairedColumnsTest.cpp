@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/GatedMatmulColumns.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

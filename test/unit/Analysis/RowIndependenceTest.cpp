@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/BatchIndependence.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

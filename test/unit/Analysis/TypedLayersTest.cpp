@@ -8,8 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Analysis/LayerTypeSummary.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"

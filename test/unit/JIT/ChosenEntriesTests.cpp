@@ -6,8 +6,6 @@
 
 #include "JIT/Compiler.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-
 #include <gtest/gtest.h>
 
 using namespace mpc;

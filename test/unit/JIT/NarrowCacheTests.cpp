@@ -8,7 +8,7 @@
 
 #include "JIT/Compiler.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/JIT/Engine.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Policy/Policy.h"
 
 #include "gtest/gtest.h"

@@ -6,8 +6,6 @@
 
 #include "ReferenceTest.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;

@@ -9,8 +9,6 @@
 
 #include "ReferenceTest.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
-
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -7,7 +7,7 @@
 #ifndef MPC_TEST_UNIT_REFERENCE_REFERENCETEST_H
 #define MPC_TEST_UNIT_REFERENCE_REFERENCETEST_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/AsmParser/AsmParser.h"

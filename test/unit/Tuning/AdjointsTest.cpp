@@ -6,6 +6,7 @@
 
 #include "TuningTest.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Tuning/ReverseMode.h"
 
 #include "llvm/ADT/DenseMap.h"

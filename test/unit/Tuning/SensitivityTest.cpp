@@ -7,6 +7,9 @@
 #include "RandomGraph.h"
 #include "TuningTest.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Tuning/RankCorrelation.h"
 #include "mpc/Tuning/Sensitivity.h"
 

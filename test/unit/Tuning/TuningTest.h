@@ -7,7 +7,7 @@
 #ifndef MPC_TEST_UNIT_TUNING_TUNINGTEST_H
 #define MPC_TEST_UNIT_TUNING_TUNINGTEST_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Reference/Interpreter.h"
 

@@ -11,7 +11,7 @@
 #define MPC_ANALYSIS_FUSION_FUSIONGRAPH_H
 
 #include "mpc/Analysis/Fusion/ContractedDag.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <memory>
 #include <vector>

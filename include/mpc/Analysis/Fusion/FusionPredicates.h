@@ -9,11 +9,12 @@
 #ifndef MPC_ANALYSIS_FUSION_FUSIONPREDICATES_H
 #define MPC_ANALYSIS_FUSION_FUSIONPREDICATES_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace mpc {
+class CastOp;
 
 /// Larger kernels take long to compile and run out of registers.
 inline constexpr size_t kMostKernelOps = 64;
@@ -26,9 +27,7 @@ inline bool isElementwise(mlir::Operation *op) {
 }
 
 /// Conversions are cheap compared with the memory traffic they save.
-inline bool isFreeToRepeat(mlir::Operation *op) {
-  return mlir::isa<CastOp, IotaOp, BroadcastOp, SliceOp>(op);
-}
+bool isFreeToRepeat(mlir::Operation *op);
 
 /// Returns true for a conversion to a wider float of a narrow stored value.
 bool isWidening(CastOp cast);
@@ -39,9 +38,7 @@ bool isNarrowing(CastOp cast);
 bool isWidenedByReaders(CastOp cast);
 
 /// Returns true for data movement that is duplicated into each reader's kernel.
-inline bool isCopiedForReaders(mlir::Operation *op) {
-  return mlir::isa<SliceOp, ConcatOp, PadOp, TransposeOp>(op);
-}
+bool isCopiedForReaders(mlir::Operation *op);
 
 /// Returns true if neighbors along the result's last dimension are neighbors
 /// (or the same element) in the operand too, so that vector loads work.

@@ -10,9 +10,11 @@
 #ifndef MPC_ANALYSIS_FUSION_VIEWS_H
 #define MPC_ANALYSIS_FUSION_VIEWS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class ConcatOp;
+class SliceOp;
 
 /// Alignment of every buffer and view, in bytes.
 inline constexpr int64_t kBufferAlign = 64;

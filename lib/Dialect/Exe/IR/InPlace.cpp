@@ -6,7 +6,11 @@
 
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 using namespace mlir;
 using namespace mpc;

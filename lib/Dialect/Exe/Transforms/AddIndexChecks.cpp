@@ -7,7 +7,9 @@
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 
 namespace mpc {
 #define GEN_PASS_DEF_ADDINDEXCHECKSPASS

@@ -7,6 +7,9 @@
 #include "ArgumentAliases.h"
 
 #include "mpc/Analysis/Fusion/Views.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include "mlir/IR/IRMapping.h"
 

@@ -7,7 +7,7 @@
 #ifndef MPC_LIB_DIALECT_EXE_TRANSFORMS_ARGUMENTALIASES_H
 #define MPC_LIB_DIALECT_EXE_TRANSFORMS_ARGUMENTALIASES_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -12,6 +12,9 @@
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/IR/InPlace.h"
 #include "mpc/Dialect/Exe/Transforms/ArenaPlanner.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 #include <numeric>
 #include <set>

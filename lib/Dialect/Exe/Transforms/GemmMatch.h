@@ -8,7 +8,7 @@
 #define MPC_LIB_DIALECT_EXE_TRANSFORMS_GEMMMATCH_H
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +16,9 @@
 #include <string>
 
 namespace mpc {
+class AddOp;
+class GeluOp;
+class MatmulOp;
 
 /// Value saved by a forward kernel for the kernel of its gradient.
 enum class SavedForGradient {

@@ -6,6 +6,9 @@
 
 #include "KernelOutliner.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;

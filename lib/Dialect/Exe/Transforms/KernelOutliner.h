@@ -7,7 +7,7 @@
 #ifndef MPC_LIB_DIALECT_EXE_TRANSFORMS_KERNELOUTLINER_H
 #define MPC_LIB_DIALECT_EXE_TRANSFORMS_KERNELOUTLINER_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace mpc {
+class FusionOp;
 
 /// Outlines kernels at the end of a module: private functions `k_<name>` on
 /// tensors with `mpc.kernel_kind`. Fusions with equal bodies share a kernel.

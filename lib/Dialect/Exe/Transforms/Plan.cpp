@@ -16,6 +16,8 @@
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 namespace mpc {

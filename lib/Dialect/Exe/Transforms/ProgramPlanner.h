@@ -15,10 +15,12 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 
 #include "llvm/ADT/MapVector.h"
 
 namespace mpc {
+class ConstantOp;
 
 /// Location of a value: a named buffer, or an offset in the buffer of `root`.
 struct BufferLocation {

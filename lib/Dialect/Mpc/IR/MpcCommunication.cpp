@@ -14,18 +14,6 @@ using namespace mpc;
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationEnums.cpp.inc"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationInterfaces.cpp.inc"
 
-#define GET_OP_CLASSES
-#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.cpp.inc"
-
-namespace mpc {
-void registerCommunicationOps(MpcDialect *dialect) {
-  RegisteredOperationName::insert<AllReduceOp>(*dialect);
-  RegisteredOperationName::insert<ReduceScatterOp>(*dialect);
-  RegisteredOperationName::insert<AllGatherOp>(*dialect);
-  RegisteredOperationName::insert<CollectiveBroadcastOp>(*dialect);
-}
-} // namespace mpc
-
 /// Verifies C1, and C2 with the output type computed by `typeOf`.
 static LogicalResult
 verifyTensors(Operation *op,

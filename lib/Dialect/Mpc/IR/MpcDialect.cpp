@@ -8,10 +8,11 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 #include "mlir/IR/DialectImplementation.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -24,29 +25,18 @@ using namespace mpc;
 #include "mpc/Dialect/Mpc/IR/MpcDialect.cpp.inc"
 #include "mpc/Dialect/Mpc/IR/MpcEnums.cpp.inc"
 #include "mpc/Dialect/Mpc/IR/MpcInterfaces.cpp.inc"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"
 
 namespace mpc {
-/// MpcTraining.cpp.
-void registerTrainingOps(MpcDialect *dialect);
-/// MpcPack.cpp.
-void registerPackOps(MpcDialect *dialect);
-void registerRecurrenceOps(MpcDialect *dialect);
-/// MpcCommunication.cpp.
-void registerCommunicationOps(MpcDialect *dialect);
+/// Registers all op families (CMakeLists.txt).
+void registerAllOps(MpcDialect &dialect);
 } // namespace mpc
 
-#define GET_OP_DEFS_REGISTRATION
-#include "mpc/Dialect/Mpc/IR/MpcOps.cpp.inc"
-
 void MpcDialect::initialize() {
-  registerMpcDialectOperations(this);
-  registerTrainingOps(this);
-  registerPackOps(this);
-  registerRecurrenceOps(this);
-  registerCommunicationOps(this);
+  registerAllOps(*this);
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "mpc/Dialect/Mpc/IR/MpcAttributes.cpp.inc"
@@ -215,67 +205,4 @@ int64_t mpc::operandAndResultBytes(Operation *op) {
   for (Type type : op->getResultTypes())
     bytes += byteCount(type);
   return bytes;
-}
-
-//===----------------------------------------------------------------------===//
-// Checked creation
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Properties of an op before its creation.
-class ScopedProperties {
-public:
-  explicit ScopedProperties(OperationName name)
-      : name(name), storage(name.getOpPropertyByteSize()) {
-    if (!storage.empty())
-      name.initOpProperties(get(), /*init=*/nullptr);
-  }
-  ~ScopedProperties() {
-    if (!storage.empty())
-      name.destroyOpProperties(get());
-  }
-  ScopedProperties(const ScopedProperties &) = delete;
-  ScopedProperties &operator=(const ScopedProperties &) = delete;
-
-  OpaqueProperties get() { return storage.empty() ? nullptr : storage.data(); }
-
-private:
-  OperationName name;
-  llvm::SmallVector<char, 256> storage;
-};
-} // namespace
-
-LogicalResult mpc::inferResultTypes(Location loc, StringRef name,
-                                    ValueRange operands,
-                                    ArrayRef<NamedAttribute> attributes,
-                                    SmallVectorImpl<Type> &types) {
-  MLIRContext *context = loc.getContext();
-  OperationName opName(name, context);
-  std::optional<RegisteredOperationName> info = opName.getRegisteredInfo();
-  InferTypeOpInterface::Concept *infer =
-      info ? info->getInterface<InferTypeOpInterface>() : nullptr;
-  if (!infer)
-    return emitError(loc) << "'" << name << "' cannot infer its result types";
-  DictionaryAttr dictionary = DictionaryAttr::get(context, attributes);
-  ScopedProperties properties(opName);
-  if (opName.getOpPropertyByteSize() > 0 &&
-      failed(opName.setOpPropertiesFromAttribute(
-          opName, properties.get(), dictionary,
-          [&] { return emitError(loc); })))
-    return failure();
-  return infer->inferReturnTypes(context, loc, operands, dictionary,
-                                 properties.get(), {}, types);
-}
-
-FailureOr<Operation *> mpc::createChecked(OpBuilder &builder, Location loc,
-                                          StringRef name, TypeRange resultTypes,
-                                          ValueRange operands,
-                                          ArrayRef<NamedAttribute> attributes) {
-  OperationState state(loc, name, operands, resultTypes, attributes);
-  Operation *op = builder.create(state);
-  if (failed(verify(op))) {
-    op->erase();
-    return failure();
-  }
-  return op;
 }

@@ -9,6 +9,9 @@
 #include "MpcShapes.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -8,7 +8,9 @@
 
 #include "MpcShapes.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/CreateChecked.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -6,7 +6,7 @@
 
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/TypeSwitch.h"

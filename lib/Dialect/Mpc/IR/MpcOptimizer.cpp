@@ -1,4 +1,4 @@
-//===- MpcOptimizer.cpp - verifiers of updates and loss scales ------------===//
+//===- MpcOptimizer.cpp - updates and loss scales -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MpcAssembly.h"
 #include "MpcShapes.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -17,6 +18,37 @@ using namespace mpc::shapes;
 //===----------------------------------------------------------------------===//
 // Optimizers
 //===----------------------------------------------------------------------===//
+
+ParseResult mpc::parseUpdateTypes(
+    OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> states,
+    Type &parameter, SmallVectorImpl<Type> &newStates, Type &copy) {
+  SmallVector<Type> types;
+  SMLoc loc = parser.getCurrentLocation();
+  if (succeeded(parser.parseOptionalLParen())) {
+    if (parser.parseTypeList(types) || parser.parseRParen())
+      return failure();
+  } else if (parser.parseType(types.emplace_back())) {
+    return failure();
+  }
+  size_t least = 1 + states.size();
+  if (types.size() != least && types.size() != least + 1)
+    return parser.emitError(loc)
+           << "needs " << least << " result types for " << states.size()
+           << " states, and one more for a copy; found " << types.size();
+  parameter = types.front();
+  newStates.assign(types.begin() + 1, types.begin() + least);
+  if (types.size() > least)
+    copy = types.back();
+  return success();
+}
+
+void mpc::printUpdateTypes(OpAsmPrinter &printer, Operation *op, OperandRange,
+                           Type, TypeRange, Type) {
+  if (op->getNumResults() == 1)
+    printer << op->getResult(0).getType();
+  else
+    printer << '(' << op->getResultTypes() << ')';
+}
 
 template <typename OpTy> static LogicalResult verifyOptimizer(OpTy op) {
   RankedTensorType parameter = tensor(op.getParameter()),

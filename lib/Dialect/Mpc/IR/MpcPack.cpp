@@ -14,18 +14,6 @@ using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
 
-#define GET_OP_CLASSES
-#include "mpc/Dialect/Mpc/IR/MpcPackOps.cpp.inc"
-
-namespace mpc {
-void registerPackOps(MpcDialect *dialect) {
-  RegisteredOperationName::insert<PackOp>(*dialect);
-  RegisteredOperationName::insert<DecodeFloat8Op>(*dialect);
-  RegisteredOperationName::insert<DequantizeOp>(*dialect);
-  RegisteredOperationName::insert<EncodeFloat8Op>(*dialect);
-}
-} // namespace mpc
-
 LogicalResult PackOp::inferReturnTypes(MLIRContext *,
                                        std::optional<Location> loc,
                                        Adaptor adaptor,

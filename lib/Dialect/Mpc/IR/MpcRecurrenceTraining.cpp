@@ -7,22 +7,13 @@
 #include "MpcShapes.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
-
-#define GET_OP_CLASSES
-#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.cpp.inc"
-
-namespace mpc {
-void registerRecurrenceOps(MpcDialect *dialect) {
-  RegisteredOperationName::insert<RecurrenceTrainingOp>(*dialect);
-  RegisteredOperationName::insert<RecurrenceGradientOp>(*dialect);
-}
-} // namespace mpc
 
 int64_t mpc::gatesOf(RecurrentCell cell) {
   switch (cell) {

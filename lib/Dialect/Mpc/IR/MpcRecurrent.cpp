@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
+
 #include "MpcShapes.h"
 
 using namespace mlir;

@@ -6,6 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+
 #include "MpcShapes.h"
 
 #include "llvm/ADT/Sequence.h"

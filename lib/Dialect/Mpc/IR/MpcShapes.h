@@ -9,7 +9,7 @@
 #ifndef MPC_LIB_DIALECT_MPC_IR_MPCSHAPES_H
 #define MPC_LIB_DIALECT_MPC_IR_MPCSHAPES_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 

@@ -9,6 +9,8 @@
 #include "MpcShapes.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
 

@@ -7,10 +7,12 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRAINING_IGNOREDTARGETS_H
 #define MPC_LIB_DIALECT_MPC_TRAINING_IGNOREDTARGETS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 namespace mpc {
+class DivOp;
+class GradientSeedOp;
 
 /// Data-parallel losses with `ignore_index`. Ranks ignore different numbers of
 /// targets, so the mean is over the valid targets of all ranks: gradients then

@@ -7,13 +7,15 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRAINING_LOSSSCALING_H
 #define MPC_LIB_DIALECT_MPC_TRAINING_LOSSSCALING_H
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Training/LossScale.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mpc {
+class AllFiniteOp;
 
 /// Gradient processing besides loss scaling.
 struct GradientOptions {

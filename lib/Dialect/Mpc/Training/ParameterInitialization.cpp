@@ -6,7 +6,10 @@
 
 #include "ParameterInitialization.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Reference/Tensor.h"
 

@@ -11,6 +11,7 @@
 #include "mpc/Training/WeightChoice.h"
 
 namespace mpc {
+class ConstantOp;
 
 /// Returns the use of `value`, or of a cast of it, as mean or variance of a
 /// batch norm, or null.

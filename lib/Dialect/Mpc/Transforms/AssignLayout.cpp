@@ -13,7 +13,10 @@
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 

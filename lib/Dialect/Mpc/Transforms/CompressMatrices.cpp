@@ -14,6 +14,8 @@
 
 #include "mpc/Analysis/QuantizedWeightStorage.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 

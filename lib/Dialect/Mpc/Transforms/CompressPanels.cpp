@@ -11,6 +11,9 @@
 
 #include "QuantizedPanels.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 

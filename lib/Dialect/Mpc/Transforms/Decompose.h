@@ -7,11 +7,12 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_DECOMPOSE_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "llvm/ADT/DenseMap.h"
 
 namespace mpc {
+class ConvTransposeOp;
 
 /// Default maximum sequence length that is unrolled, in time steps.
 inline constexpr int64_t kUnrolledSteps = 1024;

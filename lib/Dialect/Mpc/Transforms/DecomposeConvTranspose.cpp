@@ -13,6 +13,9 @@
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 
 #include <numeric>
 

@@ -10,7 +10,11 @@
 #include "Decompose.h"
 #include "ScalarEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

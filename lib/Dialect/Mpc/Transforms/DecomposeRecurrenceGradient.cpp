@@ -11,7 +11,10 @@
 #include "Decompose.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -11,7 +11,11 @@
 #include "Decompose.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/TypeSwitch.h"

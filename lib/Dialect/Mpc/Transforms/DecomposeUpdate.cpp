@@ -11,7 +11,7 @@
 #include "Decompose.h"
 #include "ScalarEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -6,6 +6,9 @@
 
 #include "Dequantized.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+
 #include "Int8Values.h"
 #include "MatchUtils.h"
 #include "OpEmitter.h"

@@ -7,7 +7,7 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_DEQUANTIZED_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_DEQUANTIZED_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Reference/Tensor.h"
 
 #include <optional>

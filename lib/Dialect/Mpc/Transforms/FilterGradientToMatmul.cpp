@@ -11,7 +11,8 @@
 
 #include "OpEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 using namespace mlir;
 using namespace mpc;

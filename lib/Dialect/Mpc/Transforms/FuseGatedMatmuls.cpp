@@ -14,6 +14,8 @@
 #include "OpEmitter.h"
 
 #include "mpc/Analysis/GatedMatmulColumns.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 

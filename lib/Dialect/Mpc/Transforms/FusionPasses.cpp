@@ -10,6 +10,7 @@
 #include "FusionPasses.h"
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Support/EscapedText.h"
 
 #include "mlir/Pass/PassManager.h"

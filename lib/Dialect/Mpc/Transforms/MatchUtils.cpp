@@ -7,6 +7,10 @@
 #include "MatchUtils.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 
 #include <cmath>
 
@@ -30,6 +34,11 @@ bool mpc::isNear(double actual, double expected, Value like) {
 Value mpc::skipBroadcast(Value value) {
   auto broadcast = value.getDefiningOp<BroadcastOp>();
   return broadcast ? broadcast.getInput() : value;
+}
+
+Value mpc::skipReshape(Value value) {
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  return reshape ? reshape.getInput() : value;
 }
 
 std::optional<SplatOperand> mpc::matchScaled(Value value) {

@@ -8,7 +8,7 @@
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_MATCHUTILS_H
 
 #include "mpc/Analysis/OpNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -28,6 +28,8 @@ inline int64_t rankOf(mlir::Value value) { return shapeOf(value).size(); }
 
 /// The value before a broadcast, or `value` itself.
 mlir::Value skipBroadcast(mlir::Value value);
+/// The value before a reshape, or `value` itself.
+mlir::Value skipReshape(mlir::Value value);
 
 /// Non-splat operand and splat value of a binary op; nullopt if `value` is not
 /// produced by `OpTy` or neither side is a splat. The other operand has the
@@ -71,10 +73,7 @@ Product flattenProduct(mlir::Value root);
 /// reshape: the value's shape is the input's with the reduced extents 1.
 template <typename OpTy> OpTy matchKeptReduction(mlir::Value value) {
   mlir::Value inner = skipBroadcast(value);
-  mlir::Value reduced = inner;
-  if (auto reshape = inner.getDefiningOp<ReshapeOp>())
-    reduced = reshape.getInput();
-  auto op = reduced.getDefiningOp<OpTy>();
+  auto op = skipReshape(inner).getDefiningOp<OpTy>();
   if (!op)
     return {};
   llvm::SmallVector<int64_t> kept(shapeOf(op.getInput()));

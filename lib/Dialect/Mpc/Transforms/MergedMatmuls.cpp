@@ -6,6 +6,8 @@
 
 #include "MergedMatmuls.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
 using namespace mlir;
 using namespace mpc;
 

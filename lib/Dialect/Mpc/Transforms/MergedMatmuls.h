@@ -9,9 +9,10 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_MERGEDMATMULS_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_MERGEDMATMULS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
+class MatmulOp;
 
 /// Sets the attributes of `joint`, which has the columns of all `products`:
 /// their common layer path and, if each of them is padded, their combined

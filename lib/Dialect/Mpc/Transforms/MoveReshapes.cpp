@@ -13,6 +13,11 @@
 
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/OperandSums.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 
 using namespace mlir;
 using namespace mpc;

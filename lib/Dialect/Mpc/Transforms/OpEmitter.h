@@ -9,10 +9,11 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_OPEMITTER_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_OPEMITTER_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 namespace mpc {
+class CastOp;
 
 /// Returns the constant attribute that defines `value`, or null.
 mlir::ElementsAttr constantOf(mlir::Value value);

@@ -13,6 +13,10 @@
 #include "mpc/Analysis/Fusion/FusionGraph.h"
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
 
 #include "llvm/ADT/SetVector.h"

@@ -8,6 +8,10 @@
 
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/Transforms/ConstantTransforms.h"
 #include "mpc/Reference/Tensor.h"
 

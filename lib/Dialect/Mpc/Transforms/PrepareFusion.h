@@ -9,10 +9,11 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_PREPAREFUSION_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_PREPAREFUSION_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Target/TargetInfo.h"
 
 namespace mpc {
+class CastOp;
 
 // MoveReshapes.cpp.
 

@@ -8,11 +8,12 @@
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_QUANTIZEDPANELS_H
 
 #include "mpc/Analysis/LosslessEncoding.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 
 namespace mpc {
+class ConstantOp;
 
 /// Operands and attributes of an mpc.dequantize.
 struct QuantizedPanels {

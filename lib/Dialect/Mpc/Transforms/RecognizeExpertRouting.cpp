@@ -13,6 +13,14 @@
 
 #include "mpc/Analysis/Fusion/HorizontalFusion.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"

@@ -17,6 +17,10 @@
 #include "MatchUtils.h"
 #include "ScalarEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Tensor.h"
 

@@ -8,7 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 using namespace mlir;

@@ -9,7 +9,8 @@
 #include "mpc/Analysis/RangeAnalysis.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 
 using namespace mlir;
 using namespace mpc;

@@ -9,6 +9,8 @@
 
 #include "RepeatedHeads.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include <numeric>

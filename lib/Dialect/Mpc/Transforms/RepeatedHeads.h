@@ -10,7 +10,7 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_REPEATEDHEADS_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_REPEATEDHEADS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
 

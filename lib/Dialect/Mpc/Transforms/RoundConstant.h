@@ -7,11 +7,12 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_ROUNDCONSTANT_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_ROUNDCONSTANT_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 
 namespace mpc {
+class ConstantOp;
 
 /// Accumulates the rounding errors of a constant's elements.
 class RoundingErrorStats {

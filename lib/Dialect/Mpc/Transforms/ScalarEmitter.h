@@ -9,6 +9,10 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_SCALAREMITTER_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_SCALAREMITTER_H
 
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
+
 #include "OpEmitter.h"
 
 namespace mpc {

@@ -12,6 +12,8 @@
 #include "MatchUtils.h"
 #include "OpEmitter.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 

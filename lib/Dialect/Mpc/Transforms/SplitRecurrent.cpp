@@ -14,7 +14,9 @@
 
 #include "mpc/Analysis/PersistentRnnPlan.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
-#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 #include "llvm/ADT/TypeSwitch.h"

@@ -10,7 +10,7 @@
 
 #include "Decompose.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 
 namespace mpc {

@@ -6,6 +6,8 @@
 
 #include "ZeroPointSums.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+
 #include "MatchUtils.h"
 
 #include "llvm/Support/MathExtras.h"

@@ -7,10 +7,11 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRANSFORMS_ZEROPOINTSUMS_H
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_ZEROPOINTSUMS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Tensor.h"
 
 namespace mpc {
+class ConvOp;
 
 /// Sums, for each output channel and position of `op`, the filter elements that
 /// do not read padding; i32, [channels, spatial...].

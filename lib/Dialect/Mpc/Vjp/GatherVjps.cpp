@@ -10,6 +10,7 @@
 #include "VjpBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 
 using namespace mlir;
 using namespace mpc;

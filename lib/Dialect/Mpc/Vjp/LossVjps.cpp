@@ -7,6 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLossOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+
 #include "VjpBuilder.h"
 
 using namespace mlir;

@@ -7,6 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+
 #include "VjpBuilder.h"
 
 using namespace mlir;

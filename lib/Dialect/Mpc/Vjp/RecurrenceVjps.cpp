@@ -11,6 +11,7 @@
 #include "VjpBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 
 using namespace mlir;

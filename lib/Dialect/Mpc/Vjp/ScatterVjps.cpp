@@ -9,6 +9,7 @@
 #include "VjpBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 
 #include "llvm/ADT/DenseSet.h"
 

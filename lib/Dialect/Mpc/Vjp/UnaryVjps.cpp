@@ -8,6 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+
 #include "VjpBuilder.h"
 
 #include "llvm/Support/MathExtras.h"

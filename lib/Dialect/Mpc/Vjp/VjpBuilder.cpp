@@ -6,6 +6,9 @@
 
 #include "VjpBuilder.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+
 using namespace mlir;
 using namespace mpc;
 

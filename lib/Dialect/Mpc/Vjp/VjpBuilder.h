@@ -12,7 +12,10 @@
 
 #include "../Transforms/OpEmitter.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 
 namespace mpc {
 

@@ -24,6 +24,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTKERNEL_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTKERNEL_H
 
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+
 #include "AttentionKernel.h"
 
 namespace mpc {

@@ -6,6 +6,8 @@
 
 #include "AttentionGradientMma.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"

@@ -21,6 +21,7 @@
 #include <array>
 
 namespace mpc {
+class AttentionGradientOp;
 
 /// Own rows per warp, and columns of an accumulator block.
 inline constexpr int64_t kGradientWarpRows = 16, kGradientSumBlock = 8;

@@ -9,6 +9,7 @@
 #include "Mma.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -19,9 +19,10 @@
 #include "Target/Kernel/ContractionEpilogue.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 
 namespace mpc {
+class AttentionGradientOp;
 
 /// Operands and score formula of an attention or its gradient.
 struct AttentionProblem {

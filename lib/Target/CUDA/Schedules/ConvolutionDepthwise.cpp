@@ -10,6 +10,8 @@
 
 #include "ConvolutionDepthwise.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"

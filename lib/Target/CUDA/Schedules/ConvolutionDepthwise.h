@@ -11,6 +11,7 @@
 #include "Gemm.h"
 
 namespace mpc {
+class ConvOp;
 
 /// Threads per block.
 inline constexpr int64_t kDepthwiseThreads = 128;

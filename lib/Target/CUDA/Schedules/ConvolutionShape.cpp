@@ -6,6 +6,9 @@
 
 #include "ConvolutionShape.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+
 using namespace mlir;
 using namespace mpc;
 

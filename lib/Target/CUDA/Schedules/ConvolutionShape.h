@@ -8,12 +8,13 @@
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONSHAPE_H
 
 #include "Target/Kernel/IndexMath.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <array>
 
 namespace mpc {
+class ConvFilterGradientOp;
+class ConvOp;
 
 /// A convolution with one to three spatial dimensions, padded to three by
 /// leading extents of 1.

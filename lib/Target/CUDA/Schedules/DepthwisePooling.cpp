@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+
 #include "../MultiprocessorModel.h"
 #include "ConvolutionDepthwise.h"
 #include "LastArrivingBlock.h"

@@ -11,7 +11,9 @@
 
 #include "Target/Kernel/LoopKernels.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 
 #include <optional>
 

@@ -18,11 +18,12 @@
 
 #include "Target/Kernel/ElementEmitter.h"
 #include "mpc/Analysis/GatedMatmulColumns.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <vector>
 
 namespace mpc {
+class ConcatOp;
 
 //===----------------------------------------------------------------------===//
 // Operands

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+
 #include "Gemm.h"
 
 #include "Target/Kernel/LoopKernels.h"

@@ -6,6 +6,8 @@
 
 #include "GemmCost.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
 #include "../MultiprocessorModel.h"
 #include "GemmOperandSums.h"
 

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+
 #include "Gemm.h"
 
 using namespace mlir;

@@ -12,7 +12,7 @@
 #include "GradientCheckKernel.h"
 #include "LastArrivingBlock.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 

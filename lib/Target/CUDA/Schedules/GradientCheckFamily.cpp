@@ -9,7 +9,9 @@
 
 #include "GradientCheckKernel.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
 using namespace mlir;
 using namespace mpc;

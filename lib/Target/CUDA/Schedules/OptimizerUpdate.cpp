@@ -17,6 +17,7 @@
 #include "UpdatePartition.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 
 #include "llvm/Support/MathExtras.h"
 

@@ -8,6 +8,8 @@
 
 #include "QuantizedGemv.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+
 #include "../MultiprocessorModel.h"
 
 #include "llvm/ADT/STLExtras.h"

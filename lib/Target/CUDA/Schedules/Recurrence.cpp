@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
+
 #include "RecurrenceGradientKernel.h"
 #include "RecurrenceKernel.h"
 

@@ -11,6 +11,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEGRADIENTKERNEL_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEGRADIENTKERNEL_H
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+
 #include "PersistentRecurrence.h"
 
 namespace mpc {

@@ -9,6 +9,8 @@
 #ifndef MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEKERNEL_H
 #define MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEKERNEL_H
 
+#include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
+
 #include "PersistentRecurrence.h"
 
 namespace mpc {

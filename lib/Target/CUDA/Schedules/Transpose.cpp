@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
+
 #include "Schedule.h"
 
 #include "Target/Kernel/LoopKernels.h"

@@ -7,6 +7,7 @@
 #include "ModelBuilder.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Import/ExternalFiles.h"
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include "Graph.h"
 #include "onnx.pb.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Import/ONNX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

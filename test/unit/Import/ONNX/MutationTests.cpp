@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+
 #include "ModelBuilder.h"
 
 #include "mlir/IR/Verifier.h"

@@ -6,6 +6,7 @@
 
 #include "ModelBuilder.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 
 #include "KernelRunner.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Target/CPU/Codegen.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

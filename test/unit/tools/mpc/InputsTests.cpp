@@ -6,7 +6,7 @@
 
 #include "Inputs.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Parser/Parser.h"
 

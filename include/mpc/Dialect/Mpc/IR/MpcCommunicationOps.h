@@ -7,7 +7,7 @@
 #ifndef MPC_DIALECT_MPC_IR_MPCCOMMUNICATIONOPS_H
 #define MPC_DIALECT_MPC_IR_MPCCOMMUNICATIONOPS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationEnums.h.inc"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationInterfaces.h.inc"

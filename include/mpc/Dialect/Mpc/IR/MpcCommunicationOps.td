@@ -4,7 +4,7 @@
 //
 // Collective communication in a training step (SPMD): every rank runs the same
 // function on its own values. The reference interpreter executes all ranks at
-// once. The op classes are generated separately (MpcCommunicationOps.h).
+// once.
 //
 //===----------------------------------------------------------------------===//
 

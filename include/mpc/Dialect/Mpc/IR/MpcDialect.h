@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dialect class, its enums, attributes and interfaces. Ops: MpcOps.h.
+// The dialect class, its enums, attributes and interfaces. Ops: one
+// header per family, Mpc*Ops.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,4 +51,40 @@ class Mpc_InferredOp<string mnemonic, string cls, string flops, list<Trait> trai
 class Mpc_WideningOp<string mnemonic, string cls, string flops, list<Trait> traits = []>
     : Mpc_Op<mnemonic, cls, flops, !listconcat([InferTypeOpAdaptorWithIsCompatible], traits)>;
 
+/// Movement with strided access.
+defvar Mpc_StridedMovement = DeclareOpInterfaceMethods<Mpc_MovementOpInterface, ["getAccess"]>;
+
+/// result[i] = f(input[i]), same type.
+class Mpc_UnaryOp<string mnemonic, string text, string flops = "1", Type tensor = Mpc_FloatTensor,
+                  list<Trait> traits = [], string facts = "">
+    : Mpc_Op<mnemonic, "Elementwise", "getFlopsPerElement() * ::mpc::elementCount(getResult())",
+             !listconcat([SameOperandsAndResultType, Mpc_ElementwiseOpInterface], traits)> {
+  let summary = text;
+  let arguments = (ins tensor:$input);
+  let results = (outs tensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let extraClassDeclaration = members # [{
+    int64_t getFlopsPerElement() { return }] # flops # [{; }
+  }] # facts;
+}
+
+/// Two operands that broadcast as NumPy's do.
+class Mpc_BinaryOp<string mnemonic, string text, Type tensor = Mpc_Tensor, string flops = "1",
+                   list<Trait> traits = [], string facts = "">
+    : Mpc_InferredOp<mnemonic, "Elementwise", "getFlopsPerElement() * ::mpc::elementCount(getResult())",
+             !listconcat([Mpc_ElementwiseOpInterface], traits)> {
+  let summary = text;
+  let description = [{
+    - (C1) operands have the same element type.
+    - (C2) operand shapes broadcast together as NumPy's do.
+    - (C3) the result has the broadcast shape and the operands' element type.
+  }];
+  let arguments = (ins tensor:$lhs, tensor:$rhs);
+  let results = (outs tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = members # [{
+    int64_t getFlopsPerElement() { return }] # flops # [{; }
+  }] # facts;
+}
+
 #endif // MPC_DIALECT_MPC_IR_MPCOPBASE

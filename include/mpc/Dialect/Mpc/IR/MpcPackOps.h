@@ -7,7 +7,7 @@
 #ifndef MPC_DIALECT_MPC_IR_MPCPACKOPS_H
 #define MPC_DIALECT_MPC_IR_MPCPACKOPS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #define GET_OP_CLASSES
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h.inc"

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Created by passes that store weights and KV caches, never by import; the op
-// classes are generated separately (MpcPackOps.h).
+// Created by passes that store weights and KV caches, never by import.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,7 +7,7 @@
 #ifndef MPC_DIALECT_MPC_IR_MPCRECURRENCEOPS_H
 #define MPC_DIALECT_MPC_IR_MPCRECURRENCEOPS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include <optional>
 

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Created by differentiating recurrent layers, never by import. The op classes
-// are generated separately (MpcRecurrenceOps.h).
+// Created by differentiating recurrent layers, never by import.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,7 @@
 
 include "mlir/IR/OpBase.td"
 
-/// Computes training bookkeeping, not model values; see MpcTrainingOps.h.
+/// Computes training bookkeeping, not model values; see MpcTraits.h.
 def Mpc_KeepsBooks : NativeOpTrait<"IsBookkeeping"> {
   let cppNamespace = "::mpc";
 }

@@ -2,8 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops that only training needs; the op classes are generated separately
-// (MpcTrainingOps.h).
+// The op families that only training needs, for their documentation.
 //
 //===----------------------------------------------------------------------===//
 

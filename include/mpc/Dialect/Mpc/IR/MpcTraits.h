@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// C++ side of the traits documented in MpcInterfaces.td.
+// C++ side of the traits documented in MpcInterfaces.td and
+// MpcTrainingInterfaces.td.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +37,11 @@ class Normalizes : public mlir::OpTrait::TraitBase<OpTy, Normalizes> {};
 template <typename OpTy>
 class RoundsToInteger : public mlir::OpTrait::TraitBase<OpTy, RoundsToInteger> {
 };
+
+/// Op that computes training bookkeeping, not model values (seeds, scales,
+/// learning rates, norms, flags, updates): policies do not narrow it.
+template <typename OpTy>
+class IsBookkeeping : public mlir::OpTrait::TraitBase<OpTy, IsBookkeeping> {};
 
 } // namespace mpc
 

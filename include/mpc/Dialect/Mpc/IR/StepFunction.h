@@ -10,7 +10,7 @@
 #ifndef MPC_DIALECT_MPC_IR_STEPFUNCTION_H
 #define MPC_DIALECT_MPC_IR_STEPFUNCTION_H
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

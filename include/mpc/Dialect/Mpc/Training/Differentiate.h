@@ -9,7 +9,7 @@
 #ifndef MPC_DIALECT_MPC_TRAINING_DIFFERENTIATE_H
 #define MPC_DIALECT_MPC_TRAINING_DIFFERENTIATE_H
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -9,7 +9,7 @@
 #ifndef MPC_DIALECT_MPC_TRAINING_PASSES_H
 #define MPC_DIALECT_MPC_TRAINING_PASSES_H
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"

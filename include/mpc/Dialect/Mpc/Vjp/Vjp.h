@@ -10,7 +10,7 @@
 #ifndef MPC_DIALECT_MPC_VJP_VJP_H
 #define MPC_DIALECT_MPC_VJP_VJP_H
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 namespace mpc {
 

@@ -10,7 +10,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/Parser/Parser.h"

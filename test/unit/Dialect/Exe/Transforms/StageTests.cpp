@@ -10,6 +10,7 @@
 
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Interpreter.h"
 

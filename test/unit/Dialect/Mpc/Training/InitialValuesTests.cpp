@@ -6,7 +6,7 @@
 
 #include "Dialect/Mpc/Training/ParameterInitialization.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Reference/Tensor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

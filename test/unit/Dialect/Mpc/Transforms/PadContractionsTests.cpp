@@ -10,6 +10,8 @@
 
 #include "PadTesting.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Import/ONNX.h"
 
 using namespace mlir;

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/Transforms/Passes.h"
 #include "mpc/Reference/Compare.h"
 #include "mpc/Reference/Interpreter.h"

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 #include "mpc/Policy/Policy.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -11,6 +11,7 @@
 
 #include "VjpCases.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/Training/Differentiate.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Reference/Interpreter.h"

@@ -13,7 +13,6 @@
 #include "TensorReader.h"
 #include "onnx.pb.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcOps.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Reference/Interpreter.h"
 

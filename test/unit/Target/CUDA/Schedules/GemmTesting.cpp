@@ -6,6 +6,8 @@
 
 #include "GemmTesting.h"
 
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 
 #include "mlir/Parser/Parser.h"

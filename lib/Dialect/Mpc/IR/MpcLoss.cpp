@@ -1,70 +1,16 @@
-//===- MpcTraining.cpp - ops of training steps ----------------------------===//
+//===- MpcLoss.cpp - shape rules of losses --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Registration of the training ops, and the losses. Backward ops:
-// MpcGradient.cpp; updates: MpcOptimizer.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MpcShapes.h"
 
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLossOps.h"
 
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::shapes;
-
-/// Result types of an optimizer: the parameter's, one per state, and optionally
-/// that of a low-precision copy.
-static ParseResult parseUpdateTypes(
-    OpAsmParser &parser, ArrayRef<OpAsmParser::UnresolvedOperand> states,
-    Type &parameter, SmallVectorImpl<Type> &newStates, Type &copy) {
-  SmallVector<Type> types;
-  SMLoc loc = parser.getCurrentLocation();
-  if (succeeded(parser.parseOptionalLParen())) {
-    if (parser.parseTypeList(types) || parser.parseRParen())
-      return failure();
-  } else if (parser.parseType(types.emplace_back())) {
-    return failure();
-  }
-  size_t least = 1 + states.size();
-  if (types.size() != least && types.size() != least + 1)
-    return parser.emitError(loc)
-           << "needs " << least << " result types for " << states.size()
-           << " states, and one more for a copy; found " << types.size();
-  parameter = types.front();
-  newStates.assign(types.begin() + 1, types.begin() + least);
-  if (types.size() > least)
-    copy = types.back();
-  return success();
-}
-
-static void printUpdateTypes(OpAsmPrinter &printer, Operation *op, OperandRange,
-                             Type, TypeRange, Type) {
-  if (op->getNumResults() == 1)
-    printer << op->getResult(0).getType();
-  else
-    printer << '(' << op->getResultTypes() << ')';
-}
-
-#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.cpp.inc"
-
-#define GET_OP_CLASSES
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.cpp.inc"
-
-template <typename... Ops> static void insertAll(MpcDialect *dialect) {
-  (RegisteredOperationName::insert<Ops>(*dialect), ...);
-}
-
-namespace mpc {
-void registerTrainingOps(MpcDialect *dialect) {
-  insertAll<
-#define GET_OP_LIST
-#include "mpc/Dialect/Mpc/IR/MpcTrainingOps.cpp.inc"
-      >(dialect);
-}
-} // namespace mpc
 
 /// Result: a scalar of the predictions' element type.
 static LogicalResult inferLoss(Value predictions,

@@ -1,30 +1,13 @@
-//===- MpcStructureOps.td - constant, fusion, yield ---------*- tablegen -*-===//
+//===- MpcFusionOps.td - fusion and its terminator ---------*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MPC_DIALECT_MPC_IR_MPCSTRUCTUREOPS
-#define MPC_DIALECT_MPC_IR_MPCSTRUCTUREOPS
+#ifndef MPC_DIALECT_MPC_IR_MPCFUSIONOPS
+#define MPC_DIALECT_MPC_IR_MPCFUSIONOPS
 
 include "mpc/Dialect/Mpc/IR/MpcOpBase.td"
-
-def Mpc_ConstantOp : Op<Mpc_Dialect, "constant", [Pure, ConstantLike, Mpc_FusionOpInterface, Mpc_Range,
-                                                  AllTypesMatch<["value", "result"]>]> {
-  let summary = "A constant tensor";
-  let description = [{
-    Small values are dense attributes, large ones resources.
-    - (C1) a resource is present and holds exactly the type's bytes.
-  }];
-  let arguments = (ins ElementsAttr:$value);
-  let results = (outs Mpc_Tensor:$result);
-  let assemblyFormat = "$value attr-dict";
-  let hasFolder = 1;
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    ::mpc::FusionClass getFusionClass() { return ::mpc::FusionClass::Constant; }
-  }];
-}
 
 def Mpc_FusionOp : Op<Mpc_Dialect, "fusion", [IsolatedFromAbove, Pure, Mpc_CostOpInterface,
                                               SingleBlockImplicitTerminator<"YieldOp">]> {
@@ -52,4 +35,4 @@ def Mpc_YieldOp : Op<Mpc_Dialect, "yield", [Pure, Terminator, HasParent<"FusionO
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
-#endif // MPC_DIALECT_MPC_IR_MPCSTRUCTUREOPS
+#endif // MPC_DIALECT_MPC_IR_MPCFUSIONOPS

@@ -1,0 +1,15 @@
+//===- MpcArithmeticOps.h - binary arithmetic -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCARITHMETICOPS_H
+#define MPC_DIALECT_MPC_IR_MPCARITHMETICOPS_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h.inc"
+
+#endif // MPC_DIALECT_MPC_IR_MPCARITHMETICOPS_H

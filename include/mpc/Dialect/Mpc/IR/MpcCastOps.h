@@ -1,0 +1,15 @@
+//===- MpcCastOps.h - conversion of element types ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCCASTOPS_H
+#define MPC_DIALECT_MPC_IR_MPCCASTOPS_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcCastOps.h.inc"
+
+#endif // MPC_DIALECT_MPC_IR_MPCCASTOPS_H

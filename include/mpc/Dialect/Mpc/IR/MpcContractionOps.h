@@ -1,0 +1,15 @@
+//===- MpcContractionOps.h - matmul and attention ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCCONTRACTIONOPS_H
+#define MPC_DIALECT_MPC_IR_MPCCONTRACTIONOPS_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h.inc"
+
+#endif // MPC_DIALECT_MPC_IR_MPCCONTRACTIONOPS_H

@@ -1,0 +1,15 @@
+//===- MpcGradientOps.h - ops of backward passes ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCGRADIENTOPS_H
+#define MPC_DIALECT_MPC_IR_MPCGRADIENTOPS_H
+
+#include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h.inc"
+
+#endif // MPC_DIALECT_MPC_IR_MPCGRADIENTOPS_H

@@ -1,0 +1,15 @@
+//===- MpcReductionOps.h - reduction and scan -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MPC_DIALECT_MPC_IR_MPCREDUCTIONOPS_H
+#define MPC_DIALECT_MPC_IR_MPCREDUCTIONOPS_H
+
+#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+
+#define GET_OP_CLASSES
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h.inc"
+
+#endif // MPC_DIALECT_MPC_IR_MPCREDUCTIONOPS_H
