@@ -93,8 +93,8 @@ struct StoredSpecialisation {
   int64_t longestReduction = 1;
   ElementType narrowest = ElementType::F32;
   int64_t longestChain = 1;
-  std::vector<StoredValue> arguments;
-  std::vector<StoredValue> results;
+  std::vector<ProgramValue> arguments;
+  std::vector<ProgramValue> results;
   std::vector<StoredProgram> programs;
 };
 

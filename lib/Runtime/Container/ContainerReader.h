@@ -54,7 +54,7 @@ private:
                   const std::string &place, TensorType &type);
   Status
   readValues(const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
-             const char *part, std::vector<StoredValue> &to);
+             const char *part, std::vector<ProgramValue> &to);
   Status readSections();
   Status readSpecialisation(const fb::Specialisation &from,
                             StoredSpecialisation &to);

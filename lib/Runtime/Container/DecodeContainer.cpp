@@ -86,10 +86,10 @@ Status Decoder::readType(const flatbuffers::String &element,
 
 Status Decoder::readValues(
     const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
-    const char *part, std::vector<StoredValue> &to) {
+    const char *part, std::vector<ProgramValue> &to) {
   for (const fb::Value *value : from) {
     std::string place = placeOf(where, part, to.size());
-    StoredValue read;
+    ProgramValue read;
     if (Status status = spend(sizeof(read)); !status.ok())
       return status;
     if (Status status = readString(*value->name(), read.name); !status.ok())

@@ -306,7 +306,7 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
   for (const auto &[stored, list] :
        {std::pair(&specialisation.arguments, &program.arguments),
         std::pair(&specialisation.results, &program.results)})
-    for (const StoredValue &value : *stored) {
+    for (const ProgramValue &value : *stored) {
       size_t words = 0;
       for (const std::string &label : value.labels)
         words += sizeof(std::string) + label.size();
@@ -314,9 +314,7 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
                                 value.role.size() + value.field.size() + words);
           !status.ok())
         return status;
-      list->push_back({value.name, value.type, value.role, value.field,
-                       value.alias, value.initial, value.labels,
-                       value.shardOf});
+      list->push_back(value);
     }
   program.arenaBytes = from.arena_bytes();
   for (const fb::Constant *constant : *from.constants()) {

@@ -42,7 +42,7 @@ private:
 
   uint32_t addSection(std::span<const std::byte> bytes);
   std::vector<flatbuffers::Offset<fb::Value>>
-  addValues(const std::vector<StoredValue> &values);
+  addValues(const std::vector<ProgramValue> &values);
   flatbuffers::Offset<fb::Gemm> addGemm(const GemmProblem &gemm);
   flatbuffers::Offset<fb::Collective>
   addCollective(const Collective &collective);
@@ -91,9 +91,9 @@ uint32_t Encoder::addSection(std::span<const std::byte> bytes) {
 }
 
 std::vector<flatbuffers::Offset<fb::Value>>
-Encoder::addValues(const std::vector<StoredValue> &values) {
+Encoder::addValues(const std::vector<ProgramValue> &values) {
   std::vector<flatbuffers::Offset<fb::Value>> list;
-  for (const StoredValue &value : values) {
+  for (const ProgramValue &value : values) {
     auto name = builder.CreateString(value.name);
     auto element = builder.CreateSharedString(
         std::string(elementTypeName(value.type.element)));
