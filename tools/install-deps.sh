@@ -9,8 +9,8 @@ packages=(
   clang-22 lld-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools libzstd-dev zlib1g-dev
   libomp-22-dev libprotobuf-dev protobuf-compiler libonnx-testdata nlohmann-json3-dev
-  libgtest-dev libcli11-dev libzip-dev libboost-dev libre2-dev libflatbuffers-dev
-  flatbuffers-compiler nettle-dev openmpi-bin shellcheck graphviz dataset-fashion-mnist
+  libgtest-dev libcli11-dev libzip-dev libboost-dev libre2-dev
+  nettle-dev openmpi-bin shellcheck graphviz dataset-fashion-mnist
 )
 
 missing=()

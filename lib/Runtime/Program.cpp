@@ -301,6 +301,10 @@ Status mpc::validate(const Program &program, bool needsCode) {
                          "type " + value.type.toString() +
                              " has no size that fits in memory");
   for (const ProgramValue &value : program.arguments)
+    if (value.integerBound < 0)
+      return malformed(self + ": " + value.name,
+                       "has a negative bound of its integers");
+  for (const ProgramValue &value : program.arguments)
     if (value.shardOf &&
         (value.type.shape.size() != 1 || !value.initialType().byteCount() ||
          *value.initialType().byteCount() < *value.type.byteCount()))

@@ -288,7 +288,11 @@ Result<Executable> ExecutableFile::load(Device device,
     stored = &contents.programs.front();
   if (!stored)
     return noTarget(contents, device, options.isa, state->where);
-  if (int64_t needed = stored->program.neededBytes();
+  auto program = std::make_shared<Program>(stored->program);
+  program->name = state->contents.name;
+  program->arguments = contents.arguments;
+  program->results = contents.results;
+  if (int64_t needed = program->neededBytes();
       options.maxMemory > 0 && needed > options.maxMemory)
     return Status(StatusCode::ResourceExhausted, state->where,
                   "needs " + std::to_string(needed) +
@@ -297,7 +301,6 @@ Result<Executable> ExecutableFile::load(Device device,
                       std::to_string(options.maxMemory) +
                       " are allowed; allow more memory or compile for smaller "
                       "extents");
-  auto program = std::make_shared<Program>(stored->program);
   if (device.needsCode()) {
     if (!options.trusted)
       return Status(StatusCode::InvalidArgument, state->where,
