@@ -153,7 +153,7 @@ private:
   InputSymbols symbols;
   /// Layers of the module before the first stage, and their types afterwards.
   std::optional<LayerPaths> layerPaths;
-  std::vector<LayerTypeSummary> layers;
+  std::vector<LayerTypes> layers;
   int dumped = 0;
   bool expectsCaches = false;
 };
@@ -230,9 +230,6 @@ mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);
 /// Reports a planned program that needs more than `most` bytes of constants,
 /// intermediates, arguments and results.
 mlir::LogicalResult checkPlannedMemory(mlir::ModuleOp module, int64_t most);
-
-/// Converts layer types to the runtime's form.
-std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<LayerTypeSummary> layers);
 
 /// Marks the results of the imported model `function` that may legitimately
 /// contain infinities or NaNs, because such constants (a mask of -inf) reach

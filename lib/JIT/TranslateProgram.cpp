@@ -237,31 +237,6 @@ private:
 
 } // namespace
 
-static std::vector<TypeShare> runtimeShares(ArrayRef<TypeAmount> amounts) {
-  std::vector<TypeShare> shares;
-  for (const TypeAmount &amount : amounts)
-    shares.push_back({amount.type, amount.count, amount.weight});
-  return shares;
-}
-
-std::vector<LayerTypes> mpc::runtimeLayers(ArrayRef<LayerTypeSummary> layers) {
-  std::vector<LayerTypes> result;
-  for (const LayerTypeSummary &layer : layers) {
-    LayerTypes &types = result.emplace_back();
-    types.path = layer.path;
-    types.policy = layer.policy;
-    types.compute = runtimeShares(layer.compute);
-    types.gradient = runtimeShares(layer.gradient);
-    types.storage = runtimeShares(layer.storage);
-    for (const TypedVariable &variable : layer.variables)
-      types.variables.push_back(
-          {variable.name, variable.role, variable.type,
-           std::vector<std::string>(variable.stored.begin(),
-                                    variable.stored.end())});
-  }
-  return result;
-}
-
 FailureOr<std::shared_ptr<Program>> mpc::translateProgram(ModuleOp module) {
   auto programs = module.getOps<exe::ProgramOp>();
   if (programs.empty()) {
