@@ -87,20 +87,20 @@ namespace {
 class Amounts {
 public:
   void add(unsigned tier, const std::string &type, int64_t weight) {
-    llvm::SmallVector<TypeAmount, 2> &list = tiers[tier];
-    auto *same = llvm::find_if(
-        list, [&](const TypeAmount &amount) { return amount.type == type; });
+    std::vector<TypeShare> &list = tiers[tier];
+    auto same = llvm::find_if(
+        list, [&](const TypeShare &share) { return share.type == type; });
     if (same == list.end())
-      same = &list.emplace_back(TypeAmount{type});
+      same = list.insert(same, TypeShare{type});
     ++same->count;
     same->weight += weight;
   }
 
-  llvm::SmallVector<TypeAmount, 2> take() {
-    for (llvm::SmallVector<TypeAmount, 2> &list : tiers) {
+  std::vector<TypeShare> take() {
+    for (std::vector<TypeShare> &list : tiers) {
       if (list.empty())
         continue;
-      llvm::sort(list, [](const TypeAmount &a, const TypeAmount &b) {
+      llvm::sort(list, [](const TypeShare &a, const TypeShare &b) {
         return std::tie(b.weight, b.count, a.type) <
                std::tie(a.weight, a.count, b.type);
       });
@@ -110,13 +110,13 @@ public:
   }
 
 private:
-  std::array<llvm::SmallVector<TypeAmount, 2>, 3> tiers;
+  std::array<std::vector<TypeShare>, 3> tiers;
 };
 
 /// Data gathered per layer during the traversal.
 struct Gathered {
   Amounts compute, gradient, storage;
-  std::vector<TypedVariable> variables;
+  std::vector<VariableType> variables;
   /// Indices into `variables`; by value if a constant has no name.
   llvm::StringMap<size_t> byName;
   llvm::DenseMap<Value, size_t> byValue;
@@ -161,7 +161,7 @@ public:
       : func(func), step(func), paths(paths), policy(policy),
         layers(paths.paths().size() + 1) {}
 
-  std::vector<LayerTypeSummary> collect();
+  std::vector<LayerTypes> collect();
 
 private:
   /// Finds the ops that outputs, losses and statistics depend on.
@@ -250,7 +250,7 @@ void LayerCollector::addVariable(Value source, unsigned layer, bool isJoined) {
   BlockArgument master = masters.lookup(source);
   if (!master)
     master = dyn_cast<BlockArgument>(source);
-  TypedVariable variable;
+  VariableType variable;
   Type held = getElementTypeOrSelf(source.getType()), type = held;
   if (master) {
     unsigned index = master.getArgNumber();
@@ -287,7 +287,7 @@ void LayerCollector::addVariable(Value source, unsigned layer, bool isJoined) {
     return;
   }
   // A constant that is stored in two types counts as the wider one.
-  TypedVariable &same = gathered.variables[number];
+  VariableType &same = gathered.variables[number];
   if (type.getIntOrFloatBitWidth() == 32)
     same.type = variable.type;
   for (const std::string &stored : variable.stored)
@@ -309,7 +309,7 @@ void LayerCollector::addVariables(Operation *op, unsigned layer) {
   }
 }
 
-std::vector<LayerTypeSummary> LayerCollector::collect() {
+std::vector<LayerTypes> LayerCollector::collect() {
   findForward();
   if (forward.empty())
     return {};
@@ -346,9 +346,9 @@ std::vector<LayerTypeSummary> LayerCollector::collect() {
       }
     }
   }
-  std::vector<LayerTypeSummary> typed;
+  std::vector<LayerTypes> typed;
   for (auto [number, gathered] : llvm::enumerate(layers)) {
-    LayerTypeSummary layer;
+    LayerTypes layer;
     bool isOutside = number == outside;
     if (!isOutside)
       layer.path = paths.paths()[number];
@@ -363,8 +363,8 @@ std::vector<LayerTypeSummary> LayerCollector::collect() {
   return typed;
 }
 
-std::vector<LayerTypeSummary> mpc::typedLayers(func::FuncOp func,
-                                               const LayerPaths &paths,
-                                               const Policy &policy) {
+std::vector<LayerTypes> mpc::typedLayers(func::FuncOp func,
+                                         const LayerPaths &paths,
+                                         const Policy &policy) {
   return LayerCollector(func, paths, policy).collect();
 }

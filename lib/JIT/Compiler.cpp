@@ -277,7 +277,7 @@ Result<std::shared_ptr<Program>> Compiler::generate(ModuleOp module,
   FailureOr<std::shared_ptr<Program>> program = translateProgram(module);
   if (failed(program))
     return failure(first);
-  (*program)->layers = runtimeLayers(layers);
+  (*program)->layers = layers;
   if (!withCode)
     return *program;
   Result<Lowered> lowered = lowerKernels(module);

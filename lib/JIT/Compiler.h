@@ -14,6 +14,7 @@
 
 #include "mpc/Analysis/LayerTypeSummary.h"
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
+#include "mpc/Dialect/Mpc/IR/RuntimeTypes.h"
 #include "mpc/JIT/ModelSource.h"
 #include "mpc/JIT/Options.h"
 #include "mpc/Pipelines/Pipelines.h"
@@ -152,7 +153,7 @@ private:
   InputSymbols symbols;
   /// Layers of the module before the first stage, and their types afterwards.
   std::optional<LayerPaths> layerPaths;
-  std::vector<LayerTypeSummary> layers;
+  std::vector<LayerTypes> layers;
   int dumped = 0;
   bool expectsCaches = false;
 };
@@ -229,19 +230,6 @@ mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);
 /// Reports a planned program that needs more than `most` bytes of constants,
 /// intermediates, arguments and results.
 mlir::LogicalResult checkPlannedMemory(mlir::ModuleOp module, int64_t most);
-
-/// Returns the runtime element type of `element`, or nullopt.
-std::optional<ElementType> runtimeElement(mlir::Type element);
-
-/// Returns the runtime type of a tensor type with a supported element type.
-TensorType runtimeType(mlir::RankedTensorType type);
-
-/// Returns the MLIR type of a buffer.
-mlir::RankedTensorType compilerType(const TensorType &type,
-                                    mlir::MLIRContext &context);
-
-/// Converts layer types to the runtime's form.
-std::vector<LayerTypes> runtimeLayers(llvm::ArrayRef<LayerTypeSummary> layers);
 
 /// Marks the results of the imported model `function` that may legitimately
 /// contain infinities or NaNs, because such constants (a mask of -inf) reach

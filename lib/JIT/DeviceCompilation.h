@@ -54,7 +54,7 @@ public:
   Result<Executable> finish();
 
   /// After finish(): the executable's arguments.
-  const std::vector<StoredValue> &arguments() const {
+  const std::vector<ProgramValue> &arguments() const {
     return compiler->arguments();
   }
 

@@ -47,18 +47,6 @@ static void describeRounding(func::FuncOp entry,
   });
 }
 
-/// Converts arguments or results of the planned program to the file's form.
-static std::vector<StoredValue>
-storedValues(const std::vector<ProgramValue> &values,
-             llvm::ArrayRef<int64_t> bounds) {
-  std::vector<StoredValue> stored;
-  for (auto [i, value] : llvm::enumerate(values))
-    stored.push_back({value.name, value.type, value.role,
-                      i < bounds.size() ? bounds[i] : 0, value.field,
-                      value.alias, value.initial, value.labels, value.shardOf});
-  return stored;
-}
-
 FileCompiler::FileCompiler(const ModelSource &model,
                            const CompileOptions &options, bool manyTargets)
     : model(model), options(options), dims(options.dims),
@@ -120,8 +108,10 @@ Result<std::shared_ptr<Program>> FileCompiler::generate(bool withCode) {
       compiler->generate(*module, withCode);
   if (program.ok()) {
     contents.name = (*program)->name;
-    current().arguments = storedValues((*program)->arguments, bounds);
-    current().results = storedValues((*program)->results, {});
+    for (auto [value, bound] : llvm::zip((*program)->arguments, bounds))
+      value.integerBound = bound;
+    current().arguments = (*program)->arguments;
+    current().results = (*program)->results;
   }
   return program;
 }

@@ -46,7 +46,7 @@ public:
     return compiler->fixedInputs();
   }
   /// After finish() or finalizeInMemory(): the program's arguments.
-  const std::vector<StoredValue> &arguments() const {
+  const std::vector<ProgramValue> &arguments() const {
     return current().arguments;
   }
   /// After finish() or finalizeInMemory(): the planned module and its compiler.

@@ -194,11 +194,11 @@ private:
     if (auto call = dyn_cast<exe::GemmOp>(*op)) {
       launch.kernel = call.getName().str();
       launch.kind = stringifyFusionKind(FusionKind::library).str();
-      launch.gemm = runtimeProblem(call.getProblem());
+      launch.gemm = call.getProblem().getGemm();
     } else if (auto message = dyn_cast<exe::CollectiveOp>(*op)) {
       launch.kernel = message.getName().str();
       launch.kind = "collective";
-      launch.collective = runtimeMessage(message.getMessage());
+      launch.collective = message.getMessage().getCollective();
     } else {
       auto kernel = cast<exe::LaunchOp>(*op);
       launch.kernel = kernel.getKernel().str();
@@ -206,113 +206,6 @@ private:
     }
     program->launches.push_back(std::move(launch));
     return success();
-  }
-
-  static Collective runtimeMessage(exe::MessageAttr message) {
-    auto element = [](Type type) {
-      return runtimeType(RankedTensorType::get({}, type)).element;
-    };
-    Collective result;
-    switch (message.getKind()) {
-    case exe::MessageKind::all_reduce:
-      result.kind = Collective::Kind::AllReduce;
-      break;
-    case exe::MessageKind::reduce_scatter:
-      result.kind = Collective::Kind::ReduceScatter;
-      break;
-    case exe::MessageKind::all_gather:
-      result.kind = Collective::Kind::AllGather;
-      break;
-    case exe::MessageKind::broadcast:
-      result.kind = Collective::Kind::Broadcast;
-      break;
-    }
-    switch (message.getReduction()) {
-    case exe::Reduction::sum:
-      result.reduction = Collective::Reduction::Sum;
-      break;
-    case exe::Reduction::mean:
-      result.reduction = Collective::Reduction::Mean;
-      break;
-    case exe::Reduction::min:
-      result.reduction = Collective::Reduction::Min;
-      break;
-    case exe::Reduction::max:
-      result.reduction = Collective::Reduction::Max;
-      break;
-    }
-    result.element = element(message.getElement());
-    result.accumulate = message.getAccumulate()
-                            ? element(message.getAccumulate())
-                            : result.element;
-    result.ranks = message.getRanks();
-    result.root = message.getRoot();
-    return result;
-  }
-
-  static GemmProblem runtimeProblem(exe::ProblemAttr problem) {
-    GemmProblem result;
-    result.m = problem.getM();
-    result.n = problem.getN();
-    result.k = problem.getK();
-    result.batch = problem.getBatch();
-    auto element = [](Type type) {
-      return runtimeType(RankedTensorType::get({}, type)).element;
-    };
-    result.operandA = element(problem.getOperandType());
-    result.operandB = element(problem.typeOfB());
-    result.result = element(problem.getResultType());
-    result.transposeA = problem.getTransposeA();
-    result.transposeB = problem.getTransposeB();
-    result.sharedA = problem.getSharedA();
-    result.sharedB = problem.getSharedB();
-    result.bias = problem.getBias();
-    result.residual = problem.getResidual();
-    result.auxiliary = problem.getAuxiliary();
-    result.scales = problem.getScales();
-    result.resultScale = problem.getResultScale();
-    result.amax = problem.getAmax();
-    result.activation = runtimeActivation(problem.getEpilogue());
-    switch (problem.getCompute()) {
-    case exe::Compute::native:
-      break;
-    case exe::Compute::tf32:
-      result.compute = GemmProblem::Compute::Tf32;
-      break;
-    case exe::Compute::bf16x9:
-      result.compute = GemmProblem::Compute::Bf16x9;
-      break;
-    }
-    switch (problem.getBiasGradient()) {
-    case exe::BiasGradient::none:
-      break;
-    case exe::BiasGradient::a:
-      result.biasGradient = GemmProblem::BiasGradient::A;
-      break;
-    case exe::BiasGradient::b:
-      result.biasGradient = GemmProblem::BiasGradient::B;
-      break;
-    case exe::BiasGradient::result:
-      result.biasGradient = GemmProblem::BiasGradient::Result;
-      break;
-    }
-    return result;
-  }
-
-  static GemmProblem::Activation runtimeActivation(exe::Epilogue epilogue) {
-    switch (epilogue) {
-    case exe::Epilogue::none:
-      return GemmProblem::Activation::None;
-    case exe::Epilogue::relu:
-      return GemmProblem::Activation::Relu;
-    case exe::Epilogue::gelu_tanh:
-      return GemmProblem::Activation::GeluTanh;
-    case exe::Epilogue::relu_gradient:
-      return GemmProblem::Activation::ReluGradient;
-    case exe::Epilogue::gelu_tanh_gradient:
-      return GemmProblem::Activation::GeluTanhGradient;
-    }
-    llvm_unreachable("an epilogue without a name");
   }
 
   /// Returns the launch's kind in reports: the fusion's, or "copy" and
@@ -348,31 +241,6 @@ private:
 };
 
 } // namespace
-
-static std::vector<TypeShare> runtimeShares(ArrayRef<TypeAmount> amounts) {
-  std::vector<TypeShare> shares;
-  for (const TypeAmount &amount : amounts)
-    shares.push_back({amount.type, amount.count, amount.weight});
-  return shares;
-}
-
-std::vector<LayerTypes> mpc::runtimeLayers(ArrayRef<LayerTypeSummary> layers) {
-  std::vector<LayerTypes> result;
-  for (const LayerTypeSummary &layer : layers) {
-    LayerTypes &types = result.emplace_back();
-    types.path = layer.path;
-    types.policy = layer.policy;
-    types.compute = runtimeShares(layer.compute);
-    types.gradient = runtimeShares(layer.gradient);
-    types.storage = runtimeShares(layer.storage);
-    for (const TypedVariable &variable : layer.variables)
-      types.variables.push_back(
-          {variable.name, variable.role, variable.type,
-           std::vector<std::string>(variable.stored.begin(),
-                                    variable.stored.end())});
-  }
-  return result;
-}
 
 FailureOr<std::shared_ptr<Program>> mpc::translateProgram(ModuleOp module) {
   auto programs = module.getOps<exe::ProgramOp>();

@@ -115,6 +115,8 @@ static std::string obstacleOf8Bits(const GemmProblem &p) {
 }
 
 std::string GemmProblem::obstacle() const {
+  if (!slots())
+    return "has no size that fits in memory";
   if (!isFloat(operandA) || !isFloat(operandB) || !isFloat(result))
     return "has operands or a result that are no floats";
   if ((resultScale || amax) && !isFloat8(result))

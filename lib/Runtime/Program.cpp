@@ -214,19 +214,16 @@ static Status validateChecks(const Program &program) {
 /// Checks that a library supports the GEMM and that the launch has its buffers.
 static Status validateGemm(const Launch &launch, const std::string &where) {
   const GemmProblem &gemm = *launch.gemm;
-  std::optional<std::vector<GemmProblem::Slot>> slots = gemm.slots();
-  if (!slots)
-    return malformed(where, "product " + gemm.toString() +
-                                " has no size that fits in memory");
   if (std::string text = gemm.obstacle(); !text.empty())
     return malformed(where, "product " + gemm.toString() + " " + text);
-  if (slots->size() != launch.buffers.size())
+  std::vector<GemmProblem::Slot> slots = *gemm.slots();
+  if (slots.size() != launch.buffers.size())
     return malformed(where, "has " + std::to_string(launch.buffers.size()) +
                                 " buffers, product " + gemm.toString() +
-                                " has " + std::to_string(slots->size()));
-  for (size_t i = 0; i < slots->size(); ++i) {
+                                " has " + std::to_string(slots.size()));
+  for (size_t i = 0; i < slots.size(); ++i) {
     const BufferRef &ref = launch.buffers[i];
-    const GemmProblem::Slot &slot = (*slots)[i];
+    const GemmProblem::Slot &slot = slots[i];
     std::string buffer = "buffer " + std::to_string(i);
     if (ref.bytes != slot.bytes)
       return malformed(where, buffer + " has " + std::to_string(ref.bytes) +
@@ -300,6 +297,10 @@ Status mpc::validate(const Program &program, bool needsCode) {
         return malformed(self + ": " + value.name,
                          "type " + value.type.toString() +
                              " has no size that fits in memory");
+  for (const ProgramValue &value : program.arguments)
+    if (value.integerBound < 0)
+      return malformed(self + ": " + value.name,
+                       "has a negative bound of its integers");
   for (const ProgramValue &value : program.arguments)
     if (value.shardOf &&
         (value.type.shape.size() != 1 || !value.initialType().byteCount() ||

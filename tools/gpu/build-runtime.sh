@@ -31,8 +31,7 @@ libraries=$root/usr/lib/x86_64-linux-gnu
 export PATH=$root/usr/bin:$PATH LD_LIBRARY_PATH=$libraries:${LD_LIBRARY_PATH:-}
 export PKG_CONFIG_LIBDIR=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 cmake -S . -B "$folder/build" -G Ninja -DMPC_RUNTIME_ONLY=ON -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_COMPILER=g++ -DCMAKE_PREFIX_PATH="$root/usr" \
-  -DFLATBUFFERS_INCLUDE_DIR="$root/usr/include" > "$folder/build.log" || {
+  -DCMAKE_CXX_COMPILER=g++ -DCMAKE_PREFIX_PATH="$root/usr" > "$folder/build.log" || {
   tail -20 "$folder/build.log" >&2
   exit 1
 }

@@ -48,9 +48,8 @@ if [ -f "$models/make_models.py" ]; then
 fi
 
 # Packages, path by path.
-packages=(libcli11-dev libflatbuffers-dev flatbuffers-compiler nlohmann-json3-dev nettle-dev
-  libnettle8 libzip-dev libzip4 libbz2-1.0 libssl3 zlib1g libgtest-dev pkgconf pkgconf-bin
-  libpkgconf3)
+packages=(libcli11-dev nlohmann-json3-dev nettle-dev libnettle8 libzip-dev libzip4 libbz2-1.0
+  libssl3 zlib1g libgtest-dev pkgconf pkgconf-bin libpkgconf3)
 for package in "${packages[@]}"; do
   dpkg -L "$package" 2>/dev/null | while read -r path; do
     case $path in

@@ -44,10 +44,10 @@ static std::string masterOf(const std::string &name) {
 
 Result<std::vector<RankValues>>
 tool::drawRanks(const Executable &executable,
-                std::span<const StoredValue> values, int64_t ranks,
+                std::span<const ProgramValue> values, int64_t ranks,
                 uint64_t seed) {
   const std::vector<ProgramValue> &arguments = executable.program().arguments;
-  std::vector<StoredValue> wanted;
+  std::vector<ProgramValue> wanted;
   for (size_t i = 0; i < values.size(); ++i) {
     // Derived from its parameter.
     if (!masterOf(values[i].name).empty())

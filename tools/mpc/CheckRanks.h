@@ -39,7 +39,7 @@ bool isOfOneRank(const std::string &role);
 /// arguments of `executable`. Batches and gradients are random by seed,
 /// different for each rank; states have their initial values.
 Result<std::vector<RankValues>> drawRanks(const Executable &executable,
-                                          std::span<const StoredValue> values,
+                                          std::span<const ProgramValue> values,
                                           int64_t ranks, uint64_t seed);
 
 /// Runs a step of several ranks, one thread per rank, and collects the results.

@@ -146,14 +146,9 @@ std::vector<Status> StepCheck::bind() {
   const std::vector<ProgramValue> &values = executable->program().arguments;
   if (!arrays.empty())
     return bindArrays(arrays, values, "arg", inputs);
-  std::vector<StoredValue> wanted;
-  wanted.reserve(values.size());
-  for (const ProgramValue &value : values)
-    wanted.push_back({.name = value.name,
-                      .type = value.type,
-                      .role = value.role,
-                      .integerBound = oracle->integerBound(value.name),
-                      .initial = value.initial});
+  std::vector<ProgramValue> wanted = values;
+  for (ProgramValue &value : wanted)
+    value.integerBound = oracle->integerBound(value.name);
   if (rankCount() > 1) {
     Result<std::vector<RankValues>> drawn =
         drawRanks(*executable, wanted, rankCount(), arguments.common.seed);

@@ -93,7 +93,7 @@ tool::openStoredModel(const CommonOptions &options,
   if (file->specialisations().size() == 1)
     return file;
   ExecutableFile::Shapes shapes;
-  std::span<const StoredValue> values = file->arguments();
+  std::span<const ProgramValue> values = file->arguments();
   for (size_t i = 0; i < values.size(); ++i)
     if (const NamedArray *array = findArray(arrays, values[i].name, "arg", i))
       shapes[values[i].name] = array->data.type().shape;
@@ -118,7 +118,7 @@ std::string tool::levelOf(const Executable &executable) {
 //===----------------------------------------------------------------------===//
 
 Result<std::vector<Buffer>>
-tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
+tool::drawValues(std::span<const ProgramValue> values, uint64_t seed) {
   std::mt19937_64 bits(seed);
   // Own distributions, since those of the standard library differ between
   // implementations.
@@ -128,14 +128,9 @@ tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
     return radius * std::cos(2 * std::numbers::pi * uniform());
   };
   std::vector<Buffer> drawn;
-  std::vector<ProgramValue> kept;
-  for (const StoredValue &value : values) {
-    kept.push_back({.name = value.name,
-                    .type = value.type,
-                    .role = value.role,
-                    .initial = value.initial});
+  for (const ProgramValue &value : values) {
     // States are not random: second moments must not be negative.
-    if (isSelfInitialized(kept.back())) {
+    if (isSelfInitialized(value)) {
       drawn.emplace_back();
       continue;
     }
@@ -181,7 +176,7 @@ tool::drawValues(std::span<const StoredValue> values, uint64_t seed) {
     }
     drawn.push_back(std::move(*buffer));
   }
-  if (Status status = makeInitialState(kept, drawn); !status.ok())
+  if (Status status = makeInitialState(values, drawn); !status.ok())
     return status;
   return drawn;
 }

@@ -40,7 +40,7 @@ Result<Executable> loadStoredModel(const ExecutableFile &file,
 /// Returns random arrays for `values` by seed: floats standard normal, integers
 /// below their bound (0 or 1 if they have none), fair booleans. State of a
 /// training step has its initial value.
-Result<std::vector<Buffer>> drawValues(std::span<const StoredValue> values,
+Result<std::vector<Buffer>> drawValues(std::span<const ProgramValue> values,
                                        uint64_t seed);
 
 /// Returns the instruction-set level of an executable's code: "avx512".

@@ -61,7 +61,7 @@ std::vector<ProgramValue> tool::resultsOf(mlir::func::FuncOp function) {
 
 Result<std::vector<Buffer>> tool::drawInputs(mlir::func::FuncOp function,
                                              uint64_t seed) {
-  std::vector<StoredValue> values;
+  std::vector<ProgramValue> values;
   for (auto [i, value] : llvm::enumerate(argumentsOf(function)))
     values.push_back({value.name, value.type, /*role=*/"",
                       indexBound(function.getArgument(i)).value_or(0)});

@@ -114,7 +114,7 @@ struct Data {
 } // namespace
 
 static Result<Data> drawData(const Executable &executable,
-                             std::span<const StoredValue> wanted,
+                             std::span<const ProgramValue> wanted,
                              uint64_t seed) {
   PreparedModel subject;
   subject.executable = executable;
@@ -168,7 +168,7 @@ Result<PredictedStepTime> tool::measureStep(const std::string &model,
     return made.status();
   DeviceCompilation &compile = **made;
   std::optional<Executable> executable;
-  std::vector<StoredValue> wanted;
+  std::vector<ProgramValue> wanted;
   if (std::optional<DeviceCompilation::Found> found = compile.find()) {
     executable = std::move(found->executable);
     wanted.assign(found->file.arguments().begin(),

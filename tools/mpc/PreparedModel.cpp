@@ -17,7 +17,7 @@ double tool::millisecondsSince(Clock::time_point start) {
 }
 
 std::vector<Status>
-tool::bindCompiledInputs(std::span<const StoredValue> wanted,
+tool::bindCompiledInputs(std::span<const ProgramValue> wanted,
                          const std::vector<NamedArray> &arrays, bool draw,
                          uint64_t seed, PreparedModel &subject) {
   if (!draw || !arrays.empty())

@@ -48,7 +48,7 @@ std::vector<Status> prepareSubject(const CommonOptions &options,
 
 /// Binds `arrays`, or random values, to the arguments `wanted` of `subject`, as
 /// prepareSubject() does.
-std::vector<Status> bindCompiledInputs(std::span<const StoredValue> wanted,
+std::vector<Status> bindCompiledInputs(std::span<const ProgramValue> wanted,
                                        const std::vector<NamedArray> &arrays,
                                        bool draw, uint64_t seed,
                                        PreparedModel &subject);

@@ -11,6 +11,7 @@
 #define MPC_ANALYSIS_LAYERTYPESUMMARY_H
 
 #include "mpc/Policy/Policy.h"
+#include "mpc/Runtime/Layers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -43,46 +44,13 @@ private:
   llvm::StringMap<llvm::SmallVector<unsigned, 1>> readers;
 };
 
-/// Amount of a layer that has one type.
-struct TypeAmount {
-  std::string type;
-  /// Ops or values.
-  int64_t count = 0;
-  /// Floating-point operations of contractions, or bytes.
-  int64_t weight = 0;
-};
-
-/// A parameter that a layer reads.
-struct TypedVariable {
-  std::string name;
-  /// "parameter", "statistics" or "constant".
-  std::string role;
-  /// Type in which the policy keeps it.
-  std::string type;
-  /// Types in which it is stored in memory.
-  llvm::SmallVector<std::string, 2> stored;
-};
-
-struct LayerTypeSummary {
-  /// Empty for ops outside all layers.
-  std::string path;
-  std::string policy;
-  /// Compute types of outputs, losses and statistics, most work first.
-  llvm::SmallVector<TypeAmount, 2> compute;
-  /// Compute types of ops that only gradients depend on.
-  llvm::SmallVector<TypeAmount, 2> gradient;
-  /// Types of results read by other layers or the caller, most bytes first.
-  llvm::SmallVector<TypeAmount, 2> storage;
-  std::vector<TypedVariable> variables;
-};
-
 /// Returns the layers of `func`, which is after Precision by `policy`, in the
 /// order of `paths`, then one without a path for ops outside all layers. Layers
 /// without remaining ops have no types. Empty if `func` computes no outputs
 /// (the update of a training step). Linear in the ops.
-std::vector<LayerTypeSummary> typedLayers(mlir::func::FuncOp func,
-                                          const LayerPaths &paths,
-                                          const Policy &policy);
+std::vector<LayerTypes> typedLayers(mlir::func::FuncOp func,
+                                    const LayerPaths &paths,
+                                    const Policy &policy);
 
 } // namespace mpc
 

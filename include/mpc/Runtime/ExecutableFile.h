@@ -33,28 +33,6 @@ struct LoadOptions {
   int64_t maxMemory = 0;
 };
 
-/// An argument or result in the file.
-struct StoredValue {
-  std::string name;
-  TensorType type;
-  /// "input", "parameter", "output", ...; empty if the model does not specify
-  /// one.
-  std::string role;
-  /// Exclusive upper bound of the integers of this argument, which are indices,
-  /// with lower bound 0; 0 if unknown.
-  int64_t integerBound = 0;
-  /// As in ProgramValue.
-  std::string field = {};
-  int64_t alias = -1;
-  std::shared_ptr<const void> initial = {};
-  std::vector<std::string> labels = {};
-  std::optional<std::vector<int64_t>> shardOf = {};
-
-  TensorType initialType() const {
-    return shardOf ? TensorType{type.element, *shardOf} : type;
-  }
-};
-
 /// Contents of the file for one target.
 struct StoredTarget {
   /// "cpu:avx512", "cuda:sm_90a".
@@ -111,8 +89,8 @@ public:
 
   /// Symbolic dimensions that were bound by name.
   const std::map<std::string, int64_t> &dims() const;
-  std::span<const StoredValue> arguments() const;
-  std::span<const StoredValue> results() const;
+  std::span<const ProgramValue> arguments() const;
+  std::span<const ProgramValue> results() const;
   std::span<const StoredTarget> targets() const;
   /// Number of terms of the longest reduction in the model.
   int64_t longestReduction() const;

@@ -87,7 +87,7 @@ struct GemmProblem {
   /// extent is not positive or a size overflows 63 bits.
   std::optional<std::vector<Slot>> slots() const;
   /// Returns why no library supports this GEMM, as the end of "product ...";
-  /// empty if one does.
+  /// empty if one does. Then slots() has a value.
   std::string obstacle() const;
 
   bool isGradient() const { return activation >= Activation::ReluGradient; }

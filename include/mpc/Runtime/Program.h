@@ -41,6 +41,9 @@ struct ProgramValue {
   /// "optimizer_state", "optimizer_step", "loss_scale_state", "rng_state",
   /// "output" or "loss"; empty if the model does not specify one.
   std::string role = {};
+  /// For an argument with indices: exclusive upper bound of its integers, whose
+  /// lower bound is 0; 0 if unknown.
+  int64_t integerBound = 0;
   /// Field of a loss_scale_state: "scale", "good_steps", ...; else empty.
   std::string field = {};
   /// For a result that updates an argument's buffer in place: index of that

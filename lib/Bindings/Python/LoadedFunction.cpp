@@ -18,7 +18,7 @@ LoadedFunction::LoadedFunction(const Device &device, std::shared_ptr<Gpu> gpu,
       device(device) {
   GilRelease release;
   file = valueOf(ExecutableFile::open(path));
-  for (const StoredValue &value : file->arguments())
+  for (const ProgramValue &value : file->arguments())
     declared.push_back({value.name, value.type.element, value.type.shape,
                         std::vector<std::string>(value.type.shape.size())});
   // Extents in which its specializations differ are dynamic.

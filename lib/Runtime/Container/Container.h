@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A file is a header of 64 bytes, a FlatBuffers table (Executable.fbs) and
-// sections that start at multiples of 64. The header, little-endian:
+// A file is a header of 64 bytes, a table and sections, which start at
+// multiples of 64. The table is the list of the sections' sizes (u64) and the
+// Contents, in the encoding of Schema.h. The header, little-endian:
 //
 //    0  magic, 8 bytes
 //    8  u32 format version
@@ -34,12 +35,16 @@
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 12;
+inline constexpr uint32_t kFormatVersion = 13;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Limit of the table size, in bytes; real programs need some hundred bytes per
-/// launch.
-inline constexpr size_t kMostTableBytes = size_t(16) << 20;
+/// launch. In memory a table takes at most about twenty times its
+/// size.
+inline constexpr size_t kMostTableBytes = size_t(32) << 20;
+/// Limit of the programs of a specialization: each is checked together with the
+/// arguments and results.
+inline constexpr size_t kMostPrograms = 64;
 inline constexpr std::array<uint8_t, 8> kMagic = {0x7f, 'M',  'P',  'C',
                                                   'X',  '\r', '\n', 0x1a};
 
@@ -54,7 +59,13 @@ enum HeaderOffset : size_t {
 
 using Digest = std::array<uint8_t, 32>;
 
-/// GPU kernels of a program in a file (CudaCode).
+/// Rounds an offset up to the start of a section.
+constexpr uint64_t alignedToSection(uint64_t offset) {
+  return (offset + kSectionAlignment - 1) / kSectionAlignment *
+         kSectionAlignment;
+}
+
+/// CudaCode of a program in a file, with sections in place of strings.
 struct StoredCuda {
   struct Kernel {
     std::string name;
@@ -62,13 +73,16 @@ struct StoredCuda {
   };
   struct Binary {
     std::string architecture;
-    std::vector<uint32_t> kernels;
+    std::vector<std::string> kernels;
     std::span<const std::byte> cubin;
   };
   std::span<const std::byte> prelude;
   std::vector<Kernel> kernels;
   std::vector<Binary> binaries;
 
+  StoredCuda() = default;
+  /// Refers to the strings of `code`.
+  explicit StoredCuda(const CudaCode &code);
   /// Size of the machine code, in bytes.
   int64_t codeBytes() const;
   std::shared_ptr<const CudaCode> copy() const;
@@ -76,13 +90,14 @@ struct StoredCuda {
 
 /// A program and its code, for one target.
 struct StoredProgram {
-  /// `target` is "cpu:avx512" or "cuda:sm_90a"; functions are null. Arguments
-  /// and results are in StoredSpecialisation. When writing, a GPU program
-  /// contains its kernels; when reading, they are in `cuda`.
+  /// `target` is "cpu:avx512" or "cuda:sm_90a"; functions are null. The name,
+  /// arguments and results are in Contents and StoredSpecialisation. When
+  /// writing, a GPU program contains its kernels; when reading, they are in
+  /// `cuda`.
   Program program;
   /// For a CPU: a shared object that exports the kernels by name.
   std::span<const std::byte> code;
-  /// Set by decode() for a GPU target.
+  /// Set by encode() and decode() for a GPU target.
   std::optional<StoredCuda> cuda = {};
 };
 
@@ -93,8 +108,8 @@ struct StoredSpecialisation {
   int64_t longestReduction = 1;
   ElementType narrowest = ElementType::F32;
   int64_t longestChain = 1;
-  std::vector<StoredValue> arguments;
-  std::vector<StoredValue> results;
+  std::vector<ProgramValue> arguments;
+  std::vector<ProgramValue> results;
   std::vector<StoredProgram> programs;
 };
 
@@ -112,7 +127,7 @@ Digest digestOf(std::span<const std::byte> file);
 
 /// Encodes `contents`, deterministically. Constants shared by several programs
 /// are stored once.
-Result<std::vector<std::byte>> encode(const Contents &contents);
+Result<std::vector<std::byte>> encode(Contents contents);
 
 /// Checks a file's header: magic, version, and that the sizes fit `fileBytes`.
 /// `where` names the file.

@@ -2,24 +2,28 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The header, the sections, and the target-independent part of the table.
+// Files are untrusted. The reader proves that the table and its sections are
+// inside of the file and that enumerators exist; the programs are validated as
+// those of the JIT are. Nothing in a table is shared except sections, which are
+// not copied, so time and memory are linear in the size of the table.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ContainerReader.h"
+#include "Schema.h"
 
+#include "../Environment.h"
+
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace mpc;
 using namespace mpc::container;
 
-Status container::refuse(const std::string &where, std::string text) {
+/// Returns the error that a file is refused because of `text`. `where` names
+/// the file or a part of it.
+static Status refuse(const std::string &where, std::string text) {
   return Status(StatusCode::InvalidArgument, where, std::move(text));
-}
-
-std::string container::placeOf(const std::string &where, const char *part,
-                               size_t index) {
-  return where + ": " + part + " " + std::to_string(index);
 }
 
 template <typename T>
@@ -52,188 +56,252 @@ Status container::checkHeader(std::span<const std::byte> header,
   return {};
 }
 
-Status Decoder::spend(size_t amount) {
-  if (amount > budget)
-    return refuse(where, "has a table that repeats itself beyond measure");
-  budget -= amount;
-  return {};
-}
+//===----------------------------------------------------------------------===//
+// Table
+//===----------------------------------------------------------------------===//
 
-Status Decoder::readString(const flatbuffers::String &from, std::string &to) {
-  if (Status status = spend(sizeof(std::string) + from.size()); !status.ok())
-    return status;
-  to.assign(from.data(), from.size());
-  return {};
-}
+namespace {
 
-Status Decoder::readType(const flatbuffers::String &element,
-                         const flatbuffers::Vector<int64_t> &shape,
-                         const std::string &place, TensorType &type) {
-  std::optional<ElementType> parsed =
-      parseElementType({element.data(), element.size()});
-  if (!parsed)
-    return refuse(place, "has an element type that is unknown");
-  if (!isAligned(shape))
-    return refuse(place, "has a shape that is not aligned");
-  if (Status status = spend(shape.size() * sizeof(int64_t)); !status.ok())
-    return status;
-  type.element = *parsed;
-  type.shape.assign(shape.begin(), shape.end());
-  if (!type.byteCount())
-    return refuse(place, "has a type without a size that fits in memory");
-  return {};
-}
+/// Decodes values as Schema.h describes. After the first failure values are
+/// left as they are.
+class Reader {
+public:
+  /// Reads the table of `file`, which `owner` keeps alive.
+  Reader(const std::shared_ptr<const void> &owner,
+         std::span<const std::byte> file, const std::string &where)
+      : owner(owner), file(file), where(where),
+        end(kHeaderBytes + readAt<uint64_t>(file, kTableBytesAt)) {}
 
-Status Decoder::readValues(
-    const flatbuffers::Vector<flatbuffers::Offset<fb::Value>> &from,
-    const char *part, std::vector<StoredValue> &to) {
-  for (const fb::Value *value : from) {
-    std::string place = placeOf(where, part, to.size());
-    StoredValue read;
-    if (Status status = spend(sizeof(read)); !status.ok())
-      return status;
-    if (Status status = readString(*value->name(), read.name); !status.ok())
-      return status;
-    if (Status status =
-            readType(*value->element(), *value->shape(), place, read.type);
-        !status.ok())
-      return status;
-    if (value->role())
-      if (Status status = readString(*value->role(), read.role); !status.ok())
+  template <typename... Values> void operator()(Values &...values) {
+    (read(values), ...);
+  }
+  /// Reads a section, which has `bytes` bytes.
+  void section(std::shared_ptr<const void> &data, int64_t bytes) {
+    std::span<const std::byte> section;
+    read(section);
+    if (int64_t(section.size()) != bytes)
+      return fail("refers to a section of " + std::to_string(section.size()) +
+                  " bytes for a value of " + std::to_string(bytes));
+    data = std::shared_ptr<const void>(owner, section.data());
+  }
+
+  /// Reads the whole table. Fails unless it and the sections fill the file.
+  Status readAll(Contents &contents) {
+    std::vector<uint64_t> sizes;
+    read(sizes);
+    uint64_t last = end;
+    for (uint64_t size : sizes) {
+      uint64_t first = alignedToSection(last);
+      if (first > file.size() || size > file.size() - first) {
+        fail("has a section of " + std::to_string(size) +
+             " bytes that ends outside of the file");
         return status;
-    read.integerBound = value->integer_bound();
-    if (read.integerBound < 0)
-      return refuse(place, "has a negative bound of its integers");
-    if (value->field())
-      if (Status status = readString(*value->field(), read.field); !status.ok())
-        return status;
-    read.alias = value->alias();
-    if (const auto *shape = value->shard_of()) {
-      TensorType whole;
-      if (Status status = readType(*value->element(), *shape, place, whole);
-          !status.ok())
-        return status;
-      read.shardOf = std::move(whole.shape);
-    }
-    if (int64_t number = value->initial(); number != -1) {
-      if (number < 0 || size_t(number) >= sections.size())
-        return refuse(place, "refers to a section that does not exist");
-      std::span<const std::byte> section = sections[size_t(number)];
-      if (TensorType type = read.initialType();
-          int64_t(section.size()) != *type.byteCount())
-        return refuse(place, "of type " + type.toString() +
-                                 " begins with a value of " +
-                                 std::to_string(section.size()) + " bytes");
-      read.initial = std::shared_ptr<const void>(owner, section.data());
-    }
-    if (value->labels())
-      for (const flatbuffers::String *label : *value->labels()) {
-        read.labels.emplace_back();
-        if (Status status = readString(*label, read.labels.back());
-            !status.ok())
-          return status;
       }
-    to.push_back(std::move(read));
+      sections.push_back(file.subspan(first, size));
+      last = first + size;
+    }
+    read(contents);
+    if (at != end || last != file.size())
+      fail("has bytes that belong to nothing");
+    return status;
   }
+
+private:
+  template <typename T> void read(T &value) {
+    if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
+      uint8_t number = 0;
+      read(number);
+      if (number > uint8_t(lastOf(T())))
+        return fail("has an unknown enumerator");
+      value = T(number);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (std::span bytes = take(sizeof(T)); !bytes.empty())
+        std::memcpy(&value, bytes.data(), sizeof(T));
+    } else {
+      serialize(*this, value);
+    }
+  }
+  void read(std::string &text) {
+    std::span<const std::byte> bytes = take(readLength());
+    text.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  }
+  template <typename T> void read(std::vector<T> &list) {
+    for (uint32_t left = readLength(); left > 0 && status.ok(); --left)
+      read(list.emplace_back());
+  }
+  template <typename T, size_t size> void read(std::array<T, size> &list) {
+    for (T &element : list)
+      read(element);
+  }
+  template <typename T> void read(std::map<std::string, T> &map) {
+    for (uint32_t left = readLength(); left > 0 && status.ok(); --left) {
+      std::string key;
+      read(key);
+      read(map[std::move(key)]);
+    }
+  }
+  template <typename T> void read(std::optional<T> &value) {
+    bool hasValue = false;
+    read(hasValue);
+    if (hasValue)
+      read(value.emplace());
+  }
+  void read(std::span<const std::byte> &bytes) {
+    uint32_t number = 0;
+    read(number);
+    if (number >= sections.size())
+      return fail("refers to section " + std::to_string(number) +
+                  ", which does not exist");
+    bytes = sections[number];
+  }
+  uint32_t readLength() {
+    uint32_t length = 0;
+    read(length);
+    return length;
+  }
+
+  /// Returns the next `size` bytes; none after a failure.
+  std::span<const std::byte> take(size_t size) {
+    start = at;
+    if (size > end - at)
+      fail("has a value that ends outside of the table");
+    if (!status.ok())
+      return {};
+    at += size;
+    return file.subspan(start, size);
+  }
+  /// Records the first failure, at the value that was read last.
+  void fail(std::string text) {
+    if (status.ok())
+      status =
+          refuse(where + ": byte " + std::to_string(start), std::move(text));
+  }
+
+  const std::shared_ptr<const void> &owner;
+  std::span<const std::byte> file;
+  const std::string &where;
+  std::vector<std::span<const std::byte>> sections;
+  /// Offsets of the last value, of the next one, and of the table's end.
+  size_t start = kHeaderBytes, at = kHeaderBytes, end;
+  Status status;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+/// Fails if a GPU launch or binary has no kernel, or if the kernels refer to
+/// more code than the file holds.
+static Status checkKernels(const Program &program, const StoredCuda &cuda,
+                           size_t fileBytes, const std::string &place) {
+  std::set<std::string_view> names;
+  size_t bytes = cuda.prelude.size();
+  for (const StoredCuda::Kernel &kernel : cuda.kernels) {
+    names.insert(kernel.name);
+    bytes += kernel.source.size();
+  }
+  for (const StoredCuda::Binary &binary : cuda.binaries) {
+    bytes += binary.cubin.size();
+    for (const std::string &kernel : binary.kernels)
+      if (!names.count(kernel))
+        return refuse(place, "has code for a kernel that does not exist");
+  }
+  if (bytes > fileBytes)
+    return refuse(place, "refers to more code than the file holds");
+  for (const Launch &launch : program.launches)
+    if (!launch.gemm && !launch.collective && !names.count(launch.kernel))
+      return refuse(place, "lacks kernel '" + launch.kernel + "'");
   return {};
 }
 
-Status Decoder::readSections() {
-  uint64_t first = kHeaderBytes + readAt<uint64_t>(bytes, kTableBytesAt);
-  if (!isAligned(*table->sections()))
-    return refuse(where, "has a table of sections that is not aligned");
-  for (const fb::Section *section : *table->sections()) {
-    uint64_t offset = section->offset(), size = section->bytes();
-    if (offset % kSectionAlignment != 0 || offset < first ||
-        size > bytes.size() || offset > bytes.size() - size)
-      return refuse(placeOf(where, "section", sections.size()),
-                    "reaches from byte " + std::to_string(offset) + " over " +
-                        std::to_string(size) + " bytes of " +
-                        std::to_string(bytes.size()));
-    if (Status status = spend(sizeof(std::span<const std::byte>)); !status.ok())
-      return status;
-    sections.push_back(bytes.subspan(offset, size));
-  }
-  return {};
+/// Fails if one run needs more memory than this machine has.
+static Status checkMemory(const Program &program, const std::string &place) {
+  int64_t most = detail::machineMemory();
+  int64_t needed = program.arenaBytes, scratch = 0;
+  bool fits = true;
+  for (const auto *list : {&program.arguments, &program.results})
+    for (const ProgramValue &value : *list)
+      fits &= !__builtin_add_overflow(needed, *value.type.byteCount(), &needed);
+  for (const Launch &launch : program.launches)
+    for (int64_t bytes : {launch.scratchBytes, launch.sharedBytes})
+      scratch = std::max(scratch, bytes);
+  fits &= !__builtin_add_overflow(needed, scratch, &needed);
+  if (fits && needed <= most)
+    return {};
+  return Status(StatusCode::ResourceExhausted, place,
+                "needs more memory for one run than the " +
+                    std::to_string(most) + " bytes of this machine");
 }
 
-Status Decoder::readSpecialisation(const fb::Specialisation &from,
-                                   StoredSpecialisation &to) {
-  if (Status status = spend(sizeof(to)); !status.ok())
-    return status;
-  for (const fb::Dimension *dim : *from.dims()) {
-    std::string name;
-    if (Status status = readString(*dim->name(), name); !status.ok())
-      return status;
-    to.dims[std::move(name)] = dim->extent();
-  }
-  std::optional<ElementType> narrowest =
-      parseElementType({from.narrowest()->data(), from.narrowest()->size()});
-  if (!narrowest || !isFloat(*narrowest) || from.longest_reduction() < 1 ||
-      from.longest_chain() < 0)
-    return refuse(where, "describes its rounding in a way that makes no sense");
-  to.narrowest = *narrowest;
-  to.longestReduction = from.longest_reduction();
-  to.longestChain = from.longest_chain();
-  if (Status status = readValues(*from.arguments(), "argument", to.arguments);
-      !status.ok())
-    return status;
-  if (Status status = readValues(*from.results(), "result", to.results);
-      !status.ok())
-    return status;
-  for (const fb::Target *target : *from.targets()) {
-    if (Status status = spend(sizeof(StoredProgram)); !status.ok())
-      return status;
-    std::string place = placeOf(where, "target", to.programs.size());
+static Status checkProgram(const StoredProgram &stored, size_t fileBytes,
+                           const std::string &place) {
+  bool forGpu = stored.program.target.starts_with("cuda:");
+  if (forGpu != stored.cuda.has_value())
+    return refuse(place, forGpu ? "holds no kernels for GPUs"
+                                : "holds kernels for GPUs and is for none");
+  if (forGpu)
     if (Status status =
-            readTarget(*target, place, to, to.programs.emplace_back());
+            checkKernels(stored.program, *stored.cuda, fileBytes, place);
         !status.ok())
       return status;
-  }
-  if (to.programs.empty())
+  if (Status status = validate(stored.program, /*needsCode=*/false);
+      !status.ok())
+    return refuse(place + ": " + status.where(), status.text());
+  return checkMemory(stored.program, place);
+}
+
+static Status checkSpecialisation(Contents &contents,
+                                  StoredSpecialisation &specialisation,
+                                  size_t fileBytes, const std::string &where) {
+  if (!isFloat(specialisation.narrowest) ||
+      specialisation.longestReduction < 1 || specialisation.longestChain < 0)
+    return refuse(where, "describes its rounding in a way that makes no sense");
+  std::vector<StoredProgram> &programs = specialisation.programs;
+  if (programs.empty())
     return refuse(where, "holds code for no target");
+  if (programs.size() > kMostPrograms)
+    return refuse(where, "holds code for " + std::to_string(programs.size()) +
+                             " targets, more than " +
+                             std::to_string(kMostPrograms));
+  for (size_t i = 0; i < programs.size(); ++i) {
+    Program &program = programs[i].program;
+    // Move what the programs share in and out again, without a copy.
+    auto swapShared = [&] {
+      program.name.swap(contents.name);
+      program.arguments.swap(specialisation.arguments);
+      program.results.swap(specialisation.results);
+    };
+    swapShared();
+    Status status = checkProgram(programs[i], fileBytes,
+                                 where + ": target " + std::to_string(i));
+    swapShared();
+    if (!status.ok())
+      return status;
+  }
   return {};
 }
 
-Result<Contents> Decoder::decode() {
+Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
+                                   std::span<const std::byte> bytes,
+                                   const std::string &where) {
   if (bytes.size() < kHeaderBytes)
     return refuse(where, "is no .mpcx file");
   if (Status status = checkHeader(bytes, bytes.size(), where); !status.ok())
     return status;
   if (digestOf(bytes) != readAt<Digest>(bytes, kDigestAt))
     return refuse(where, "does not match its SHA-256: it is damaged");
-
-  auto tableBytes = size_t(readAt<uint64_t>(bytes, kTableBytesAt));
-  const auto *start =
-      reinterpret_cast<const uint8_t *>(bytes.data()) + kHeaderBytes;
-  flatbuffers::Verifier verifier(start, tableBytes, /*max_depth=*/8,
-                                 /*max_tables=*/1000000);
-  if (!fb::VerifyExecutableBuffer(verifier))
-    return refuse(where, "has a table that refers outside of itself");
-  table = fb::GetExecutable(start);
-  // A string takes at least 32 bytes in memory and four in the table.
-  budget = 64 * tableBytes + 4096;
-
-  for (auto [from, to] : {std::pair(table->name(), &contents.name),
-                          {table->model(), &contents.model},
-                          {table->policy(), &contents.policy},
-                          {table->compiler(), &contents.compiler}})
-    if (Status status = readString(*from, *to); !status.ok())
-      return status;
-  if (Status status = readSections(); !status.ok())
+  Contents contents;
+  if (Status status = Reader(owner, bytes, where).readAll(contents);
+      !status.ok())
     return status;
-  for (const fb::Specialisation *specialisation : *table->specialisations())
-    if (Status status = readSpecialisation(
-            *specialisation, contents.specialisations.emplace_back());
-        !status.ok())
-      return status;
   if (contents.specialisations.empty())
     return refuse(where, "holds no program");
-  return std::move(contents);
-}
-
-Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
-                                   std::span<const std::byte> bytes,
-                                   const std::string &where) {
-  return Decoder(owner, bytes, where).decode();
+  for (StoredSpecialisation &specialisation : contents.specialisations)
+    if (Status status =
+            checkSpecialisation(contents, specialisation, bytes.size(), where);
+        !status.ok())
+      return status;
+  return contents;
 }

@@ -161,7 +161,7 @@ std::vector<ExecutableFile> ExecutableFile::specialisations() const {
 static std::string describeArguments(const StoredSpecialisation &stored,
                                      const ExecutableFile::Shapes &shapes) {
   std::string text;
-  for (const StoredValue &value : stored.arguments)
+  for (const ProgramValue &value : stored.arguments)
     if (shapes.contains(value.name))
       text +=
           (text.empty() ? "" : ", ") + value.name + " " + value.type.toString();
@@ -171,7 +171,7 @@ static std::string describeArguments(const StoredSpecialisation &stored,
 Result<ExecutableFile> ExecutableFile::forShapes(const Shapes &shapes) const {
   for (const ExecutableFile &candidate : specialisations()) {
     bool fits = true;
-    for (const StoredValue &value : candidate.arguments())
+    for (const ProgramValue &value : candidate.arguments())
       if (auto shape = shapes.find(value.name); shape != shapes.end())
         fits &= shape->second == value.type.shape;
     if (fits)
@@ -288,7 +288,11 @@ Result<Executable> ExecutableFile::load(Device device,
     stored = &contents.programs.front();
   if (!stored)
     return noTarget(contents, device, options.isa, state->where);
-  if (int64_t needed = stored->program.neededBytes();
+  auto program = std::make_shared<Program>(stored->program);
+  program->name = state->contents.name;
+  program->arguments = contents.arguments;
+  program->results = contents.results;
+  if (int64_t needed = program->neededBytes();
       options.maxMemory > 0 && needed > options.maxMemory)
     return Status(StatusCode::ResourceExhausted, state->where,
                   "needs " + std::to_string(needed) +
@@ -297,7 +301,6 @@ Result<Executable> ExecutableFile::load(Device device,
                       std::to_string(options.maxMemory) +
                       " are allowed; allow more memory or compile for smaller "
                       "extents");
-  auto program = std::make_shared<Program>(stored->program);
   if (device.needsCode()) {
     if (!options.trusted)
       return Status(StatusCode::InvalidArgument, state->where,
@@ -337,10 +340,10 @@ const std::string &ExecutableFile::compiler() const {
 const std::map<std::string, int64_t> &ExecutableFile::dims() const {
   return state->contents.specialisations[number].dims;
 }
-std::span<const StoredValue> ExecutableFile::arguments() const {
+std::span<const ProgramValue> ExecutableFile::arguments() const {
   return state->contents.specialisations[number].arguments;
 }
-std::span<const StoredValue> ExecutableFile::results() const {
+std::span<const ProgramValue> ExecutableFile::results() const {
   return state->contents.specialisations[number].results;
 }
 std::span<const StoredTarget> ExecutableFile::targets() const {

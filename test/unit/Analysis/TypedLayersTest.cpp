@@ -31,13 +31,13 @@ protected:
   }
 
   /// The layers of `typed`, which was imported as `imported`.
-  std::vector<LayerTypeSummary> layers(const std::string &typed,
-                                       const std::string &imported) {
+  std::vector<LayerTypes> layers(const std::string &typed,
+                                 const std::string &imported) {
     llvm::Expected<Policy> policy = Policy::load("mixed_bfloat16");
     EXPECT_TRUE(bool(policy));
     return typedLayers(parse(typed), LayerPaths(parse(imported)), *policy);
   }
-  std::vector<LayerTypeSummary> layers(const std::string &typed) {
+  std::vector<LayerTypes> layers(const std::string &typed) {
     return layers(typed, typed);
   }
 
@@ -46,23 +46,23 @@ protected:
 };
 
 /// "bf16:1:8192 f32:2:0".
-std::string text(ArrayRef<TypeAmount> amounts) {
+std::string text(ArrayRef<TypeShare> amounts) {
   std::string joined;
-  for (const TypeAmount &amount : amounts)
+  for (const TypeShare &amount : amounts)
     joined += (joined.empty() ? "" : " ") + amount.type + ":" +
               std::to_string(amount.count) + ":" +
               std::to_string(amount.weight);
   return joined;
 }
 
-std::string text(const TypedVariable &variable) {
+std::string text(const VariableType &variable) {
   return variable.role + " " + variable.name + " " + variable.type + " in " +
          llvm::join(variable.stored, ",");
 }
 
-std::string paths(ArrayRef<LayerTypeSummary> layers) {
+std::string paths(ArrayRef<LayerTypes> layers) {
   std::string joined;
-  for (const LayerTypeSummary &layer : layers)
+  for (const LayerTypes &layer : layers)
     joined += "[" + layer.path + "]";
   return joined;
 }
@@ -85,7 +85,7 @@ func.func @main(%x: tensor<8x16xf32>) -> tensor<8x4xf32> {
 })";
 
 TEST_F(TypedLayersTest, ContractionsDecideWhatALayerComputesIn) {
-  std::vector<LayerTypeSummary> found = layers(kForward);
+  std::vector<LayerTypes> found = layers(kForward);
   ASSERT_EQ(paths(found), "[net/dense][net/softmax][]");
   EXPECT_EQ(text(found[0].compute), "bf16:1:1024 f32:2:0");
   EXPECT_EQ(text(found[1].compute), "f32:1:0");
@@ -95,7 +95,7 @@ TEST_F(TypedLayersTest, ContractionsDecideWhatALayerComputesIn) {
 }
 
 TEST_F(TypedLayersTest, WhatOthersReadIsStoredAsItsReadersShareIt) {
-  std::vector<LayerTypeSummary> found = layers(kForward);
+  std::vector<LayerTypes> found = layers(kForward);
   ASSERT_EQ(found.size(), 3u);
   // The f32 result of the matmul is internal and not stored.
   EXPECT_EQ(text(found[0].storage), "bf16:1:64");
@@ -103,7 +103,7 @@ TEST_F(TypedLayersTest, WhatOthersReadIsStoredAsItsReadersShareIt) {
 }
 
 TEST_F(TypedLayersTest, VariablesHaveTheTypeThatThePolicyKeepsThemIn) {
-  std::vector<LayerTypeSummary> found = layers(kForward);
+  std::vector<LayerTypes> found = layers(kForward);
   ASSERT_EQ(found[0].variables.size(), 2u); // a scalar is a literal
   EXPECT_EQ(text(found[0].variables[0]), "constant w f32 in bf16");
   EXPECT_EQ(text(found[0].variables[1]), "constant b f32 in f32");
@@ -111,12 +111,12 @@ TEST_F(TypedLayersTest, VariablesHaveTheTypeThatThePolicyKeepsThemIn) {
 
 TEST_F(TypedLayersTest, AnOpStandsForTheLayersOfItsNodes) {
   // A merged matmul of two layers and a layer whose op was removed.
-  std::vector<LayerTypeSummary> found = layers(R"(
+  std::vector<LayerTypes> found = layers(R"(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = mpc.matmul %x, %x {mpc.layer = "attention"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc(fused["query", "key", "shared"])
   return %0 : tensor<4x4xf32>
 })",
-                                               R"(
+                                         R"(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = mpc.matmul %x, %x {mpc.layer = "attention/q"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("query")
   %1 = mpc.matmul %x, %x {mpc.layer = "attention/k"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("key")
@@ -135,7 +135,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 }
 
 TEST_F(TypedLayersTest, WhatOnlyMovesCountsWhereThereIsNothingElse) {
-  std::vector<LayerTypeSummary> found = layers(R"(
+  std::vector<LayerTypes> found = layers(R"(
 func.func @main(%x: tensor<4x4xf16>, %i: tensor<4xi64>) -> (tensor<4x4xf16>, tensor<4xi64>) {
   %0 = mpc.transpose %x [1, 0] {mpc.layer = "moves"} : tensor<4x4xf16> to tensor<4x4xf16>
   %1 = mpc.add %i, %i {mpc.layer = "integers"} : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi64>
@@ -149,7 +149,7 @@ func.func @main(%x: tensor<4x4xf16>, %i: tensor<4xi64>) -> (tensor<4x4xf16>, ten
 }
 
 TEST_F(TypedLayersTest, AModeOfComputingIsNamed) {
-  std::vector<LayerTypeSummary> found = layers(R"(
+  std::vector<LayerTypes> found = layers(R"(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %0 = mpc.matmul %x, %x compute(tf32) {mpc.layer = "dense"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
@@ -175,7 +175,7 @@ func.func @main(%x: tensor<4x4xbf16> {mpc.role = #mpc.role<input>, mpc.name = "x
 })";
 
 TEST_F(TypedLayersTest, GradientsAreToldFromTheForwardPass) {
-  std::vector<LayerTypeSummary> found = layers(kStep);
+  std::vector<LayerTypes> found = layers(kStep);
   ASSERT_EQ(paths(found), "[dense][]");
   EXPECT_EQ(text(found[0].compute), "bf16:1:128 f32:1:0");
   EXPECT_EQ(text(found[0].gradient), "bf16:1:128");
@@ -186,7 +186,7 @@ TEST_F(TypedLayersTest, GradientsAreToldFromTheForwardPass) {
 }
 
 TEST_F(TypedLayersTest, AMasterStandsBehindItsCopy) {
-  std::vector<LayerTypeSummary> found = layers(kStep);
+  std::vector<LayerTypes> found = layers(kStep);
   ASSERT_EQ(found[0].variables.size(), 2u);
   EXPECT_EQ(text(found[0].variables[0]), "parameter w f32 in f32,bf16");
   EXPECT_EQ(text(found[0].variables[1]), "statistics mean f32 in f32");
@@ -208,7 +208,7 @@ TEST_F(TypedLayersTest, VariablesOfALayerThatKeepsThemNarrowAreNarrow) {
                         "layers": {"net/dense": "bfloat16"}})",
                     "test.json");
   ASSERT_TRUE(bool(policy));
-  std::vector<LayerTypeSummary> found =
+  std::vector<LayerTypes> found =
       typedLayers(parse(kForward), LayerPaths(parse(kForward)), *policy);
   EXPECT_EQ(found[0].policy, "bfloat16");
   EXPECT_EQ(text(found[0].variables[0]), "constant w bf16 in bf16");

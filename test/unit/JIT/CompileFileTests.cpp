@@ -29,10 +29,10 @@ std::string readText(const std::string &path) {
 }
 
 /// Data for `values`: floats between -1 and 1, integers inside their bounds.
-std::vector<Buffer> makeInputs(std::span<const StoredValue> values) {
+std::vector<Buffer> makeInputs(std::span<const ProgramValue> values) {
   std::vector<Buffer> inputs;
   std::mt19937 random(1);
-  for (const StoredValue &value : values) {
+  for (const ProgramValue &value : values) {
     Buffer buffer = *Buffer::allocate(value.type);
     int64_t bound = std::max<int64_t>(value.integerBound, 2);
     switch (value.type.element) {

@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifies the constraints of ExeBase.td (message) and ExeOps.td (op). The
-// runtime repeats them for untrusted files.
+// Verifies the constraints of ExeBase.td (message) and ExeOps.td (op).
 //
 //===----------------------------------------------------------------------===//
 
 #include "ProgramSymbols.h"
 
-#include "llvm/Support/MathExtras.h"
+#include "mpc/Dialect/Mpc/IR/RuntimeTypes.h"
+#include "mpc/Runtime/Collective.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -23,7 +23,7 @@ LogicalResult MessageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       kind == MessageKind::all_reduce || kind == MessageKind::reduce_scatter;
   if (ranks < 1) // C1
     return emitError() << "a message has 1 rank or more, found " << ranks;
-  if (!element.isIntOrFloat()) // C1
+  if (!runtimeElement(element)) // C1
     return emitError() << "a message holds numbers, found " << element;
   if (root < 0 || root >= ranks ||
       (root && kind != MessageKind::broadcast)) // C3
@@ -37,11 +37,27 @@ LogicalResult MessageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!accumulate)
     return success();
   auto sums = dyn_cast<FloatType>(accumulate);
-  if (!floats || !sums || sums.getWidth() < floats.getWidth()) // C2
+  if (!floats || !sums || !runtimeElement(sums) ||
+      sums.getWidth() < floats.getWidth()) // C2
     return emitError() << "sums of " << element
                        << " are made in a float no narrower, found "
                        << accumulate;
   return success();
+}
+
+Collective MessageAttr::getCollective() const {
+  static_assert(
+      getMaxEnumValForMessageKind() == unsigned(Collective::Kind::Broadcast) &&
+      getMaxEnumValForReduction() == unsigned(Collective::Reduction::Max));
+  Collective result;
+  result.kind = Collective::Kind(getKind());
+  result.reduction = Collective::Reduction(getReduction());
+  result.element = *runtimeElement(getElement());
+  result.accumulate =
+      getAccumulate() ? *runtimeElement(getAccumulate()) : result.element;
+  result.ranks = getRanks();
+  result.root = getRoot();
+  return result;
 }
 
 LogicalResult mpc::exe::verifyMessage(CollectiveOp op,
@@ -54,21 +70,17 @@ LogicalResult mpc::exe::verifyMessage(CollectiveOp op,
   if (inputs == 0 || inputs != outputs) // C3
     return op.emitOpError() << "has " << inputs << " inputs and " << outputs
                             << " outputs, it needs one or more of both";
-  int64_t element = bytesPerElement(message.getElement());
+  Collective runtime = message.getCollective();
+  int64_t element = elementBytes(runtime.element);
   for (auto [input, output] :
        llvm::zip_equal(op.getInputs(), op.getOutputs())) {
     int64_t given = *names.bytesOf(input), made = *names.bytesOf(output);
-    int64_t expected = given;
-    if (message.getKind() == MessageKind::all_gather)
-      expected = given * message.getRanks();
-    else if (message.getKind() == MessageKind::reduce_scatter)
-      expected =
-          int64_t(llvm::divideCeil(given / element, message.getRanks())) *
-          element;
-    if (given % element || made != expected) // C3
+    std::optional<int64_t> expected = runtime.outputElements(given / element);
+    if (given % element || !expected || made != *expected * element) // C3
       return op.emitOpError()
              << "makes " << made << " bytes of " << given << ", which gives "
-             << expected << " of " << message.getElement();
+             << expected.value_or(0) * element << " of "
+             << message.getElement();
   }
   return success();
 }

@@ -13,6 +13,7 @@
 #include "GemmMatch.h"
 
 #include "mpc/Dialect/Exe/Transforms/Passes.h"
+#include "mpc/Runtime/Gemm.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -91,8 +92,8 @@ const GemmMatch *GemmSelector::matchOf(exe::LaunchOp launch) {
 std::string GemmSelector::judge(exe::LaunchOp launch, const GemmMatch &match) {
   if (match.kept() != SavedForGradient::OtherThanLibrary)
     return "";
-  return match.problem().isGradient() ? judgeWriter(launch, match)
-                                      : judgeReaders(launch, match);
+  return match.problem().getGemm().isGradient() ? judgeWriter(launch, match)
+                                                : judgeReaders(launch, match);
 }
 
 static bool overlaps(exe::ArenaAttr kept, Attribute buffer) {
@@ -108,10 +109,12 @@ bool GemmSelector::readsAsGradient(exe::StepOpInterface step, Attribute kept,
   auto launch = dyn_cast<exe::LaunchOp>(*step);
   const GemmMatch *match = launch ? matchOf(launch) : nullptr;
   exe::ProblemAttr reader = match ? match->problem() : nullptr;
+  if (!reader || match->kept() != SavedForGradient::OtherThanLibrary)
+    return false;
+  GemmProblem to = reader.getGemm(), from = writer.getGemm();
   // Mask rows are padded equally.
-  if (!reader || !reader.isGradient() || reader.isRelu() != writer.isRelu() ||
-      (reader.isRelu() && reader.getN() != writer.getN()) ||
-      match->kept() != SavedForGradient::OtherThanLibrary)
+  if (!to.isGradient() || to.isRelu() != from.isRelu() ||
+      (to.isRelu() && to.n != from.n))
     return false;
   ArrayAttr inputs = launch.getInputs();
   return inputs[match->arguments().back()] == kept &&
@@ -156,7 +159,7 @@ std::string GemmSelector::judgeWriter(exe::LaunchOp reader,
       from->kept() != SavedForGradient::OtherThanLibrary ||
       writer.getOutputs()[from->results()[1]] != kept ||
       !judgeReaders(writer, *from).empty())
-    return match.problem().isRelu()
+    return match.problem().getGemm().isRelu()
                ? "no library call writes the mask that it selects by"
                : "no library call keeps the factor that it multiplies by";
   return "";
@@ -172,11 +175,15 @@ void GemmSelector::replace(exe::LaunchOp launch, const GemmMatch &match) {
     outputs.push_back(launch.getOutputs()[number]);
   int64_t bytes = launch.getBytes();
   // The bit mask uses the start of the byte mask's buffer.
-  if (match.kept() == SavedForGradient::OtherThanLibrary && problem.isRelu()) {
-    Attribute &mask = problem.isGradient() ? inputs.back() : outputs.back();
+  GemmProblem forRuntime = problem.getGemm();
+  if (match.kept() == SavedForGradient::OtherThanLibrary &&
+      forRuntime.isRelu()) {
+    Attribute &mask = forRuntime.isGradient() ? inputs.back() : outputs.back();
     auto old = cast<exe::ArenaAttr>(mask);
-    int64_t size = problem.isGradient() ? problem.inputBytes().back()
-                                        : problem.outputBytes().back();
+    std::vector<GemmProblem::Slot> slots = *forRuntime.slots();
+    int64_t size = llvm::find_if(slots, [](const GemmProblem::Slot &slot) {
+                     return slot.role == GemmProblem::Role::Auxiliary;
+                   })->bytes;
     bytes -= old.getBytes() - size;
     mask = exe::ArenaAttr::get(builder.getContext(), old.getOffset(), size);
   }

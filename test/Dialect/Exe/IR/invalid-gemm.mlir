@@ -1,107 +1,112 @@
 // The constraints of problems, and of the op that computes one.
 // RUN: mpc-opt %s --verify-diagnostics --split-input-file
 
-// expected-error @below {{a product has positive extents, found m 0, n 8, k 8, batch 1}}
+// expected-error @below {{product f32 0x8x8, f32 has no size that fits in memory}}
 func.func private @problem_c1() attributes {p = #exe.problem<m = 0, n = 8, k = 8, operand_type = f32, result_type = f32>}
 
 // -----
 
-// expected-error @below {{a product has sizes that fit in memory, found m 4294967296, n 4294967296, k 8, batch 1}}
+// expected-error @below {{product f32 4294967296x4294967296x8, f32 has no size that fits in memory}}
 func.func private @problem_c1_size() attributes {p = #exe.problem<m = 4294967296, n = 4294967296, k = 8, operand_type = f32, result_type = f32>}
 
 // -----
 
-// expected-error @below {{a product is of floats, found 'i8', 'i8' and 'f32'}}
+// expected-error @below {{product i8 8x8x8, f32 has operands or a result that are no floats}}
 func.func private @problem_c1_type() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = i8, result_type = f32>}
 
 // -----
 
-// expected-error @below {{a product has operands of one type or of 8 bits both, found 'f8E4M3FN' and 'bf16'}}
+// expected-error @below {{a product is of floats, found 'f80', 'f80' and 'f32'}}
+func.func private @problem_c1_unknown_type() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = f80, result_type = f32>}
+
+// -----
+
+// expected-error @below {{has one operand of 8 bits and one of more}}
 func.func private @problem_c2() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E4M3FN, operand_b_type = bf16, result_type = f32, transpose_b = true>}
 
 // -----
 
-// expected-error @below {{a product has at most one operand of type 'f8E5M2'}}
+// expected-error @below {{has two operands of type f8E5M2}}
 func.func private @problem_c2_e5m2() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E5M2, result_type = f32, transpose_b = true>}
 
 // -----
 
-// expected-error @below {{8-bit operands lie as [m, k] and [n, k]: transpose_b = true and no transpose_a}}
+// expected-error @below {{has 8-bit operands that do not lie as [m, k] and [n, k]}}
 func.func private @problem_c3() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E4M3FN, result_type = f32>}
 
 // -----
 
-// expected-error @below {{8-bit operands have extents that are multiples of 16, found m 16, n 24, k 16}}
+// expected-error @below {{product f8E4M3FN 16x24x16, transposed b, f32 has 8-bit operands whose extents are no multiples of 16}}
 func.func private @problem_c3_extents() attributes {p = #exe.problem<m = 16, n = 24, k = 16, operand_type = f8E4M3FN, result_type = f32, transpose_b = true>}
 
 // -----
 
-// expected-error @below {{8-bit operands go without a gradient's epilogue, an auxiliary buffer and a bias gradient}}
+// expected-error @below {{has a gradient's epilogue on operands of 8 bits}}
 func.func private @problem_c3_gradient() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E4M3FN, result_type = f32, transpose_b = true, epilogue = relu_gradient>}
 
 // -----
 
-// expected-error @below {{a product of 'bf16' and 'bf16' has no result of type 'f8E4M3FN'}}
+// expected-error @below {{gives 8 bits from operands that are not of 8 bits}}
 func.func private @problem_c4() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = bf16, result_type = f8E4M3FN, transpose_b = true>}
 
 // -----
 
-// expected-error @below {{a product of 'f8E4M3FN' and 'f8E4M3FN' has no result of type 'f8E5M2'}}
+// expected-error @below {{gives f8E5M2 from operands of type f8E4M3FN}}
 func.func private @problem_c4_e5m2() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E4M3FN, result_type = f8E5M2, transpose_b = true>}
 
 // -----
 
-// expected-error @below {{a result of 8 bits goes without a residual}}
+// expected-error @below {{has a residual and a result of 8 bits}}
 func.func private @problem_c4_residual() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E4M3FN, result_type = f8E4M3FN, transpose_b = true, residual = true>}
 
 // -----
 
-// expected-error @below {{scales are of 8-bit operands, found 'bf16'}}
+// expected-error @below {{scales operands that are not of 8 bits}}
 func.func private @problem_c4_scales() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = bf16, result_type = f32, scales = true>}
 
 // -----
 
-// expected-error @below {{a result's scale and largest magnitude are of 8-bit results, found 'f32'}}
+// expected-error @below {{scales or measures a result that is not of 8 bits}}
 func.func private @problem_c4_amax() attributes {p = #exe.problem<m = 16, n = 16, k = 16, operand_type = f8E4M3FN, result_type = f32, transpose_b = true, amax = true>}
 
 // -----
 
-// expected-error @below {{bf16x9 is of f32 operands, found 'bf16'}}
+// expected-error @below {{product bf16 8x8x8 bf16x9, f32 rounds operands that are not f32}}
 func.func private @problem_c5() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = bf16, result_type = f32, compute = bf16x9>}
 
 // -----
 
-// expected-error @below {{a product has a residual or an activation, found both with relu}}
+// expected-error @below {{has both a residual and the activation relu}}
 func.func private @problem_c6() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = f32, result_type = f32, epilogue = relu, residual = true>}
 
 // -----
 
-// expected-error @below {{a product has a bias or an activation's gradient, found both with relu_gradient}}
+// expected-error @below {{has both a bias and the activation relu gradient}}
 func.func private @problem_c6_gradient() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = f32, result_type = f32, epilogue = relu_gradient, bias = true>}
 
 // -----
 
-// expected-error @below {{an auxiliary buffer is of an activation, found none}}
+// expected-error @below {{keeps what a gradient needs, but has no activation}}
 func.func private @problem_c7() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = f32, result_type = f32, auxiliary = true>}
 
 // -----
 
-// expected-error @below {{the auxiliary buffer of gelu has lines of a multiple of 8 elements, found n 12}}
+// expected-error @below {{has an auxiliary buffer whose lines of 12 elements are no multiples of 8}}
 func.func private @problem_c7_lines() attributes {p = #exe.problem<m = 8, n = 12, k = 8, operand_type = f32, result_type = f32, epilogue = gelu_tanh_gradient>}
 
 // -----
 
-// expected-error @below {{a bias gradient is of one batch, found 2}}
+// expected-error @below {{has a bias gradient and 2 batches}}
 func.func private @problem_c8() attributes {p = #exe.problem<m = 8, n = 8, k = 8, batch = 2, operand_type = f32, result_type = f32, bias_gradient = b>}
 
 // -----
 
-// expected-error @below {{a bias gradient is of the result of an activation's gradient, else of an operand, found result with none}}
+// expected-error @below {{sums a result that is no activation's gradient}}
 func.func private @problem_c8_result() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = f32, result_type = f32, bias_gradient = result>}
 
 // -----
 
-// expected-error @below {{the bias gradient of an operand goes without another epilogue}}
+// expected-error @below {{sums an operand and has another epilogue}}
 func.func private @problem_c8_operand() attributes {p = #exe.problem<m = 8, n = 8, k = 8, operand_type = f32, result_type = f32, bias = true, bias_gradient = a>}
 
 // -----

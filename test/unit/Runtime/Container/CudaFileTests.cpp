@@ -287,7 +287,7 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
         +[](GemmProblem &gemm) { gemm.compute = GemmProblem::Compute(3); }}) {
     contents = makeContents({"sm_80"});
     change(*contents.specialisations[0].programs[0].program.launches[1].gemm);
-    EXPECT_NE(refusal(contents).find("has a product of an unknown kind"),
+    EXPECT_NE(refusal(contents).find("has an unknown enumerator"),
               std::string::npos);
   }
 }

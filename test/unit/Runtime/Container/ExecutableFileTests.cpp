@@ -347,7 +347,7 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   file[kVersionAt] = std::byte{1};
   sign(file);
   EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 12; compile the model again");
+                           "version 13; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
@@ -459,6 +459,20 @@ TEST_F(ExecutableFileTest, SignedMutantsAreRefusedOrHarmless) {
   // Both kinds occur, or the test looks at one thing only.
   EXPECT_GT(refused, 500);
   EXPECT_GT(accepted, 100);
+}
+
+TEST_F(ExecutableFileTest, RefusesSignedTablesOfAnotherSize) {
+  Bytes file = makeFile();
+  uint64_t tableBytes = 0;
+  std::memcpy(&tableBytes, file.data() + kTableBytesAt, sizeof(tableBytes));
+  for (uint64_t size = 0; size <= tableBytes + 1; ++size) {
+    std::memcpy(file.data() + kTableBytesAt, &size, sizeof(size));
+    sign(file);
+    EXPECT_EQ(refusal(file).empty(), size == tableBytes) << size;
+  }
+  std::vector<std::string> targets(kMostPrograms + 1, "cpu:avx2");
+  EXPECT_EQ(refusal(*encode(makeContents(targets))),
+            "m.mpcx: holds code for 65 targets, more than 64");
 }
 
 TEST_F(ExecutableFileTest, RefusesNumbersThatReachOutside) {

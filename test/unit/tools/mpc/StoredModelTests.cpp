@@ -14,7 +14,7 @@ using namespace mpc;
 using namespace mpc::tool;
 
 static Buffer draw(ElementType element, int64_t bound = 0) {
-  std::vector<StoredValue> values = {{"x", {element, {20000}}, "", bound}};
+  std::vector<ProgramValue> values = {{"x", {element, {20000}}, "", bound}};
   return std::move(drawValues(values, 1)->front());
 }
 
@@ -56,7 +56,7 @@ TEST(StoredModelTest, DrawsIntegersBelowTheirBound) {
 
 // Random second moments would be negative half the time.
 TEST(StoredModelTest, StatesAreAsAtTheStart) {
-  std::vector<StoredValue> values = {
+  std::vector<ProgramValue> values = {
       {"x", {ElementType::F32, {64}}, "input"},
       {"w", {ElementType::F32, {64}}, "parameter"},
       {"w.exp_avg_sq", {ElementType::F32, {64}}, "optimizer_state"},

@@ -60,6 +60,8 @@ def Exe_TargetAttr : AttrDef<Exe_Dialect, "Target"> {
   let assemblyFormat = "`<` custom<TargetName>($info) `>`";
 }
 
+// Enumerators of problems and messages have the runtime's numbers (Gemm.h,
+// Collective.h).
 class Exe_Enum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::mpc::exe";
@@ -101,6 +103,10 @@ def Exe_MessageAttr : AttrDef<Exe_Dialect, "Message"> {
                         DefaultValuedParameter<"int64_t", "0">:$root);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Returns the message for the runtime.
+    ::mpc::Collective getCollective() const;
+  }];
 }
 
 def Exe_Flag : DefaultValuedParameter<"bool", "false">;
@@ -157,20 +163,8 @@ def Exe_ProblemAttr : AttrDef<Exe_Dialect, "Problem"> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    ::mlir::Type typeOfB() const { return getOperandBType() ? getOperandBType() : getOperandType(); }
-    bool isGradient() const {
-      return getEpilogue() == Epilogue::relu_gradient || getEpilogue() == Epilogue::gelu_tanh_gradient;
-    }
-    bool isRelu() const {
-      return getEpilogue() == Epilogue::relu || getEpilogue() == Epilogue::relu_gradient;
-    }
-    /// Type of the bias: the result's, but bf16 if 8-bit operands give a result
-    /// of f32 or 8 bits.
-    ::mlir::Type biasType() const;
-    /// Sizes in bytes of the buffers read, and of those written: result,
-    /// auxiliary buffer, bias gradient, maximum magnitude.
-    ::llvm::SmallVector<int64_t> inputBytes() const;
-    ::llvm::SmallVector<int64_t> outputBytes() const;
+    /// Returns the problem for the runtime.
+    ::mpc::GemmProblem getGemm() const;
   }];
 }
 

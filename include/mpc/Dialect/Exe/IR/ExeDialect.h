@@ -26,6 +26,11 @@
 
 #include "mpc/Dialect/Exe/IR/ExeEnums.h.inc"
 
+namespace mpc {
+struct Collective;
+struct GemmProblem;
+} // namespace mpc
+
 #define GET_ATTRDEF_CLASSES
 #include "mpc/Dialect/Exe/IR/ExeAttributes.h.inc"
 

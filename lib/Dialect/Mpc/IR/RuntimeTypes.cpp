@@ -1,10 +1,10 @@
-//===- RuntimeTypes.cpp - conversion between MLIR and runtime types -------===//
+//===- RuntimeTypes.cpp - types of MLIR and of the runtime ----------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compiler.h"
+#include "mpc/Dialect/Mpc/IR/RuntimeTypes.h"
 
 #include "mlir/IR/Builders.h"
 
