@@ -16,6 +16,7 @@
 
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Reference/Interpreter.h"
 
 using namespace mlir;
@@ -103,10 +104,6 @@ static std::optional<double> differenceOf(const Tensor &tensor,
     difference = own;
   }
   return difference.value_or(0);
-}
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
 }
 
 /// Returns true if attributes or result shapes differ; the ops may belong to

@@ -16,12 +16,9 @@
 #include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 namespace mpc {
-
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
-  return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
-}
 
 /// Returns true if integers of an element type are unsigned.
 inline bool isUnsignedElement(mlir::Type type) {
