@@ -6,18 +6,13 @@
 
 #include "ArgumentAliases.h"
 
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/Fusion/Views.h"
 
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mpc;
-
-Value mpc::reshapeRoot(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 SmallVector<int64_t> mpc::aliasesOf(func::FuncOp function) {
   SmallVector<int64_t> aliases(function.getNumResults(), -1);
@@ -109,7 +104,7 @@ void mpc::orderInPlaceUpdates(func::FuncOp function,
   saveReturned(function, aliases);
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [alias, value] : llvm::zip(aliases, terminator->getOperands())) {
-    auto fusion = reshapeRoot(value).getDefiningOp<FusionOp>();
+    auto fusion = sourceOfReshapes(value).getDefiningOp<FusionOp>();
     if (alias < 0 || !fusion)
       continue;
     SmallVector<FusionOp> readers, consumers;
