@@ -161,9 +161,7 @@ FailureOr<Value> GemmEpilogue::emitWith(GpuKernel &kernel, ArrayRef<Value> sums,
   Location loc = anchor->getLoc();
   IndexMath math{b, loc};
   ElementEmitter emitter(b, loc, cudaElementTarget());
-  for (auto [argument, memref] :
-       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memref);
+  kernel.bindInputs(emitter);
   for (auto [root, sum] : llvm::zip_equal(roots, sums))
     emitter.bindValue(root,
                       emitter.round(sum, getElementTypeOrSelf(root.getType())));
@@ -368,9 +366,7 @@ LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
   int64_t threads = kernel.schedule.threads, all = kernel.blocks() * threads;
   Value first = math.add(math.mul(kernel.block(), threads), kernel.thread());
   ElementEmitter emitter(b, anchor->getLoc(), cudaElementTarget());
-  for (auto [argument, memref] :
-       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memref);
+  kernel.bindInputs(emitter);
   auto copy = [&](Value item, ValueRange) -> FailureOr<Carried> {
     kernel.named(item, "itemOfRest");
     SmallVector<Value> places = math.delinearize(item, extents);
