@@ -27,6 +27,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/StepNames.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 
 using namespace mlir;
 using namespace mpc;

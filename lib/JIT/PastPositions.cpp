@@ -21,6 +21,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Reference/Interpreter.h"
 
 using namespace mlir;
@@ -108,10 +109,6 @@ static std::optional<double> differenceOf(const Tensor &tensor,
     difference = own;
   }
   return difference.value_or(0);
-}
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
 }
 
 /// Returns true if attributes or result shapes differ; the ops may belong to

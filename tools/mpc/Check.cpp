@@ -13,19 +13,304 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Checker.h"
+#include "Commands.h"
 #include "CompiledModel.h"
 #include "ErrorVerdict.h"
+#include "FaultReport.h"
 #include "Inputs.h"
+#include "InstrumentOps.h"
 #include "MatrixUnitReport.h"
+#include "NamedArrays.h"
 #include "RoundingErrorSampling.h"
 
+#include "JIT/Compiler.h"
+#include "JIT/PrecisionTransfer.h"
 #include "mpc/Policy/Policy.h"
+#include "mpc/Reference/Compare.h"
+#include "mpc/Reference/Interpreter.h"
 #include "mpc/Reference/TermMagnitudes.h"
 #include "mpc/Runtime/Executable.h"
 
+#include <algorithm>
+
 using namespace mpc;
 using namespace mpc::tool;
+
+namespace {
+/// State of one `mpc check`.
+class ModelCheck {
+public:
+  explicit ModelCheck(const CheckArguments &arguments)
+      : arguments(arguments),
+        reporter(arguments.common.json, arguments.common.quiet) {}
+  int run();
+
+private:
+  Status prepare();
+  std::vector<Status> bind();
+  Status interpretModel();
+  /// Runs the storage-rounding mode on the predictor, a copy of `imported` with
+  /// the types of the module.
+  Status predict(const ObservedGraph &imported);
+  /// Compares the simplified graph in float64, observed by `observer`, with the
+  /// imported one, within the precision of the model's own types; records
+  /// deviations.
+  Status checkRewrites(OpObserver observer = {});
+  /// Makes the graph with quantized weights, if any, the reference.
+  Status narrowReference();
+  Status compileAndRun();
+  reference::OutputError judge(size_t output) const;
+  /// Error of quantized weights in an output, relative rms.
+  double weightsError(size_t output) const {
+    return ownWeights.empty() || !reference[output].isFloat()
+               ? 0
+               : reference::rmsRelativeError(reference[output],
+                                             ownWeights[output]);
+  }
+  /// Diagnoses errors over tolerance: a rewrite; or chance, for outputs that
+  /// have few elements or exceed only the componentwise tolerance, whose errors
+  /// are estimated again from more samples.
+  Status explainErrors();
+  Status compareExpected(Json &document, bool &ok);
+  /// Runs both modes of the oracle on numbered ops.
+  Status traceOps();
+  /// The same, relative to the terms of each element.
+  double weightsComponentError(size_t output) const {
+    return ownWeights.empty() || !reference[output].isFloat()
+               ? 0
+               : reference::componentwiseError(
+                     reference[output], ownWeights[output], magnitudes[output]);
+  }
+  /// Appends the initial loss-scale state of a training step to the inputs.
+  Status makeInitialState();
+  /// Compiles and runs with the result of every op as an output.
+  Status runInstrumented();
+  Status checkOps(Json &document, bool &ok);
+  /// Reports unexpected non-finite values, and the first op that computed one.
+  Status reportFiniteness(Json &document);
+  void reportOutputs(Json &document, bool &ok);
+  /// With f32 only, integers must be exact.
+  bool exactIntegers() const {
+    return options.policy == "float32" && options.sets.empty();
+  }
+  /// True if the policy's types or weights may explain an error.
+  bool isNarrowed() const {
+    return narrowsWeights || llvm::is_contained(rounded, true);
+  }
+  bool exactIntegers(size_t output) const {
+    return exactIntegers() || !rounded[output];
+  }
+  /// Runs a mode of the oracle on `graph`.
+  Status oracle(mlir::ModuleOp graph, reference::Rounding rounding,
+                std::vector<reference::Tensor> &results,
+                OpObserver observer = {});
+
+  const CheckArguments &arguments;
+  Reporter reporter;
+  CompileOptions options;
+  std::vector<NamedArray> arrays, expected;
+  std::optional<Device> device;
+  std::unique_ptr<Compiler> compiler;
+  Compiler::Module module;
+  /// Graph of the storage-rounding mode: the imported graph with the types of
+  /// the module's ops. For a training step with an added loss scale the module
+  /// itself, since gradients are rounded at that scale.
+  Compiler::Module predictor;
+  /// After stage simplify.
+  Compiler::Module simplified;
+  std::vector<ProgramValue> outputs;
+  std::vector<Buffer> inputs;
+  std::vector<reference::Tensor> inputTensors;
+  std::vector<reference::Tensor> reference, declared, actual;
+  /// Magnitudes of the terms of each output's elements.
+  llvm::SmallVector<reference::Tensor> magnitudes;
+  /// Results with the original weights in float64; empty unless the policy
+  /// quantizes weights.
+  std::vector<reference::Tensor> ownWeights;
+  /// True for each output that depends on a value in a narrow type.
+  llvm::SmallVector<bool> rounded;
+  /// True if the policy quantizes weights.
+  bool narrowsWeights = false;
+  /// Error of each output, from reportOutputs().
+  std::vector<reference::OutputError> errors;
+  int64_t longestReduction = 1;
+  /// Typical error of the storage-rounding mode for each output; empty if
+  /// `declared` is a sufficient estimate for all.
+  std::vector<reference::ErrorDeviation> sampled;
+  /// Error of a rewrite for each output, if rounding does not explain it.
+  llvm::SmallVector<std::optional<double>> rewriteErrors;
+  /// Op-by-op comparison, computed on demand.
+  struct Trace {
+    OpValues wanted, predicted, magnitudes;
+    std::vector<InstrumentedOp> ops;
+    /// First overflow under the declared types.
+    std::optional<Overflow> overflow;
+    /// True if `actual` contains the values of `ops`.
+    bool instrumented = false;
+  };
+  std::optional<Trace> trace;
+  FaultReport faults;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Single ops
+//
+// Finds the op with the largest error, and the first with a non-finite result:
+// both modes of the oracle and an instrumented program, matched by op number.
+// Each op is compared with the same op in float64, so both modes run on the
+// compiled graph, which `mpc check` compares with the imported one.
+//===----------------------------------------------------------------------===//
+
+using mpc::reference::OutputError;
+using mpc::reference::Tensor;
+
+Status ModelCheck::traceOps() {
+  if (trace)
+    return {};
+  // The precision stage rewrites in place, so ops of the graph before it are
+  // found by the numbers that they carry.
+  Result<Compiler::Module> imported = compiler->import(arguments.common.model);
+  if (!imported.ok())
+    return imported.status();
+  module = std::move(*imported);
+  if (Status status = compiler->runStages(*module, "import", "simplify");
+      !status.ok())
+    return status;
+  // Ops are compared with the weights they actually use.
+  if (Status status = compiler->runStages(*module, "simplify", "weights");
+      !status.ok())
+    return status;
+  numberOps(Compiler::entry(*module));
+  trace.emplace();
+  std::vector<Tensor> ignored;
+  OpObserver want = trace->wanted.observer();
+  reference::TermMagnitudes terms(Compiler::entry(*module), inputTensors,
+                                  trace->magnitudes.observer());
+  if (Status status =
+          oracle(*module, reference::Rounding::Float64, ignored,
+                 [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+                   want(op, results);
+                   terms.observe(op, results);
+                 });
+      !status.ok())
+    return status;
+  if (Status status = compiler->runStages(*module, "weights", "precision");
+      !status.ok())
+    return status;
+  OverflowFinder finder(trace->wanted, inputTensors);
+  OpObserver collect = trace->predicted.observer(), look = finder.observer();
+  if (Status status =
+          oracle(*module, reference::Rounding::Declared, ignored,
+                 [&](mlir::Operation *op, llvm::ArrayRef<Tensor> results) {
+                   collect(op, results);
+                   look(op, results);
+                 });
+      !status.ok())
+    return status;
+  trace->overflow = finder.first();
+  trace->ops = exposeOps(Compiler::entry(*module));
+  return {};
+}
+
+Status ModelCheck::runInstrumented() {
+  if (Status status = traceOps(); !status.ok())
+    return status;
+  if (trace->instrumented)
+    return {};
+  actual.clear();
+  trace->instrumented = true;
+  return compileAndRun();
+}
+
+Status ModelCheck::reportFiniteness(Json &document) {
+  std::optional<Overflow> first;
+  if (faults.overflowed()) {
+    if (Status status = traceOps(); !status.ok())
+      return status;
+    first = trace->overflow;
+  }
+  // If the declared types do not explain the overflow, the compiled code caused
+  // it.
+  if (faults.overflowed() && !first) {
+    if (Status status = runInstrumented(); !status.ok())
+      return status;
+    for (const InstrumentedOp &op : trace->ops) {
+      const Tensor *wanted = trace->wanted.find(op.number);
+      const Tensor &value = actual[op.output];
+      if (wanted && reference::compareOutput(value, *wanted, *wanted, 1,
+                                             /*fatalIntegers=*/false)
+                            .overflows > 0) {
+        first = Overflow{
+            op.name, op.kind, op.layer,
+            std::string(elementTypeName(runtimeType(value.getType()).element))};
+        break;
+      }
+    }
+  }
+  faults.report(reporter, document, first);
+  return {};
+}
+
+Status ModelCheck::checkOps(Json &document, bool &ok) {
+  if (Status status = runInstrumented(); !status.ok())
+    return status;
+
+  struct Row {
+    Json json;
+    std::vector<std::string> cells;
+    double excess;
+    size_t order;
+  };
+  std::vector<Row> rows;
+  for (const InstrumentedOp &op : trace->ops) {
+    const Tensor *reference = trace->wanted.find(op.number),
+                 *second = trace->predicted.find(op.number),
+                 *magnitudes = trace->magnitudes.find(op.number);
+    if (!reference || !second)
+      continue;
+    OutputError error =
+        reference::compareOutput(actual[op.output], *reference, *second,
+                                 longestReduction, exactIntegers(), magnitudes);
+    ok &= error.ok;
+    double magnitude = rms(*reference);
+    rows.push_back(
+        {{{"name", op.name},
+          {"kind", op.kind},
+          {"layer", op.layer},
+          {"max_abs_error", jsonNumber(error.maxAbsError)},
+          {"rms_relative_error", jsonNumber(error.rmsRelativeError)},
+          {"magnitude", jsonNumber(magnitude)},
+          {"tolerance", jsonNumber(error.tolerance)},
+          {"ok", error.ok}},
+         {op.name, op.kind, errorCell(error.maxAbsError, *reference),
+          errorCell(error.rmsRelativeError, *reference), shortNumber(magnitude),
+          verdict(error, *reference, error.ok)},
+         jsonNumber(error.rmsRelativeError),
+         rows.size()});
+    faults.add(rows.back().json, op.name, error, reference->getShape());
+    addErrorFields(rows.back().json, error, *reference);
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
+    return a.excess != b.excess ? a.excess > b.excess : a.order < b.order;
+  });
+  Json list = Json::array();
+  std::vector<std::vector<std::string>> table = {
+      {"op", "kind", "max abs error", "rms rel error", "magnitude", ""}};
+  for (Row &row : rows) {
+    list.push_back(std::move(row.json));
+    table.push_back(std::move(row.cells));
+  }
+  document["instrumented"] = true;
+  document["ops"] = list;
+  reporter.lines(formatTable(table, {false, false, true, true, true, false}));
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Models
+//===----------------------------------------------------------------------===//
+
 using mpc::reference::OutputError;
 using mpc::reference::Tensor;
 

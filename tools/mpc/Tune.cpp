@@ -10,20 +10,622 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tune.h"
-
 #include "HtmlReport.h"
 #include "Inputs.h"
 
 #include "mpc/Analysis/GraphDigest.h"
+#include "mpc/Analysis/QuantizedWeightStorage.h"
+#include "mpc/Analysis/WeightColumns.h"
 #include "mpc/Support/Files.h"
 
 #include "llvm/Support/MD5.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mpc;
 using namespace mpc::tool;
+using mpc::reference::Tensor;
+
+//===----------------------------------------------------------------------===//
+// Search space
+//===----------------------------------------------------------------------===//
+
+/// Number of backward passes over all samples.
+static constexpr int kDraws = 6;
+
+Status TuneCommand::chooseScale() {
+  if (!model.options().training)
+    return {};
+  // Only f16 needs a loss scale.
+  lossScale = LossScaleChoice();
+  bool isHalf = types.empty() || llvm::is_contained(types, PolicyType::Float16);
+  if (isHalf) {
+    RangeRecorder forward, gradients;
+    if (Status status = recordRanges(model, forward, gradients); !status.ok())
+      return status;
+    runs += int64_t(model.samples().size());
+    lossScale = chooseLossScale(gradients);
+  }
+  model.setLossScale(lossScale->scale());
+  return {};
+}
+
+Status TuneCommand::evaluateSamples() {
+  // Limit of cached forward values of samples.
+  constexpr int64_t kMostKept = int64_t(1) << 29;
+  int64_t keptBytes = 0;
+  meter.emplace(arguments.common, model, budget.measure);
+  if (Status status = meter->prepare(); !status.ok())
+    return status;
+  for (auto [number, sample] : llvm::enumerate(model.samples())) {
+    size_t before = model.compiler().diagnostics().size();
+    mlir::FailureOr<ForwardValues> forward = ForwardValues::run(
+        model.entry(), sample.tensors, observeRanges(model, number, ranges));
+    if (failed(forward))
+      return model.compiler().failure(before);
+    ++runs;
+    mlir::FailureOr<llvm::SmallVector<Tensor>> outputs =
+        forward->results(model.entry());
+    if (failed(outputs))
+      return model.compiler().failure(before);
+    meter->expect(number, std::move(*outputs));
+    if (!llvm::is_contained(searched, number))
+      continue;
+    keptBytes += forward->bytes();
+    if (keptBytes <= kMostKept)
+      forwards.emplace(number, std::move(*forward));
+  }
+  return {};
+}
+
+Status TuneCommand::differentiate() {
+  if (isCheapest)
+    return {};
+  sensitivity.emplace(model.entry(), budget.measure, arguments.common.seed);
+  space->considerWeights(*sensitivity);
+  // A few random passes suffice to detect correlated roundings.
+  int draws = std::max<int>(1, kDraws / int(searched.size()));
+  bool isKnown = sensitivity->restore(state.shares);
+  for (size_t number : searched) {
+    if (isKnown)
+      break;
+    // Keep the result found without derivatives.
+    if (result.best && stops()) {
+      isCheapest = result.isStopped = true;
+      return {};
+    }
+    size_t before = model.compiler().diagnostics().size();
+    auto forward = forwards.find(number);
+    runs += draws + (forward == forwards.end());
+    if (failed(
+            forward == forwards.end()
+                ? sensitivity->addSample(model.samples()[number].tensors, draws)
+                : sensitivity->addSample(forward->second, draws)))
+      return model.compiler().failure(before);
+  }
+  forwards.clear();
+  finder.emplace(space->searchSpace(*sensitivity));
+  state.shares = sensitivity->save();
+  return state.save();
+}
+
+void TuneCommand::chooseTypes(const CastFusionTarget &target) {
+  bool isTime = objective == TuningObjective::Time;
+  if (types.empty() && weights.empty()) {
+    types = {PolicyType::Float16, PolicyType::BFloat16};
+    // Compute modes such as tf32 save no bytes.
+    if (isTime && target.roundsToTensorFloat32)
+      types.push_back(PolicyType::TensorFloat32);
+    // With a 16-bit unit, an f32 contraction with unpacked int8 weights saves
+    // bytes but loses time.
+    if (isTime || isFloat32AsFast(target))
+      weights = {WeightType::Int16, WeightType::Int8};
+  }
+  // The same holds for 16-bit weights of an f32 contraction: floats unpack
+  // faster, integers have less error.
+  PolicyType store = PolicySearchSpace::basePolicy(types).getStore();
+  if (store != PolicyType::Float32 && (isTime || isFloat32AsFast(target)))
+    weights.push_back(store == PolicyType::Float16 ? WeightType::Float16
+                                                   : WeightType::BFloat16);
+  // The weights of a training step are arguments.
+  if (model.options().training)
+    weights.clear();
+}
+
+Status TuneCommand::makeSpace() {
+  CastFusionTarget target(model.compiler().target());
+  target.hasProductLibrary = model.compiler().pipelineOptions().libraryGemms;
+  if (objective == TuningObjective::Time && !target.machine.hasCeilings())
+    return Status(StatusCode::InvalidArgument,
+                  costBudget ? "--budget " + arguments.budget
+                             : "--objective time",
+                  "needs a target whose ceilings are known; " +
+                      target.machine.name() + " has none");
+  if (!weights.empty() && model.options().training)
+    return Status(StatusCode::InvalidArgument, "--types",
+                  "names a form of weights, which a training step keeps as "
+                  "arguments; leave it out");
+  if (!weights.empty() && target.hasProductLibrary)
+    reporter.note("the library of " + target.machine.name() +
+                  " reads no narrow weights: they are no choice");
+  chooseTypes(target);
+  Policy base = PolicySearchSpace::basePolicy(types);
+  for (const std::string &text : arguments.common.sets)
+    if (llvm::Error error = base.addOverride(text))
+      return Status(StatusCode::InvalidArgument, "--set " + text,
+                    llvm::toString(std::move(error)));
+  for (const auto &[name, range] : ranges.get())
+    base.addRange(
+        name, {range.largest, range.largestSample < 0
+                                  ? ""
+                                  : model.samples()[range.largestSample].name});
+  size_t before = model.compiler().diagnostics().size();
+  mlir::FailureOr<PolicySearchSpace> made = PolicySearchSpace::create(
+      model.entry(), target, base, types, weights, objective);
+  if (failed(made))
+    return model.compiler().failure(before);
+  space.emplace(std::move(*made));
+  if (int64_t unnamed = space->countUnnamed())
+    reporter.note(std::to_string(unnamed) +
+                  " products have no name by which a policy could speak of "
+                  "them, and stay float32");
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Refinement of the cheapest configuration
+//
+// The cheapest configuration is known without derivatives. If it satisfies the
+// budget, or an equally cheap built-in policy does, there is nothing to search:
+// one or two runs per sample, besides those in float64.
+//===----------------------------------------------------------------------===//
+
+/// Marks a value without a prediction.
+static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// Approximate number of significant bits of a contraction's operands, or of a
+/// value.
+static int bitsOf(const PolicySearchSpace::Option &option) {
+  int bits = option.type == PolicyType::TensorFloat32
+                 ? kFloat16Bits
+                 : significantBits(option.type);
+  switch (option.weights.type) {
+  case WeightType::Float32:
+    return bits;
+  case WeightType::Float16:
+    return std::min(bits, kFloat16Bits);
+  case WeightType::BFloat16:
+    return std::min(bits, kBFloat16Bits);
+  case WeightType::Int16:
+    return std::min(bits, 15);
+  case WeightType::Int8:
+    return std::min(bits, 7);
+  case WeightType::Float8:
+    return std::min(bits, 4);
+  case WeightType::Int4:
+    return std::min(bits, 3);
+  }
+  llvm_unreachable("every type has bits");
+}
+
+/// Returns `found` with more bits where they are free.
+static PricedConfiguration withMoreBits(const PolicySearchSpace &space,
+                                        BudgetSearch &search,
+                                        PricedConfiguration found) {
+  for (auto [index, variable] : llvm::enumerate(space.getVariables()))
+    for (size_t option = 0; option < variable.options.size(); ++option) {
+      Choice other = found.choice;
+      other[index] = int(option);
+      if (bitsOf(variable.options[option]) <=
+          bitsOf(variable.options[found.choice[index]]))
+        continue;
+      PricedConfiguration priced = search.price(other);
+      if (priced.cost <= found.cost)
+        found = std::move(priced);
+    }
+  return found;
+}
+
+/// Returns the cost of a configuration once compiled.
+Result<double> TuneCommand::compiledCost(const Choice &choice) const {
+  TunedPoint point;
+  point.priced.choice = choice;
+  Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
+  if (!policy.ok())
+    return policy.status();
+  Result<PolicyMeasurements> figures =
+      meter->measure(policy->path(), /*samples=*/{}, /*isTimed=*/false);
+  if (!figures.ok())
+    return figures.status();
+  return costOf(*figures);
+}
+
+Status TuneCommand::refineCheapest() {
+  // Reports and trials need derivatives; times are measured, not predicted.
+  bool isTimed = objective == TuningObjective::Time && meter->isCompiled();
+  if (costBudget || isTimed || !arguments.html.empty() || arguments.trials)
+    return {};
+  // Without error contributions.
+  Sensitivity none(model.entry(), budget.measure);
+  BudgetSearch cheap(space->searchSpace(none));
+  std::optional<PricedConfiguration> found = cheap.within(0);
+  if (!found)
+    return {};
+  found = withMoreBits(*space, cheap, std::move(*found));
+  Status failed;
+  TuningCallbacks asked = questions(failed);
+  auto point =
+      [&](const PricedConfiguration &priced) -> std::optional<TunedPoint> {
+    std::optional<Measurement> measured = asked.measure(priced.choice);
+    if (!measured)
+      return std::nullopt;
+    return TunedPoint{priced, kUnknown, measured->error,
+                      measured->cost.value_or(priced.cost)};
+  };
+  std::optional<TunedPoint> best = point(*found);
+  // Relative cost difference below the model's resolution.
+  constexpr double kSame = 1e-3;
+  for (const PricedConfiguration &start : cheap.starts()) {
+    if (!best || best->measured <= budget.limit)
+      break;
+    if (start.cost <= found->cost * (1 + kSame))
+      best = point(start);
+  }
+  if (!best || !(best->measured <= budget.limit))
+    return failed;
+  // From here on an interrupt saves a result.
+  stopper.emplace();
+  result.best = best;
+  if (!heldBack.empty()) {
+    if (Status status = evaluateValidation(); !status.ok())
+      return status;
+    ++looks;
+    if (*promised > budget.limit) {
+      result.best.reset();
+      promised.reset();
+      stopper.reset();
+      return {};
+    }
+  }
+  // Then float32's own error is not needed.
+  PricedConfiguration widest = cheap.widest();
+  result.widest = TunedPoint{widest, kUnknown, kUnknown, widest.cost};
+  if (meter->isCompiled()) {
+    Result<double> cost = compiledCost(widest.choice);
+    if (!cost.ok())
+      return cost.status();
+    result.widest->cost = *cost;
+  }
+  result.tried = {*best};
+  Result<bool> isLeast = costsLeast(*best, cheap);
+  if (!isLeast.ok())
+    return isLeast.status();
+  isCheapest = *isLeast;
+  return {};
+}
+
+Result<bool> TuneCommand::costsLeast(const TunedPoint &point,
+                                     BudgetSearch &cheap) {
+  if (!meter->isCompiled())
+    return true;
+  std::vector<Choice> others = {cheap.widest().choice};
+  for (const PricedConfiguration &start : cheap.starts()) {
+    if (stops())
+      return false;
+    others.push_back(start.choice);
+    Result<double> cost = compiledCost(start.choice);
+    if (!cost.ok())
+      return cost.status();
+    if (*cost < point.cost)
+      return false;
+  }
+  // Then it need not be as fast either.
+  if (!isGuarded())
+    return true;
+  return isAsFast(point.priced.choice, std::move(others));
+}
+
+//===----------------------------------------------------------------------===//
+// Timing
+//
+// The configuration with the least traffic may be slower: quantized weights are
+// unpacked, 16-bit rows converted. If bytes are the objective and programs run
+// here, the result is not slower than the best built-in policy that satisfies
+// the budget; if time is, it moves no more bytes.
+//===----------------------------------------------------------------------===//
+
+/// Maximum number of searches with a time price.
+static constexpr int kMostAttempts = 3;
+/// Maximum number of timed points per search, besides the built-in ones.
+static constexpr size_t kMostPoints = 4;
+/// Relative differences in time below clock noise, and insignificant ones in
+/// bytes.
+static constexpr double kTimeNoise = 0.005, kByteNoise = 0.001;
+
+bool TuneCommand::isGuarded() const {
+  if (costBudget || !meter->isCompiled())
+    return false;
+  // Kernels of a step combine ops of both directions under one name.
+  bool isPlain = arguments.objective.empty() && !model.options().training;
+  return objective == TuningObjective::Time ||
+         (objective == TuningObjective::Bytes && isPlain);
+}
+
+Status TuneCommand::timeInTurn(llvm::ArrayRef<Choice> choices) {
+  std::vector<Executable> executables;
+  for (const Choice &choice : choices) {
+    if (stops())
+      return {};
+    if (auto known = loaded.find(choice); known != loaded.end()) {
+      executables.push_back(known->second);
+      continue;
+    }
+    TunedPoint point;
+    point.priced.choice = choice;
+    Result<TemporaryPolicy> policy = TemporaryPolicy::write(policyFile(point));
+    if (!policy.ok())
+      return policy.status();
+    Result<Executable> executable = meter->load(policy->path());
+    if (!executable.ok())
+      return executable.status();
+    executables.push_back(std::move(*executable));
+  }
+  Result<std::vector<PolicyTimes>> times =
+      meter->timeInTurn(executables, searched.front());
+  if (!times.ok())
+    return times.status();
+  // Configurations that are compared are usually timed again.
+  if (choices.size() > 1) {
+    loaded.clear();
+    for (auto [choice, executable] : llvm::zip_equal(choices, executables))
+      loaded.emplace(choice, executable);
+  }
+  if (!kernelTimes)
+    kernelTimes.emplace(space->timedVariables());
+  for (auto [choice, time] : llvm::zip_equal(choices, *times)) {
+    auto [known, isNew] = secondsOf.emplace(choice, time.seconds);
+    known->second = std::min(known->second, time.seconds);
+    kernelTimes->add(choice, time.kernels);
+  }
+  return {};
+}
+
+Result<bool> TuneCommand::isAsFast(const Choice &choice,
+                                   std::vector<Choice> others) {
+  others.push_back(choice);
+  if (Status status = timeInTurn(others); !status.ok())
+    return status;
+  if (stops())
+    return false;
+  return llvm::all_of(others, [&](const Choice &other) {
+    return secondsOf.at(choice) <= secondsOf.at(other) * (1 + kTimeNoise);
+  });
+}
+
+Status TuneCommand::timeOptions() {
+  llvm::ArrayRef<PolicySearchSpace::Variable> variables = space->getVariables();
+  // Without a matrix unit bf16 is as slow as f16 and less precise.
+  bool isShort = isFloat32AsFast(space->getTarget()) &&
+                 llvm::is_contained(types, PolicyType::Float16);
+  std::vector<std::string> texts;
+  for (const PolicySearchSpace::Variable &variable : variables)
+    for (const PolicySearchSpace::Option &option : variable.options)
+      if (variable.isProduct && !llvm::is_contained(texts, option.text()) &&
+          !(isShort && option.type == PolicyType::BFloat16))
+        texts.push_back(option.text());
+  for (const std::string &text : texts)
+    for (int values : {0, 1}) {
+      if (stops())
+        return {};
+      Choice choice;
+      for (const PolicySearchSpace::Variable &variable : variables) {
+        auto option = llvm::find_if(variable.options, [&](const auto &option) {
+          return variable.isProduct && option.text() == text;
+        });
+        choice.push_back(!variable.isProduct ? values
+                         : option == variable.options.end()
+                             ? 0
+                             : int(option - variable.options.begin()));
+      }
+      if (Status status = timeInTurn({choice}); !status.ok())
+        return status;
+    }
+  return {};
+}
+
+Result<bool> TuneCommand::holds(const TunedPoint &point) {
+  if (!(point.measured <= budget.limit))
+    return false;
+  if (heldBack.empty())
+    return true;
+  Result<PolicyMeasurements> figures =
+      measure(point.priced.choice, TuneState::Part::HeldBack);
+  if (!figures.ok())
+    return figures.status();
+  return figures->error <= budget.limit;
+}
+
+/// Built-in points first, then by cost.
+Result<std::vector<TunedPoint>>
+TuneCommand::contenders(std::vector<TunedPoint> pool) {
+  auto isBuiltIn = [&](const TunedPoint &point) {
+    return llvm::is_contained(builtIn, point.priced.choice);
+  };
+  std::sort(pool.begin(), pool.end(),
+            [&](const TunedPoint &a, const TunedPoint &b) {
+              return std::pair(!isBuiltIn(a), a.cost) <
+                     std::pair(!isBuiltIn(b), b.cost);
+            });
+  std::vector<TunedPoint> found;
+  double least = INFINITY;
+  size_t others = 0;
+  for (TunedPoint &point : pool) {
+    bool isNew = llvm::none_of(found, [&](const TunedPoint &known) {
+      return known.priced.choice == point.priced.choice;
+    });
+    bool isOther = !isBuiltIn(point);
+    // A single time is noisier than bytes, which have no noise.
+    bool isCheap =
+        objective == TuningObjective::Time || !isOther || point.cost <= least;
+    if (!isNew || !isCheap || others == kMostPoints)
+      continue;
+    Result<bool> keeps = holds(point);
+    if (!keeps.ok())
+      return keeps.status();
+    if (!*keeps)
+      continue;
+    others += isOther;
+    if (!isOther)
+      least = std::min(least, point.cost);
+    found.push_back(std::move(point));
+  }
+  return found;
+}
+
+/// Returns the point's cost (time or bytes) and the other of the two.
+TuningCandidate TuneCommand::rivalOf(const TunedPoint &point) const {
+  double seconds = secondsOf.at(point.priced.choice);
+  double bytes =
+      state.find(point.priced.choice, TuneState::Part::Searched)->bytes;
+  TuningCandidate rival{bytes, seconds,
+                        llvm::is_contained(builtIn, point.priced.choice)};
+  if (objective == TuningObjective::Time)
+    std::swap(rival.cost, rival.beside);
+  return rival;
+}
+
+Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
+  std::vector<Choice> choices;
+  for (const TunedPoint &point : points)
+    choices.push_back(point.priced.choice);
+  if (Status status = timeInTurn(choices); !status.ok() || stops())
+    return status;
+  std::vector<TuningCandidate> rivals;
+  for (const TunedPoint &point : points) {
+    rivals.push_back(rivalOf(point));
+    reporter.note(
+        shortNumber(point.cost) + " " + unit() + " in " +
+        shortNumber(1e3 * secondsOf.at(point.priced.choice)) +
+        " ms, foretold " +
+        shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
+        (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
+  }
+  // If time is the objective, the fastest wins without a margin.
+  bool isTime = objective == TuningObjective::Time;
+  CandidateNoise noise{isTime ? 0 : kByteNoise,
+                       isTime ? kByteNoise : kTimeNoise};
+  result.best = points[chooseTuningCandidate(rivals, noise)];
+  // The best built-in point is the bar.
+  std::vector<TunedPoint> known;
+  std::vector<TuningCandidate> bars;
+  for (auto [point, rival] : llvm::zip_equal(points, rivals))
+    if (rival.isBuiltIn) {
+      known.push_back(point);
+      bars.push_back(rival);
+    }
+  bar = known[chooseTuningCandidate(bars, noise)];
+  // Alternating measurements are more reliable than single ones.
+  for (TunedPoint *point : {&*result.best, &*bar, &*result.widest})
+    if (auto found = secondsOf.find(point->priced.choice);
+        isTime && found != secondsOf.end())
+      point->cost = found->second;
+  return {};
+}
+
+/// Points that satisfy the budget within the bar's time.
+Result<std::vector<TunedPoint>>
+TuneCommand::searchTimed(const TuningCallbacks &questions, double target) {
+  // The planner's min-cut ignores time: treat values as variables like
+  // contractions, and plan configurations without free values only once.
+  BudgetSearchProblem timed = space->searchSpace(*sensitivity);
+  timed.planned.assign(timed.planned.size(), false);
+  timed.plan = [this](const Choice &choice, double) {
+    return finder->price(choice);
+  };
+  timed.starts.push_back(result.best->priced.choice);
+  SecondsOf foretold = [this](const Choice &choice) {
+    return kernelTimes->secondsOf(choice);
+  };
+  std::vector<TunedPoint> points;
+  // Half of the clock noise.
+  double most = (1 + kTimeNoise / 2) * foretold(bar->priced.choice);
+  std::optional<PricedConfiguration> start =
+      cheapestInTime(timed, foretold, target, most, questions.stop);
+  if (!start)
+    return points;
+  timed.starts.push_back(start->choice);
+  BudgetSearch search(withinTime(std::move(timed), foretold, most));
+  TuningResult found = tuneToBudget(search, aim, questions);
+  result.isStopped |= found.isStopped;
+  for (TunedPoint &point : found.tried) {
+    bool isKnown = llvm::any_of(result.tried, [&](const TunedPoint &known) {
+      return known.priced.choice == point.priced.choice;
+    });
+    if (isKnown)
+      continue;
+    point.priced = finder->price(point.priced.choice);
+    result.tried.push_back(point);
+    points.push_back(point);
+  }
+  return points;
+}
+
+Status TuneCommand::chooseAmongTypes(const TuningCallbacks &questions,
+                                     const Status &failed) {
+  if (!isGuarded() || !result.best || stops())
+    return {};
+  // The best point's measured error, and the remaining budget.
+  const TunedPoint first = *result.best;
+  double spent = squareOf(budget.measure, first.measured);
+  double limit = squareOf(budget.measure, aim.limit);
+  double target =
+      first.priced.error * std::clamp(spent > 0 ? limit / spent : 4, 0.25, 4.);
+  std::vector<TunedPoint> pool = result.tried;
+  for (int attempt = 0; attempt <= kMostAttempts && !stops(); ++attempt) {
+    Result<std::vector<TunedPoint>> points = contenders(std::move(pool));
+    if (!points.ok())
+      return points.status();
+    bool isFresh = attempt == 0 || llvm::any_of(*points, [&](const auto &one) {
+                     return !secondsOf.count(one.priced.choice);
+                   });
+    if (!isFresh)
+      break;
+    if (Status status = chooseTimed(*points); !status.ok())
+      return status;
+    if (stops())
+      break;
+    auto cheapest = std::min_element(
+        points->begin(), points->end(),
+        [](const auto &a, const auto &b) { return a.cost < b.cost; });
+    bool isDone = result.best->cost <= cheapest->cost * (1 + kByteNoise);
+    if (objective == TuningObjective::Time || attempt == kMostAttempts ||
+        (attempt == 0 && isDone))
+      break;
+    if (attempt == 0) {
+      reporter.note("what costs least takes longer than a built-in policy: "
+                    "time gets a price");
+      if (Status status = timeOptions(); !status.ok())
+        return status;
+    }
+    // Wrong predictions have been corrected by now.
+    Result<std::vector<TunedPoint>> more = searchTimed(questions, target);
+    if (!failed.ok())
+      return failed;
+    if (!more.ok())
+      return more.status();
+    pool = std::move(*more);
+    // The points to beat.
+    for (const TunedPoint &point : result.tried)
+      if (llvm::is_contained(builtIn, point.priced.choice) ||
+          point.priced.choice == result.best->priced.choice)
+        pool.push_back(point);
+  }
+  loaded.clear();
+  result.isStopped |= stops();
+  return heldBack.empty() ? Status() : evaluateValidation();
+}
 
 /// Number of prices at which the Pareto front is sampled.
 static constexpr int kFrontPrices = 12;

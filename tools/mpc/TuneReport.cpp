@@ -4,14 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Explanation.h"
 #include "HtmlReport.h"
 #include "Tune.h"
 
 #include "mpc/Analysis/GraphDigest.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Tuning/RankCorrelation.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
+#include <random>
 
 using namespace mpc;
 using namespace mpc::tool;
@@ -406,4 +412,120 @@ int TuneCommand::report() {
   }
   reporter.document(found);
   return reporter.finish(kDone);
+}
+
+//===----------------------------------------------------------------------===//
+// Trials
+//===----------------------------------------------------------------------===//
+
+/// Narrows a random fraction of the variables, so that errors spread over the
+/// whole range.
+static Choice drawChoice(const PolicySearchSpace &space,
+                         std::mt19937_64 &generator) {
+  std::uniform_real_distribution<double> part(0, 1);
+  double share = part(generator);
+  Choice choice;
+  for (const PolicySearchSpace::Variable &variable : space.getVariables()) {
+    bool isNarrow = part(generator) < share;
+    std::uniform_int_distribution<int> option(1,
+                                              int(variable.options.size()) - 1);
+    choice.push_back(isNarrow ? option(generator) : 0);
+  }
+  return choice;
+}
+
+Status TuneCommand::measureTrials() {
+  std::mt19937_64 generator(arguments.common.seed);
+  // Float32's own error is a lower bound.
+  double own = result.widest && std::isfinite(result.widest->measured)
+                   ? squareOf(budget.measure, result.widest->measured)
+                   : 0;
+  // Some configurations overflow, as predicted, which is not informative.
+  int64_t most = 20 * int64_t(arguments.trials);
+  for (int64_t draw = 0;
+       draw < most && int64_t(trials.size()) < arguments.trials && !stops();
+       ++draw) {
+    PricedConfiguration priced = finder->price(drawChoice(*space, generator));
+    if (!std::isfinite(priced.error))
+      continue;
+    Result<PolicyMeasurements> figures =
+        measure(priced.choice, TuneState::Part::Searched);
+    if (!figures.ok())
+      return figures.status();
+    trials.push_back(
+        {errorOf(budget.measure, priced.error + own), figures->error});
+  }
+  return {};
+}
+
+Json TuneCommand::describeTrials() const {
+  std::vector<double> predicted, measured, ratios;
+  Json points = Json::array();
+  for (const TuningTrial &trial : trials) {
+    predicted.push_back(trial.predicted);
+    measured.push_back(trial.measured);
+    if (trial.measured > 0 && std::isfinite(trial.measured))
+      ratios.push_back(trial.predicted / trial.measured);
+    points.push_back({jsonNumber(trial.predicted), jsonNumber(trial.measured)});
+  }
+  return {{"count", trials.size()},
+          {"rank_correlation", rankCorrelation(predicted, measured)},
+          {"median_ratio", ratios.empty() ? 1 : medianOf(ratios)},
+          {"predicted_and_measured", points}};
+}
+
+//===----------------------------------------------------------------------===//
+// Explanation
+//===----------------------------------------------------------------------===//
+
+Result<TemporaryPolicy> TemporaryPolicy::write(const Json &policy) {
+  llvm::SmallString<128> path;
+  int descriptor = -1;
+  if (std::error_code error = llvm::sys::fs::createTemporaryFile(
+          "mpc-tune", "json", descriptor, path))
+    return Status(StatusCode::Unavailable, "temporary folder", error.message());
+  TemporaryPolicy made;
+  made.file = std::make_unique<TemporaryFile>(path.str().str());
+  // In place, so that no other file remains.
+  llvm::raw_fd_ostream out(descriptor, /*shouldClose=*/true);
+  out << jsonText(policy);
+  out.close();
+  if (std::error_code error = out.error()) {
+    out.clear_error();
+    return Status(StatusCode::Unavailable, made.path(), error.message());
+  }
+  return made;
+}
+
+Result<Json> TuneCommand::explain(const TunedPoint &point) {
+  Result<TemporaryPolicy> file = TemporaryPolicy::write(policyFile(point));
+  if (!file.ok())
+    return file.status();
+  // The measurements have compiled the same and reported its diagnostics.
+  Reporter silent(/*json=*/false, /*quiet=*/true);
+  CompileOptions options = model.options();
+  options.policy = file->path();
+  options.dumpDir.clear();
+  options.onDiagnostic = [&](const Diagnostic &message) {
+    silent.hear(message);
+  };
+  Result<Explanation> explanation =
+      explainModel({arguments.common.model, options}, silent);
+  if (!explanation.ok())
+    return explanation.status();
+  explanation->policy = arguments.output.empty() ? "tuned" : arguments.output;
+  explanation->ranges = rangesToJson(ranges, model.samples());
+  llvm::Expected<Policy> policy = Policy::load(file->path());
+  if (!policy)
+    return Status(StatusCode::Internal, "the tuned policy",
+                  llvm::toString(policy.takeError()));
+  size_t before = model.compiler().diagnostics().size();
+  mlir::FailureOr<PrecisionPlan> plan = PrecisionPlan::create(
+      model.entry(), *policy, space->getTarget(), castPlacementOf(options));
+  if (failed(plan))
+    return model.compiler().failure(before);
+  explainErrors(model.entry(), *plan, *sensitivity, budget.measure,
+                int64_t(searched.size()), *explanation,
+                space->weightErrors(point.priced.choice, *sensitivity));
+  return explanationToJson(*explanation);
 }

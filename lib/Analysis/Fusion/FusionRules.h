@@ -28,12 +28,14 @@ struct FusionCandidate {
 /// loaded for several positions of a window.
 bool isProduct(mlir::Operation *anchor);
 
+/// Assigns kind and anchor to every single-op group, and forms the groups that
+/// are decided before any other grows.
+void formInitialGroups(FusionGraph &graph, mlir::Block &block,
+                       const TargetInfo &target);
+
 class FusionRules {
 public:
   FusionRules(FusionGraph &graph, mlir::Block &block, const TargetInfo &target);
-
-  /// Assigns kind and anchor to every single-op group.
-  void classify();
 
   /// Returns the fusions by which `group` can grow now; only those with group
   /// `only`, if given. Among its readers considers only `onlyReader`, if given:
@@ -71,7 +73,6 @@ public:
 private:
   bool isFree(FusionGroup *group) const;
   bool isRepeatedScalar(mlir::Value value) const;
-  bool repeatsCode(FusionGroup *group, FusionGroup *joining) const;
   bool takesOperands(FusionGroup *group) const;
   bool endsOtherKernel(mlir::Operation *op, FusionGroup *group) const;
   bool isForReduction(mlir::Operation *op, FusionGroup *group) const;
@@ -107,19 +108,7 @@ private:
   bool fuseNorm(FusionGroup *group, mlir::Value operand, FusionGroup *norm);
   bool fuseStore(FusionGroup *group);
 
-  // Multi-tensor kernels (FuseStateUpdates.cpp,
-  // FuseAttentionGradientStores.cpp).
-  void joinUpdates();
-  void joinChecks();
-  void joinInto(llvm::ArrayRef<mlir::Operation *> members, FusionKind kind);
-  void joinAttentionGradients();
-  void foldHalves();
-  void joinPanels();
-  void joinScaledRows();
-  void fuseReader(FusionGroup *group, mlir::Operation *op);
-
   FusionGraph &graph;
-  mlir::Block &block;
   llvm::SmallVector<mlir::Operation *> ops;
   FusionCost cost;
   /// Number of live values of each group, at a version of the group.

@@ -267,7 +267,7 @@ std::vector<FusionDecision> mpc::selectFusionGroups(FusionGraph &graph,
                                                     const TargetInfo &target,
                                                     FusionWork *work) {
   FusionRules rules(graph, block, target);
-  rules.classify();
+  formInitialGroups(graph, block, target);
   Queue queue(graph, rules);
   std::vector<FusionDecision> decisions = queue.run();
   if (work)

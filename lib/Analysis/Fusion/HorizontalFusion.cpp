@@ -7,12 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mpc/Analysis/Fusion/HorizontalFusion.h"
-
-#include "HorizontalFuser.h"
+#include "FusionRules.h"
 
 #include "mpc/Analysis/CastFusion.h"
 #include "mpc/Analysis/Fusion/FusionPredicates.h"
+#include "mpc/Analysis/Fusion/HorizontalFusion.h"
 #include "mpc/Analysis/GatedMatmulColumns.h"
 #include "mpc/Analysis/OperandSums.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
@@ -32,13 +31,70 @@
 using namespace mlir;
 using namespace mpc;
 
-ArrayRef<int64_t> mpc::summedAxes(Operation *op) {
+/// Returns the axes of a sum or mean; empty for other ops.
+static ArrayRef<int64_t> summedAxes(Operation *op) {
   if (auto sum = dyn_cast_or_null<ReduceSumOp>(op))
     return sum.getAxes();
   if (auto mean = dyn_cast_or_null<ReduceMeanOp>(op))
     return mean.getAxes();
   return {};
 }
+
+namespace {
+class HorizontalFuser {
+public:
+  HorizontalFuser(FusionGraph &graph, Block &block, const TargetInfo &target)
+      : graph(graph), target(target), rules(graph, block, target),
+        ops(rules.operations()) {}
+
+  /// Fuses a widening cast into the kernel that reads it, so that the producer
+  /// of its input stores 16 bits.
+  void widenAtReaders();
+
+  void fuseRowReductions();
+  /// Row reductions, functions of the rows that use them, and reductions of
+  /// those: norm gradients, expert routing. Rows are read once and buffered.
+  void fuseRowScalars();
+  /// The same for maxima only, by which a KV cache scales its rows.
+  void fuseRowMaxima();
+  void fuseColumnSums();
+  void fuseFilterBiasGradients();
+  void fuseSlices();
+  void fuseMatmulBiasGradients();
+  void fuseImageMeans();
+  void fuseConcats();
+  void fuseEqualSums();
+  void fuseSums();
+  void fuseLoops();
+
+private:
+  using JoinsOp = bool(Operation *);
+  using JoinsShape = bool(llvm::ArrayRef<int64_t>);
+  /// Merges row reductions along the last dimension by ops that satisfy
+  /// `joins`, with functions of the rows that use them, if the row shape
+  /// satisfies `joinsShape`.
+  void joinRowsOf(JoinsOp *joins, JoinsShape *joinsShape);
+  bool isFull(FusionGroup *group, FusionGroup *joining) const {
+    return rules.isFull(group, joining);
+  }
+  void takeWidening(FusionGroup *group, CastOp wide);
+  void takeNarrowing(FusionGroup *group, Value value);
+  bool takesSum(MatmulOp product, ReduceSumOp sum) const;
+  void loadThroughMovement(FusionGroup *group);
+  llvm::SmallVector<FusionGroup *> rowsOfSum(Operation *sum) const;
+
+  double secondsAnew(FusionGroup *maker, FusionGroup *reader) const;
+  std::optional<llvm::SmallVector<FusionGroup *>>
+  viewsBetween(FusionGroup *maker, FusionGroup *reader) const;
+  bool readsLoop(FusionGroup *reader, FusionGroup *maker) const;
+  llvm::SmallVector<FusionGroup *> loopsBeside(FusionGroup *group) const;
+
+  FusionGraph &graph;
+  const TargetInfo &target;
+  FusionRules rules;
+  llvm::ArrayRef<Operation *> ops;
+};
+} // namespace
 
 void HorizontalFuser::widenAtReaders() {
   for (Operation *op : ops) {

@@ -220,7 +220,7 @@ LogicalResult Contraction::chooseUnit() {
     if (failed(found))
       return failure();
     panelForm = *found;
-    if (!isa<BlockArgument>(stripReshapes(stored())))
+    if (!isa<BlockArgument>(sourceOfReshapes(stored())))
       return op->emitError(
           "a packed operand must be an argument of the kernel");
   }

@@ -123,7 +123,7 @@ FailureOr<int64_t> ContractionEmitter::run() {
 }
 
 Value ContractionEmitter::memoryOf(Value tensor) const {
-  auto argument = dyn_cast<BlockArgument>(stripReshapes(tensor));
+  auto argument = dyn_cast<BlockArgument>(sourceOfReshapes(tensor));
   return argument ? arguments.inputs()[argument.getArgNumber()] : Value();
 }
 
@@ -589,7 +589,8 @@ void ContractionEmitter::fetchLines(Value tensor, ValueRange leading,
                                     Value line, int64_t lines, Value first,
                                     int64_t elements) {
   constexpr int64_t kDistance = 40;
-  if (!memoryOf(tensor) || tensor.getType() != stripReshapes(tensor).getType())
+  if (!memoryOf(tensor) ||
+      tensor.getType() != sourceOfReshapes(tensor).getType())
     return;
   SmallVector<Value> at(leading);
   at.append({line, first});

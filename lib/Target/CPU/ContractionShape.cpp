@@ -23,12 +23,6 @@ using namespace mpc;
 // Types
 //===----------------------------------------------------------------------===//
 
-Value mpc::stripReshapes(Value tensor) {
-  while (auto reshape = tensor.getDefiningOp<ReshapeOp>())
-    tensor = reshape.getInput();
-  return tensor;
-}
-
 int64_t mpc::tailVectors(PanelForm form, int64_t columns, int64_t used,
                          int64_t lanes) {
   // f16 pairs come as whole rows, or only as their lower halves.
@@ -205,7 +199,7 @@ FailureOr<Contraction> Contraction::get(Operation *op,
 
 bool Contraction::isStored(Value operand) const {
   Type element = getElementTypeOrSelf(operand.getType());
-  return isa<BlockArgument>(stripReshapes(operand)) &&
+  return isa<BlockArgument>(sourceOfReshapes(operand)) &&
          memoryElementType(element) == factorType();
 }
 
@@ -254,7 +248,7 @@ bool Contraction::storesPanels(int64_t columns) const {
   Type element = getElementTypeOrSelf(rhs().getType());
   bool isWidened = isa<Float16Type, BFloat16Type>(element) && sumType.isF32();
   return geometry.channelsLast && width() % whole == 0 &&
-         isa<BlockArgument>(stripReshapes(rhs())) &&
+         isa<BlockArgument>(sourceOfReshapes(rhs())) &&
          (element == sumType || isWidened);
 }
 
@@ -268,8 +262,9 @@ SmallVector<BlockArgument> Contraction::residuals() const {
   for (BlockArgument argument :
        op->getParentOfType<func::FuncOp>().getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (type && type.getShape() == shape && argument != stripReshapes(lhs()) &&
-        argument != stripReshapes(stored()))
+    if (type && type.getShape() == shape &&
+        argument != sourceOfReshapes(lhs()) &&
+        argument != sourceOfReshapes(stored()))
       found.push_back(argument);
   }
   return found;

@@ -15,6 +15,7 @@
 #include "ConvolutionGeometry.h"
 #include "MicroKernel.h"
 
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/GatedMatmulColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
@@ -160,9 +161,6 @@ private:
   /// a constant that was packed for another unit.
   mlir::LogicalResult chooseUnit();
 };
-
-/// Returns `tensor` before reshapes.
-mlir::Value stripReshapes(mlir::Value tensor);
 
 /// Number of vectors to compute in a panel of `columns` with `used` columns.
 int64_t tailVectors(PanelForm form, int64_t columns, int64_t used,

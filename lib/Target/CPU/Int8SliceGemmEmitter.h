@@ -51,7 +51,7 @@ private:
   using Body = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
 
   //===--------------------------------------------------------------------===//
-  // Rows (Int8SliceRows.cpp)
+  // Rows
   //===--------------------------------------------------------------------===//
 
   /// Decomposes the rows of a block. If there is only one block, each worker

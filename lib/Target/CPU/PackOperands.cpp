@@ -58,7 +58,7 @@ PackedAttr layoutOf(const Contraction &c) {
 /// without other uses in it; null if there is none.
 BlockArgument operandOf(MatmulOp product) {
   auto type = cast<RankedTensorType>(product.getRhs().getType());
-  auto argument = dyn_cast<BlockArgument>(stripReshapes(product.getRhs()));
+  auto argument = dyn_cast<BlockArgument>(sourceOfReshapes(product.getRhs()));
   bool isMatrix = productOf(type.getShape().drop_back(2)) == 1 &&
                   type.getRank() <= product.getLhs().getType().getRank();
   if (!argument || !isMatrix)

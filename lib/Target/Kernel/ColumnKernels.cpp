@@ -242,11 +242,11 @@ static bool isWhole(ElementEmitter &emitter, ArrayRef<Root> roots,
   bool whole =
       llvm::all_of(form.ops,
                    [&](Operation *op) {
-                     return emitter.isContiguous(op->getOperand(0), all);
+                     return isContiguous(emitter, op->getOperand(0), all);
                    }) &&
       llvm::all_of(roots, [&](const Root &root) {
         return form.isPerRow(root.tensor) &&
-               emitter.isContiguous(root.tensor, all);
+               isContiguous(emitter, root.tensor, all);
       });
   for (Operation *op : form.ops)
     emitter.unbind(op->getResult(0));

@@ -12,6 +12,7 @@
 #include "mpc/Analysis/GatedMatmulColumns.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -39,10 +40,6 @@ static std::optional<ResultOrder> orderOf(Operation &op, ResultOrder input) {
     input.shape.assign(slice.getSizes().begin(), slice.getSizes().end());
   }
   return input;
-}
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
 }
 
 /// Returns the order after a reshape of a value in `input` that only removes

@@ -64,7 +64,7 @@ public:
       return;
     SmallVector<LaneSegment> segments = planLanes(emitter, input, shape.back());
     if (segments.size() == 1 &&
-        emitter.isContiguous(input, segments.front().range))
+        isContiguous(emitter, input, segments.front().range))
       lanes = segments.front().lanes;
     others.back() = llvm::divideCeil(shape.back(), lanes);
   }

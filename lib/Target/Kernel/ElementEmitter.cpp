@@ -255,6 +255,25 @@ void ElementEmitter::store(Value value, Value memref, ValueRange indices,
     vector::StoreOp::create(builder, loc, value, memref, indices);
 }
 
+Value ElementEmitter::viewAs(Value memref, ArrayRef<int64_t> shape) {
+  auto type = cast<MemRefType>(memref.getType());
+  // Memory of an empty tensor has extents of at least 1.
+  SmallVector<int64_t> extents;
+  for (int64_t extent : shape)
+    extents.push_back(std::max<int64_t>(extent, 1));
+  shape = extents;
+  if (type.getShape() == shape)
+    return memref;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(memref);
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return memref::ReinterpretCastOp::create(
+      builder, loc, MemRefType::get(shape, type.getElementType()), memref,
+      /*offset=*/0, shape, strides);
+}
+
 //===----------------------------------------------------------------------===//
 // Requests
 //===----------------------------------------------------------------------===//
@@ -289,10 +308,10 @@ FailureOr<Value> ElementEmitter::emit(Value tensor, ValueRange indices,
 FailureOr<Value> ElementEmitter::emitIn(Value tensor, ValueRange indices,
                                         int64_t lanes, LaneRange range,
                                         Value mask) {
-  return emitRequest(tensor, Request{indices, lanes, mask, range});
+  return emit(tensor, Request{indices, lanes, mask, range});
 }
 
-FailureOr<Value> ElementEmitter::emitRequest(Value tensor, const Request &at) {
+FailureOr<Value> ElementEmitter::emit(Value tensor, const Request &at) {
   if (Value bound = values.lookup(tensor))
     return splat(bound, at.lanes);
   if (Value known = lookUp(tensor, at))
@@ -337,8 +356,8 @@ FailureOr<Value> ElementEmitter::emitDefinition(Value tensor,
   if (isa<ConstantOp>(op))
     return emitConstant(op, at);
   if (isa<ElementwiseOpInterface>(op))
-    return emitElementwise(op, at);
-  return emitIndexing(op, at);
+    return emitElementwise(*this, op, at);
+  return emitIndexing(*this, op, at);
 }
 
 FailureOr<Value> ElementEmitter::emitScalar(Value tensor, ValueRange indices,
@@ -352,7 +371,7 @@ FailureOr<Value> ElementEmitter::emitScalar(Value tensor, ValueRange indices,
              1,
              {},
              {0, shape.empty() ? 1 : shape.back()}};
-  Result value = emitRequest(tensor, at);
+  Result value = emit(tensor, at);
   if (failed(value))
     return failure();
   return splat(*value, lanes);
@@ -412,7 +431,25 @@ FailureOr<Value> ElementEmitter::emitOperand(Value operand, const Request &at) {
   // The result may have extent 1 there as well; then `lanes` is 1 anyway.
   if (shape.empty() || shape.back() == 1)
     return emitScalar(operand, indices, at.lanes);
-  return emitRequest(operand, Request{indices, at.lanes, at.mask, at.range});
+  return emit(operand, Request{indices, at.lanes, at.mask, at.range});
+}
+
+bool ElementEmitter::startsAtMultiple(const Request &at) const {
+  return target.alignedVectors && !at.indices.empty() &&
+         knownDivisor(at.indices.back()) % at.lanes == 0;
+}
+
+Value ElementEmitter::normalizeIndex(Value raw, int64_t extent, bool clamp) {
+  Value position =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), raw);
+  Value negative = arith::CmpIOp::create(
+      builder, loc, arith::CmpIPredicate::slt, position, index(0));
+  Value fromEnd = arith::AddIOp::create(builder, loc, position, index(extent));
+  position = arith::SelectOp::create(builder, loc, negative, fromEnd, position);
+  if (!clamp)
+    return position;
+  position = arith::MaxSIOp::create(builder, loc, position, index(0));
+  return arith::MinSIOp::create(builder, loc, position, index(extent - 1));
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,11 +46,23 @@ public:
   using Source = std::function<mlir::FailureOr<mlir::Value>(
       mlir::ValueRange, int64_t lanes, mlir::Value mask)>;
 
+  /// Position of an element or of a vector; see `emit` and `emitIn`.
+  struct Request {
+    mlir::ValueRange indices;
+    int64_t lanes;
+    mlir::Value mask;
+    LaneRange range;
+  };
+
   ElementEmitter(mlir::OpBuilder &builder, mlir::Location loc,
                  const ElementTarget &target);
 
   /// Binds `tensor` (a kernel argument or a stored value) to `memref`.
   void bindMemory(mlir::Value tensor, mlir::Value memref);
+  /// Binds `tensor` to `memref`, a view of the memory of its operand.
+  void bindView(mlir::Value tensor, mlir::Value memref) {
+    memory[tensor] = memref;
+  }
   /// Binds `tensor` to `ssa` (a carried value), whatever the next index. A
   /// scalar is broadcast to vectors.
   void bindValue(mlir::Value tensor, mlir::Value ssa);
@@ -76,6 +88,8 @@ public:
                                       mlir::ValueRange indices, int64_t lanes,
                                       LaneRange range, mlir::Value mask = {});
 
+  mlir::FailureOr<mlir::Value> emit(mlir::Value tensor, const Request &at);
+
   /// The same for an operand whose shape broadcasts to that of `indices`.
   mlir::FailureOr<mlir::Value> emitBroadcast(mlir::Value operand,
                                              mlir::ValueRange indices,
@@ -83,6 +97,22 @@ public:
                                              mlir::Value mask = {}) {
     return emitOperand(operand, Request{indices, lanes, mask, range});
   }
+
+  /// Emits an operand that is broadcast to the op's result shape.
+  mlir::FailureOr<mlir::Value> emitOperand(mlir::Value operand,
+                                           const Request &at);
+  /// Emits one scalar request per lane and combines them.
+  mlir::FailureOr<mlir::Value> emitPerLane(mlir::Value tensor,
+                                           const Request &at);
+  /// Emits one element at `indices`, broadcast to `lanes`.
+  mlir::FailureOr<mlir::Value>
+  emitScalar(mlir::Value tensor, mlir::ValueRange indices, int64_t lanes);
+  /// Returns true if a vector request starts at a multiple of its width, so
+  /// that parts of a dimension that are split at such multiples are read as a
+  /// whole.
+  bool startsAtMultiple(const Request &at) const;
+  /// Broadcasts a scalar to `lanes`.
+  mlir::Value splat(mlir::Value value, int64_t lanes);
 
   /// Stores a carried value, narrowed to the memory's element type.
   void store(mlir::Value value, mlir::Value memref, mlir::ValueRange indices,
@@ -103,6 +133,10 @@ public:
     return rounded.lookup(value) == elementType ? storedBits(value)
                                                 : mlir::Value();
   }
+  /// Records that `value` is exact in `elementType`, a 16-bit float type.
+  void markRounded(mlir::Value value, mlir::Type elementType) {
+    rounded[value] = elementType;
+  }
   /// Records that `value` consists of lanes of `from` only, and is as exact.
   void keepRounding(mlir::Value value, mlir::Value from) {
     if (mlir::Type type = rounded.lookup(from))
@@ -120,14 +154,6 @@ public:
   /// Index constant, created once per function.
   mlir::Value index(int64_t value);
 
-  /// Returns the positions along the last dimension of `tensor` that a
-  /// contiguous vector must not straddle (concats, paddings), ascending.
-  llvm::SmallVector<int64_t> breaksOf(mlir::Value tensor);
-  /// Returns true if vectors inside `range` need no per-lane code.
-  bool isContiguous(mlir::Value tensor, LaneRange range);
-  /// Approximate number of instructions per element of `tensor`, from bound
-  /// values.
-  int64_t costOf(mlir::Value tensor);
   /// Returns true if `tensor` is bound (memory, value or source).
   bool isBound(mlir::Value tensor) const;
 
@@ -136,12 +162,6 @@ public:
   const ElementTarget &getTarget() const { return target; }
 
 private:
-  struct Request {
-    mlir::ValueRange indices;
-    int64_t lanes;
-    mlir::Value mask;
-    LaneRange range;
-  };
   struct CacheEntry {
     llvm::SmallVector<mlir::Value, 4> indices;
     int64_t lanes;
@@ -149,43 +169,12 @@ private:
   };
   using Result = mlir::FailureOr<mlir::Value>;
 
-  Result emitRequest(mlir::Value tensor, const Request &at);
   Result emitDefinition(mlir::Value tensor, const Request &at);
   Result emitConstant(mlir::Operation *op, const Request &at);
-  Result emitElementwise(mlir::Operation *op, const Request &at);
-  Result emitIndexing(mlir::Operation *op, const Request &at);
-  Result emitReshape(mlir::Operation *op, const Request &at);
-  Result emitAccess(mlir::Operation *op, llvm::ArrayRef<AccessDim> access,
-                    const Request &at);
-  Result emitConcat(mlir::Operation *op, const Request &at);
-  Result emitPad(mlir::Operation *op, const Request &at);
-  Result emitGather(mlir::Operation *op, const Request &at);
-  Result emitOneHot(mlir::Operation *op, const Request &at);
-  Result emitIota(mlir::Operation *op, const Request &at);
-  Result emitComputed(mlir::Operation *op, const Request &at);
-  Result emitReduce(mlir::Operation *op, const Request &at);
-  Result emitPool(mlir::Operation *op, const Request &at);
-  Result emitPoolGradient(mlir::Operation *op, const Request &at);
-  Result emitRandomBits(mlir::Operation *op, const Request &at);
-  Result emitMatmul(mlir::Operation *op, const Request &at);
-  Result emitConv(mlir::Operation *op, const Request &at);
-  Result emitBatchNorm(mlir::Operation *op, const Request &at);
-  /// Emits an operand that is broadcast to the op's result shape.
-  Result emitOperand(mlir::Value operand, const Request &at);
-  /// Emits one scalar request per lane and combines them.
-  Result emitPerLane(mlir::Value tensor, const Request &at);
-  /// Emits one element at `indices`, broadcast to the lanes of `at`.
-  Result emitScalar(mlir::Value tensor, mlir::ValueRange indices,
-                    int64_t lanes);
   mlir::Value lookUp(mlir::Value tensor, const Request &at) const;
   /// Returns a bf16 memref as i16: bf16 values never occur in generated code,
   /// because LLVM lowers moves of them to calls on ISAs without bf16.
   mlir::Value asPatterns(mlir::Value memref);
-  mlir::Value splat(mlir::Value value, int64_t lanes);
-  /// Returns true if a vector request starts at a multiple of its width, so
-  /// that parts of a dimension that are split at such multiples are read as a
-  /// whole.
-  bool startsAtMultiple(const Request &at) const;
   /// Returns true if `lanes` elements at `indices` may be moved at once.
   bool isMovedAtOnce(mlir::Value memref, mlir::ValueRange indices,
                      int64_t lanes) const;
@@ -208,6 +197,38 @@ private:
   mlir::Block *constantBlock = nullptr;
   llvm::DenseMap<mlir::Operation *, mlir::Value> globals;
 };
+
+/// Returns the positions along the last dimension of `tensor` that a contiguous
+/// vector must not straddle (concats, paddings), ascending.
+llvm::SmallVector<int64_t> breaksOf(const ElementEmitter &emitter,
+                                    mlir::Value tensor);
+/// Returns true if vectors inside `range` need no per-lane code.
+bool isContiguous(const ElementEmitter &emitter, mlir::Value tensor,
+                  LaneRange range);
+/// Approximate number of instructions per element of `tensor`, from bound
+/// values.
+int64_t costOf(const ElementEmitter &emitter, mlir::Value tensor);
+
+/// Emit an element, or a vector of them, of an op's result.
+mlir::FailureOr<mlir::Value> emitElementwise(ElementEmitter &e,
+                                             mlir::Operation *op,
+                                             const ElementEmitter::Request &at);
+/// Views, index maps and gathers; passes other ops to emitComputed.
+mlir::FailureOr<mlir::Value> emitIndexing(ElementEmitter &e,
+                                          mlir::Operation *op,
+                                          const ElementEmitter::Request &at);
+/// Reductions, pools, contractions, batch norms and random bits.
+mlir::FailureOr<mlir::Value> emitComputed(ElementEmitter &e,
+                                          mlir::Operation *op,
+                                          const ElementEmitter::Request &at);
+mlir::FailureOr<mlir::Value> emitPool(ElementEmitter &e, mlir::Operation *op,
+                                      const ElementEmitter::Request &at);
+mlir::FailureOr<mlir::Value>
+emitPoolGradient(ElementEmitter &e, mlir::Operation *op,
+                 const ElementEmitter::Request &at);
+mlir::FailureOr<mlir::Value> emitRandomBits(ElementEmitter &e,
+                                            mlir::Operation *op,
+                                            const ElementEmitter::Request &at);
 
 } // namespace mpc
 

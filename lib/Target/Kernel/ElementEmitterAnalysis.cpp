@@ -85,9 +85,10 @@ private:
 };
 } // namespace
 
-SmallVector<int64_t> ElementEmitter::breaksOf(Value tensor) {
+SmallVector<int64_t> mpc::breaksOf(const ElementEmitter &emitter,
+                                   Value tensor) {
   llvm::SmallSet<int64_t, 8> breaks;
-  BreakFinder(*this).visit(tensor, 0, 1, breaks);
+  BreakFinder(emitter).visit(tensor, 0, 1, breaks);
   ArrayRef<int64_t> shape = shapeOf(tensor);
   SmallVector<int64_t> sorted;
   for (int64_t position : breaks)
@@ -176,16 +177,18 @@ static bool contiguous(const ElementEmitter &emitter, Value tensor,
       .Default([](Operation *) { return false; });
 }
 
-bool ElementEmitter::isContiguous(Value tensor, LaneRange range) {
+bool mpc::isContiguous(const ElementEmitter &emitter, Value tensor,
+                       LaneRange range) {
   llvm::DenseSet<std::pair<Value, int64_t>> visited;
-  return contiguous(*this, tensor, range, visited);
+  return contiguous(emitter, tensor, range, visited);
 }
 
 /// Operations per element for bf16 as bit patterns: to upconvert, and to round
 /// with and without an instruction for that.
 static constexpr int64_t kWidenCost = 2, kRoundCost = 11, kUnitRoundCost = 4;
 
-int64_t ElementEmitter::costOf(Value tensor) {
+int64_t mpc::costOf(const ElementEmitter &emitter, Value tensor) {
+  const ElementTarget &target = emitter.getTarget();
   llvm::DenseSet<Value> visited;
   SmallVector<Value> work = {tensor};
   int64_t cost = 0;
@@ -198,7 +201,7 @@ int64_t ElementEmitter::costOf(Value tensor) {
     Operation *op = value.getDefiningOp();
     if (!visited.insert(value).second)
       continue;
-    if (!op || isBound(value) || isa<ConstantOp>(op)) {
+    if (!op || emitter.isBound(value) || isa<ConstantOp>(op)) {
       if (isPattern(value))
         cost += kWidenCost;
       continue;

@@ -1,22 +1,27 @@
-//===- ElementEmitterContraction.cpp - contractions per result element ----===//
+//===- ElementEmitterContraction.cpp - reductions and contractions --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Fallback for contractions without a faster kernel: computes each element of a
-// matmul or convolution on demand.
+// Fallback for reductions and contractions without a faster kernel: computes
+// each result element on demand by a loop nest at that element.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Reducers.h"
 #include "SlidingWindow.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConvolutionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mpc;
+using Request = ElementEmitter::Request;
+using Result = FailureOr<Value>;
 
 namespace {
 /// Sums products of carried values in a contraction's accumulator type.
@@ -90,7 +95,10 @@ static SmallVector<Value> inPanels(IndexMath math, PackedAttr packed,
   return {math.add(panel, math.div(n, columns)), k, math.rem(n, columns)};
 }
 
-FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
+static FailureOr<Value> emitMatmul(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto matmul = cast<MatmulOp>(op);
   PackedAttr packed = matmul.getPackedAttr();
   if (!readsElements(matmul.getRhs(), packed))
@@ -98,11 +106,11 @@ FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
                            "kernels read"),
            failure();
   if (at.lanes > 1)
-    return emitPerLane(matmul.getResult(), at);
+    return e.emitPerLane(matmul.getResult(), at);
   Value lhs = matmul.getLhs(), rhs = matmul.getRhs();
   bool lhsTransposed = matmul.getTransposeLhs(),
        rhsTransposed = matmul.getTransposeRhs();
-  DotProductEmitter product(*this, matmul);
+  DotProductEmitter product(e, matmul);
   // The operand's own batch indices, then its row and column.
   auto element = [&](Value operand, Value row, Value column) {
     ArrayRef<int64_t> shape = shapeOf(operand);
@@ -110,33 +118,37 @@ FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
         at.indices.drop_back(2).take_back(shape.size() - 2));
     for (auto [extent, index] : llvm::zip(shape, indices))
       if (extent == 1)
-        index = this->index(0);
+        index = e.index(0);
     indices.append({row, column});
-    return emit(operand, indices, 1);
+    return e.emit(operand, indices, 1);
   };
   Value row = at.indices[at.indices.size() - 2], column = at.indices.back();
   int64_t depth = shapeOf(lhs)[shapeOf(lhs).size() - (lhsTransposed ? 2 : 1)];
-  FailureOr<Carried> sum = carryLoop(
-      *this, index(0), index(depth), 1, product.zero(),
-      [&](Value k, ValueRange sums) {
-        FailureOr<Value> left =
-            lhsTransposed ? element(lhs, k, row) : element(lhs, row, k);
-        if (packed)
-          return product.add(
-              sums, left,
-              emit(rhs, inPanels({builder, loc}, packed, index(0), k, column),
-                   1));
-        return product.add(sums, left,
-                           rhsTransposed ? element(rhs, column, k)
-                                         : element(rhs, k, column));
-      });
+  FailureOr<Carried> sum =
+      carryLoop(e, e.index(0), e.index(depth), 1, product.zero(),
+                [&](Value k, ValueRange sums) {
+                  FailureOr<Value> left = lhsTransposed ? element(lhs, k, row)
+                                                        : element(lhs, row, k);
+                  if (packed)
+                    return product.add(sums, left,
+                                       e.emit(rhs,
+                                              inPanels({builder, loc}, packed,
+                                                       e.index(0), k, column),
+                                              1));
+                  return product.add(sums, left,
+                                     rhsTransposed ? element(rhs, column, k)
+                                                   : element(rhs, k, column));
+                });
   if (failed(sum))
     return failure();
   return product.finish(sum->front(),
                         getElementTypeOrSelf(op->getResult(0).getType()));
 }
 
-FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
+static FailureOr<Value> emitConv(ElementEmitter &e, Operation *op,
+                                 const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto conv = cast<ConvOp>(op);
   PackedAttr packed = conv.getPackedAttr();
   if (!readsElements(conv.getFilter(), packed))
@@ -148,7 +160,7 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
                            "read"),
            failure();
   if (at.lanes > 1)
-    return emitPerLane(conv.getResult(), at);
+    return e.emitPerLane(conv.getResult(), at);
   WindowShape shape(conv, conv.getWindowShape());
   ArrayRef<int64_t> input = shapeOf(conv.getInput()),
                     result = shapeOf(conv.getResult());
@@ -158,46 +170,43 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
           groupOutputs = conv.getOutputChannels() / groups,
           groupInputs = input[channelDim] / groups;
   IndexMath math{builder, loc};
-  SmallVector<WindowDimension> window;
-  for (size_t dim = 0; dim < count; ++dim)
-    window.push_back(shape.at(math, dim, at.indices[firstSpatial + dim],
-                              input[firstSpatial + dim],
-                              result[firstSpatial + dim]));
+  SmallVector<WindowDimension> window =
+      shape.at(math, at.indices, input, result);
   Value channel = at.indices[channelDim];
   Value firstInput =
-      groups == 1 ? index(0)
+      groups == 1 ? e.index(0)
                   : math.mul(math.div(channel, groupOutputs), groupInputs);
-  DotProductEmitter product(*this, conv);
+  DotProductEmitter product(e, conv);
   SmallVector<Value> from(at.indices), weight(count + 2);
   weight[0] = channel;
   // Positions of a panel are window positions, channels last.
   auto filterAt = [&]() -> FailureOr<Value> {
     if (!packed)
-      return emit(conv.getFilter(), weight, 1);
-    Value k = index(0);
+      return e.emit(conv.getFilter(), weight, 1);
+    Value k = e.index(0);
     for (size_t dim = 0; dim < count; ++dim)
       k = math.add(math.mul(k, shape.window[dim]), weight[2 + dim]);
     k = math.add(math.mul(k, groupInputs), weight[1]);
     Value group = math.div(channel, groupOutputs);
     int64_t panels = shapeOf(conv.getFilter()).front() / groups;
-    return emit(conv.getFilter(),
-                inPanels(math, packed, math.mul(group, panels), k,
-                         math.rem(channel, groupOutputs)),
-                1);
+    return e.emit(conv.getFilter(),
+                  inPanels(math, packed, math.mul(group, panels), k,
+                           math.rem(channel, groupOutputs)),
+                  1);
   };
   auto nest = [&](auto &&self, size_t dim,
                   ValueRange sums) -> FailureOr<Carried> {
     if (dim == count)
-      return carryLoop(*this, index(0), index(groupInputs), 1, sums,
+      return carryLoop(e, e.index(0), e.index(groupInputs), 1, sums,
                        [&](Value c, ValueRange carried) {
                          from[channelDim] = math.add(firstInput, c);
                          weight[1] = c;
                          return product.add(carried,
-                                            emit(conv.getInput(), from, 1),
+                                            e.emit(conv.getInput(), from, 1),
                                             filterAt());
                        });
     const WindowDimension &range = window[dim];
-    return carryLoop(*this, range.begin, range.end, 1, sums,
+    return carryLoop(e, range.begin, range.end, 1, sums,
                      [&](Value k, ValueRange carried) {
                        from[firstSpatial + dim] =
                            math.add(range.start, math.mul(k, range.dilation));
@@ -210,4 +219,99 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
     return failure();
   return product.finish(sum->front(),
                         getElementTypeOrSelf(op->getResult(0).getType()));
+}
+
+/// Full-rank indices of a reduction's input from those of its result.
+static SmallVector<Value> expandIndices(ElementEmitter &emitter,
+                                        ValueRange result,
+                                        ArrayRef<int64_t> shape,
+                                        ArrayRef<int64_t> axes) {
+  bool keepsDims = result.size() == shape.size();
+  SmallVector<Value> indices;
+  size_t next = 0;
+  for (size_t dim = 0; dim < shape.size(); ++dim) {
+    bool reduced = llvm::is_contained(axes, static_cast<int64_t>(dim));
+    if (reduced && !keepsDims)
+      indices.push_back(emitter.index(0));
+    else
+      indices.push_back(result[next++]);
+  }
+  return indices;
+}
+
+static FailureOr<Value> emitReduce(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
+  Value input = op->getOperand(0);
+  ArrayRef<int64_t> shape = shapeOf(input);
+  SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
+  bool horizontal =
+      llvm::is_contained(axes, static_cast<int64_t>(shape.size()) - 1);
+  if (horizontal && at.lanes > 1)
+    return e.emitPerLane(op->getResult(0), at);
+  Reducer reducer = reducerOf(e, op);
+  ReductionLoop loop{e,
+                     shape,
+                     axes,
+                     reducer.initial,
+                     reducer.body,
+                     reducer.join,
+                     reducer.joining == tile::NamedReduction::sum};
+  SmallVector<LaneSegment> segments;
+  if (horizontal)
+    segments = planLanes(e, input, shape.back());
+  FailureOr<Carried> sums = loop.run(expandIndices(e, at.indices, shape, axes),
+                                     at.lanes, at.range, segments);
+  if (failed(sums))
+    return failure();
+  return reducer.finish(*sums);
+}
+
+//===----------------------------------------------------------------------===//
+// batch_norm
+//===----------------------------------------------------------------------===//
+
+static FailureOr<Value> emitBatchNorm(ElementEmitter &e, Operation *op,
+                                      const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
+  auto norm = cast<BatchNormOp>(op);
+  bool channelLanes = shapeOf(norm.getInput()).size() == 2;
+  auto channel = [&](Value tensor) -> Result {
+    Value position = at.indices[1];
+    return channelLanes
+               ? e.emit(tensor, Request{position, at.lanes, at.mask, at.range})
+               : e.emitScalar(tensor, position, at.lanes);
+  };
+  Result x = e.emit(norm.getInput(), at), scale = channel(norm.getScale()),
+         bias = channel(norm.getBias()), mean = channel(norm.getMean()),
+         variance = channel(norm.getVariance());
+  if (failed(x) || failed(scale) || failed(bias) || failed(mean) ||
+      failed(variance))
+    return failure();
+  ValueMath math(builder, loc);
+  Value one = math.constant((*x).getType(), 1.0);
+  Value deviation =
+      math.sqrt(math.add(*variance, norm.getEpsilon().convertToDouble()));
+  Value scaled = math.mul(math.sub(*x, *mean), math.div(one, deviation));
+  Value result = math.add(math.mul(scaled, *scale), *bias);
+  return e.round(result, getElementTypeOrSelf(norm.getResult().getType()));
+}
+
+FailureOr<Value> mpc::emitComputed(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
+  if (isReducing(op))
+    return emitReduce(e, op, at);
+  if (isa<MaxPoolOp, AvgPoolOp>(op))
+    return emitPool(e, op, at);
+  if (isa<MaxPoolGradientOp, AvgPoolGradientOp>(op))
+    return emitPoolGradient(e, op, at);
+  if (isa<RandomBitsOp>(op))
+    return emitRandomBits(e, op, at);
+  if (isa<BatchNormOp>(op))
+    return emitBatchNorm(e, op, at);
+  if (isa<MatmulOp>(op))
+    return emitMatmul(e, op, at);
+  if (isa<ConvOp>(op))
+    return emitConv(e, op, at);
+  return op->emitOpError("has no element-by-element form"), failure();
 }

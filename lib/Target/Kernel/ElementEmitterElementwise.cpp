@@ -29,6 +29,8 @@ using namespace mlir;
 using namespace mpc;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
+using Request = ElementEmitter::Request;
+using Result = FailureOr<Value>;
 
 namespace {
 /// One elementwise op on carried values.
@@ -452,16 +454,16 @@ Value Elementwise::emit() {
   return isa<FloatType>(from) ? emitFloat() : emitInteger();
 }
 
-FailureOr<Value> ElementEmitter::emitElementwise(Operation *op,
-                                                 const Request &at) {
+FailureOr<Value> mpc::emitElementwise(ElementEmitter &e, Operation *op,
+                                      const Request &at) {
   SmallVector<Value, 3> operands;
   for (Value operand : op->getOperands()) {
-    Result value = emitOperand(operand, at);
+    Result value = e.emitOperand(operand, at);
     if (failed(value))
       return failure();
     operands.push_back(*value);
   }
-  Value value = Elementwise(*this, op, operands).emit();
+  Value value = Elementwise(e, op, operands).emit();
   if (!value)
     return op->emitOpError("cannot be generated with element type ")
                << getElementTypeOrSelf(op->getOperand(0).getType()),
@@ -473,8 +475,8 @@ FailureOr<Value> ElementEmitter::emitElementwise(Operation *op,
                 op->getOperand(0).getType() == op->getResult(0).getType());
   if (exact && isa<FloatType>(elementType) && !elementType.isF32() &&
       !elementType.isF64()) {
-    rounded[value] = elementType;
+    e.markRounded(value, elementType);
     return value;
   }
-  return round(value, elementType);
+  return e.round(value, elementType);
 }

@@ -24,11 +24,8 @@
 using namespace mlir;
 using namespace mpc;
 using arith::CmpIPredicate;
-
-bool ElementEmitter::startsAtMultiple(const Request &at) const {
-  return target.alignedVectors && !at.indices.empty() &&
-         knownDivisor(at.indices.back()) % at.lanes == 0;
-}
+using Request = ElementEmitter::Request;
+using Result = FailureOr<Value>;
 
 static LaneRange fullRange(Value tensor) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
@@ -62,68 +59,54 @@ static size_t commonSuffix(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   return count;
 }
 
-Value ElementEmitter::viewAs(Value memref, ArrayRef<int64_t> shape) {
-  auto type = cast<MemRefType>(memref.getType());
-  // Memory of an empty tensor has extents of at least 1.
-  SmallVector<int64_t> extents;
-  for (int64_t extent : shape)
-    extents.push_back(std::max<int64_t>(extent, 1));
-  shape = extents;
-  if (type.getShape() == shape)
-    return memref;
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointAfterValue(memref);
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * shape[i];
-  return memref::ReinterpretCastOp::create(
-      builder, loc, MemRefType::get(shape, type.getElementType()), memref,
-      /*offset=*/0, shape, strides);
-}
-
-FailureOr<Value> ElementEmitter::emitReshape(Operation *op, const Request &at) {
+static FailureOr<Value> emitReshape(ElementEmitter &e, Operation *op,
+                                    const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto reshape = cast<ReshapeOp>(op);
   Value input = reshape.getInput();
   ArrayRef<int64_t> from = shapeOf(input), to = shapeOf(reshape.getResult());
-  if (Value memref = memory.lookup(input)) {
-    Value view = viewAs(memref, to);
-    memory[reshape.getResult()] = view;
-    return load(view, getElementTypeOrSelf(input.getType()), at.indices,
-                at.lanes, at.mask);
+  if (Value memref = e.memoryOf(input)) {
+    Value view = e.viewAs(memref, to);
+    e.bindView(reshape.getResult(), view);
+    return e.load(view, getElementTypeOrSelf(input.getType()), at.indices,
+                  at.lanes, at.mask);
   }
   size_t suffix = commonSuffix(from, to);
   bool whole =
-      suffix > 0 || (startsAtMultiple(at) && to.back() % at.lanes == 0 &&
+      suffix > 0 || (e.startsAtMultiple(at) && to.back() % at.lanes == 0 &&
                      !from.empty() && from.back() % at.lanes == 0);
   if (at.lanes > 1 && !whole)
-    return emitPerLane(reshape.getResult(), at);
+    return e.emitPerLane(reshape.getResult(), at);
   IndexMath math{builder, loc};
-  Value position = index(0);
+  Value position = e.index(0);
   for (size_t i = 0; i < to.size() - suffix; ++i)
     position = math.add(math.mul(position, to[i]),
-                        to[i] == 1 ? index(0) : at.indices[i]);
+                        to[i] == 1 ? e.index(0) : at.indices[i]);
   SmallVector<Value> indices =
       math.delinearize(position, from.drop_back(suffix));
   for (auto [extent, value] : llvm::zip(from, indices))
     if (extent == 1)
-      value = index(0);
+      value = e.index(0);
   llvm::append_range(indices, at.indices.take_back(suffix));
   LaneRange range = suffix > 0 ? at.range : fullRange(input);
-  return emitRequest(input, Request{indices, at.lanes, at.mask, range});
+  return e.emit(input, Request{indices, at.lanes, at.mask, range});
 }
 
 //===----------------------------------------------------------------------===//
 // Movement in strides
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> ElementEmitter::emitAccess(Operation *op,
-                                            ArrayRef<AccessDim> access,
-                                            const Request &at) {
+static FailureOr<Value> emitAccess(ElementEmitter &e, Operation *op,
+                                   ArrayRef<AccessDim> access,
+                                   const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   Value input = op->getOperand(0);
   bool keeps = keepsLanes(access, at.indices.size());
   bool isReversed = !access.empty() && keeps && access.back().stride < 0;
   if ((at.lanes > 1 && !keeps) || (at.mask && isReversed))
-    return emitPerLane(op->getResult(0), at);
+    return e.emitPerLane(op->getResult(0), at);
   IndexMath math{builder, loc};
   SmallVector<Value> indices;
   for (const AccessDim &from : access) {
@@ -131,12 +114,12 @@ FailureOr<Value> ElementEmitter::emitAccess(Operation *op,
     Value position = at.indices[from.dim];
     indices.push_back(
         from.stride < 0
-            ? math.sub(index(from.offset - (isLast ? at.lanes - 1 : 0)),
+            ? math.sub(e.index(from.offset - (isLast ? at.lanes - 1 : 0)),
                        math.mul(position, -from.stride))
             : math.add(math.mul(position, from.stride), from.offset));
   }
   LaneRange range = keeps ? rangeBehind(access, at.range) : fullRange(input);
-  Result value = emitRequest(input, Request{indices, at.lanes, at.mask, range});
+  Result value = e.emit(input, Request{indices, at.lanes, at.mask, range});
   if (failed(value) || !isReversed || at.lanes == 1)
     return value;
   SmallVector<int64_t> order;
@@ -149,7 +132,10 @@ FailureOr<Value> ElementEmitter::emitAccess(Operation *op,
 // Concat and pad
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> ElementEmitter::emitConcat(Operation *op, const Request &at) {
+static FailureOr<Value> emitConcat(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto concat = cast<ConcatOp>(op);
   size_t axis = concat.getAxis(), rank = shapeOf(concat.getResult()).size();
   bool last = axis + 1 == rank;
@@ -168,22 +154,23 @@ FailureOr<Value> ElementEmitter::emitConcat(Operation *op, const Request &at) {
 
   auto part = [&](size_t i) -> Result {
     SmallVector<Value> indices(at.indices);
-    indices[axis] = math.sub(indices[axis], index(begins[i]));
+    indices[axis] = math.sub(indices[axis], e.index(begins[i]));
     LaneRange range = last ? shift(at.range, -begins[i]) : at.range;
     if (last)
       range = {std::max<int64_t>(range.begin, 0),
                std::min(range.end, begins[i + 1] - begins[i])};
-    return emitRequest(inputs[i], Request{indices, at.lanes, at.mask, range});
+    return e.emit(inputs[i], Request{indices, at.lanes, at.mask, range});
   };
   if (last)
     for (size_t i = 0; i + 1 < begins.size(); ++i)
       if (at.range.begin >= begins[i] && at.range.end <= begins[i + 1])
         return part(i);
-  bool whole = startsAtMultiple(at) && llvm::all_of(begins, [&](int64_t begin) {
-                 return begin % at.lanes == 0;
-               });
+  bool whole =
+      e.startsAtMultiple(at) && llvm::all_of(begins, [&](int64_t begin) {
+        return begin % at.lanes == 0;
+      });
   if (last && at.lanes > 1 && !whole)
-    return emitPerLane(concat.getResult(), at);
+    return e.emitPerLane(concat.getResult(), at);
 
   // A binary tree of branches over the parts [first, limit).
   Type type = lanesOf(
@@ -194,7 +181,7 @@ FailureOr<Value> ElementEmitter::emitConcat(Operation *op, const Request &at) {
     size_t middle = (first + limit) / 2;
     Value below =
         arith::CmpIOp::create(builder, loc, CmpIPredicate::ult,
-                              at.indices[axis], index(begins[middle]));
+                              at.indices[axis], e.index(begins[middle]));
     auto branch =
         scf::IfOp::create(builder, loc, TypeRange{type}, below,
                           /*addThenBlock=*/true, /*addElseBlock=*/true);
@@ -213,7 +200,10 @@ FailureOr<Value> ElementEmitter::emitConcat(Operation *op, const Request &at) {
   return choose(choose, 0, begins.size() - 1);
 }
 
-FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
+static FailureOr<Value> emitPad(ElementEmitter &e, Operation *op,
+                                const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto pad = cast<PadOp>(op);
   Value input = pad.getInput();
   ArrayRef<int64_t> shape = shapeOf(input);
@@ -234,7 +224,7 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
     // Requested positions, counted from the input's first element.
     LaneRange asked = isLast ? at.range : LaneRange{0, padded};
     asked = shift(asked, -low);
-    Value position = math.sub(at.indices[dim], index(low));
+    Value position = math.sub(at.indices[dim], e.index(low));
     if (interior == 0 && asked.begin >= 0 && asked.end <= extent) {
       indices.push_back(position);
       if (isLast)
@@ -247,19 +237,19 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
       never = true;
       break;
     }
-    bool whole = startsAtMultiple(at) && constant && interior == 0 &&
+    bool whole = e.startsAtMultiple(at) && constant && interior == 0 &&
                  low % at.lanes == 0 && extent % at.lanes == 0;
     if (isLast && at.lanes > 1 && !whole)
-      return emitPerLane(pad.getResult(), at);
+      return e.emitPerLane(pad.getResult(), at);
     if (constant) {
       // As unsigned, a negative position is huge.
-      Value end = index((extent - 1) * (interior + 1) + 1);
+      Value end = e.index((extent - 1) * (interior + 1) + 1);
       require(arith::CmpIOp::create(builder, loc, CmpIPredicate::ult, position,
                                     end));
       if (interior > 0) {
         require(arith::CmpIOp::create(builder, loc, CmpIPredicate::eq,
                                       math.rem(position, interior + 1),
-                                      index(0)));
+                                      e.index(0)));
         position = math.div(position, interior + 1);
       }
       indices.push_back(position);
@@ -268,7 +258,7 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
     if (extent == 0)
       return op->emitOpError("repeats elements of an empty dimension"),
              failure();
-    Value zero = index(0), lastIndex = index(extent - 1);
+    Value zero = e.index(0), lastIndex = e.index(extent - 1);
     if (pad.getMode() == PadMode::edge) {
       position = arith::MaxSIOp::create(builder, loc, position, zero);
       position = arith::MinSIOp::create(builder, loc, position, lastIndex);
@@ -280,7 +270,7 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
       int64_t lift = low > 0 ? (low + period - 1) / period * period : 0;
       position = math.rem(math.add(position, lift), period);
       if (pad.getMode() == PadMode::reflect) {
-        Value mirrored = math.sub(index(period), position);
+        Value mirrored = math.sub(e.index(period), position);
         Value far = arith::CmpIOp::create(builder, loc, CmpIPredicate::ugt,
                                           position, lastIndex);
         position =
@@ -290,10 +280,10 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
     indices.push_back(position);
   }
   if (never)
-    return emitScalar(pad.getValue(), {}, at.lanes);
+    return e.emitScalar(pad.getValue(), {}, at.lanes);
   Request inner{indices, at.lanes, at.mask, range};
   if (!inside)
-    return emitRequest(input, inner);
+    return e.emit(input, inner);
   Type type =
       lanesOf(carriedType(getElementTypeOrSelf(input.getType())), at.lanes);
   auto branch = scf::IfOp::create(builder, loc, TypeRange{type}, inside,
@@ -303,8 +293,8 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
   for (bool yes : {true, false}) {
     builder.setInsertionPointToEnd(yes ? branch.thenBlock()
                                        : branch.elseBlock());
-    Result value = yes ? emitRequest(input, inner)
-                       : emitScalar(pad.getValue(), {}, at.lanes);
+    Result value =
+        yes ? e.emit(input, inner) : e.emitScalar(pad.getValue(), {}, at.lanes);
     if (failed(value))
       return failure();
     scf::YieldOp::create(builder, loc, *value);
@@ -315,19 +305,6 @@ FailureOr<Value> ElementEmitter::emitPad(Operation *op, const Request &at) {
 //===----------------------------------------------------------------------===//
 // Gathers and positions
 //===----------------------------------------------------------------------===//
-
-Value ElementEmitter::normalizeIndex(Value raw, int64_t extent, bool clamp) {
-  Value position =
-      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), raw);
-  Value negative = arith::CmpIOp::create(builder, loc, CmpIPredicate::slt,
-                                         position, index(0));
-  Value fromEnd = arith::AddIOp::create(builder, loc, position, index(extent));
-  position = arith::SelectOp::create(builder, loc, negative, fromEnd, position);
-  if (!clamp)
-    return position;
-  position = arith::MaxSIOp::create(builder, loc, position, index(0));
-  return arith::MinSIOp::create(builder, loc, position, index(extent - 1));
-}
 
 void mpc::emitIndexCheck(ElementEmitter &emitter, Operation *op, Value raw,
                          int64_t extent, int64_t component) {
@@ -357,7 +334,8 @@ void mpc::emitIndexCheck(ElementEmitter &emitter, Operation *op, Value raw,
                               emitter.index(first.getInt() + component));
 }
 
-FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
+static FailureOr<Value> emitGather(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
   Value input = op->getOperand(0), table = op->getOperand(1);
   ArrayRef<int64_t> shape = shapeOf(input);
   if (productOf(shape) == 0)
@@ -366,16 +344,16 @@ FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
            failure();
   bool whole = gathersWholeRows(op);
   if (at.lanes > 1 && !whole)
-    return emitPerLane(op->getResult(0), at);
+    return e.emitPerLane(op->getResult(0), at);
   ValueRange out = at.indices;
   SmallVector<Value> indices;
   auto position = [&](ValueRange tableIndices, int64_t extent,
                       int64_t component = 0) -> Result {
-    Result raw = emitScalar(table, tableIndices, 1);
+    Result raw = e.emitScalar(table, tableIndices, 1);
     if (failed(raw))
       return failure();
-    emitIndexCheck(*this, op, *raw, extent, component);
-    return normalizeIndex(*raw, extent, /*clamp=*/true);
+    emitIndexCheck(e, op, *raw, extent, component);
+    return e.normalizeIndex(*raw, extent, /*clamp=*/true);
   };
   if (auto gather = dyn_cast<GatherOp>(op)) {
     size_t axis = gather.getAxis(), count = shapeOf(table).size();
@@ -399,7 +377,7 @@ FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
     SmallVector<Value> tableIndices(out.take_front(outer));
     tableIndices.push_back({});
     for (int64_t i = 0; i < tuple; ++i) {
-      tableIndices.back() = index(i);
+      tableIndices.back() = e.index(i);
       Result chosen = position(tableIndices, shape[batch + i], i);
       if (failed(chosen))
         return failure();
@@ -408,7 +386,7 @@ FailureOr<Value> ElementEmitter::emitGather(Operation *op, const Request &at) {
     llvm::append_range(indices, out.drop_front(outer));
   }
   LaneRange range = whole ? at.range : fullRange(input);
-  return emitRequest(input, Request{indices, at.lanes, at.mask, range});
+  return e.emit(input, Request{indices, at.lanes, at.mask, range});
 }
 
 /// start, start + 1, ... as i64 lanes (a scalar for one lane).
@@ -426,7 +404,10 @@ static Value positions(OpBuilder &builder, Location loc, Value start,
   return arith::AddIOp::create(builder, loc, base, step);
 }
 
-FailureOr<Value> ElementEmitter::emitOneHot(Operation *op, const Request &at) {
+static FailureOr<Value> emitOneHot(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto oneHot = cast<OneHotOp>(op);
   size_t axis = oneHot.getAxis();
   bool last = axis + 1 == at.indices.size();
@@ -435,44 +416,47 @@ FailureOr<Value> ElementEmitter::emitOneHot(Operation *op, const Request &at) {
   Value table = oneHot.getIndices();
   // Along the new axis the lanes share one index, elsewhere one position.
   Result raw =
-      last ? emitScalar(table, indices, 1)
-           : emitRequest(table, Request{indices, at.lanes, at.mask, at.range});
+      last ? e.emitScalar(table, indices, 1)
+           : e.emit(table, Request{indices, at.lanes, at.mask, at.range});
   if (failed(raw))
     return failure();
   ValueMath math(builder, loc);
   Value chosen = *raw;
   if (!getElementTypeOrSelf(chosen.getType()).isInteger(64))
     chosen = math.extendSigned(chosen, builder.getI64Type());
-  chosen = splat(chosen, at.lanes);
+  chosen = e.splat(chosen, at.lanes);
   Value negative = math.compare(CmpIPredicate::slt, chosen,
                                 math.integer(chosen.getType(), 0));
   chosen =
       math.select(negative, math.addInt(chosen, oneHot.getDepth()), chosen);
   Value place =
       last ? positions(builder, loc, at.indices[axis], at.lanes)
-           : splat(positions(builder, loc, at.indices[axis], 1), at.lanes);
+           : e.splat(positions(builder, loc, at.indices[axis], 1), at.lanes);
   Value hit = math.compare(CmpIPredicate::eq, chosen, place);
-  Result on = emitScalar(oneHot.getOn(), {}, at.lanes);
-  Result off = emitScalar(oneHot.getOff(), {}, at.lanes);
+  Result on = e.emitScalar(oneHot.getOn(), {}, at.lanes);
+  Result off = e.emitScalar(oneHot.getOff(), {}, at.lanes);
   if (failed(on) || failed(off))
     return failure();
   return math.select(hit, *on, *off);
 }
 
-FailureOr<Value> ElementEmitter::emitIota(Operation *op, const Request &at) {
+static FailureOr<Value> emitIota(ElementEmitter &e, Operation *op,
+                                 const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto iota = cast<IotaOp>(op);
   size_t axis = iota.getAxis();
   bool last = axis + 1 == at.indices.size();
   Value place =
       last ? positions(builder, loc, at.indices[axis], at.lanes)
-           : splat(positions(builder, loc, at.indices[axis], 1), at.lanes);
+           : e.splat(positions(builder, loc, at.indices[axis], 1), at.lanes);
   Type elementType = getElementTypeOrSelf(iota.getResult().getType());
   Type type = carriedType(elementType);
   ValueMath math(builder, loc);
   if (isa<FloatType>(type)) {
     Value value = arith::SIToFPOp::create(
         builder, loc, ValueMath::withElement(place.getType(), type), place);
-    return round(value, elementType);
+    return e.round(value, elementType);
   }
   return type.isInteger(64) ? place : math.truncateInt(place, type);
 }
@@ -481,31 +465,31 @@ FailureOr<Value> ElementEmitter::emitIota(Operation *op, const Request &at) {
 // Dispatch
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> ElementEmitter::emitIndexing(Operation *op,
-                                              const Request &at) {
+FailureOr<Value> mpc::emitIndexing(ElementEmitter &e, Operation *op,
+                                   const Request &at) {
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    return emitOperand(broadcast.getInput(), at);
+    return e.emitOperand(broadcast.getInput(), at);
   if (std::optional<Access> access = accessOf(op))
-    return emitAccess(op, *access, at);
+    return emitAccess(e, op, *access, at);
   return TypeSwitch<Operation *, Result>(op)
-      .Case([&](ReshapeOp) { return emitReshape(op, at); })
-      .Case([&](ConcatOp) { return emitConcat(op, at); })
-      .Case([&](PadOp) { return emitPad(op, at); })
+      .Case([&](ReshapeOp) { return emitReshape(e, op, at); })
+      .Case([&](ConcatOp) { return emitConcat(e, op, at); })
+      .Case([&](PadOp) { return emitPad(e, op, at); })
       .Case<GatherOp, GatherElementsOp, GatherNdOp>(
-          [&](auto) { return emitGather(op, at); })
-      .Case([&](OneHotOp) { return emitOneHot(op, at); })
-      .Case([&](IotaOp) { return emitIota(op, at); })
+          [&](auto) { return emitGather(e, op, at); })
+      .Case([&](OneHotOp) { return emitOneHot(e, op, at); })
+      .Case([&](IotaOp) { return emitIota(e, op, at); })
       .Case([&](DequantizeOp narrow) -> Result {
-        bool isWhole = !at.mask && startsAtMultiple(at) &&
+        bool isWhole = !at.mask && e.startsAtMultiple(at) &&
                        narrow.getGroup() % at.lanes == 0;
         if (at.lanes > 1 && !isWhole)
-          return emitPerLane(narrow.getResult(), at);
-        Result value = emitDequantized(*this, narrow, at.indices, at.lanes);
+          return e.emitPerLane(narrow.getResult(), at);
+        Result value = emitDequantized(e, narrow, at.indices, at.lanes);
         // The stored numbers are exact in this type by construction.
         Type element = getElementTypeOrSelf(narrow.getResult().getType());
         if (succeeded(value) && !element.isF32())
-          rounded[*value] = element;
+          e.markRounded(*value, element);
         return value;
       })
-      .Default([&](Operation *) { return emitComputed(op, at); });
+      .Default([&](Operation *) { return emitComputed(e, op, at); });
 }

@@ -16,13 +16,10 @@
 #include "MathExpansion.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 namespace mpc {
 class TransposeOp;
-
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value tensor) {
-  return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
-}
 
 /// Returns true if integers of an element type are unsigned.
 inline bool isUnsignedElement(mlir::Type type) {

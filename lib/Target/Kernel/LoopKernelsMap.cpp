@@ -87,7 +87,7 @@ private:
   int64_t elementCost() {
     int64_t cost = 1;
     for (Value tensor : tensors)
-      cost += emitter.costOf(tensor);
+      cost += costOf(emitter, tensor);
     return cost;
   }
 
@@ -362,7 +362,7 @@ mpc::findTransposes(ElementEmitter &emitter, ArrayRef<Root> roots,
       LaneRange all{0, shapeOf(transpose.getInput()).back()};
       if (place == last || (line >= 0 && line != place) ||
           shapeOf(value) != shape ||
-          !emitter.isContiguous(transpose.getInput(), all))
+          !isContiguous(emitter, transpose.getInput(), all))
         return failure();
       line = place;
       transposes.push_back(transpose);

@@ -85,8 +85,8 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   int64_t cost = 0;
   SmallVector<int64_t> breaks;
   for (Value tensor : tensors) {
-    cost += emitter.costOf(tensor);
-    llvm::append_range(breaks, emitter.breaksOf(tensor));
+    cost += costOf(emitter, tensor);
+    llvm::append_range(breaks, breaksOf(emitter, tensor));
   }
   llvm::sort(breaks);
   breaks.erase(llvm::unique(breaks), breaks.end());
@@ -119,7 +119,7 @@ SmallVector<LaneSegment> mpc::planLanes(ElementEmitter &emitter,
   for (int64_t end : breaks) {
     LaneRange range{begin, end};
     bool whole = llvm::all_of(tensors, [&](Value tensor) {
-      return emitter.isContiguous(tensor, range);
+      return isContiguous(emitter, tensor, range);
     });
     int64_t lanes = 1;
     if (target.alignedVectors)

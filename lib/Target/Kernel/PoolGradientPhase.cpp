@@ -74,10 +74,7 @@ private:
 /// Returns the argmax position in the window of `output`: the first among
 /// equals, and the first NaN before all numbers.
 FailureOr<Value> MaxPoolGradientPhase::largestPlace(ArrayRef<Value> output) {
-  SmallVector<WindowDimension> window;
-  for (size_t dim = 0; dim < 2; ++dim)
-    window.push_back(
-        pool.at(index, dim, output[1 + dim], in[1 + dim], out[1 + dim]));
+  SmallVector<WindowDimension> window = pool.at(index, output, in, out);
   Type element = carriedType(getElementTypeOrSelf(op.getInput().getType()));
   Type wide = lanesOf(element, lanes);
   // As wide as the elements, so that one mask serves both.
@@ -267,12 +264,10 @@ std::unique_ptr<Phase> mpc::makeMaxPoolGradientPhase(LoopContext &context,
   while (lanes > target.lanes / 2 && shape[3] % lanes != 0)
     lanes /= 2;
   LaneRange all{0, shape[3]};
-  auto isContiguous = [&](Value value) {
-    return emitter.isContiguous(value, all);
-  };
-  bool reads = llvm::all_of(op->getOperands(), isContiguous) &&
+  auto isWhole = [&](Value value) { return isContiguous(emitter, value, all); };
+  bool reads = llvm::all_of(op->getOperands(), isWhole) &&
                llvm::all_of(roots, [&](const Root &root) {
-                 return isContiguous(root.tensor);
+                 return isWhole(root.tensor);
                });
   if (shape[3] % lanes != 0 || lanes < target.lanes / 2 || !reads)
     return nullptr;

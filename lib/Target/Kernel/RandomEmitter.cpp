@@ -18,6 +18,8 @@
 
 using namespace mlir;
 using namespace mpc;
+using Request = ElementEmitter::Request;
+using Result = FailureOr<Value>;
 
 namespace {
 /// The words of a counter and a key, all of `type`. i64 stores a word in its
@@ -123,13 +125,15 @@ static Value countedUp(ValueMath &math, Value value, int64_t lanes) {
                      step);
 }
 
-FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
-                                                const Request &at) {
+FailureOr<Value> mpc::emitRandomBits(ElementEmitter &e, Operation *op,
+                                     const Request &at) {
+  OpBuilder &builder = e.getBuilder();
+  Location loc = e.getLoc();
   auto random = cast<RandomBitsOp>(op);
   ValueMath math(builder, loc);
   Type word = builder.getI32Type(), wide = builder.getI64Type();
   auto state = [&](int64_t place) {
-    return emitScalar(random.getState(), index(place), 1);
+    return e.emitScalar(random.getState(), e.index(place), 1);
   };
   Result seed = state(0), step = state(1);
   if (failed(seed) || failed(step))
@@ -137,7 +141,7 @@ FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
 
   IndexMath indices{builder, loc};
   ArrayRef<int64_t> shape = shapeOf(random.getResult());
-  Value position = index(0);
+  Value position = e.index(0);
   for (auto [extent, at] : llvm::zip(shape, at.indices))
     position = indices.add(indices.mul(position, extent), at);
   // Block numbers rarely need their upper words.
@@ -164,7 +168,7 @@ FailureOr<Value> ElementEmitter::emitRandomBits(Operation *op,
     Value block = math.shiftRight(position, 2);
     int64_t blocks = at.lanes / kWords;
     // If vectors are not registers, generate a block with scalars.
-    if (blocks > 1 && !target.alignedVectors)
+    if (blocks > 1 && !e.getTarget().alignedVectors)
       return inOrder(math, run(countedUp(math, block, blocks), wide));
     SmallVector<Value> elements;
     for (int64_t i = 0; i < blocks; ++i)

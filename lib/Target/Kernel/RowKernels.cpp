@@ -85,7 +85,7 @@ void RowPhase::planVertical() {
   SmallVector<LaneSegment> segments =
       planLanes(emitter, tensors, form.shape.back());
   bool whole = segments.size() == 1 && llvm::all_of(tensors, [&](Value tensor) {
-                 return emitter.isContiguous(tensor, segments.front().range);
+                 return isContiguous(emitter, tensor, segments.front().range);
                });
   if (whole)
     lanes = segments.front().lanes;
@@ -143,9 +143,9 @@ SmallVector<Value> RowPhase::keptBy(Operation *op) {
   bool single = op->hasTrait<ReducesRows>() && input.hasOneUse();
   if (!context.target.privateScratch || single || emitter.isBound(input))
     return {};
-  bool plain = emitter.breaksOf(input).empty() &&
-               emitter.isContiguous(input, {0, form.shape.back()});
-  if (plain && emitter.costOf(input) <= kRecomputeCost)
+  bool plain = breaksOf(emitter, input).empty() &&
+               isContiguous(emitter, input, {0, form.shape.back()});
+  if (plain && costOf(emitter, input) <= kRecomputeCost)
     return {};
   return {input};
 }

@@ -16,11 +16,12 @@ static Value ceilDivision(IndexMath &math, Value x, int64_t divisor) {
   return math.div(math.add(positive, divisor - 1), divisor);
 }
 
-WindowDimension WindowShape::at(IndexMath &math, size_t dim, Value output,
-                                int64_t inputExtent,
-                                int64_t outputExtent) const {
-  int64_t positions = window[dim], stride = strides[dim], before = low[dim],
-          dilation = dilations[dim];
+/// Returns dimension `dim` of the window at output position `output`.
+static WindowDimension dimensionAt(IndexMath &math, const WindowShape &shape,
+                                   size_t dim, Value output,
+                                   int64_t inputExtent, int64_t outputExtent) {
+  int64_t positions = shape.window[dim], stride = shape.strides[dim],
+          before = shape.low[dim], dilation = shape.dilations[dim];
   WindowDimension result;
   result.dilation = dilation;
   Value scaled = math.mul(output, stride);
@@ -41,8 +42,21 @@ WindowDimension WindowShape::at(IndexMath &math, size_t dim, Value output,
                   : ceilDivision(math, math.sub(math.constant(before), scaled),
                                  dilation);
   result.end = upTo(inputExtent + before);
-  result.padded = upTo(inputExtent + before + high[dim]);
+  result.padded = upTo(inputExtent + before + shape.high[dim]);
   return result;
+}
+
+SmallVector<WindowDimension>
+WindowShape::at(IndexMath &math, ValueRange output,
+                ArrayRef<int64_t> inputShape,
+                ArrayRef<int64_t> outputShape) const {
+  size_t first = channelsLast ? 1 : 2;
+  SmallVector<WindowDimension> dimensions;
+  for (size_t dim = 0; dim < window.size(); ++dim)
+    dimensions.push_back(dimensionAt(math, *this, dim, output[first + dim],
+                                     inputShape[first + dim],
+                                     outputShape[first + dim]));
+  return dimensions;
 }
 
 HoldingWindows mpc::windowsAround(IndexMath &math, const WindowShape &pool,

@@ -32,9 +32,12 @@ struct WindowShape {
         high(op.getPadHigh()), dilations(op.getDilations()),
         channelsLast(op.getLayout() == ImageLayout::channels_last) {}
 
-  /// Returns dimension `dim` of the window at output position `output`.
-  WindowDimension at(IndexMath &math, size_t dim, mlir::Value output,
-                     int64_t inputExtent, int64_t outputExtent) const;
+  /// Returns the window at output position `output`; positions and shapes have
+  /// all dimensions.
+  llvm::SmallVector<WindowDimension>
+  at(IndexMath &math, mlir::ValueRange output,
+     llvm::ArrayRef<int64_t> inputShape,
+     llvm::ArrayRef<int64_t> outputShape) const;
 
   llvm::SmallVector<int64_t> window;
   llvm::ArrayRef<int64_t> strides, low, high, dilations;

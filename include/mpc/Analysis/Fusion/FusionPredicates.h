@@ -66,7 +66,7 @@ mlir::Value sourceOfReshapes(mlir::Value value);
 
 /// Returns true if the attention-gradient kernel stores the result of `op`, a
 /// transpose or concat of its results, directly
-/// (FuseAttentionGradientStores.cpp).
+/// (InitialGroups.cpp).
 bool isStoredByAttention(mlir::Operation *op);
 
 /// Returns true if `use` returns the new value of a state of `function`.

@@ -6,6 +6,7 @@
 
 #include "ArgumentAliases.h"
 
+#include "mpc/Analysis/Fusion/FusionPredicates.h"
 #include "mpc/Analysis/Fusion/Views.h"
 #include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
@@ -15,12 +16,6 @@
 
 using namespace mlir;
 using namespace mpc;
-
-Value mpc::reshapeRoot(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 SmallVector<int64_t> mpc::aliasesOf(func::FuncOp function) {
   SmallVector<int64_t> aliases(function.getNumResults(), -1);
@@ -112,7 +107,7 @@ void mpc::orderInPlaceUpdates(func::FuncOp function,
   saveReturned(function, aliases);
   Operation *terminator = function.getBody().front().getTerminator();
   for (auto [alias, value] : llvm::zip(aliases, terminator->getOperands())) {
-    auto fusion = reshapeRoot(value).getDefiningOp<FusionOp>();
+    auto fusion = sourceOfReshapes(value).getDefiningOp<FusionOp>();
     if (alias < 0 || !fusion)
       continue;
     SmallVector<FusionOp> readers, consumers;

@@ -13,9 +13,6 @@
 
 namespace mpc {
 
-/// Strips reshapes.
-mlir::Value reshapeRoot(mlir::Value value);
-
 /// Returns, for each result of `function`, the index of the argument that it
 /// aliases (mpc.alias); -1 if it has its own buffer.
 llvm::SmallVector<int64_t> aliasesOf(mlir::func::FuncOp function);

@@ -9,6 +9,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 #include "mpc/Target/TargetInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -93,10 +94,6 @@ private:
   llvm::SmallVector<int64_t> numbers, outputs;
   std::string why;
 };
-
-inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
-}
 
 /// Returns the index of the kernel argument that `value` is a reshape of; -1 if
 /// it is computed.

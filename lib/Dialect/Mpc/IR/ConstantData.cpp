@@ -146,6 +146,11 @@ std::optional<double> mpc::splatValue(Attribute attr) {
                     : double(value.getSExtValue());
 }
 
+std::optional<double> mpc::splatValue(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? splatValue(constant.getValue()) : std::nullopt;
+}
+
 std::optional<double> mpc::constantSplat(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && (isUnaryMovement(op) ||
@@ -154,8 +159,7 @@ std::optional<double> mpc::constantSplat(Value value) {
     value = op->getOperand(0);
     op = value.getDefiningOp();
   }
-  auto constant = dyn_cast_if_present<ConstantOp>(op);
-  return constant ? splatValue(constant.getValue()) : std::nullopt;
+  return splatValue(value);
 }
 
 std::optional<SmallVector<int64_t>> mpc::integerElements(Attribute attr) {

@@ -17,11 +17,6 @@
 using namespace mlir;
 using namespace mpc;
 
-std::optional<double> mpc::splatOf(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  return constant ? splatValue(constant.getValue()) : std::nullopt;
-}
-
 bool mpc::isNear(double actual, double expected, Value like) {
   auto type = dyn_cast<FloatType>(getElementTypeOrSelf(like.getType()));
   if (!type)
@@ -45,7 +40,7 @@ std::optional<SplatOperand> mpc::matchScaled(Value value) {
   if (auto product = matchWithSplat<MulOp>(value))
     return product;
   if (auto quotient = value.getDefiningOp<DivOp>()) {
-    std::optional<double> splat = splatOf(quotient.getRhs());
+    std::optional<double> splat = splatValue(quotient.getRhs());
     if (splat && *splat != 0 && quotient.getLhs().getType() == value.getType())
       return SplatOperand{quotient.getLhs(), 1 / *splat};
   }
@@ -66,7 +61,7 @@ Product mpc::flattenProduct(Value root) {
   SmallVector<Value> pending = {root};
   while (!pending.empty()) {
     Value value = pending.pop_back_val();
-    if (std::optional<double> splat = splatOf(value)) {
+    if (std::optional<double> splat = splatValue(value)) {
       product.constant *= *splat;
       continue;
     }
@@ -79,7 +74,7 @@ Product mpc::flattenProduct(Value root) {
       continue;
     }
     if (auto div = dyn_cast_if_present<DivOp>(op); div && own && room) {
-      std::optional<double> divisor = splatOf(div.getRhs());
+      std::optional<double> divisor = splatValue(div.getRhs());
       if (divisor && *divisor != 0) {
         product.constant /= *divisor;
         pending.push_back(div.getLhs());
@@ -88,7 +83,7 @@ Product mpc::flattenProduct(Value root) {
       }
     }
     if (auto pow = dyn_cast_if_present<PowOp>(op); pow && own) {
-      std::optional<double> exponent = splatOf(pow.getRhs());
+      std::optional<double> exponent = splatValue(pow.getRhs());
       if (exponent && (*exponent == 2 || *exponent == 3) &&
           pow.getLhs().getType() == pow.getType()) {
         product.factors.append(size_t(*exponent), pow.getLhs());

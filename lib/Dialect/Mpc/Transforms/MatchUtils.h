@@ -8,6 +8,7 @@
 #define MPC_LIB_DIALECT_MPC_TRANSFORMS_MATCHUTILS_H
 
 #include "mpc/Analysis/OpNames.h"
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
 
@@ -16,9 +17,6 @@
 #include <optional>
 
 namespace mpc {
-
-/// Returns the element of a splat constant, or nullopt.
-std::optional<double> splatOf(mlir::Value value);
 
 /// Returns true if `actual` is within four ulps of `expected` in the element
 /// type of `like`.
@@ -45,7 +43,7 @@ std::optional<SplatOperand> matchWithSplat(mlir::Value value) {
     return std::nullopt;
   for (int side = 0; side < 2; ++side) {
     mlir::Value other = op->getOperand(1 - side);
-    std::optional<double> splat = splatOf(op->getOperand(side));
+    std::optional<double> splat = splatValue(op->getOperand(side));
     if (splat && other.getType() == value.getType())
       return SplatOperand{other, *splat};
   }

@@ -191,7 +191,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       auto isNan = select.getCondition().getDefiningOp<IsNanOp>();
       Value kept = select.getOnFalse();
       if (!isNan || isNan.getInput() != kept ||
-          splatOf(select.getOnTrue()) != 0.0 ||
+          splatValue(select.getOnTrue()) != 0.0 ||
           !select.getCondition().hasOneUse() ||
           llvm::range_size(kept.getUses()) != 2)
         return fail("a select that is no guard against NaN");
@@ -225,8 +225,8 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       scores.mask.value = biases.pop_back_val();
       // 0 where kept and -inf elsewhere is a boolean mask.
       if (auto select = scores.mask.value.getDefiningOp<SelectOp>()) {
-        std::optional<double> onTrue = splatOf(select.getOnTrue()),
-                              onFalse = splatOf(select.getOnFalse());
+        std::optional<double> onTrue = splatValue(select.getOnTrue()),
+                              onFalse = splatValue(select.getOnFalse());
         bool keepsTrue = onTrue == 0.0 && onFalse && *onFalse < 0;
         bool keepsFalse = onFalse == 0.0 && onTrue && *onTrue < 0;
         double fill = keepsTrue ? *onFalse : keepsFalse ? *onTrue : 0;
@@ -240,7 +240,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
       bool keepsTrue = reaches(select.getOnTrue(), scoresType);
       Value kept = keepsTrue ? select.getOnTrue() : select.getOnFalse();
       std::optional<double> fill =
-          splatOf(keepsTrue ? select.getOnFalse() : select.getOnTrue());
+          splatValue(keepsTrue ? select.getOnFalse() : select.getOnTrue());
       if (!reaches(kept, scoresType) || !fill)
         return fail("no scores and fill below the select");
       std::optional<Mask> mask =
@@ -369,7 +369,7 @@ struct AttentionPattern : OpRewritePattern<MatmulOp> {
     if (!mask.inverted)
       return mask.value;
     auto constant = mask.value.getDefiningOp<ConstantOp>();
-    if (std::optional<double> splat = splatOf(mask.value))
+    if (std::optional<double> splat = splatValue(mask.value))
       return ConstantOp::create(
           rewriter, loc,
           makeSplat(cast<RankedTensorType>(mask.value.getType()), *splat == 0));

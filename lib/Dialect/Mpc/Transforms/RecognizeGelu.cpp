@@ -65,7 +65,7 @@ bool isTanhArgument(Value value, Value x) {
   // ... or x + 0.044715 * x^3.
   for (int side = 0; side < 2; ++side) {
     Value linear = add->getOperand(side);
-    bool first = power == 3 ? linear == x : splatOf(linear) == 1.0;
+    bool first = power == 3 ? linear == x : splatValue(linear) == 1.0;
     Product cube = flattenProduct(add->getOperand(1 - side));
     unsigned found = 0;
     for (Value factor : cube.factors)

@@ -39,7 +39,7 @@ namespace {
 Value matchRoot(Value value, bool asDivisor) {
   value = skipBroadcast(value);
   if (auto pow = value.getDefiningOp<PowOp>()) {
-    if (splatOf(pow.getRhs()) == (asDivisor ? 0.5 : -0.5) &&
+    if (splatValue(pow.getRhs()) == (asDivisor ? 0.5 : -0.5) &&
         pow.getLhs().getType() == pow.getType())
       return pow.getLhs();
     return {};
@@ -53,7 +53,7 @@ Value matchRoot(Value value, bool asDivisor) {
   if (auto inverse = value.getDefiningOp<ReciprocalOp>())
     return matchRoot(inverse.getInput(), /*asDivisor=*/true);
   if (auto quotient = value.getDefiningOp<DivOp>();
-      quotient && splatOf(quotient.getLhs()) == 1.0)
+      quotient && splatValue(quotient.getLhs()) == 1.0)
     return matchRoot(quotient.getRhs(), /*asDivisor=*/true);
   return {};
 }
@@ -76,7 +76,7 @@ Value matchSquare(Value value) {
   if (auto mul = value.getDefiningOp<MulOp>())
     return isSame(mul.getLhs(), mul.getRhs()) ? mul.getLhs() : Value();
   if (auto pow = value.getDefiningOp<PowOp>())
-    return splatOf(pow.getRhs()) == 2.0 &&
+    return splatValue(pow.getRhs()) == 2.0 &&
                    pow.getLhs().getType() == pow.getType()
                ? pow.getLhs()
                : Value();

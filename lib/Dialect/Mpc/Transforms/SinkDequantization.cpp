@@ -38,7 +38,7 @@ std::optional<double> numberOf(Value value) {
   while (isa_and_present<CastOp, ReshapeOp>(value.getDefiningOp()) &&
          !isa<FloatType>(getElementTypeOrSelf(value.getType())))
     value = value.getDefiningOp()->getOperand(0);
-  return elementCount(value) == 1 ? splatOf(value) : std::nullopt;
+  return elementCount(value) == 1 ? splatValue(value) : std::nullopt;
 }
 
 /// Per-tensor dequantization: scale * (bytes - zero).

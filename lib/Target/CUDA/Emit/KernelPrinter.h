@@ -29,12 +29,6 @@ namespace mpc {
 
 class KernelPrinter {
 public:
-  explicit KernelPrinter(mlir::gpu::GPUFuncOp kernel);
-
-  /// Prints the kernel. Emits a diagnostic at an op that cannot be printed.
-  mlir::LogicalResult print(llvm::raw_ostream &os);
-
-private:
   using Indices = mlir::ValueRange;
 
   /// C++ text of a memref: an array with bracketed indices, or a pointer to the
@@ -44,25 +38,19 @@ private:
     bool isArray = false;
   };
 
-  //===--------------------------------------------------------------------===//
-  // Function (EmitCuda.cpp)
-  //===--------------------------------------------------------------------===//
+  explicit KernelPrinter(mlir::gpu::GPUFuncOp kernel);
 
-  void printComment(llvm::raw_ostream &os);
-  void printSignature(llvm::raw_ostream &os);
-  void printSharedArrays();
-  void printBlock(mlir::Block &block);
-  void printOp(mlir::Operation *op);
+  /// Prints the kernel. Emits a diagnostic at an op that cannot be printed.
+  mlir::LogicalResult print(llvm::raw_ostream &os);
+
   void fail(mlir::Operation *op, const llvm::Twine &why);
-
   /// Prints one line of the body at the current indentation.
   void line(llvm::StringRef text);
-  /// Opens a scope after `head`, or closes it.
-  void open(llvm::StringRef head);
-  void close(llvm::StringRef head = "}");
+  /// Prints a statement with side effects, after pending reads of memory.
+  void effect(const llvm::Twine &text);
 
   //===--------------------------------------------------------------------===//
-  // Types and literals (PrintTypes.cpp)
+  // Types and literals
   //===--------------------------------------------------------------------===//
 
   /// Returns the C++ type, or reports an unsupported type at `op`.
@@ -71,9 +59,10 @@ private:
   std::string unsignedName(mlir::Type type);
   Expression literal(mlir::Attribute value, mlir::Type type,
                      mlir::Operation *op);
+  bool isIndex64() const { return index64; }
 
   //===--------------------------------------------------------------------===//
-  // Values (PrintValues.cpp)
+  // Expressions and variables
   //===--------------------------------------------------------------------===//
 
   /// Returns a value as an operand, for one use; splat vectors as one lane.
@@ -83,13 +72,19 @@ private:
   Expression whole(Expression expression, mlir::Type type);
   /// Returns an identifier or literal for `value`, for any number of uses.
   Expression takeSimple(mlir::Value value, llvm::StringRef hint);
+  /// Returns a call of the prelude's function with the operands of `op`.
+  Expression function(mlir::Operation *op, llvm::StringRef name);
   /// Binds `value` to `expression`: inlined into its user or a new variable.
   void define(mlir::Value value, Expression expression);
+  /// Binds `value` to `expression`, an identifier or literal.
+  void bind(mlir::Value value, Expression expression) {
+    values[value] = std::move(expression);
+  }
   /// Declares a new variable for `value`.
   void declare(mlir::Value value, const Expression &expression);
-  std::string declareName(mlir::Value value);
   std::string newVariable(mlir::Value value, llvm::StringRef name,
                           const Expression *initial);
+  std::string newName(llvm::StringRef wanted) { return names.add(wanted); }
   /// Declares variables for all pending expressions that read memory, before a
   /// side effect.
   void settle();
@@ -98,49 +93,32 @@ private:
   llvm::StringRef givenName(mlir::Value value) const;
 
   //===--------------------------------------------------------------------===//
-  // Arithmetic (PrintArithmetic.cpp, PrintIntegers.cpp, PrintVectors.cpp)
+  // Memory
   //===--------------------------------------------------------------------===//
 
-  bool printArithmetic(mlir::Operation *op);
-  bool printInteger(mlir::Operation *op);
-  bool printCast(mlir::Operation *op);
-  bool printMath(mlir::Operation *op);
-  bool printVector(mlir::Operation *op);
-  Expression operation(mlir::Operation *op, llvm::StringRef text,
-                       Precedence precedence);
-  Expression function(mlir::Operation *op, llvm::StringRef name);
-  Expression compare(mlir::arith::CmpFOp op);
-  Expression compare(mlir::arith::CmpIOp op);
-  /// Prints static_cast<type>(expression), or the prelude's convert for
-  /// vectors.
-  Expression cast(mlir::Type type, const Expression &expression,
-                  mlir::Operation *op);
-  Expression asUnsigned(const Expression &expression, mlir::Type type);
-  bool isIndex64() const { return index64; }
-
-  //===--------------------------------------------------------------------===//
-  // Memory (PrintMemory.cpp, PrintGpu.cpp)
-  //===--------------------------------------------------------------------===//
-
-  bool printMemory(mlir::Operation *op);
-  bool printGpu(mlir::Operation *op);
-  bool printCuda(mlir::Operation *op);
   Buffer bufferOf(mlir::Value memref, mlir::Operation *op);
+  void bindBuffer(mlir::Value memref, Buffer buffer) {
+    buffers[memref] = std::move(buffer);
+  }
+  /// Returns the dynamic shared memory, which the first call declares.
+  const Buffer &dynamicShared();
   /// Returns the element at `indices`, as an lvalue.
   Expression element(mlir::Value memref, Indices indices, mlir::Operation *op);
   /// Returns the element's address.
   Expression address(mlir::Value memref, Indices indices, mlir::Operation *op);
+
+private:
+  void printComment(llvm::raw_ostream &os);
+  void printSignature(llvm::raw_ostream &os);
+  void printSharedArrays();
+  void printBlock(mlir::Block &block);
+  void printOp(mlir::Operation *op);
+  /// Opens a scope after `head`, or closes it.
+  void open(llvm::StringRef head);
+  void close(llvm::StringRef head = "}");
+  std::string declareName(mlir::Value value);
   Expression offset(mlir::MemRefType type, Indices indices,
                     mlir::Operation *op);
-  void definePointer(mlir::Value memref, Expression start, mlir::Operation *op);
-  void printSubview(mlir::memref::SubViewOp op);
-  void printAtomic(mlir::memref::AtomicRMWOp op);
-  /// Prints a statement with side effects, after pending reads of memory.
-  void effect(const llvm::Twine &text);
-
-  //===--------------------------------------------------------------------===//
-  // Control flow (PrintControlFlow.cpp)
-  //===--------------------------------------------------------------------===//
 
   void printFor(mlir::scf::ForOp op);
   void printIf(mlir::scf::IfOp op);
@@ -165,6 +143,8 @@ private:
   NameScopes names;
   llvm::DenseMap<mlir::Value, Expression> values;
   llvm::DenseMap<mlir::Value, Buffer> buffers;
+  /// Dynamic shared memory; no name before its first use.
+  Buffer shared;
   /// Values bound to mutable variables.
   llvm::DenseMap<mlir::Value, std::string> carried;
   /// Number of values per location. The ops that lower one op of the model
@@ -173,6 +153,13 @@ private:
   /// Values of the current block that are not printed yet.
   llvm::SmallVector<mlir::Value> waiting;
 };
+
+/// Print an op of their dialects. Return false if it has no form in CUDA C++.
+bool printArithmetic(KernelPrinter &p, mlir::Operation *op);
+bool printVector(KernelPrinter &p, mlir::Operation *op);
+bool printMemory(KernelPrinter &p, mlir::Operation *op);
+bool printGpu(KernelPrinter &p, mlir::Operation *op);
+bool printCuda(KernelPrinter &p, mlir::Operation *op);
 
 } // namespace mpc
 

@@ -17,16 +17,6 @@ static char axis(gpu::Dimension dimension) {
                                           : 'Z';
 }
 
-/// Returns the smallest element size, in bytes, of dynamic shared memory views.
-static unsigned smallestView(gpu::GPUFuncOp kernel) {
-  unsigned bytes = 16;
-  kernel.walk([&](memref::ViewOp view) {
-    if (view.getSource().getDefiningOp<gpu::DynamicSharedMemoryOp>())
-      bytes = std::min(bytes, view.getType().getElementTypeBitWidth() / 8);
-  });
-  return std::max(bytes, 1u);
-}
-
 /// Returns the prelude function of a warp reduction.
 static StringRef warpReduction(gpu::AllReduceOperation kind) {
   switch (kind) {
@@ -49,11 +39,11 @@ static StringRef warpReduction(gpu::AllReduceOperation kind) {
   }
 }
 
-bool KernelPrinter::printGpu(Operation *op) {
+bool mpc::printGpu(KernelPrinter &p, Operation *op) {
   auto place = [&](std::string name) {
     Expression text("mpc::" + name + "()");
-    define(op->getResult(0),
-           index64 ? call("static_cast<long long>", text) : text);
+    p.define(op->getResult(0),
+             p.isIndex64() ? call("static_cast<long long>", text) : text);
     return true;
   };
   if (auto id = dyn_cast<gpu::ThreadIdOp>(op))
@@ -69,12 +59,13 @@ bool KernelPrinter::printGpu(Operation *op) {
   if (isa<gpu::SubgroupIdOp>(op))
     return place("warp");
   if (isa<gpu::BarrierOp>(op)) {
-    effect("mpc::barrier();");
+    p.effect("mpc::barrier();");
     return true;
   }
   if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
     if (!shuffle.getValid().use_empty()) {
-      fail(op, "asks which lanes a shuffle reached, which kernels do not know");
+      p.fail(op,
+             "asks which lanes a shuffle reached, which kernels do not know");
       return true;
     }
     std::string name = "mpc::shuffle";
@@ -84,42 +75,34 @@ bool KernelPrinter::printGpu(Operation *op) {
       name += "Up";
     else if (shuffle.getMode() == gpu::ShuffleMode::DOWN)
       name += "Down";
-    SmallVector<Expression> operands = {takeWhole(shuffle.getValue()),
-                                        take(shuffle.getOffset())};
+    SmallVector<Expression> operands = {p.takeWhole(shuffle.getValue()),
+                                        p.take(shuffle.getOffset())};
     APInt width;
     if (!matchPattern(shuffle.getWidth(), m_ConstantInt(&width)) || width != 32)
-      operands.push_back(take(shuffle.getWidth()));
-    declare(shuffle.getShuffleResult(), call(name, operands));
+      operands.push_back(p.take(shuffle.getWidth()));
+    p.declare(shuffle.getShuffleResult(), call(name, operands));
     return true;
   }
   if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op)) {
     StringRef name = warpReduction(reduce.getOp());
     if (name.empty() || reduce.getClusterStride() != 1)
       return false;
-    SmallVector<Expression> operands = {takeWhole(reduce.getValue())};
+    SmallVector<Expression> operands = {p.takeWhole(reduce.getValue())};
     if (auto size = reduce.getClusterSize(); size && *size != 32)
       operands.push_back(Expression(std::to_string(*size)));
-    declare(reduce.getResult(), call(("mpc::" + name).str(), operands));
+    p.declare(reduce.getResult(), call(("mpc::" + name).str(), operands));
     return true;
   }
   if (auto memory = dyn_cast<gpu::DynamicSharedMemoryOp>(op)) {
-    for (auto &[other, buffer] : buffers)
-      if (other.getDefiningOp<gpu::DynamicSharedMemoryOp>()) {
-        buffers[memory] = Buffer(buffer);
-        return true;
-      }
-    std::string name = names.add("shared");
-    line("MPC_DYNAMIC_SHARED_BYTES(" + name + ", " +
-         std::to_string(smallestView(kernel)) + ");");
-    buffers[memory] = {name};
+    p.bindBuffer(memory, p.dynamicShared());
     return true;
   }
   return false;
 }
 
-bool KernelPrinter::printCuda(Operation *op) {
+bool mpc::printCuda(KernelPrinter &p, Operation *op) {
   if (auto prelude = dyn_cast<cuda::CallOp>(op)) {
-    Expression text = function(op, prelude.getCallee());
+    Expression text = p.function(op, prelude.getCallee());
     // Collectives must be reached by all lanes: never move them.
     StringRef name = prelude.getCallee();
     bool isCollective = name.starts_with("warp") ||
@@ -127,88 +110,89 @@ bool KernelPrinter::printCuda(Operation *op) {
                         name.starts_with("shuffle") || name == "ballot" ||
                         name == "any" || name == "all";
     if (isCollective)
-      declare(prelude.getResult(), text);
+      p.declare(prelude.getResult(), text);
     else
-      define(prelude.getResult(), text);
+      p.define(prelude.getResult(), text);
     return true;
   }
   if (auto product = dyn_cast<cuda::MmaOp>(op)) {
-    auto words = [&](Value fragment) { return bufferOf(fragment, op).name; };
+    auto words = [&](Value fragment) { return p.bufferOf(fragment, op).name; };
     bool isTf32 = product.getType() == cuda::FragmentType::tf32;
     std::string type =
         product.getType() == cuda::FragmentType::f16 ? "half" : "bfloat16";
-    effect((isTf32 ? "mpc::mmaTf32(" : "mpc::mma<mpc::" + type + ">(") +
-           words(product.getSums()) + ", " + words(product.getA()) + ", " +
-           words(product.getB()) + ");");
+    p.effect((isTf32 ? "mpc::mmaTf32(" : "mpc::mma<mpc::" + type + ">(") +
+             words(product.getSums()) + ", " + words(product.getA()) + ", " +
+             words(product.getB()) + ");");
     return true;
   }
   if (auto product = dyn_cast<cuda::WarpgroupMmaOp>(op)) {
-    Expression a = address(product.getA(), product.getAIndices(), op),
-               b = address(product.getB(), product.getBIndices(), op);
+    Expression a = p.address(product.getA(), product.getAIndices(), op),
+               b = p.address(product.getB(), product.getBIndices(), op);
     auto word = [](bool value) { return value ? ", true" : ", false"; };
-    effect(
+    p.effect(
         std::string("mpc::warpgroupMma<mpc::") +
         (product.getType() == cuda::FragmentType::f16 ? "half" : "bfloat16") +
         word(product.getATransposed()) + word(product.getBTransposed()) + ">(" +
-        bufferOf(product.getSums(), op).name + ", " + a.text + ", " + b.text +
-        ", " + take(product.getKeep()).text + ");");
+        p.bufferOf(product.getSums(), op).name + ", " + a.text + ", " + b.text +
+        ", " + p.take(product.getKeep()).text + ");");
     return true;
   }
   if (isa<cuda::WarpgroupFenceOp>(op)) {
-    effect("mpc::warpgroupFence();");
+    p.effect("mpc::warpgroupFence();");
     return true;
   }
   if (isa<cuda::WarpgroupCommitOp>(op)) {
-    effect("mpc::warpgroupCommit();");
+    p.effect("mpc::warpgroupCommit();");
     return true;
   }
   if (auto wait = dyn_cast<cuda::WarpgroupWaitOp>(op)) {
-    effect("mpc::warpgroupWait<" + std::to_string(wait.getPending()) + ">();");
+    p.effect("mpc::warpgroupWait<" + std::to_string(wait.getPending()) +
+             ">();");
     return true;
   }
   if (isa<cuda::FenceSharedOp>(op)) {
-    effect("mpc::fenceShared();");
+    p.effect("mpc::fenceShared();");
     return true;
   }
   if (auto load = dyn_cast<cuda::LoadMatrixOp>(op)) {
-    Expression row = address(load.getShared(), load.getIndices(), op);
-    effect(std::string("mpc::loadMatrix") +
-           (load.getTransposed() ? "Transposed(" : "(") +
-           bufferOf(load.getTiles(), op).name + ", " + row.text + ");");
+    Expression row = p.address(load.getShared(), load.getIndices(), op);
+    p.effect(std::string("mpc::loadMatrix") +
+             (load.getTransposed() ? "Transposed(" : "(") +
+             p.bufferOf(load.getTiles(), op).name + ", " + row.text + ");");
     return true;
   }
   if (auto copy = dyn_cast<cuda::CopyAsyncOp>(op)) {
-    Expression to = address(copy.getShared(), copy.getSharedIndices(), op);
-    Expression from = address(copy.getGlobal(), copy.getGlobalIndices(), op);
+    Expression to = p.address(copy.getShared(), copy.getSharedIndices(), op);
+    Expression from = p.address(copy.getGlobal(), copy.getGlobalIndices(), op);
     std::string valid;
     if (copy.getValid())
-      valid = ", " + take(copy.getValid()).text;
-    effect("mpc::copyAsync<" + std::to_string(copy.getBytes()) + ">(" +
-           to.text + ", " + from.text + valid + ");");
+      valid = ", " + p.take(copy.getValid()).text;
+    p.effect("mpc::copyAsync<" + std::to_string(copy.getBytes()) + ">(" +
+             to.text + ", " + from.text + valid + ");");
     return true;
   }
   if (isa<cuda::CommitCopiesOp>(op)) {
-    effect("mpc::commitCopies();");
+    p.effect("mpc::commitCopies();");
     return true;
   }
   if (auto wait = dyn_cast<cuda::WaitCopiesOp>(op)) {
-    effect("mpc::waitCopies<" + std::to_string(wait.getPending()) + ">();");
+    p.effect("mpc::waitCopies<" + std::to_string(wait.getPending()) + ">();");
     return true;
   }
   if (isa<cuda::SyncWarpOp>(op)) {
-    effect("mpc::syncWarp();");
+    p.effect("mpc::syncWarp();");
     return true;
   }
   if (auto meeting = dyn_cast<cuda::GridBarrierOp>(op)) {
     Expression counter =
-        address(meeting.getCounters(), meeting.getCounter(), op);
-    effect("mpc::gridBarrier(" + counter.text + ", " +
-           std::to_string(meeting.getBlocks()) + ", " +
-           take(meeting.getFirst()).text + ");");
+        p.address(meeting.getCounters(), meeting.getCounter(), op);
+    p.effect("mpc::gridBarrier(" + counter.text + ", " +
+             std::to_string(meeting.getBlocks()) + ", " +
+             p.take(meeting.getFirst()).text + ");");
     return true;
   }
   if (isa<cuda::FenceOp>(op)) {
-    effect("mpc::fence();");
+    p.effect("mpc::fence();");
     return true;
   }
   return false;

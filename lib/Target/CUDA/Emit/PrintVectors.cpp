@@ -39,35 +39,34 @@ static StringRef reductionName(vector::CombiningKind kind) {
   }
 }
 
-bool KernelPrinter::printVector(Operation *op) {
+bool mpc::printVector(KernelPrinter &p, Operation *op) {
   if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
     if (isa<VectorType>(broadcast.getSourceType()))
       return false;
-    Expression lane = take(broadcast.getSource());
+    Expression lane = p.take(broadcast.getSource());
     lane.splat = true;
     // Name the scalar; repeating a splat is free.
-    if (!broadcast->hasOneUse() || !inlines(broadcast, lane)) {
-      lane = takeSimple(broadcast.getSource(), "lane");
-      lane.splat = true;
-      values[broadcast] = lane;
+    if (p.inlines(broadcast, lane)) {
+      p.define(broadcast, lane);
     } else {
-      values[broadcast] = lane;
-      waiting.push_back(broadcast);
+      lane = p.takeSimple(broadcast.getSource(), "lane");
+      lane.splat = true;
+      p.bind(broadcast, lane);
     }
     return true;
   }
   if (auto extract = dyn_cast<vector::ExtractOp>(op)) {
     if (extract.getNumIndices() != 1 || isa<VectorType>(extract.getType()))
       return false;
-    Expression vector = takeWhole(extract.getSource());
+    Expression vector = p.takeWhole(extract.getSource());
     bool isDynamic = extract.hasDynamicPosition();
     Expression lane =
-        isDynamic ? take(extract.getDynamicPosition().front())
+        isDynamic ? p.take(extract.getDynamicPosition().front())
                   : Expression(std::to_string(extract.getStaticPosition()[0]));
     Expression result(vector.in(Precedence::Primary) + "[" + lane.text + "]");
     result.depend(vector);
     result.depend(lane);
-    define(extract, result);
+    p.define(extract, result);
     return true;
   }
   if (auto insert = dyn_cast<vector::InsertOp>(op)) {
@@ -76,34 +75,34 @@ bool KernelPrinter::printVector(Operation *op) {
       return false;
     Expression lane =
         insert.hasDynamicPosition()
-            ? take(insert.getDynamicPosition().front())
+            ? p.take(insert.getDynamicPosition().front())
             : Expression(std::to_string(insert.getStaticPosition()[0]));
-    Expression vector = takeWhole(insert.getDest());
-    Expression value = take(insert.getValueToStore());
-    define(insert, call("mpc::withLane", {vector, lane, value}));
+    Expression vector = p.takeWhole(insert.getDest());
+    Expression value = p.take(insert.getValueToStore());
+    p.define(insert, call("mpc::withLane", {vector, lane, value}));
     return true;
   }
   if (auto elements = dyn_cast<vector::FromElementsOp>(op)) {
     Expression result;
     for (Value element : elements.getElements()) {
-      Expression lane = take(element);
+      Expression lane = p.take(element);
       result.text += (result.text.empty() ? "" : ", ") + lane.text;
       result.depend(lane);
     }
-    result.text = typeName(elements.getType(), op) + "{" + result.text + "}";
-    define(elements, result);
+    result.text = p.typeName(elements.getType(), op) + "{" + result.text + "}";
+    p.define(elements, result);
     return true;
   }
   if (auto shuffle = dyn_cast<vector::ShuffleOp>(op)) {
-    Expression first = takeWhole(shuffle.getV1());
+    Expression first = p.takeWhole(shuffle.getV1());
     SmallVector<Expression> operands = {first};
     int64_t lanes = shuffle.getV1VectorType().getDimSize(0);
     bool both = llvm::any_of(shuffle.getMask(),
                              [&](int64_t lane) { return lane >= lanes; });
-    Expression second = takeWhole(shuffle.getV2());
+    Expression second = p.takeWhole(shuffle.getV2());
     if (both)
       operands.push_back(second);
-    define(shuffle, call(lanePicker(shuffle.getMask()), operands));
+    p.define(shuffle, call(lanePicker(shuffle.getMask()), operands));
     return true;
   }
   if (auto slice = dyn_cast<vector::ExtractStridedSliceOp>(op)) {
@@ -112,32 +111,32 @@ bool KernelPrinter::printVector(Operation *op) {
     for (int64_t i = 0; i < cast<VectorType>(slice.getType()).getDimSize(0);
          ++i)
       lanes.push_back(begin + i);
-    define(slice, call(lanePicker(lanes), takeWhole(slice.getSource())));
+    p.define(slice, call(lanePicker(lanes), p.takeWhole(slice.getSource())));
     return true;
   }
   if (auto cast = dyn_cast<vector::BitCastOp>(op)) {
-    define(cast, call("mpc::bitcast<" + typeName(cast.getType(), op) + ">",
-                      takeWhole(cast.getSource())));
+    p.define(cast, call("mpc::bitcast<" + p.typeName(cast.getType(), op) + ">",
+                        p.takeWhole(cast.getSource())));
     return true;
   }
   if (auto step = dyn_cast<vector::StepOp>(op)) {
     VectorType type = step.getType();
-    define(step,
-           Expression("mpc::laneNumbers<" + std::to_string(type.getDimSize(0)) +
-                      ", " + typeName(type.getElementType(), op) + ">()"));
+    p.define(step, Expression("mpc::laneNumbers<" +
+                              std::to_string(type.getDimSize(0)) + ", " +
+                              p.typeName(type.getElementType(), op) + ">()"));
     return true;
   }
   if (auto mask = dyn_cast<vector::ConstantMaskOp>(op)) {
-    define(mask,
-           Expression("mpc::firstLanes<" +
-                      std::to_string(mask.getType().getDimSize(0)) + ">(" +
-                      std::to_string(mask.getMaskDimSizes()[0]) + ")"));
+    p.define(mask,
+             Expression("mpc::firstLanes<" +
+                        std::to_string(mask.getType().getDimSize(0)) + ">(" +
+                        std::to_string(mask.getMaskDimSizes()[0]) + ")"));
     return true;
   }
   if (auto mask = dyn_cast<vector::CreateMaskOp>(op)) {
     std::string lanes = std::to_string(mask.getType().getDimSize(0));
-    define(mask, call("mpc::firstLanes<" + lanes + ">",
-                      take(mask.getOperands().front())));
+    p.define(mask, call("mpc::firstLanes<" + lanes + ">",
+                        p.take(mask.getOperands().front())));
     return true;
   }
   if (auto reduction = dyn_cast<vector::ReductionOp>(op)) {
@@ -145,13 +144,13 @@ bool KernelPrinter::printVector(Operation *op) {
     if (name.empty())
       return false;
     Expression result =
-        call(("mpc::" + name).str(), takeWhole(reduction.getVector()));
+        call(("mpc::" + name).str(), p.takeWhole(reduction.getVector()));
     if (Value start = reduction.getAcc()) {
       if (name != "sumOfLanes" || !reduction.getType().isF32())
         return false;
-      result = binary(take(start), "+", result, Precedence::Sum);
+      result = binary(p.take(start), "+", result, Precedence::Sum);
     }
-    define(reduction, result);
+    p.define(reduction, result);
     return true;
   }
   return false;

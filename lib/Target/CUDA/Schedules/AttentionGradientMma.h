@@ -65,7 +65,7 @@ private:
     mlir::Value fragments;
   };
 
-  // Roles, tiles and results (AttentionGradientMma.cpp).
+  // Roles, tiles and results.
 
   mlir::LogicalResult emitRows();
   mlir::LogicalResult emitKeys();
@@ -98,7 +98,7 @@ private:
   mlir::LogicalResult emitResults(llvm::ArrayRef<Sum> sums);
   mlir::LogicalResult emitResult(const Sum &sum);
 
-  // GEMMs and softmax (AttentionGradientMmaTile.cpp).
+  // GEMMs and softmax.
 
   /// Computes masked scores, and dP, of own rows and the tile at `first`.
   mlir::LogicalResult emitScores(mlir::Value first, mlir::Value stage,

@@ -161,9 +161,7 @@ Value AttentionCodegen::keyEnd(Value rowEnd) {
 
 ElementEmitter AttentionCodegen::makeEmitter() {
   ElementEmitter emitter(b, kernel.loc, cudaElementTarget());
-  for (auto [argument, memory] :
-       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memory);
+  kernel.bindInputs(emitter);
   return emitter;
 }
 

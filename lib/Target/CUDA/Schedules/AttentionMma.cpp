@@ -2,11 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tile loads, the loop over keys, and results.
+// For f16, bf16 and tf32. A warp has 16 query rows: their fragments, scores,
+// accumulators, maxima and totals stay in registers while tiles of key and
+// value are double-buffered in shared memory. Weights are used from the scores'
+// registers as the left operand of the second GEMM: as one value in tf32 or for
+// 16-bit results, else split into several 16-bit values.
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionMma.h"
+#include "AccumulatorFragments.h"
+#include "AttentionSplitKv.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -15,6 +20,77 @@
 
 using namespace mlir;
 using namespace mpc;
+
+namespace {
+/// Generates the body of one kernel.
+class MmaAttention {
+public:
+  explicit MmaAttention(AttentionKernel &attention);
+
+  LogicalResult emit();
+
+private:
+  /// Loads the block's query rows into shared memory and, if they fit, into
+  /// registers; key tiles then reuse the memory.
+  LogicalResult loadQuery();
+  /// Loads the fragment at `step` along the depth.
+  void loadQueryWords(Value slot, Value step);
+  /// Starts copying the key and value tiles at `firstKey`, or loads them
+  /// synchronously if there is no double buffering.
+  LogicalResult loadTiles(Value firstKey, Value stage);
+  /// Normalizes the accumulators and stages them through shared memory as whole
+  /// rows for the epilogue.
+  LogicalResult emitResults(SplitKvPart &part);
+
+  /// scores = query * key tile.
+  void multiplyKeys(Value stage);
+  /// Scales and masks the scores of the tile at `firstKey`, including the end
+  /// and the diagonal.
+  LogicalResult maskScores(Value firstKey);
+  /// Online softmax step: converts scores to weights, rescales accumulators and
+  /// totals to the new maximum.
+  void softmax();
+  /// sums += weights * value tile.
+  void multiplyValues(Value stage);
+
+  Value constant(double value) { return v.constant(a.sumType, value); }
+  void each(int64_t count, llvm::StringRef name,
+            llvm::function_ref<void(Value)> body) {
+    unrolled(k, count, name, body);
+  }
+  /// Reduces a row's value over the four lanes that share it.
+  Value joined(Value value, llvm::function_ref<Value(Value, Value)> join);
+  /// Row, and column in an 8-column block, of element `e` (0 to 3) of an
+  /// accumulator fragment.
+  Value rowOf(Value e) {
+    return math.add(warpRow,
+                    math.add(fragments.group, math.mul(math.div(e, 2), 8)));
+  }
+  Value columnOf(Value e) { return math.add(fragments.pair, math.rem(e, 2)); }
+
+  GpuKernel &k;
+  AttentionKernel &a;
+  OpBuilder &b;
+  IndexMath &math;
+  MathExpansion &v;
+  cuda::FragmentType type;
+  WarpMma mma;
+  AccumulatorFragments fragments;
+  Type element;
+  int64_t rows, keys, depth, columns, stages, weightPieces, pieceColumns;
+  /// Bytes per element, and padding of a tile's rows against bank conflicts, in
+  /// elements.
+  int64_t bytes, skew;
+  bool keepsQuery;
+  /// Shared-memory tiles, [stage][position][column].
+  Value sharedBytes, queryTile, keyTile, valueTile;
+  /// Per lane: query fragments (all steps along the depth if they stay in
+  /// registers), scores, accumulators by pieces of columns, and running maximum
+  /// and total of the rows `group` and `group + 8`.
+  Value queryWords, keyWords, scores, sums, largest, total, shrink;
+  Value warpRow;
+};
+} // namespace
 
 /// Rows per warp, and padding of the result tile's rows against bank conflicts,
 /// in f32 elements.
@@ -235,4 +311,121 @@ LogicalResult MmaAttention::emitResults(SplitKvPart &part) {
 
 LogicalResult mpc::emitAttentionByMma(AttentionKernel &attention) {
   return MmaAttention(attention).emit();
+}
+
+//===----------------------------------------------------------------------===//
+// One key and value tile
+//
+// One key and value tile of a warp: scores, mask, online softmax, and
+// accumulation of values.
+//===----------------------------------------------------------------------===//
+
+void MmaAttention::multiplyKeys(Value stage) {
+  mma.fill(scores, 0);
+  int64_t steps = depth / mma.depth();
+  auto multiply = [&](Value slot, Value step) {
+    mma.loadRight(keyWords, {keyTile, true, {stage}, math.constant(0)},
+                  math.mul(step, mma.depth()));
+    mma.multiply(scores, slotOf(k, queryWords, slot), keyWords);
+  };
+  if (keepsQuery)
+    return each(steps, "step", [&](Value step) { multiply(step, step); });
+  // Not unrolled: fragments of several steps would not fit into registers.
+  math.loop(math.constant(0), math.constant(steps), 1, [&](Value step) {
+    k.named(step, "step");
+    Value slot = math.constant(0);
+    loadQueryWords(slot, step);
+    multiply(slot, step);
+  });
+}
+
+LogicalResult MmaAttention::maskScores(Value firstKey) {
+  Value zero = math.constant(0);
+  LogicalResult status = success();
+  auto eachScore = [&](llvm::function_ref<Value(Value, Value, Value)> change) {
+    each(keys / 8, "j", [&](Value j) {
+      each(4, "e", [&](Value e) {
+        Value row = k.named(math.add(a.firstRow, rowOf(e)), "row");
+        Value position =
+            k.named(math.add(firstKey, math.add(math.mul(j, 8), columnOf(e))),
+                    "position");
+        Value score = change(a.load(scores, {zero, j, e}), row, position);
+        if (score)
+          a.store(score, scores, {zero, j, e});
+        else
+          status = failure();
+      });
+    });
+  };
+  if (a.op.getMask() || !a.formula.foldsScale())
+    eachScore([&](Value score, Value row, Value position) {
+      return a.masked(score, row, position);
+    });
+  // Only tiles at the end or on the diagonal are cut.
+  Value cuts;
+  if (a.sizes.positions % keys)
+    cuts =
+        math.less(math.constant(a.sizes.positions), math.add(firstKey, keys));
+  if (a.op.getCausal()) {
+    // With grouped heads any row may be the first of a head.
+    Value row = a.sizes.grouped > 1 ? zero : math.add(a.firstRow, warpRow);
+    Value onDiagonal = math.less(math.add(row, a.sizes.positions),
+                                 math.add(firstKey, keys - 1 + a.sizes.length));
+    cuts = cuts ? Value(arith::OrIOp::create(b, k.loc, cuts, onDiagonal))
+                : onDiagonal;
+  }
+  if (cuts)
+    k.within(cuts, [&] {
+      eachScore([&](Value score, Value row, Value position) {
+        return a.bounded(score, row, position);
+      });
+    });
+  return status;
+}
+
+void MmaAttention::softmax() {
+  Value zero = math.constant(0);
+  each(2, "half", [&](Value half) {
+    auto eachScore = [&](llvm::function_ref<void(ArrayRef<Value>)> body) {
+      each(keys / 8, "j", [&](Value j) {
+        each(2, "e",
+             [&](Value e) { body({zero, j, math.add(math.mul(half, 2), e)}); });
+      });
+    };
+    Value shrunk = a.updateOnlineSoftmax(
+        {half, largest, {total}}, scores, eachScore,
+        [&](Value own) {
+          return joined(
+              own, [&](Value x, Value y) { return a.formula.larger(x, y); });
+        },
+        [&](ArrayRef<Value> at, Value weight) { a.store(weight, scores, at); });
+    a.store(shrunk, shrink, half);
+  });
+  each(columns / pieceColumns, "piece", [&](Value piece) {
+    each(pieceColumns / 8, "j", [&](Value j) {
+      each(4, "e", [&](Value e) {
+        SmallVector<Value> at = {piece, zero, j, e};
+        a.store(v.mul(a.load(sums, at), a.load(shrink, math.div(e, 2))), sums,
+                at);
+      });
+    });
+  });
+}
+
+void MmaAttention::multiplyValues(Value stage) {
+  SmallVector<Value> weightWords;
+  for (int64_t piece = 0; piece < weightPieces; ++piece)
+    weightWords.push_back(
+        mma.leftFragments(1, piece == 0 ? "weight_words" : "weight_rest"));
+  Value valueWords = mma.rightFragments(pieceColumns / 8, "value_words");
+  each(keys / mma.depth(), "step", [&](Value step) {
+    for (int64_t piece = 0; piece < weightPieces; ++piece)
+      fragments.pack(weightWords[piece], scores, step, piece);
+    each(columns / pieceColumns, "piece", [&](Value piece) {
+      fragments.loadRows(valueWords, valueTile, stage, step,
+                         math.mul(piece, pieceColumns));
+      for (Value words : weightWords)
+        mma.multiply(slotOf(k, sums, piece), words, valueWords);
+    });
+  });
 }

@@ -83,9 +83,7 @@ FailureOr<Value> mpc::sumDepthwise(GpuKernel &kernel, ConvOp op,
     Value sum = loop.getRegionIterArg(0);
     auto step = [&]() -> Value {
       ElementEmitter emitter(b, op.getLoc(), cudaElementTarget());
-      for (auto [argument, memref] :
-           llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-        emitter.bindMemory(argument, memref);
+      kernel.bindInputs(emitter);
       FailureOr<Value> input = emitter.emit(
           op.getInput(),
           shape.indices(pixel.front(), position.spatial, channel), lanes);

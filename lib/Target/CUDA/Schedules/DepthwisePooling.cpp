@@ -222,9 +222,7 @@ LogicalResult DepthwisePoolingEmitter::store(Value sum) {
 }
 
 LogicalResult DepthwisePoolingEmitter::run() {
-  for (auto [argument, memref] :
-       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memref);
+  kernel.bindInputs(emitter);
   SmallVector<Value> block = index.delinearize(
       kernel.block(), {shape.batch, shares.parts, shares.chunks});
   image = kernel.named(block[0], "image");

@@ -11,20 +11,10 @@
 #include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
-
-static int64_t product(ArrayRef<int64_t> extents) {
-  int64_t count = 1;
-  for (int64_t extent : extents)
-    count *= extent;
-  return count;
-}
 
 bool mpc::chooseUnit(Type element, Type result, ComputeMode compute,
                      const CudaTarget &target, FusedGemm &problem) {
@@ -57,7 +47,7 @@ public:
     tensor = operand;
     alongDepth = depthLast;
     this->batchRank = batchRank;
-    ArrayRef<int64_t> shape = shapeOfTensor(operand);
+    ArrayRef<int64_t> shape = shapeOf(operand);
     size_t rank = shape.size();
     batchShape.assign(shape.begin(), shape.end() - 2);
     rowShape = {shape[rank - (depthLast ? 2 : 1)]};
@@ -66,7 +56,7 @@ public:
       rowShape.insert(rowShape.begin(), batchShape.begin(), batchShape.end());
       batchShape.clear();
     }
-    rows = product(rowShape);
+    rows = productOf(rowShape);
 
     int64_t most = 16 / tileBytes;
     view = StridedView::of(operand);
@@ -141,7 +131,7 @@ private:
       bool isCut = (concat.getAxis() == 1) == (alongDepth == depthLast);
       least = std::min(least, part->chunk);
       if (isCut)
-        least = powerOfTwoIn(shapeOfTensor(input)[concat.getAxis()], least);
+        least = powerOfTwoIn(shapeOf(input)[concat.getAxis()], least);
       parts.push_back(std::move(part));
     }
     chunk = least;
@@ -229,7 +219,7 @@ std::optional<FusedGemm> FusedGemm::matmul(func::FuncOp kernel,
   auto rhs = cast<RankedTensorType>(op.getRhs().getType());
   auto result = cast<RankedTensorType>(op.getResult().getType());
   FusedGemm problem;
-  if (result.getRank() < 2 || product(result.getShape()) == 0 ||
+  if (result.getRank() < 2 || productOf(result.getShape()) == 0 ||
       op.getAccumulate().value_or(result.getElementType()).isF64() ||
       !chooseUnit(lhs.getElementType(), result.getElementType(),
                   op.getCompute(), target, problem))
@@ -254,14 +244,14 @@ std::optional<FusedGemm> FusedGemm::matmul(func::FuncOp kernel,
   bool flattened =
       !op.getTransposeLhs() &&
       lhs.getShape().drop_back(2) == ArrayRef<int64_t>(problem.batchShape) &&
-      product(rhs.getShape().drop_back(2)) == 1;
+      productOf(rhs.getShape().drop_back(2)) == 1;
   if (flattened) {
     rowShape.insert(rowShape.begin(), problem.batchShape.begin(),
                     problem.batchShape.end());
-    problem.m = product(rowShape);
+    problem.m = productOf(rowShape);
     problem.batchShape.clear();
   }
-  problem.batches = product(problem.batchShape);
+  problem.batches = productOf(problem.batchShape);
   int64_t tileBytes = problem.tileType.getIntOrFloatBitWidth() / 8;
   problem.lhs = std::make_unique<MatrixOperand>(
       op.getLhs(), !op.getTransposeLhs(), flattened, problem.batchShape.size(),

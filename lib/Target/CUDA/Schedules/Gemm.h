@@ -200,7 +200,7 @@ public:
                                         mlir::ValueRange indices,
                                         mlir::Value wanted) const;
   /// Copies the other inputs of a concat, distributed over all threads of the
-  /// grid (GemmConcatInputs.cpp).
+  /// grid.
   mlir::LogicalResult emitRest(GpuKernel &kernel) const;
 
 private:

@@ -8,16 +8,18 @@
 
 #include "Gemm.h"
 
+#include "Target/Kernel/LoopKernels.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mpc;
 
 /// Maximum columns per thread and vector: two 128-bit accesses in f32, one in
 /// 16-bit types.
 static constexpr int64_t kMostLanes = 8;
-
-static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
 
 namespace {
 /// Data movement from the anchor's result to a value, each step a permutation
@@ -79,29 +81,28 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
     if (auto transpose = dyn_cast<TransposeOp>(op)) {
       path.push_back(llvm::to_vector(transpose.getPermutation()));
       last &= transpose.getPermutation().back() + 1 ==
-              static_cast<int64_t>(shapeOfTensor(value).size());
+              static_cast<int64_t>(shapeOf(value).size());
     } else if (auto slice = dyn_cast<SliceOp>(op)) {
       if (llvm::any_of(slice.getStrideValues(),
                        [](int64_t stride) { return stride != 1; }))
         return std::nullopt;
       SmallVector<int64_t> entry = {-2};
       llvm::append_range(entry, slice.getOffsets());
-      llvm::append_range(entry, shapeOfTensor(value));
+      llvm::append_range(entry, shapeOf(value));
       path.push_back(entry);
       int64_t part =
-          last && !shapeOfTensor(value).empty()
-              ? powerOfTwoIn(
-                    slice.getOffsets().back(),
-                    powerOfTwoIn(shapeOfTensor(value).back(), kMostLanes))
+          last && !shapeOf(value).empty()
+              ? powerOfTwoIn(slice.getOffsets().back(),
+                             powerOfTwoIn(shapeOf(value).back(), kMostLanes))
               : 1;
       runs[value] = alignedRunOf(parent, part, runs);
       epilogue.steps.push_back(value);
     } else if (isa<ReshapeOp>(op)) {
       SmallVector<int64_t> entry = {-1};
-      llvm::append_range(entry, shapeOfTensor(value));
+      llvm::append_range(entry, shapeOf(value));
       path.push_back(entry);
-      runs[value] = last && !shapeOfTensor(value).empty()
-                        ? powerOfTwoIn(shapeOfTensor(value).back(),
+      runs[value] = last && !shapeOf(value).empty()
+                        ? powerOfTwoIn(shapeOf(value).back(),
                                        alignedRunOf(parent, kMostLanes, runs))
                         : 1;
       epilogue.steps.push_back(value);
@@ -109,13 +110,12 @@ std::optional<GemmEpilogue> GemmEpilogue::of(func::FuncOp kernel,
       auto axis = static_cast<int64_t>(concat.getAxis());
       int64_t offset = offsetIn(concat, parent);
       path.push_back({-3, axis, offset});
-      bool isCut =
-          axis + 1 == static_cast<int64_t>(shapeOfTensor(value).size());
+      bool isCut = axis + 1 == static_cast<int64_t>(shapeOf(value).size());
       runs[value] = alignedRunOf(
           parent, isCut ? powerOfTwoIn(offset, kMostLanes) : kMostLanes, runs);
       epilogue.steps.push_back(value);
     } else if (!isa<ElementwiseOpInterface>(op) ||
-               shapeOfTensor(value) != shapeOfTensor(parent)) {
+               shapeOf(value) != shapeOf(parent)) {
       return std::nullopt;
     }
     moves[value] = path;
@@ -163,9 +163,7 @@ FailureOr<Value> GemmEpilogue::emitWith(GpuKernel &kernel, ArrayRef<Value> sums,
   Location loc = anchor->getLoc();
   IndexMath math{b, loc};
   ElementEmitter emitter(b, loc, cudaElementTarget());
-  for (auto [argument, memref] :
-       llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memref);
+  kernel.bindInputs(emitter);
   for (auto [root, sum] : llvm::zip_equal(roots, sums))
     emitter.bindValue(root,
                       emitter.round(sum, getElementTypeOrSelf(root.getType())));
@@ -225,8 +223,7 @@ SmallVector<Value> GemmEpilogue::placeOf(const IndexMath &math, Places &places,
     Value &index = at[concat.getAxis()];
     index = math.add(index, offsetIn(concat, parent));
   } else if (value.getDefiningOp<ReshapeOp>()) {
-    at =
-        reshapeIndices(math, from, shapeOfTensor(parent), shapeOfTensor(value));
+    at = reshapeIndices(math, from, shapeOf(parent), shapeOf(value));
   }
   places[value] = at;
   return at;
@@ -237,7 +234,7 @@ int64_t GemmEpilogue::offsetIn(ConcatOp concat, Value part) {
   for (Value input : concat.getInputs()) {
     if (input == part)
       break;
-    offset += shapeOfTensor(input)[concat.getAxis()];
+    offset += shapeOf(input)[concat.getAxis()];
   }
   return offset;
 }
@@ -262,8 +259,8 @@ Value GemmEpilogue::insideSlice(const IndexMath &math, Value step,
   if (!slice)
     return {};
   Value inside;
-  ArrayRef<int64_t> from = shapeOfTensor(slice.getInput());
-  for (auto [dim, extent] : llvm::enumerate(shapeOfTensor(step))) {
+  ArrayRef<int64_t> from = shapeOf(slice.getInput());
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(step))) {
     if (extent == from[dim])
       continue;
     // As unsigned, indices before the slice exceed the extent too.
@@ -294,4 +291,122 @@ SmallVector<Value> GemmEpilogue::reshapeIndices(const IndexMath &math,
       math.delinearize(position, to.slice(front, to.size() - back - front)));
   llvm::append_range(result, indices.take_back(back));
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Other inputs of a concat
+//
+// A GEMM that stores its result as one input of a concat also copies the other
+// inputs, distributed over its blocks, before their tiles.
+//===----------------------------------------------------------------------===//
+
+/// Loads in flight per thread.
+static constexpr int64_t kInFlight = 4;
+
+LogicalResult GemmEpilogue::emitRest(GpuKernel &kernel) const {
+  auto results = kernel.kernel.getBody().front().getTerminator()->getOperands();
+  for (Value step : steps) {
+    auto concat = step.getDefiningOp<ConcatOp>();
+    if (!concat)
+      continue;
+    for (size_t output : outputs) {
+      if (!reaches(step, results[output]))
+        continue;
+      // One value may be concatenated several times.
+      int64_t offset = 0;
+      for (Value part : concat.getInputs()) {
+        if (part != parents.lookup(step) &&
+            failed(emitPart(kernel, concat, part, offset, output)))
+          return failure();
+        offset += shapeOf(part)[concat.getAxis()];
+      }
+    }
+  }
+  return success();
+}
+
+/// Copies `part` into `output`, at `offset` along the concat's axis.
+LogicalResult GemmEpilogue::emitPart(GpuKernel &kernel, ConcatOp concat,
+                                     Value part, int64_t offset,
+                                     size_t output) const {
+  OpBuilder &b = kernel.builder;
+  Location loc = kernel.loc;
+  IndexMath math{b, loc};
+  Value result =
+      kernel.kernel.getBody().front().getTerminator()->getOperand(output);
+  // Dimension `from[d]` of the part is dimension d of the output.
+  SmallVector<int64_t> from =
+      llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(part).size()));
+  SmallVector<TransposeOp> turns;
+  for (Value value = result; value != concat.getResult();
+       value = parents.lookup(value))
+    if (auto transpose = value.getDefiningOp<TransposeOp>())
+      turns.push_back(transpose);
+  for (TransposeOp transpose : llvm::reverse(turns)) {
+    SmallVector<int64_t> before = from;
+    for (auto [to, dim] : llvm::enumerate(transpose.getPermutation()))
+      from[to] = before[dim];
+  }
+
+  // Each thread reads a vector of the part; adjacent threads write adjacent
+  // output elements.
+  auto last = static_cast<int64_t>(from.size()) - 1;
+  bool staysLast = from.back() == last;
+  int64_t lanes = alignedRunOf(part, kMostLanes);
+  if (staysLast)
+    lanes = std::min(
+        lanes, static_cast<int64_t>(concat.getAxis()) == last
+                   ? powerOfTwoIn(offset, alignedRunOf(result, kMostLanes))
+                   : alignedRunOf(result, kMostLanes));
+  SmallVector<int64_t> extents;
+  for (int64_t dim : from)
+    extents.push_back(shapeOf(part)[dim] / (dim == last ? lanes : 1));
+  int64_t items = 1;
+  for (int64_t extent : extents)
+    items *= extent;
+
+  int64_t threads = kernel.schedule.threads, all = kernel.blocks() * threads;
+  Value first = math.add(math.mul(kernel.block(), threads), kernel.thread());
+  ElementEmitter emitter(b, anchor->getLoc(), cudaElementTarget());
+  kernel.bindInputs(emitter);
+  auto copy = [&](Value item, ValueRange) -> FailureOr<Carried> {
+    kernel.named(item, "itemOfRest");
+    SmallVector<Value> places = math.delinearize(item, extents);
+    SmallVector<Value> at(from.size());
+    for (auto [place, dim] : llvm::zip_equal(places, from))
+      at[dim] = dim == last ? math.mul(place, lanes) : place;
+    FailureOr<Value> values = emitter.emit(part, at, lanes);
+    if (failed(values))
+      return failure();
+    int64_t width = staysLast ? lanes : 1;
+    for (int64_t lane = 0; lane < lanes; lane += width) {
+      Value value = *values;
+      if (width < lanes)
+        value = vector::ExtractOp::create(b, loc, value, lane);
+      SmallVector<Value> in = at;
+      in[last] = math.add(in[last], lane);
+      Value &along = in[concat.getAxis()];
+      along = math.add(along, offset);
+      Places known = {{concat.getResult(), in}};
+      emitter.bindValue(concat.getResult(), value);
+      SmallVector<Value> to = placeOf(math, known, result);
+      FailureOr<Value> element = emitter.emit(result, to, width);
+      if (failed(element))
+        return failure();
+      emitter.store(*element, kernel.outputs[output], to, width);
+      emitter.unbind(concat.getResult());
+    }
+    return Carried{};
+  };
+  Block *outside = b.getInsertionBlock();
+  FailureOr<Carried> done =
+      carryLoop(emitter, first, math.constant(items), all, {},
+                [&](Value item, ValueRange carried) -> FailureOr<Carried> {
+                  Block *block = b.getInsertionBlock();
+                  if (block != outside)
+                    block->getParentOp()->setAttr(
+                        kUnrollAttr, b.getI64IntegerAttr(kInFlight));
+                  return copy(item, carried);
+                });
+  return success(succeeded(done));
 }

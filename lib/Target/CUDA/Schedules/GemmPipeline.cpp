@@ -347,9 +347,7 @@ FailureOr<Value> TileLoader::read(const OperandLocation &place) {
                                      memory, place.offset);
   } else {
     ElementEmitter emitter(b, problem.anchor->getLoc(), cudaElementTarget());
-    for (auto [argument, memref] :
-         llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-      emitter.bindMemory(argument, memref);
+    kernel.bindInputs(emitter);
     FailureOr<Value> computed =
         emitter.emit(operand.tensor, place.indices, chunk);
     if (failed(computed))

@@ -38,9 +38,7 @@ Value GradientCheckEmitter::isFirstThread() {
 
 LogicalResult GradientCheckEmitter::run() {
   // Arguments are traversed in one dimension.
-  for (auto [argument, memref] :
-       llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memref);
+  kernel.bindInputs(emitter);
   int64_t blocks = kernel.schedule.blocks[0], bytes = 0;
   Type i32 = builder.getI32Type();
   counters = index.view(kernel.scratch, 0, 1, i32);

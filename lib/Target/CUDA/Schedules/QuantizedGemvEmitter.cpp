@@ -26,9 +26,7 @@ public:
         lines(product.lines), tiles(QuantizedGemvTiles::of(kernel.schedule)),
         epilogue(std::move(epilogue)), b(kernel.builder),
         elements(kernel.builder, kernel.loc, cudaElementTarget()) {
-    for (auto [argument, memory] :
-         llvm::zip_equal(kernel.kernel.getArguments(), kernel.inputs))
-      elements.bindMemory(argument, memory);
+    kernel.bindInputs(elements);
   }
 
   LogicalResult emit();

@@ -189,9 +189,7 @@ LogicalResult mpc::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
   if (sums.empty())
     return success();
   // The epilogue uses the original kernel's values.
-  for (auto [argument, memref] :
-       llvm::zip(kernel.kernel.getArguments(), kernel.inputs))
-    emitter.bindMemory(argument, memref);
+  kernel.bindInputs(emitter);
   ValueRange returned =
       kernel.kernel.getBody().front().getTerminator()->getOperands();
   int64_t by =

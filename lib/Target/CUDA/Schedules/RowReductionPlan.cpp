@@ -707,8 +707,8 @@ void RowReductionPlan::findLanes() {
       return true;
     LaneRange all{0, shapeOf(tensor).empty() ? 1 : shapeOf(tensor).back()};
     return rows.shape.back() % vectorLanes == 0 &&
-           emitter.isContiguous(tensor, all) &&
-           emitter.breaksOf(tensor).empty() &&
+           isContiguous(emitter, tensor, all) &&
+           breaksOf(emitter, tensor).empty() &&
            isAligned(emitter, tensor, vectorLanes, visited);
   };
   auto stores = [&](const RowResult &result) {

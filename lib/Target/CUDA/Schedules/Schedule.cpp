@@ -9,6 +9,7 @@
 #include "QuantizedGemv.h"
 
 #include "../Emit/KernelAttributes.h"
+#include "Target/Kernel/ElementEmitter.h"
 
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 #include "mpc/Dialect/Exe/IR/ExeDialect.h"
@@ -150,6 +151,12 @@ TrialCodegen::TrialCodegen(func::FuncOp kernel)
         .push_back(argument);
   memory.scratch = entry->getArguments().drop_back().back();
   item = entry->getArguments().back();
+}
+
+void GpuKernel::bindInputs(ElementEmitter &emitter) const {
+  func::FuncOp function = kernel;
+  for (auto [argument, memory] : llvm::zip(function.getArguments(), inputs))
+    emitter.bindMemory(argument, memory);
 }
 
 ElementTarget mpc::cudaElementTarget() {

@@ -31,6 +31,8 @@
 
 namespace mpc {
 
+class ElementEmitter;
+
 /// Launch configuration and tiling of one kernel.
 struct Schedule {
   /// Name of the kernel family.
@@ -100,6 +102,9 @@ struct GpuKernel : GpuBody {
   const Schedule &schedule;
   /// Memrefs of the kernel's arguments and results (memoryType).
   llvm::SmallVector<mlir::Value> inputs, outputs;
+
+  /// Binds the kernel's arguments to their memory.
+  void bindInputs(ElementEmitter &emitter) const;
 };
 
 /// A function on the memory of a kernel, in a separate module, into which code
@@ -160,31 +165,28 @@ Schedule onGridOf(const Schedule &given, Schedule chosen);
 /// that follow from it, to be checked against the generated code.
 Schedule withTeamOf(const Schedule &given, Schedule chosen);
 
-// GEMM (Gemm*.cpp), convolutions (Convolution*.cpp), attention
-// (Attention*.cpp).
 std::unique_ptr<KernelFamily> createGemmFamily();
 std::unique_ptr<KernelFamily> createConvolutionFamily();
 std::unique_ptr<KernelFamily> createAttentionFamily();
-/// Attention gradient (AttentionGradient*.cpp).
+/// Attention gradient.
 std::unique_ptr<KernelFamily> createAttentionGradientFamily();
-/// All time steps of a recurrent layer (Recurrence*.cpp).
+/// All time steps of a recurrent layer.
 std::unique_ptr<KernelFamily> createRecurrenceFamily();
-/// Filter gradients of convolutions (FilterGradient.cpp).
+/// Filter gradients of convolutions.
 std::unique_ptr<KernelFamily> createFilterFamily();
-/// Row reductions in registers or shared memory: softmax, norms (Row*.cpp).
+/// Row reductions in registers or shared memory: softmax, norms.
 std::unique_ptr<KernelFamily> createRowFamily();
-/// Reductions over other dimensions than the last, and over few long rows
-/// (Reduction*.cpp).
+/// Reductions over other dimensions than the last, and over few long rows.
 std::unique_ptr<KernelFamily> createReductionFamily();
-/// Transposes through shared memory (Transpose*.cpp).
+/// Transposes through shared memory.
 std::unique_ptr<KernelFamily> createTransposeFamily();
-/// Optimizer updates: parameters and states of any shapes (Update*.cpp).
+/// Optimizer updates: parameters and states of any shapes.
 std::unique_ptr<KernelFamily> createUpdateFamily();
-/// Finiteness and norm of gradients (Check*.cpp).
+/// Finiteness and norm of gradients.
 std::unique_ptr<KernelFamily> createCheckFamily();
-/// Elementwise, data movement, gather, pooling: a vector per thread (Map*.cpp).
+/// Elementwise, data movement, gather, pooling: a vector per thread.
 std::unique_ptr<KernelFamily> createMapFamily();
-/// Fallback: one work item of a loop kernel per thread (Loop*.cpp).
+/// Fallback: one work item of a loop kernel per thread.
 std::unique_ptr<KernelFamily> createLoopFamily();
 
 } // namespace mpc

@@ -10,15 +10,12 @@
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/Shapes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mpc;
-
-static ArrayRef<int64_t> shapeOfTensor(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
 
 int64_t mpc::powerOfTwoIn(int64_t value, int64_t most) {
   int64_t power = most;
@@ -70,7 +67,7 @@ reshapeStrides(ArrayRef<int64_t> from, ArrayRef<int64_t> strides,
 }
 
 std::optional<StridedView> StridedView::of(Value tensor) {
-  ArrayRef<int64_t> shape = shapeOfTensor(tensor);
+  ArrayRef<int64_t> shape = shapeOf(tensor);
   if (llvm::is_contained(shape, 0))
     return std::nullopt;
   if (auto argument = dyn_cast<BlockArgument>(tensor)) {
@@ -95,7 +92,7 @@ std::optional<StridedView> StridedView::of(Value tensor) {
   SmallVector<int64_t> strides(shape.size(), 0);
   if (!access) {
     std::optional<SmallVector<int64_t>> reshaped =
-        reshapeStrides(shapeOfTensor(input), view->strides, shape);
+        reshapeStrides(shapeOf(input), view->strides, shape);
     if (!reshaped)
       return std::nullopt;
     strides = *reshaped;
@@ -159,7 +156,7 @@ static int64_t alignedRun(Value tensor, int64_t most,
     return std::min(entry->second, most);
   if (auto entry = found.find(tensor); entry != found.end())
     return std::min(entry->second, most);
-  ArrayRef<int64_t> shape = shapeOfTensor(tensor);
+  ArrayRef<int64_t> shape = shapeOf(tensor);
   if (shape.empty() || shape.back() == 1)
     return most;
   Operation *op = tensor.getDefiningOp();
@@ -185,7 +182,7 @@ static int64_t alignedRun(Value tensor, int64_t most,
                 Value input = reshape.getInput();
                 if (isa<BlockArgument>(input))
                   return run;
-                ArrayRef<int64_t> from = shapeOfTensor(input);
+                ArrayRef<int64_t> from = shapeOf(input);
                 return !from.empty() && from.back() == shape.back()
                            ? operand(input, run)
                            : int64_t(1);
@@ -207,8 +204,8 @@ static int64_t alignedRun(Value tensor, int64_t most,
                 // divisors.
                 int64_t least = run;
                 for (Value part : concat.getInputs())
-                  least = operand(
-                      part, powerOfTwoIn(shapeOfTensor(part).back(), least));
+                  least =
+                      operand(part, powerOfTwoIn(shapeOf(part).back(), least));
                 return least;
               })
               .Default([](Operation *) { return int64_t(1); });
@@ -220,7 +217,7 @@ static int64_t alignedRun(Value tensor, int64_t most,
 int64_t mpc::alignedRunOf(Value tensor, int64_t most,
                           const llvm::DenseMap<Value, int64_t> &known) {
   // Only as an operand, a broadcast element is as wide as the row.
-  ArrayRef<int64_t> shape = shapeOfTensor(tensor);
+  ArrayRef<int64_t> shape = shapeOf(tensor);
   if (!known.contains(tensor) && !shape.empty() && shape.back() == 1)
     return 1;
   llvm::DenseMap<Value, int64_t> found;

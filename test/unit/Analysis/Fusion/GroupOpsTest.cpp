@@ -56,7 +56,7 @@ TEST_F(GroupOpsTest, ReadersAreSeenBehindViews) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  FusionRules(graph, block, gpu).classify();
+  formInitialGroups(graph, block, gpu);
   SmallVector<FusionGroup *> readers =
       graph.readersOf(opAt(block, 0)->getResult(0));
   EXPECT_EQ(readers.size(), 2u);
@@ -77,7 +77,7 @@ TEST_F(GroupOpsTest, AMergeSavesWhatNeedNotBeStored) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  FusionRules(graph, block, gpu).classify();
+  formInitialGroups(graph, block, gpu);
   FusionCost cost(gpu, graph);
   auto group = [&](int index) { return graph.groupOf(opAt(block, index)); };
   FusionSaving first = cost.ofMerge(group(1), group(0));
@@ -110,7 +110,7 @@ TEST_F(GroupOpsTest, AnOperandInWiderTypeIsLoadedByEachBlockOfColumns) {
         n + "xf32>\n}");
     Block &block = blockOf(*module);
     FusionGraph graph(block);
-    FusionRules(graph, block, gpu).classify();
+    formInitialGroups(graph, block, gpu);
     return FusionCost(gpu, graph)
         .ofOperand(graph.groupOf(opAt(block, 1)), graph.groupOf(opAt(block, 0)),
                    0);
@@ -144,7 +144,7 @@ TEST_F(GroupOpsTest, RowsAreReadAgainByBlocksSideBySide) {
     bool isTaken =
         graph.groupOf(opAt(block, 0)) == graph.groupOf(opAt(block, 1));
     FusionGraph apart(block);
-    FusionRules(apart, block, target).classify();
+    formInitialGroups(apart, block, target);
     FusionSaving saving = FusionCost(target, apart)
                               .ofRows(apart.groupOf(opAt(block, 1)),
                                       apart.groupOf(opAt(block, 0)));
@@ -231,7 +231,7 @@ TEST_F(GroupOpsTest, AScatteredStoreTakesASectorForEachElement) {
   })");
   Block &block = blockOf(*module);
   FusionGraph graph(block);
-  FusionRules(graph, block, gpu).classify();
+  formInitialGroups(graph, block, gpu);
   FusionCost cost(gpu, graph);
   FusionGroup *row = graph.groupOf(opAt(block, 0)),
               *transpose = graph.groupOf(opAt(block, 1));

@@ -51,6 +51,8 @@ mlir::ElementsAttr makeSplat(mlir::RankedTensorType type, double value);
 
 /// Returns the element of a constant with equal elements as double, or nullopt.
 std::optional<double> splatValue(mlir::Attribute attr);
+/// The same for the result of a constant op.
+std::optional<double> splatValue(mlir::Value value);
 
 /// Returns the element of a constant with equal elements, looking through ops
 /// that broadcast or move it, or nullopt.
