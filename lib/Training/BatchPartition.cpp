@@ -82,11 +82,11 @@ Status Trainer::Impl::partitionBatch() {
       !status.ok())
     return status;
   if (*options.batch < size || *options.batch % size)
-    return ranks.known(
-        Status(StatusCode::InvalidArgument, "batch",
-               "of " + std::to_string(*options.batch) +
-                   " examples has no equal parts for " + std::to_string(size) +
-                   " ranks; use a multiple of " + std::to_string(size)));
+    return ranks.known(Status(
+        StatusCode::InvalidArgument, "batch",
+        "of " + std::to_string(*options.batch) +
+            " examples cannot be divided evenly among " + std::to_string(size) +
+            " ranks; use a multiple of " + std::to_string(size)));
   // Without a target: the step itself shows whether ranks agree on it.
   const PipelineOptions choices = pipelineOptions(options, TargetInfo());
   if (Status status = ranks.agree("the options", printFlags(choices));
@@ -105,9 +105,9 @@ Status Trainer::Impl::hasShards(const BoundProgram &program) const {
     return {};
   return Status(StatusCode::InvalidArgument, model.name(),
                 "has batches of " + std::to_string(part) +
-                    ", which cannot be cut into parts of " +
+                    ", which cannot be divided into batches of " +
                     std::to_string(*options.batch) +
-                    "; export it with an open batch dimension");
+                    "; export it with a dynamic batch dimension");
 }
 
 Status Trainer::Impl::checkRanksAgree(const Program &program) const {

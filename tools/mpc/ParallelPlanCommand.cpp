@@ -37,25 +37,25 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
   addOutputOptions(command, arguments.common);
   addModelOptions(command, arguments.common);
   command.get_option("--batch")->description(
-      "examples in a batch of all ranks together");
+      "global batch size: examples of all ranks together");
   command.get_option("--threads")
-      ->description("threads of a rank (default: its part of the cores)");
+      ->description("threads per rank (default: its share of the cores)");
   command
       .add_option("--batch-per-rank", arguments.batchPerRank,
-                  "examples of each rank, however many ranks there are")
+                  "batch size per rank (weak scaling)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
       ->excludes("--batch");
   addTrainingFlags(command, arguments.step);
   command
       .add_option("--ranks", arguments.ranks,
-                  "numbers of ranks with commas between: 8,64,1024")
+                  "numbers of ranks, separated by commas: 8,64,1024")
       ->required();
   command
       .add_option("--network", arguments.network,
-                  "links from near to far with + between, each with fields "
-                  "(ranks, share, latency, bandwidth) behind commas: "
-                  "nvlink+ib400, pcie4,ranks=4+ib100,share=4; or host: what "
-                  "messages take on this machine, measured once")
+                  "links from the innermost to the outermost, separated by +, "
+                  "each with fields (ranks, share, latency, bandwidth) after "
+                  "commas: nvlink+ib400, pcie4,ranks=4+ib100,share=4; or host: "
+                  "messages on this machine, measured once")
       ->required();
   command
       .add_option("--compute", arguments.compute,
@@ -66,8 +66,8 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
       ->capture_default_str();
   command
       .add_option("--step-ms", arguments.stepMs,
-                  "what the launches of a rank take together, as mpc bench "
-                  "has it: those of the model are scaled to it")
+                  "total time of a rank's launches in ms, as reported by mpc "
+                  "bench; the times of the cost model are scaled to it")
       ->check(CLI::Range(1e-6, 1e9))
       ->check(finiteNumber());
   command
@@ -154,9 +154,10 @@ static Result<std::vector<int64_t>> parseRanks(const std::string &text) {
     if (count > kMostRanks)
       ranks.clear();
   if (ranks.empty())
-    return bad("--ranks " + text, "is no list of numbers from 1 to " +
-                                      std::to_string(kMostRanks) +
-                                      " with commas between, as 8,64,1024");
+    return bad("--ranks " + text,
+               "is not a list of numbers from 1 to " +
+                   std::to_string(kMostRanks) +
+                   ", separated by commas, such as 8,64,1024");
   return ranks;
 }
 
@@ -167,7 +168,7 @@ static Result<int64_t> batchOf(const PlanArguments &arguments, int64_t ranks) {
   const int64_t batch = *arguments.common.batch;
   if (batch % ranks || batch < ranks)
     return bad("batch", "of " + std::to_string(batch) +
-                            " examples has no equal parts for " +
+                            " examples cannot be divided evenly among " +
                             std::to_string(ranks) +
                             " ranks; use a multiple of " +
                             std::to_string(ranks) + ", or --batch-per-rank");

@@ -120,13 +120,14 @@ TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
               }).find("rank 1: has the options "),
               0u)
         << field;
-  EXPECT_EQ(messageOf([&](int) {
-              CompileOptions choices = options("float32");
-              choices.batch = 15;
-              return choices;
-            }),
-            "batch: of 15 examples has no equal parts for 2 ranks; use a "
-            "multiple of 2");
+  EXPECT_EQ(
+      messageOf([&](int) {
+        CompileOptions choices = options("float32");
+        choices.batch = 15;
+        return choices;
+      }),
+      "batch: of 15 examples cannot be divided evenly among 2 ranks; use a "
+      "multiple of 2");
 }
 
 // An error of one rank ends both at once: neither waits.
