@@ -182,8 +182,8 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
   const std::string where = "--network " + arguments.network;
   if (arguments.network != "host") {
     if (group)
-      return bad(where, "is planned without a launcher; only host is measured "
-                        "with one");
+      return bad(where, "cannot be measured; run mpc plan without a launcher, "
+                        "or use --network host");
     llvm::Expected<Network> parsed =
         Network::parse(arguments.network, target.facts().computeCapability);
     if (!parsed)
@@ -194,16 +194,18 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
     return *parsed;
   }
   if (group && (ranks.size() > 1 || ranks.front() != group->size()))
-    return bad("--ranks", "must be those that the launcher started, " +
-                              std::to_string(group->size()) +
-                              ", to measure their messages");
+    return bad("--ranks",
+               "must equal the number of ranks that the launcher started, " +
+                   std::to_string(group->size()) +
+                   ", to measure their messages");
   if (target.isGpu())
-    return bad(where, "is of processors; name the links of GPUs, as "
-                      "nvlink+ib400");
+    return bad(
+        where,
+        "measures CPU ranks; name the links of GPUs, such as nvlink+ib400");
   std::map<int64_t, NetworkModel> models;
   for (int64_t count : ranks) {
     if (count > kMostHostRanks)
-      return bad(where, "joins at most " + std::to_string(kMostHostRanks) +
+      return bad(where, "connects at most " + std::to_string(kMostHostRanks) +
                             " ranks, not " + std::to_string(count));
     if (count == 1)
       continue;
@@ -212,13 +214,13 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
     if (!model.ok())
       return model.status();
     models[count] = *model;
-    reporter.note("network host: " + std::to_string(count) + " ranks take " +
-                  shortNumber(1e6 * model->latencySeconds) +
-                  " us and a second for " + shortBytes(model->bytesPerSecond) +
-                  ", measured with " + how +
-                  (how == "threads" ? "; 'mpirun -n " + std::to_string(count) +
-                                          " mpc plan' measures MPI"
-                                    : ""));
+    reporter.note(
+        "network host: " + std::to_string(count) + " ranks have a latency of " +
+        shortNumber(1e6 * model->latencySeconds) + " us and a bandwidth of " +
+        shortBytes(model->bytesPerSecond) + "/s, measured with " + how +
+        (how == "threads" ? "; 'mpirun -n " + std::to_string(count) +
+                                " mpc plan' measures MPI"
+                          : ""));
   }
   if (models.empty()) // a single rank
     models[2] = {0, 1e12};
@@ -229,7 +231,7 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
 static int reportNetwork(const Network &network, int64_t ranks,
                          Reporter &reporter) {
   NetworkModel model = network.model(ranks);
-  reporter.line("kept; 'mpc plan' without a launcher plans with it");
+  reporter.line("stored; 'mpc plan' without a launcher uses it");
   reporter.document({{"network", network.name()},
                      {"ranks", ranks},
                      {"latency_seconds", model.latencySeconds},
@@ -241,10 +243,10 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
                                           Reporter &reporter) {
   if (isStoredModel(arguments.common.model))
     return bad(arguments.common.model,
-               "is compiled already; plan the model that it was made from");
+               "is already compiled; plan the model that it was compiled from");
   if (!arguments.common.batch && !arguments.batchPerRank)
-    return bad("--batch", "is needed, the examples of all ranks together, or "
-                          "--batch-per-rank");
+    return bad("--batch",
+               "(the global batch size) or --batch-per-rank is required");
   Result<CompileOptions> options =
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
@@ -281,9 +283,9 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
                     TargetInfo::describeUnknown(options->target)));
   const bool runsHere = !target->isGpu() && target->runsHere();
   if (arguments.compute == "measured" && !runsHere)
-    return fail(bad("--compute measured",
-                    "is of this machine's processor, not of " + target->name() +
-                        "; use model or --step-ms"));
+    return fail(bad("--compute measured", "measures this machine's CPU, not " +
+                                              target->name() +
+                                              "; use model or --step-ms"));
   const bool isMeasured =
       arguments.compute == "measured" ||
       (arguments.compute == "auto" && runsHere && !arguments.stepMs);

@@ -59,18 +59,17 @@ Status TuneCommand::readFlags() {
                   .value_or(costBudget ? costBudget->objective
                                        : TuningObjective::Bytes);
   if (costBudget && objective != costBudget->objective)
-    return Status(StatusCode::InvalidArgument,
-                  "--objective " + arguments.objective,
-                  "contradicts --budget \"" + arguments.budget +
-                      "\", under which the error is made little; leave it out");
+    return Status(
+        StatusCode::InvalidArgument, "--objective " + arguments.objective,
+        "contradicts --budget \"" + arguments.budget +
+            "\", which minimizes the error at a given cost; drop --objective");
   if (arguments.resume && arguments.output.empty())
     return Status(StatusCode::InvalidArgument, "--resume",
-                  "goes on from the state beside the policy that -o names; "
-                  "give -o");
+                  "needs -o: the state is stored next to the output policy");
   if (arguments.common.policy != CommonOptions().policy)
     return Status(StatusCode::InvalidArgument,
                   "--policy " + arguments.common.policy,
-                  "is what mpc tune writes; leave it out");
+                  "is the result of mpc tune; drop --policy");
   for (const std::string &text : arguments.types) {
     std::optional<PolicyType> type = parsePolicyType(text);
     std::optional<WeightType> form = parseWeightType(text);
@@ -82,10 +81,11 @@ Status TuneCommand::readFlags() {
     else if (form)
       weights.push_back(*form);
     else
-      return Status(StatusCode::InvalidArgument, "--types",
-                    "'" + text +
-                        "' is none of f16, bf16, tf32 and f32, nor of the "
-                        "weights' int16, int8, int4 and float8_e4m3fn");
+      return Status(
+          StatusCode::InvalidArgument, "--types",
+          "'" + text +
+              "' is neither a compute type (f16, bf16, tf32, f32) nor a type "
+              "of quantized weights (int16, int8, int4, float8_e4m3fn)");
   }
   return {};
 }
@@ -104,8 +104,8 @@ std::vector<Status> TuneCommand::loadModel() {
   for (size_t i = 0; i < model.samples().size(); ++i)
     (i % 2 == 0 ? searched : heldBack).push_back(i);
   if (heldBack.empty())
-    reporter.note("there is one sample: what is found is judged by what it was "
-                  "found on; give at least two");
+    reporter.note("there is only one sample, so the result is not validated on "
+                  "other data; give at least two");
   bool needsRows = budget.measure == Budget::Measure::Kl ||
                    budget.measure == Budget::Measure::Top1;
   bool measurable =
@@ -119,7 +119,7 @@ std::vector<Status> TuneCommand::loadModel() {
         Status(StatusCode::InvalidArgument, arguments.common.model,
                "has no float output " +
                    std::string(needsRows ? "with rows of two or more " : "") +
-                   "whose error a budget could limit")};
+                   "whose error a budget can limit")};
   return {};
 }
 
@@ -264,8 +264,8 @@ Status TuneCommand::searchError(const TuningCallbacks &questions,
     ++looks;
     if (*promised <= budget.limit)
       return {};
-    reporter.note("samples that were held back err " + shortNumber(*promised) +
-                  ": the budget is tightened");
+    reporter.note("the error on the validation samples is " +
+                  shortNumber(*promised) + ": the budget is tightened");
     if (isWidest) {
       result.best.reset();
       return {};

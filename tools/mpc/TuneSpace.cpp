@@ -121,15 +121,16 @@ Status TuneCommand::makeSpace() {
     return Status(StatusCode::InvalidArgument,
                   costBudget ? "--budget " + arguments.budget
                              : "--objective time",
-                  "needs a target whose ceilings are known; " +
+                  "needs a target with known roofline ceilings; " +
                       target.machine.name() + " has none");
   if (!weights.empty() && model.options().training)
     return Status(StatusCode::InvalidArgument, "--types",
-                  "names a form of weights, which a training step keeps as "
-                  "arguments; leave it out");
+                  "has a type of quantized weights, but the weights of a "
+                  "training step are arguments; drop the type");
   if (!weights.empty() && target.hasProductLibrary)
-    reporter.note("the library of " + target.machine.name() +
-                  " reads no narrow weights: they are no choice");
+    reporter.note(
+        "the library of " + target.machine.name() +
+        " has no GEMM with quantized weights, so weight types are ignored");
   chooseTypes(target);
   Policy base = PolicySearchSpace::basePolicy(types);
   for (const std::string &text : arguments.common.sets)
@@ -149,7 +150,7 @@ Status TuneCommand::makeSpace() {
   space.emplace(std::move(*made));
   if (int64_t unnamed = space->countUnnamed())
     reporter.note(std::to_string(unnamed) +
-                  " products have no name by which a policy could speak of "
-                  "them, and stay float32");
+                  " contractions have no name that a policy could match, and "
+                  "stay in float32");
   return {};
 }

@@ -190,7 +190,7 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
     reporter.note(
         shortNumber(point.cost) + " " + unit() + " in " +
         shortNumber(1e3 * secondsOf.at(point.priced.choice)) +
-        " ms, foretold " +
+        " ms, predicted " +
         shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
         (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
   }
@@ -286,8 +286,8 @@ Status TuneCommand::chooseAmongTypes(const TuningCallbacks &questions,
         (attempt == 0 && isDone))
       break;
     if (attempt == 0) {
-      reporter.note("what costs least takes longer than a built-in policy: "
-                    "time gets a price");
+      reporter.note("the cheapest assignment is slower than a built-in policy: "
+                    "adding time to the cost");
       if (Status status = timeOptions(); !status.ok())
         return status;
     }

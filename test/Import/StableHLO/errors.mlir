@@ -49,7 +49,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   cond {
     stablehlo.return %c : tensor<i1>
   } do {
-    // expected-error @below {{makes more than 200000 ops once calls and loops are written out}}
+    // expected-error @below {{results in more than 200000 ops once calls and loops are written out}}
     %1 = stablehlo.add %y, %y : tensor<4xf32>
     stablehlo.return %1 : tensor<4xf32>
   }
