@@ -123,8 +123,8 @@ TEST_F(ModelTest, BucketsOfMixedRowsAreRefused) {
   Buffer x = *Buffer::allocate({ElementType::F32, {3, 4}});
   Status mixed = model.run({{"x", x}}).status();
   EXPECT_NE(mixed.toString().find("batch-mean.onnx: centre: 'mpc.reduce_mean' "
-                                  "joins rows: dimension 'batch' cannot be "
-                                  "padded from 3 to 8"),
+                                  "reduces over the rows: dimension 'batch' "
+                                  "cannot be padded from 3 to 8"),
             std::string::npos)
       << mixed.toString();
   // Inputs that have as many rows as a bucket need no padding.

@@ -21,7 +21,7 @@
 
 // Matmuls without a named entry have the policy's type, f32 here.
 // CHECK-LABEL: func.func @main
-// CHECK: mpc.matmul {{.*}}reason = "the policy says so of this op"{{.*}}(tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+// CHECK: mpc.matmul {{.*}}reason = "the policy sets the type of this op by name"{{.*}}(tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
 // CHECK: %[[T:.*]] = mpc.tanh
 // CHECK: %[[N:.*]] = mpc.cast %[[T]] : tensor<64x64xf32> to tensor<64x64xf16>
 // CHECK: mpc.matmul {{.*}}compute(tf32)
