@@ -624,5 +624,5 @@ TEST_F(TrainerTest, TellsWhatIsTrained) {
     EXPECT_EQ(told, "w1 stays; b1 stays; w2 is trained; b2 stays; ") << cached;
   }
   EXPECT_EQ(makeTrainer(compile).weightChoices()[1].reason,
-            "'b.*' of freeze names it");
+            "'b.*' of freeze matches it");
 }

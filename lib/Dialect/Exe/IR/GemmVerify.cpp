@@ -44,41 +44,39 @@ static LogicalResult verify8Bits(function_ref<InFlightDiagnostic()> emitError,
                                  bool residual, bool scales, bool ofResult) {
   // C2
   if (isEightBit(a) != isEightBit(b) || (!isEightBit(a) && a != b))
-    return emitError() << "a product has operands of one type or of 8 bits "
-                          "both, found "
+    return emitError() << "a GEMM needs operands of the same type or two 8-bit "
+                          "types, found "
                        << a << " and " << b;
   if (isa<Float8E5M2Type>(a) && isa<Float8E5M2Type>(b))
-    return emitError() << "a product has at most one operand of type " << a;
+    return emitError() << "a GEMM has at most one operand of type " << a;
   // C4
   if (scales && !isEightBit(a))
-    return emitError() << "scales are of 8-bit operands, found " << a;
+    return emitError() << "scales need 8-bit operands, found " << a;
   if (ofResult && !isEightBit(result))
-    return emitError() << "a result's scale and largest magnitude are of 8-bit "
-                          "results, found "
+    return emitError() << "a result scale or amax needs an 8-bit result, found "
                        << result;
   if (isEightBit(result) &&
       (!isEightBit(a) || (isa<Float8E5M2Type>(result) && a == b)))
-    return emitError() << "a product of " << a << " and " << b
-                       << " has no result of type " << result;
+    return emitError() << "a GEMM of " << a << " and " << b
+                       << " cannot have a result of type " << result;
   if (!isEightBit(a))
     return success();
   if (result.isF64())
-    return emitError() << "a product of " << a << " and " << b
-                       << " has no result of type " << result;
+    return emitError() << "a GEMM of " << a << " and " << b
+                       << " cannot have a result of type " << result;
   if (residual && isEightBit(result))
-    return emitError() << "a result of 8 bits goes without a residual";
+    return emitError() << "an 8-bit result cannot have a residual";
   // C3
   if (!sameLayout)
-    return emitError() << "8-bit operands lie as [m, k] and [n, k]: "
+    return emitError() << "8-bit operands need the layouts [m, k] and [n, k]: "
                           "transpose_b = true and no transpose_a";
   if (llvm::any_of(extents, [](int64_t extent) { return extent % 16; }))
-    return emitError() << "8-bit operands have extents that are multiples of "
-                          "16, found m "
-                       << extents[0] << ", n " << extents[1] << ", k "
-                       << extents[2];
+    return emitError()
+           << "8-bit operands need extents that are multiples of 16, found m "
+           << extents[0] << ", n " << extents[1] << ", k " << extents[2];
   if (forTraining)
-    return emitError() << "8-bit operands go without a gradient's epilogue, an "
-                          "auxiliary buffer and a bias gradient";
+    return emitError() << "8-bit operands cannot have a gradient epilogue, an "
+                          "auxiliary buffer or a bias gradient";
   return success();
 }
 
@@ -91,17 +89,16 @@ ProblemAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t m,
                     bool scales, bool resultScale, bool amax) {
   // C1
   if (m < 1 || n < 1 || k < 1 || batch < 1)
-    return emitError() << "a product has positive extents, found m " << m
+    return emitError() << "a GEMM needs positive extents, found m " << m
                        << ", n " << n << ", k " << k << ", batch " << batch;
   if (!fits({batch, m, k}) || !fits({batch, k, n}) || !fits({batch, m, n}) ||
       !fits({batch, m, kMaskBits}))
-    return emitError() << "a product has sizes that fit in memory, found m "
-                       << m << ", n " << n << ", k " << k << ", batch "
-                       << batch;
+    return emitError() << "a GEMM needs sizes that fit in memory, found m " << m
+                       << ", n " << n << ", k " << k << ", batch " << batch;
   Type b = typeOfB ? typeOfB : a;
   if (!isa<FloatType>(a) || !isa<FloatType>(b) || !isa<FloatType>(result))
-    return emitError() << "a product is of floats, found " << a << ", " << b
-                       << " and " << result;
+    return emitError() << "a GEMM needs float operands and results, found " << a
+                       << ", " << b << " and " << result;
   bool isGradient = epilogue == Epilogue::relu_gradient ||
                     epilogue == Epilogue::gelu_tanh_gradient;
   bool hasBiasGradient = biasGradient != exe::BiasGradient::none;
@@ -113,39 +110,39 @@ ProblemAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t m,
   // C5
   if (compute != exe::Compute::native && !a.isF32())
     return emitError() << stringifyCompute(compute)
-                       << " is of f32 operands, found " << a;
+                       << " needs f32 operands, found " << a;
   // C6
   if (residual && epilogue != Epilogue::none)
-    return emitError() << "a product has a residual or an activation, found "
-                          "both with "
+    return emitError() << "a GEMM cannot have both a residual and an "
+                          "activation, found a residual with "
                        << stringifyEpilogue(epilogue);
   if (bias && isGradient)
-    return emitError() << "a product has a bias or an activation's gradient, "
-                          "found both with "
+    return emitError() << "a GEMM cannot have both a bias and an activation "
+                          "gradient, found a bias with "
                        << stringifyEpilogue(epilogue);
   // C7
   if (auxiliary && (epilogue == Epilogue::none || isGradient))
-    return emitError() << "an auxiliary buffer is of an activation, found "
+    return emitError() << "an auxiliary buffer needs an activation, found "
                        << stringifyEpilogue(epilogue);
   bool isGelu = epilogue == Epilogue::gelu_tanh ||
                 epilogue == Epilogue::gelu_tanh_gradient;
   if (isGelu && (auxiliary || isGradient) && n % 8)
-    return emitError() << "the auxiliary buffer of gelu has lines of a "
+    return emitError() << "the auxiliary buffer of gelu needs rows of a "
                           "multiple of 8 elements, found n "
                        << n;
   // C8
   if (!hasBiasGradient)
     return success();
   if (batch != 1)
-    return emitError() << "a bias gradient is of one batch, found " << batch;
+    return emitError() << "a bias gradient needs a batch of 1, found " << batch;
   if ((biasGradient == exe::BiasGradient::result) != isGradient)
-    return emitError() << "a bias gradient is of the result of an activation's "
-                          "gradient, else of an operand, found "
+    return emitError() << "a bias gradient sums the result with an activation "
+                          "gradient, else an operand, found "
                        << stringifyBiasGradient(biasGradient) << " with "
                        << stringifyEpilogue(epilogue);
   if (!isGradient && (epilogue != Epilogue::none || bias || residual))
-    return emitError() << "the bias gradient of an operand goes without "
-                          "another epilogue";
+    return emitError()
+           << "the bias gradient of an operand excludes any other epilogue";
   return success();
 }
 

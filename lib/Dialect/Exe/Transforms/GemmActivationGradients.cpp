@@ -118,7 +118,7 @@ LogicalResult GemmMatch::matchSavedActivation(Value sums) {
       gelu = found;
   if (gelu && gelu.getForm() == GeluForm::tanh)
     return matchSavedInput(sums, gelu);
-  return refuse("its sums are read twice");
+  return refuse("its accumulators have two uses");
 }
 
 /// Matches a result and its not-positive mask. If the result is rounded, the
@@ -142,15 +142,15 @@ LogicalResult GemmMatch::matchSavedMask(Value activated) {
                splatOf(compare.getRhs()) == 0.0) {
       keptResult = resultOf(compare.getResult());
     } else {
-      return refuse("its sums are read twice");
+      return refuse("its accumulators have two uses");
     }
   }
   if (product < 0 || keptResult < 0)
-    return refuse("its sums are read twice");
+    return refuse("its accumulators have two uses");
   // At least sixteen bytes per 128 bits.
   if (n < 16)
     return refuse("its mask of " + std::to_string(n) +
-                  " columns is smaller than the library's");
+                  " columns is narrower than the library's");
   between = SavedForGradient::OtherThanLibrary;
   return success();
 }
@@ -161,14 +161,15 @@ LogicalResult GemmMatch::matchSavedInput(Value input, GeluOp gelu) {
     return failure();
   product = resultOf(gelu.getResult());
   if (product < 0)
-    return refuse("its sums are read twice");
+    return refuse("its accumulators have two uses");
   if (resultTypes.size() != 2)
     return refuse("it has " + std::to_string(resultTypes.size()) + " results");
   keptResult = 1 - product;
   Value second =
       kernel.getTerminator()->getOperand(static_cast<unsigned>(keptResult));
   if (getElementTypeOrSelf(second.getType()) != resultType)
-    return refuse("what it keeps for its gradient is not of the result's type");
+    return refuse("the auxiliary output for its gradient does not have the "
+                  "result's type");
   while (auto reshape = second.getDefiningOp<ReshapeOp>())
     second = reshape.getInput();
   auto rounded = second.getDefiningOp<CastOp>();
@@ -178,7 +179,7 @@ LogicalResult GemmMatch::matchSavedInput(Value input, GeluOp gelu) {
   }
   if (!isGeluTanhSlope(second, input))
     return refuse(rounded ? "it rounds the slope of its activation"
-                          : "its sums are read twice");
+                          : "its accumulators have two uses");
   between = SavedForGradient::OtherThanLibrary;
   return success();
 }
@@ -190,7 +191,8 @@ LogicalResult GemmMatch::matchSavedInput(Value input, GeluOp gelu) {
 /// Matches `op` multiplying `sums` by a slope, or selecting them by a mask.
 LogicalResult GemmMatch::matchGradient(Operation *op, Value sums) {
   auto refused = [&] {
-    return refuse("its epilogue holds " + op->getName().getStringRef().str());
+    return refuse("its epilogue contains " +
+                  op->getName().getStringRef().str());
   };
   Value result = op->getResult(0);
   if (hasEpilogue() || shapeOf(result) != shapeOf(sums))

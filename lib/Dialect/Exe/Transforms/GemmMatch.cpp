@@ -37,7 +37,7 @@ LogicalResult GemmMatch::rejectIfSlower(const TargetInfo &target) {
   if (target.facts().computeCapability == kMeasuredCapability &&
       operand.getIntOrFloatBitWidth() == 16 &&
       epilogue == exe::Epilogue::relu_gradient)
-    return refuse("our kernel selects by a mask faster");
+    return refuse("the generated kernel is faster with a mask select");
   return success();
 }
 
@@ -46,8 +46,8 @@ GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
   bool hasSecond = false;
   MatmulOp contraction = soleProduct(kernel, hasSecond);
   if (!contraction) {
-    (void)refuse(hasSecond ? "it holds a second product"
-                           : "it holds no product");
+    (void)refuse(hasSecond ? "it contains a second contraction"
+                           : "it contains no contraction");
     return;
   }
   if (failed(matchProduct(contraction)) ||
@@ -90,12 +90,12 @@ LogicalResult GemmMatch::matchResults(MatmulOp contraction) {
   if (outputs.size() != resultTypes.size())
     return refuse("it has " + std::to_string(resultTypes.size()) + " results");
   if (sumResult >= 0 && hasEpilogue())
-    return refuse("it sums an operand beside an epilogue");
+    return refuse("it sums an operand in addition to an epilogue");
   bool isGelu = (epilogue == exe::Epilogue::gelu_tanh && keptResult >= 0) ||
                 epilogue == exe::Epilogue::gelu_tanh_gradient;
   if (isGelu && n % 8 != 0)
-    return refuse("lines of " + std::to_string(n) +
-                  " elements beside its result are no multiples of 8");
+    return refuse("rows of " + std::to_string(n) +
+                  " elements of its auxiliary output are not multiples of 8");
   return success();
 }
 
@@ -105,9 +105,9 @@ LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
     std::optional<OperandSum> of = operandSumOf(sum, contraction);
     int64_t number = resultOf(sum.getResult());
     if (!of || number < 0)
-      return refuse("its epilogue holds mpc.reduce_sum");
+      return refuse("its epilogue contains mpc.reduce_sum");
     if (sumResult >= 0)
-      return refuse("it sums twice");
+      return refuse("it has two reductions");
     if (of->begin != 0 || of->extent != (of->isLeft ? m : n))
       return refuse("it sums a part of an operand");
     sumResult = number;
@@ -119,7 +119,7 @@ LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
         resultTypes.size() <= static_cast<size_t>(whole) ||
         getElementTypeOrSelf(resultTypes[whole]) !=
             getElementTypeOrSelf(resultTypes[number]))
-      return refuse("its sums of an operand are not of the result's type");
+      return refuse("its operand sums do not have the result's type");
   }
   return success();
 }
@@ -135,11 +135,11 @@ LogicalResult GemmMatch::matchProduct(MatmulOp product) {
   if (mode == ComputeMode::bf16x2)
     return refuse("it computes in " + stringifyComputeMode(mode).str());
   if (sum != (operand.isF64() ? operand : Float32Type::get(sum.getContext())))
-    return refuse("its sums are rounded before the epilogue");
+    return refuse("its accumulators are rounded before the epilogue");
   a = argumentOf(product.getLhs());
   b = argumentOf(product.getRhs());
   if (a < 0 || b < 0)
-    return refuse("it computes an operand");
+    return refuse("it computes an operand in its prologue");
 
   ArrayRef<int64_t> lhs = shapeOf(product.getLhs()),
                     rhs = shapeOf(product.getRhs());
@@ -172,14 +172,14 @@ LogicalResult GemmMatch::matchProduct(MatmulOp product) {
 LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   Value other = add.getLhs() == sums ? add.getRhs() : add.getLhs();
   if (other == sums)
-    return refuse("it doubles its sums");
+    return refuse("it reads its accumulators twice");
   // The library upcasts its addends.
   Value stored = other;
   if (auto cast = stored.getDefiningOp<CastOp>())
     stored = cast.getInput();
   int64_t argument = argumentOf(stored);
   if (argument < 0)
-    return refuse("it computes what it adds");
+    return refuse("it computes an addend in its prologue");
   ArrayRef<int64_t> shape = shapeOf(other);
   int64_t count = elementCount(other);
   bool isRow = !shape.empty() && shape.back() == n && count == n;
@@ -187,13 +187,13 @@ LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   // One row of accumulators: a vector either way, and a bias add is free.
   if (isRow && bias < 0 && epilogue == exe::Epilogue::none && residual < 0) {
     if (getElementTypeOrSelf(stored.getType()) != resultType)
-      return refuse("its bias is not of the result's type");
+      return refuse("its bias does not have the result's type");
     bias = argument;
     return success();
   }
   if (isWhole && residual < 0 && epilogue == exe::Epilogue::none) {
     if (getElementTypeOrSelf(stored.getType()) != resultType)
-      return refuse("its residual is not of the result's type");
+      return refuse("its residual does not have the result's type");
     residual = argument;
     return success();
   }
@@ -225,14 +225,14 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
     if (!shapeOf(sums).empty() && shapeOf(sums).back() != n)
       return refuse("its epilogue computes in another shape");
     if (user->getNumResults() != 1)
-      return refuse("its epilogue holds " +
+      return refuse("its epilogue contains " +
                     user->getName().getStringRef().str());
     Value result = user->getResult(0);
     if (auto add = dyn_cast<AddOp>(user)) {
       if (failed(matchAdd(add, sums)))
         return failure();
       if (shapeOf(result) != shapeOf(sums))
-        return refuse("its epilogue broadcasts its sums");
+        return refuse("its epilogue broadcasts its accumulators");
     } else if (isActivation(user)) {
       if (failed(matchActivation(user)))
         return failure();
@@ -247,7 +247,7 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
       if (resultOf(result) < 0)
         return refuse("it rounds inside its epilogue");
     } else if (!isa<ReshapeOp>(user)) {
-      return refuse("its epilogue holds " +
+      return refuse("its epilogue contains " +
                     user->getName().getStringRef().str());
     }
     sums = result;

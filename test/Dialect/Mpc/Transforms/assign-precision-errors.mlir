@@ -13,7 +13,7 @@
 
 // A weight that f16 cannot hold, and one that it flushes.
 func.func @constants(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-warning @below {{in 'f16': 1 of 4 values become infinite; an override float32 for the op that reads it keeps them}}
+  // expected-warning @below {{in 'f16': 1 of 4 values become infinite; override the op that reads them with float32}}
   %w = mpc.constant dense<[[1.0e5], [1.0e-9], [-1.0e-10], [0.0]]> : tensor<4x1xf32>
   %0 = mpc.matmul %x, %w : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
   %1 = mpc.broadcast %0 : tensor<4x1xf32> to tensor<4x4xf32>

@@ -34,7 +34,7 @@
 // RANGES: mpc.matmul {{.*}}reason = "'t' reaches 70000 in sample 's.npz', which f16 rounds to inf"{{.*}}(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // REMARKS: 't' reaches 70000 in sample 's.npz', which f16 rounds to inf
 
-// OTHER: warning: policy 'other' has names and ranges of another model, or of this one before it changed; what they promise may not hold, tune or calibrate again
+// OTHER: warning: policy 'other' has names and ranges of another model or of an older version of this one, so they may not apply; tune or calibrate again
 
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %w = mpc.constant dense<0.3> : tensor<64x64xf32>
