@@ -55,8 +55,9 @@ Error Policy::addLayerPolicy(StringRef pattern, StringRef policyName,
     return makeError("a layer's path or regular expression is empty");
   if (algorithm != PolicyAlgorithm::KerasLayers &&
       algorithm != PolicyAlgorithm::MinimumCut)
-    return makeError("algorithm " + stringify(algorithm) +
-                     " knows no layers; use keras_layers or minimum_cut");
+    return makeError(
+        "algorithm " + stringify(algorithm) +
+        " does not support layers; use keras_layers or minimum_cut");
   for (const LayerPolicy &other : layers)
     if (other.pattern == pattern)
       return makeError("layer '" + pattern + "' already has the policy '" +
@@ -67,9 +68,10 @@ Error Policy::addLayerPolicy(StringRef pattern, StringRef policyName,
   if (!loaded)
     return loaded.takeError();
   if (!isKeras && loaded->algorithm != algorithm)
-    return makeError("policy '" + policyName + "' types by " +
+    return makeError("policy '" + policyName + "' uses the algorithm " +
                      stringify(loaded->algorithm) +
-                     "; a layer's policy must type by " + stringify(algorithm));
+                     "; the policy of a layer must use " +
+                     stringify(algorithm));
   loaded->autocast = autocast;
   re2::RE2::Options options;
   options.set_log_errors(false);
@@ -88,7 +90,7 @@ Expected<const Policy *> Policy::policyOfLayer(StringRef layer) const {
     if (!entry.regex->ok())
       return makeError(
           "layer '" + entry.pattern +
-          "' is a bad regular expression: " + entry.regex->error());
+          "' is not a valid regular expression: " + entry.regex->error());
     if (!re2::RE2::FullMatch(re2::StringPiece(layer.data(), layer.size()),
                              *entry.regex))
       continue;

@@ -59,10 +59,10 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
                      "'; use op, layer, name, inputs or backward");
   }
   if (entry.isAboutInputs && entry.type != PolicyType::Float32)
-    return makeError("override '" + text + "' asks for inputs in " +
+    return makeError("override '" + text + "' sets inputs to " +
                      stringify(entry.type) +
-                     ", but what an op reads can only be kept in float32; for "
-                     "another type set the op itself");
+                     ", but inputs can only be kept in float32; for another "
+                     "type, override the op");
   if (entry.key == PolicyOverride::Key::Layer) {
     re2::RE2::Options options;
     options.set_log_errors(false);
@@ -70,7 +70,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
     if (!entry.regex->ok())
       return makeError(
           "override '" + text +
-          "' holds a bad regular expression: " + entry.regex->error());
+          "' contains an invalid regular expression: " + entry.regex->error());
   }
   for (const PolicyOverride &other : overrides)
     if (other.source == source && other.key == entry.key &&
@@ -80,7 +80,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
       if (other.type == entry.type)
         return Error::success();
       return makeError("overrides '" + other.text + "' and '" + text +
-                       "' give one key two types; keep one of them");
+                       "' set different types for one key; keep one of them");
     }
   overrides.push_back(std::move(entry));
   return Error::success();

@@ -70,7 +70,7 @@ static Result<Buffer> scaledCopy(const Buffer &from, double factor,
 
 static Status noGradients() {
   return Status(StatusCode::InvalidArgument, "gradients",
-                "are there between forwardBackward() and apply() only");
+                "exist only between forwardBackward() and apply()");
 }
 
 Result<std::vector<NamedTensor>> Trainer::gradients(GradientForm form) const {
@@ -112,7 +112,7 @@ Status Trainer::setGradients(std::span<const NamedTensor> gradients,
             : nullptr;
     if (!entry)
       return Status(StatusCode::InvalidArgument, where,
-                    "is none of this training");
+                    "is not a parameter of this training");
     TensorType wanted = entry->value.type;
     if (form == GradientForm::Unscaled)
       wanted.element = ElementType::F32;

@@ -127,20 +127,19 @@ static Status checkOptions(const Device &device, const CompileOptions &options,
     return Status(StatusCode::InvalidArgument, where, text);
   };
   if (!options.training)
-    return bad("CompileOptions::training",
-               "must say what a training step is made of");
+    return bad("CompileOptions::training", "must describe the training step");
   const std::string &shard = options.training->distribution.shard;
   if (shard != "none" && shard != "optimizer")
     return bad("shard", "is 'none' or 'optimizer', found '" + shard + "'");
   if (ranks.alone())
     return {};
   if (!options.batch)
-    return bad("batch", "must be given where " + std::to_string(ranks.size()) +
+    return bad("batch", "must be set when " + std::to_string(ranks.size()) +
                             " ranks share it");
   if (device.hasOwnMemory() && ranksOf(device) != ranks.size())
     return Status(StatusCode::Unavailable, "device '" + device.name() + "'",
-                  "trains alone; several ranks need devices in host memory, "
-                  "or GPUs of cudaForRanks()");
+                  "trains one rank; several ranks need CPU devices, or GPUs "
+                  "made by cudaForRanks()");
   return {};
 }
 

@@ -87,9 +87,8 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
     ++wanted;
     auto found = given.find(entry.value.name);
     if (found == given.end())
-      return bad(entry.value.name,
-                 "is missing; the run that is continued was of another model, "
-                 "optimizer or loss scale");
+      return bad(entry.value.name, "is missing; the resumed run had another "
+                                   "model, optimizer or loss scale");
     const Buffer &data = found->second->data;
     TensorType type = entry.value.initialType();
     if (!data || data.onDevice() || !(data.type() == type))
@@ -101,9 +100,8 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
     for (const auto &[name, tensor] : given) {
       const SharedProgramState::Entry *entry = impl->state.find(name);
       if (!entry || !entry->kept)
-        return bad(name, "is no state of this training; the run that is "
-                         "continued was of another model, optimizer or loss "
-                         "scale");
+        return bad(name, "is not a state of this training; the resumed run had "
+                         "another model, optimizer or loss scale");
     }
   for (const SharedProgramState::Entry &entry : impl->state.entries()) {
     auto found = given.find(entry.value.name);

@@ -24,7 +24,7 @@
 // SUM: dense.mlir:4:8: error: policy 'narrow_sum' accumulates in float16, but the target's matmul accumulates in float32; set accumulate to float32
 
 // REGEXES: dense.mlir:4:8: error: overrides 'layer:enc/.*=float16' and 'layer:.*/1=float16' both match layer 'enc/1'
-// F64: error: policy 'float64' does not exist: a policy types float32 values
+// F64: error: policy 'float64' does not exist: a policy assigns types to float32 values
 
 // 8-bit floats have names and widths, no kernels.
 func.func @float8(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
