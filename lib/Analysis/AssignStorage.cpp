@@ -136,15 +136,15 @@ ValueReason StorageAssigner::reasonOf(Value value,
          << describeOp(value.getDefiningOp()) << ", where " << type
          << " costs nothing";
   } else if (reason.bytesSaved == 0) {
-    text << "it is its input under another shape";
+    text << "it is a view of its input";
   } else if (type == builder.wide) {
     text << "storing it in " << model.lowType(value) << " would save "
          << reason.bytesSaved << " bytes, ";
     if (sums->of(value) > 0)
-      text << "and round one of " << sums->roundingsThrough(value)
-           << " partial sums in a row, which weighs more";
+      text << "but round once per " << sums->roundingsThrough(value)
+           << " accumulation steps, an error that costs more";
     else
-      text << "no more than its casts would move";
+      text << "no more than the traffic of its casts";
   } else {
     text << "storing it in " << type << " saves " << reason.bytesSaved
          << " bytes";
@@ -152,7 +152,7 @@ ValueReason StorageAssigner::reasonOf(Value value,
       text << ", its casts move " << reason.castBytes;
   }
   if (reason.because)
-    text << "; " << describeOp(reason.because) << " takes it in " << type;
+    text << "; " << describeOp(reason.because) << " reads it in " << type;
   return reason;
 }
 
@@ -183,9 +183,9 @@ void StorageAssigner::recordAtOp(Value value, bool low,
     return;
   bool isFree = !rule && plan.role != OpPlan::Role::Move;
   if (isFree && low && model.demandOf(value).wide)
-    plan.reason = "stored narrow between kernels";
+    plan.reason = "stored in 16 bits between kernels";
   else if (isFree && !low && reason.bytesSaved > 0 && sums->of(value) > 0)
-    plan.reason = "a running sum, whose roundings would add up";
+    plan.reason = "an accumulation, whose rounding errors would add up";
   else if (rule)
     plan.reason = rule->decision;
 }

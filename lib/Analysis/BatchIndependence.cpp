@@ -145,15 +145,16 @@ BatchRowTracker::define(Value few, Value many,
     return Outcome::OtherProgram;
   Operation *op = many.getDefiningOp();
   if (dims->empty())
-    return place ? mixed(*op, "makes one value of all rows")
+    return place ? mixed(*op, "combines all rows into one value")
                  : Outcome::Independent;
   if (dims->size() > 1 || !place || place->dim != dims->front())
-    return mixed(*op, "mixes rows");
+    return mixed(*op, "combines different rows");
   unsigned dim = dims->front();
   int64_t perRow = elementsPerRow(many, dim);
   if (perRow * manyRows != shapeOf(many)[dim] ||
       perRow * fewRows != shapeOf(few)[dim] || perRow % place->width != 0)
-    return mixed(*op, "makes extents that do not grow with the rows");
+    return mixed(*op,
+                 "has extents that are not proportional to the number of rows");
   places[many] = *place;
   return Outcome::Independent;
 }
@@ -171,13 +172,12 @@ BatchRowTracker::followSource(Operation &few, Operation &many, unsigned dim) {
         splat ? splatValue(before) == splat
               : perRow == 1 && beginAlike(before, constant.getValue(), dim);
     if (!same)
-      return mixed(many,
-                   "holds numbers that depend on how many rows there are");
+      return mixed(many, "contains values that depend on the number of rows");
   } else if (auto iota = dyn_cast<IotaOp>(many)) {
     if (iota.getAxis() == dim && perRow != 1)
-      return mixed(many, "counts places of several rows");
+      return mixed(many, "numbers positions across rows");
   } else if (!isa<BroadcastOp>(many)) {
-    return mixed(many, "has no rule that keeps rows apart");
+    return mixed(many, "is not known to keep rows independent");
   }
   return define(left, right, place);
 }
@@ -187,7 +187,7 @@ BatchIndependence::Outcome BatchRowTracker::follow(Operation &few,
   if (!isSameOp(few, many))
     return Outcome::OtherProgram;
   if (many.getNumRegions() != 0)
-    return mixed(many, "has regions, into which rows are not followed");
+    return mixed(many, "has regions, which the row analysis does not support");
   bool readsRows = llvm::any_of(
       many.getOperands(), [&](Value value) { return places.contains(value); });
   if (!readsRows) {
@@ -203,10 +203,10 @@ BatchIndependence::Outcome BatchRowTracker::follow(Operation &few,
         if (constant && !holdSame(cast<mpc::ConstantOp>(few).getValue(),
                                   constant.getValue()))
           return mixed(many,
-                       "holds numbers that depend on how many rows there are");
+                       "contains values that depend on the number of rows");
         outcome = define(left, right, std::nullopt);
       } else if (dims->size() > 1 || many.getNumResults() != 1) {
-        return mixed(many, "mixes rows");
+        return mixed(many, "combines different rows");
       } else {
         outcome = followSource(few, many, dims->front());
       }

@@ -94,7 +94,7 @@ static void warnOfRefusals(const PolicyOverride &override,
   InFlightDiagnostic diag = first.op->emitWarning();
   diag << "override '" << override.text << "' " << first.why << " (obeyed by "
        << use.obeyed << " of " << use.obeyed + int64_t(use.refusals.size())
-       << " ops that it decides about)";
+       << " ops that it applies to)";
 }
 
 LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,

@@ -111,7 +111,7 @@ static LogicalResult classify(PlanBuilder &builder, Operation *op) {
                            << kind << "=float32";
   case PrecisionClass::Low: {
     if (chosen)
-      plan.reason = "the policy says so of this op";
+      plan.reason = "the policy sets the type of this op by name";
     if (failed(checkComputeType(builder, op, type,
                                 "policy '" + policy.getName() + "'",
                                 /*aimed=*/false)) ||

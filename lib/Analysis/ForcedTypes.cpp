@@ -119,9 +119,9 @@ static LogicalResult checkAgainstModel(PlanBuilder &builder, Operation *op,
       ("forces " + stringify(override.type) + " on '" + name + "', ").str();
   if (!values.hasWide)
     return builder.refuse(op, override,
-                          forces + "which touches no float32 value; drop it");
+                          forces + "which has no float32 value; drop it");
   return builder.refuse(op, override,
-                        forces + "a cast of the model, which keeps its types; "
+                        forces + "a cast of the model, whose types are fixed; "
                                  "override the ops that read it");
 }
 
@@ -135,7 +135,7 @@ FailureOr<bool> PlanBuilder::keepModelTypes(Operation *op,
   bool isPin = isCast && cast<CastOp>(op).getPinned() && values.foreign &&
                values.hasWide;
   plan.rule = isPin ? "pin" : "untouched";
-  plan.reason = isPin             ? "the cast stands in the model"
+  plan.reason = isPin             ? "a cast of the model"
                 : values.foreign  ? "the model's own type"
                 : !values.hasWide ? "no f32 value"
                                   : "converts from another type";
@@ -219,10 +219,10 @@ LogicalResult mpc::checkSum(PlanBuilder &builder, Operation *op,
       builder.target.accumulatesNarrow)
     return success();
   StringRef kind = cast<PrecisionOpInterface>(op).getPrecisionKind();
-  return op->emitError() << "policy '" << builder.policy.getName()
-                         << "' accumulates in " << stringify(type)
-                         << ", but the target's " << kind
-                         << " sums in float32; set accumulate to float32";
+  return op->emitError()
+         << "policy '" << builder.policy.getName() << "' accumulates in "
+         << stringify(type) << ", but the target's " << kind
+         << " accumulates in float32; set accumulate to float32";
 }
 
 /// Compute mode that the model itself specifies for `op`, as a policy type.
@@ -277,9 +277,9 @@ static FailureOr<bool> protectInputs(PlanBuilder &builder, Operation *op,
   if (override && storageBits(override->type) < 32) {
     if (failed(builder.refuse(
             op, *inputs,
-            "keeps what '" + opName(op) + "' reads in float32, but override '" +
-                override->text + "' forces " + stringify(override->type) +
-                " on it; drop one of them")))
+            "keeps the inputs of '" + opName(op) +
+                "' in float32, but override '" + override->text + "' forces " +
+                stringify(override->type) + " on it; drop one of them")))
       return failure();
     return false;
   }
@@ -323,8 +323,8 @@ FailureOr<bool> mpc::planFixed(PlanBuilder &builder, Operation *op) {
       toFloatType(override->type, builder.context()) != builder.wide) {
     if (failed(builder.refuse(op, *override,
                               "forces " + type + " on '" + opName(op) +
-                                  "', which keeps the books of a training step "
-                                  "in float32; drop it")))
+                                  "', which does the bookkeeping of a training "
+                                  "step in float32; drop it")))
       return failure();
     return false;
   }

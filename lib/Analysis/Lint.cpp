@@ -60,7 +60,7 @@ std::string mpc::overrideOf(ArrayRef<Operation *> ops) {
     if (auto decision =
             op->getAttrOfType<DecisionAttr>(MpcDialect::kDecisionAttr))
       if (decision.getRule() == "untouched" || decision.getRule() == "pin")
-        return "the model itself fixes this type; change it there to float32";
+        return "the model sets this type; change it to float32 in the model";
     SmallVector<StringRef> own = opNames(op);
     allNamed &= !own.empty();
     if (!own.empty())

@@ -154,14 +154,15 @@ void ConstantLint::lintOverflow() {
       others.push_back(user);
     }
   }
-  std::string becomes = nameOf(type) + " has no " + numberText(losses.largest) +
-                        ": " + part(losses.overflowed) +
+  std::string becomes = nameOf(type) + " cannot represent " +
+                        numberText(losses.largest) + ": " +
+                        part(losses.overflowed) +
                         (losses.largest > 0 ? " becomes inf" : " becomes -inf");
   report("clip_bound_overflow", bounds, losses.largest,
-         becomes + ", so that infinities pass the clip at " + placeOf(bounds));
+         becomes + ", so infinities are not clipped at " + placeOf(bounds));
   report("mask_overflow", masks, losses.largest,
          becomes + " in the mask at " + placeOf(masks) +
-             "; a row that is masked throughout has no finite value left");
+             "; a fully masked row has no finite value left");
   report("constant_overflow", others, losses.largest, becomes);
 }
 
@@ -179,14 +180,14 @@ void ConstantLint::lintFlush() {
     else
       others.push_back(user);
   }
-  std::string becomes = nameOf(type) + " has no " +
+  std::string becomes = nameOf(type) + " cannot represent " +
                         numberText(losses.smallest) + ": " +
                         part(losses.flushed) + " becomes 0";
   report("divisor_flush", divisors, losses.smallest,
          becomes + ", and " + placeOf(divisors) + " divides by it");
   report("epsilon_flush", epsilons, losses.smallest,
          becomes + ", and " + placeOf(epsilons) +
-             " no longer keeps a divisor from zero");
+             " no longer protects a divisor from zero");
   if (isSplat) {
     report("constant_flush", others, losses.smallest, becomes);
     return;
@@ -213,7 +214,7 @@ void ConstantLint::lintPrecision() {
   for (OpOperand *use : readers)
     ops.push_back(use->getOwner());
   report("weight_precision", ops, error,
-         name + " lies among the subnormals of " + nameOf(type) +
+         name + " is in the subnormal range of " + nameOf(type) +
              ": its root mean square rounding error is " +
              numberText(100 * error) + "% of the values'");
 }
@@ -253,7 +254,8 @@ static void lintWeights(LintContext &context, mpc::ConstantOp op) {
   context.report("weight_rounding", reader, error,
                  "the weights of " + describe(reader) + " lose " +
                      numberText(100 * error) +
-                     "% of their root mean square as " + form.getValue(),
+                     "% of their root mean square when stored as " +
+                     form.getValue(),
                  overrideOf({reader}));
 }
 

@@ -55,11 +55,12 @@ void mpc::lintCoordinates(LintContext &context) {
       continue;
     reported.insert(&op);
     double limit = exactIntegerLimit(type);
-    context.report("coordinate_rounded", &op, 1 / limit,
-                   describe(&op) + " computes " +
-                       (isAngle ? "an angle" : "what becomes an index") +
-                       " in " + nameOf(type) + ", off by up to 1/" +
-                       numberText(limit) + " of its size",
-                   overrideOf(&op));
+    context.report(
+        "coordinate_rounded", &op, 1 / limit,
+        describe(&op) + " computes " +
+            (isAngle ? "an angle" : "a value that becomes an index") + " in " +
+            nameOf(type) + ", with a relative error of up to 1/" +
+            numberText(limit),
+        overrideOf(&op));
   }
 }

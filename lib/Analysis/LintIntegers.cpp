@@ -78,14 +78,14 @@ void IntegerLint::report(Value value, FloatType type, bool kept) {
                          ? std::string("integers of any size")
                          : "integers up to " + numberText(magnitude);
   std::string text = describe(op) + " carries " + size + "; " + nameOf(type) +
-                     " counts exactly to " +
+                     " represents integers exactly up to " +
                      numberText(exactIntegerLimit(type)) + " only" +
                      (kept ? ", so they are kept in f32" : "");
-  std::string fix =
-      kept ? "compute them in i32 or i64 in the model; nothing is lost as it is"
-           : overrideOf(isa<CastOp>(op) && !readers.empty()
-                            ? ArrayRef<Operation *>(readers)
-                            : ArrayRef<Operation *>(op));
+  std::string fix = kept ? "none is needed; to use 16 bits, compute them in "
+                           "i32 or i64 in the model"
+                         : overrideOf(isa<CastOp>(op) && !readers.empty()
+                                          ? ArrayRef<Operation *>(readers)
+                                          : ArrayRef<Operation *>(op));
   context.report("integer_in_float", op,
                  std::isinf(magnitude) ? exactIntegerLimit(type) + 1
                                        : magnitude,

@@ -30,7 +30,7 @@ void mpc::lintMeasured(LintContext &context) {
     bool isKept = !narrowTypeOf(op.getResult(0));
     context.report("measured_overflow", &op, range->largest,
                    isKept ? overflow + ", so it is kept in f32" : overflow,
-                   isKept ? "none is needed; a policy of bfloat16 holds it"
+                   isKept ? "none is needed; a bfloat16 policy can represent it"
                           : overrideOf(&op));
   }
 }

@@ -95,7 +95,7 @@ void RangeLint::lintOverflow(Operation *op, Value result, FloatType type) {
                      ", which " + nameOf(type) + " rounds to " +
                      (end > 0 ? "inf" : "-inf");
   if (mask)
-    text += "; a row that is masked throughout has no finite value left";
+    text += "; a fully masked row has no finite value left";
   context.report(mask ? "mask_overflow" : "range_overflow", place, end, text,
                  fixOf(op));
 }
@@ -117,7 +117,7 @@ void RangeLint::lintFlush(Operation *op, Value result, FloatType type) {
   context.report(square ? "epsilon_squared" : "epsilon_flush", place, *end,
                  describe(place) + " may be as small as " + numberText(*end) +
                      ", which " + nameOf(type) +
-                     " rounds to 0, and what follows divides by it",
+                     " rounds to 0, and a later op divides by it",
                  fixOf(op));
 }
 

@@ -73,11 +73,11 @@ static void lintCaches(LintContext &context) {
   std::string name = stringify(*stored).str();
   SmallVector<BlockArgument> caches = cachesOf(context.func);
   if (caches.empty())
-    return context.report(
-        "cache_unused", context.func, 0,
-        "the policy keeps caches as " + name +
-            ", but no input of the model is one: their names begin with 'past'",
-        "drop 'cache' from the policy");
+    return context.report("cache_unused", context.func, 0,
+                          "the policy stores KV caches as " + name +
+                              ", but no input of the model is a cache (a name "
+                              "that starts with 'past')",
+                          "drop 'cache' from the policy");
   constexpr int64_t kScaleBytes = 4;
   bool isByte = *stored == WeightType::Int8 || *stored == WeightType::Float8;
   for (BlockArgument cache : caches) {
@@ -95,20 +95,18 @@ static void lintCaches(LintContext &context) {
     if (isByte && size + kScaleBytes >= 2 * size)
       context.report("cache_scales", reader, double(size),
                      "a row of " + what + " has " + std::to_string(size) +
-                         " numbers, which take " +
+                         " elements, which take " +
                          std::to_string(size + kScaleBytes) +
-                         " bytes with their scale as " + name + " and " +
+                         " bytes including the scale as " + name + " and " +
                          std::to_string(2 * size) + " in 16 bits",
-                     "name bfloat16 or float16 as the policy's 'cache'");
+                     "set the policy's 'cache' to bfloat16 or float16");
     if (FloatType type = narrowReads(cache);
         type && *stored == WeightType::Float32)
-      context.report("cache_wide", reader, 32,
-                     what +
-                         " is kept in float32, and all that reads it rounds "
-                         "it to " +
-                         nameOf(type),
-                     "drop 'cache' from the policy: it is kept in " +
-                         nameOf(type) + " then");
+      context.report(
+          "cache_wide", reader, 32,
+          what + " is stored in float32, but all its readers round it to " +
+              nameOf(type),
+          "drop 'cache' from the policy to store it in " + nameOf(type));
   }
 }
 
@@ -124,7 +122,7 @@ static std::string obstacleOf(Operation *op, ElementsAttr value) {
   if (succeeded(bytes) && !llvm::all_of(bytes->as<float>(), [](float number) {
         return std::isfinite(number);
       }))
-    return "hold an infinity or NaN";
+    return "contain an infinity or NaN";
   return "";
 }
 
@@ -159,20 +157,19 @@ static void lintWeightsKept(LintContext &context) {
     if (!obstacle.empty())
       context.report("weights_kept", &op, 32,
                      "the weights of " + describe(&op) + " " + obstacle +
-                         ", so that they are not stored as " +
-                         format.describe(),
-                     "none is needed; nothing is lost as it is");
+                         ", so they are not stored as " + format.describe(),
+                     "none is needed; the weights stay in float32");
   }
   for (auto [name, op] : others)
     if (!readers.contains(name))
       context.report("weights_unused", op, 0,
-                     "the policy stores the weights of " + describe(op) +
-                         " narrow, which multiplies no float32 constant",
+                     "the policy quantizes the weights of " + describe(op) +
+                         ", which has no constant float32 weights",
                      "drop the name from the policy's 'weights'");
   if (!areAny)
     context.report("weights_unused", context.func, 0,
-                   "the policy stores weights narrow, but no product or "
-                   "convolution of the model multiplies a float32 constant",
+                   "the policy quantizes weights, but no matmul or convolution "
+                   "of the model has constant float32 weights",
                    "drop 'weights' from the policy");
 }
 

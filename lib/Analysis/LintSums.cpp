@@ -19,8 +19,8 @@ static void lintSum(LintContext &context, Operation *op, Type accumulate,
     return;
   context.report("sum_too_long", op, double(size),
                  describe(op) + " adds " + std::to_string(size) +
-                     " numbers up in " + nameOf(type) +
-                     ", where a sum of equal ones stops after " +
+                     " numbers in " + nameOf(type) +
+                     ", where a sum of equal numbers stops growing after " +
                      numberText(exactIntegerLimit(type)),
                  overrideOf(op));
 }

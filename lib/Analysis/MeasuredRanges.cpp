@@ -76,7 +76,7 @@ static KnownRange constantPart(Value value, unsigned depth = 8) {
   return {least, most};
 }
 
-/// Returns "'x' lies near 1.28e+05, which its constants make and f16 rounds to
+/// Returns "'x' has constant values near 1.28e+05, which f16 rounds to
 /// inf"; empty unless constants put all of `value` out of the range of `type`.
 static std::string constantOverflow(Value value, FloatType type) {
   KnownRange range = constantPart(value);
@@ -87,9 +87,10 @@ static std::string constantOverflow(Value value, FloatType type) {
   SmallVector<StringRef> names = namesOf(value);
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << "'" << (names.empty() ? "value" : names.front()) << "' lies near "
+  out << "'" << (names.empty() ? "value" : names.front())
+      << "' has constant values near "
       << llvm::format("%g", range.low > 0 ? range.low : range.high)
-      << ", which its constants make and " << type << " rounds to inf";
+      << ", which " << type << " rounds to inf";
   return text;
 }
 

@@ -89,17 +89,17 @@ static Error setField(NetworkLevel &level, StringRef field) {
   double number = 0;
   if (key == "ranks" || key == "share") {
     if (value.getAsInteger(10, count) || count < 1 || count > kMostRanks)
-      return bad("'" + value + "' is no number of ranks from 1 to 1048576");
+      return bad("'" + value + "' is not a number of ranks from 1 to 1048576");
     (key == "ranks" ? level.ranks : level.share) = count;
     return Error::success();
   }
   if (key != "latency" && key != "bandwidth")
-    return bad("'" + key + "' is no field of " + level.name +
+    return bad("'" + key + "' is not a field of " + level.name +
                "; it has bandwidth, latency, ranks, share");
   const bool isRate = key == "bandwidth";
   if (value.getAsDouble(number) || !std::isfinite(number) ||
       number < (isRate ? 1 : 0) || number > (isRate ? kMostRate : kMostSeconds))
-    return bad("'" + value + "' is no " +
+    return bad("'" + value + "' is not a " +
                (isRate ? Twine("bandwidth in bytes per second, 1 to 1e18")
                        : Twine("latency in seconds, 0 to 3600")));
   (isRate ? level.bytesPerSecond : level.latencySeconds) = number;
@@ -151,9 +151,9 @@ Expected<Network> Network::parse(StringRef text, int computeCapability) {
   }
   for (const NetworkLevel &level : ArrayRef(network.links).drop_back())
     if (level.ranks == 0)
-      return bad("'" + level.name + "' joins any number of ranks, so that " +
-                 "nothing stands behind it; name near links first, or give "
-                 "it ranks=N");
+      return bad("'" + level.name + "' connects any number of ranks, so " +
+                 "no link can follow it; list the innermost links first, or "
+                 "give it ranks=N");
   return network;
 }
 
@@ -180,8 +180,8 @@ std::string Network::whyNot(int64_t ranks) const {
   }
   if (ranks <= most)
     return "";
-  return "joins " + std::to_string(most) + " ranks, not " +
-         std::to_string(ranks) + "; name the links behind, as " + spelling +
+  return "connects " + std::to_string(most) + " ranks, not " +
+         std::to_string(ranks) + "; add outer links, such as " + spelling +
          "+ib400";
 }
 

@@ -95,20 +95,20 @@ std::string StoragePainter::describe(unsigned node,
     return "its op computes in 16 bits";
   case PaintRule::Deny:
     return cause.empty() ? "its op is of class high"
-                         : "it follows" + cause + ", which is denied";
+                         : "it follows" + cause + ", which is on the deny list";
   case PaintRule::Between:
-    return "it lies between ops that compute in 16 bits";
+    return "it is between ops that compute in 16 bits";
   case PaintRule::Follow:
-    return "it follows the painted" + cause;
+    return "it follows the 16-bit" + cause;
   case PaintRule::Spread:
-    return "it stands beside the painted" + cause;
+    return "it is adjacent to the 16-bit" + cause;
   case PaintRule::Unpainted:
   case PaintRule::Dropped:
   case PaintRule::Cluster:
   case PaintRule::Cast:
     break;
   }
-  return "no colour reaches it";
+  return "no rule converts it to 16 bits";
 }
 
 llvm::DenseMap<Value, PaintedLabel> StoragePainter::run() {

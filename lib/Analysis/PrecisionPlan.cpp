@@ -74,7 +74,7 @@ static ValueReason reasonByRule(const PlanBuilder &builder, Value value) {
   if (!op)
     reason.text = "the function's signature never changes";
   else if (!plan || plan->role == OpPlan::Role::Untouched)
-    reason.text = "the policy does not reach its op";
+    reason.text = "the policy does not apply to its op";
   else
     reason.text = ("rule '" + llvm::Twine(plan->rule) + "' of policy '" +
                    builder.policy.getName() + "'" +

@@ -99,6 +99,6 @@ void mpc::planQuantizedCacheRows(PlanBuilder &builder) {
     builder.setRounding(&op, 0, plan.compute);
     plan.compute = plan.result = builder.wide;
     plan.unrounded = OpPlan::Unrounded::All;
-    plan.reason = "keys and values of 8 bits are not rounded again";
+    plan.reason = "8-bit keys and values are not rounded again";
   }
 }

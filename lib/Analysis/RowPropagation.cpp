@@ -70,17 +70,17 @@ std::optional<unsigned> RowPropagation::throughProduct(MatmulOp product,
   bool isFirst = dim + 2 == rank;
   bool isSummed = isFirst == (isLeft == isTurned);
   if (isSummed || product.getPacked())
-    return fails("adds rows up");
+    return fails("sums over the rows");
   return isLeft ? out - 2 : out - 1;
 }
 
 std::optional<unsigned> RowPropagation::throughReduction(unsigned operand,
                                                          unsigned dim) {
   if (operand != 0)
-    return fails("has rows of scales, which its rows share");
+    return fails("has a scale or bias that depends on the row");
   SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
   if (llvm::is_contained(axes, int64_t(dim)))
-    return fails("joins rows");
+    return fails("reduces over the rows");
   if (shapeOf(op->getOperand(0)).size() == shapeOf(op->getResult(0)).size())
     return dim;
   return dim - unsigned(llvm::count_if(
@@ -100,7 +100,7 @@ std::optional<RowLocation> RowPropagation::throughReshape(RowLocation place) {
     if (width != 0 && to[dim] % (width * rows) == 0)
       return RowLocation{dim, width};
   }
-  return fails("cuts rows apart");
+  return fails("splits rows in a reshape");
 }
 
 std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
@@ -108,7 +108,7 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
   Value value = op->getOperand(operand);
   auto off = [&](int64_t axis) -> std::optional<unsigned> {
     if (axis == int64_t(dim))
-      return fails("works along the rows");
+      return fails("operates along the row dimension");
     return dim;
   };
   if (isa<ElementwiseOpInterface>(op))
@@ -123,12 +123,12 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
           [&](auto) -> std::optional<unsigned> {
             if (operand == 0 && dim == 0)
               return 0u;
-            return fails("slides windows over rows");
+            return fails("slides its window over the rows");
           })
       .Case([&](BatchNormOp) -> std::optional<unsigned> {
         if (operand == 0 && dim != 1)
           return dim;
-        return fails("has rows for channels");
+        return fails("uses the row dimension as channels");
       })
       .Case([&](AttentionOp attention) -> std::optional<unsigned> {
         unsigned rank = shapeOf(attention.getQuery()).size();
@@ -146,7 +146,7 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
               isState |= value == recurrent.getInitialC();
             if (dim == 1 && (operand == 0 || isState))
               return result == 0 ? 2u : 1u;
-            return fails("walks along the rows");
+            return fails("iterates over the rows as time steps");
           })
       .Case([&](TransposeOp transpose) -> std::optional<unsigned> {
         return unsigned(llvm::find(transpose.getPermutation(), int64_t(dim)) -
@@ -168,21 +168,21 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
             slice.getSizes()[dim] == shapeOf(value)[dim] &&
             slice.getStrideValues()[dim] == 1)
           return dim;
-        return fails("takes some of the rows");
+        return fails("slices the rows");
       })
       .Case([&](PadOp pad) -> std::optional<unsigned> {
         bool hasInterior = pad.getInterior() && (*pad.getInterior())[dim] != 0;
         if (operand == 0 && pad.getLow()[dim] == 0 && pad.getHigh()[dim] == 0 &&
             !hasInterior)
           return dim;
-        return fails("adds rows");
+        return fails("pads the rows");
       })
       .Case([&](GatherOp gather) -> std::optional<unsigned> {
         auto axis = unsigned(gather.getAxis());
         if (operand == 1)
           return axis + dim;
         if (dim == axis)
-          return fails("chooses among the rows");
+          return fails("gathers from the row dimension");
         return dim < axis
                    ? dim
                    : dim + unsigned(shapeOf(gather.getIndices()).size()) - 1;
@@ -191,10 +191,10 @@ std::optional<unsigned> RowPropagation::dimFrom(unsigned operand, unsigned dim,
       .Case([&](ScatterElementsOp scatter) { return off(scatter.getAxis()); })
       .Case([&](OneHotOp oneHot) -> std::optional<unsigned> {
         if (operand != 0)
-          return fails("has rows of values");
+          return fails("has on or off values that depend on the row");
         return dim < oneHot.getAxis() ? dim : dim + 1;
       })
       .Default([&](Operation *) -> std::optional<unsigned> {
-        return fails("has no rule that keeps rows apart");
+        return fails("is not known to keep rows independent");
       });
 }

@@ -48,7 +48,7 @@ private:
   mlir::Operation *op;
   const llvm::DenseMap<mlir::Value, RowLocation> &places;
   int64_t rows;
-  const char *reason = "mixes rows";
+  const char *reason = "combines different rows";
 };
 
 } // namespace mpc

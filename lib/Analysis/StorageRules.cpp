@@ -93,7 +93,7 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
     return high("the function's signature never changes");
   const OpPlan *plan = builder.findPlan(op);
   if (!plan || plan->role == OpPlan::Role::Untouched)
-    return high("the policy does not reach " + describeOp(op), op);
+    return high("the policy does not apply to " + describeOp(op), op);
   FloatType born = bornType(builder.getPlan(), value);
   if (born && born != builder.wide) {
     std::string type;
@@ -104,19 +104,20 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
   }
   if (Operation *reader = unrounded.lookup(value))
     return high(isa<func::ReturnOp>(reader)
-                    ? "the function returns it as it was computed"
-                    : describeOp(reader) + " takes the unrounded value",
+                    ? "the function returns it unrounded"
+                    : describeOp(reader) + " reads the unrounded value",
                 reader, "a reader needs the unrounded value");
   if (Operation *reader = ordered.lookup(value))
-    return high("the order of its values decides what " + describeOp(reader) +
-                    " gives, which a rounding may change",
-                reader, "the order of its values decides");
+    return high(
+        "the result of " + describeOp(reader) +
+            " depends on the order of its values, which rounding may change",
+        reader, "its reader depends on the order of its values");
   const CastPlacementModel::Demand &demand = model.demandOf(value);
   if (demand.narrow.size() > 1)
-    return high("its readers want different 16-bit types", op);
+    return high("its readers need different 16-bit types", op);
   if (!model.lowType(value))
     return high(born ? "the policy stores values in f32"
-                     : "its operands come in different types",
+                     : "its operands have different types",
                 op);
   if (std::string overflow =
           measuredOverflow(builder.policy, value, model.lowType(value));
@@ -129,8 +130,8 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
       narrow && !(demand.wide && (isForced || builder.isWidePart(op))))
     return StorageRule{*narrow ? StorageLabel::Low : StorageLabel::High,
                        "policy '" + builder.policy.getName().str() +
-                           "' stores " + describeOp(op) + " so",
-                       op, "the policy says so of this value"};
+                           "' sets the storage type of " + describeOp(op),
+                       op, "the policy sets the type of this value by name"};
   if (!demand.wide)
     return std::nullopt;
 
@@ -157,23 +158,22 @@ std::optional<StorageRule> StorageRules::ruleOf(const PlanBuilder &builder,
                    fusionClassOf(op) != FusionClass::RowWise;
   if (isForced)
     return high("override " + plan->override->text + " keeps " +
-                    describeOp(op) + " in f32, and a reader takes it so",
+                    describeOp(op) + " in f32, and a reader needs f32",
                 op);
   if (builder.isWidePart(op))
-    return high(
-        "it is part of a loss, of a softmax in steps, of an angle or of "
-        "coordinates, and a reader takes it in f32",
-        op);
+    return high("it is part of a loss, a decomposed softmax, an angle or "
+                "coordinates, and a reader needs f32",
+                op);
   // The price includes the effect of the rules below.
   if (builder.prices && !names.empty())
     return std::nullopt;
   if (sensitive)
     return high("the policy computes " + describeOp(op) +
-                    " in f32, and a reader takes it so",
+                    " in f32, and a reader needs f32",
                 op);
   if (byteCount(value.getType()) < kMinStoredBytes)
     return high("it has fewer than " + std::to_string(kMinStoredBytes) +
-                    " bytes, which are not worth the bits",
+                    " bytes, too few to save memory traffic",
                 op);
   if (Operation *norm = onlyNormsRead(value); norm && born)
     return high("only norms and softmax read it, such as " + describeOp(norm),

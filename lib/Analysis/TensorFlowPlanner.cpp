@@ -263,13 +263,13 @@ std::string TensorFlowPlanner::describe(unsigned node,
   case PaintRule::Seed:
     return "";
   case PaintRule::Deny:
-    return from ? "follows " + cause + ", which is denied" : "";
+    return from ? "follows " + cause + ", which is on the deny list" : "";
   case PaintRule::Between:
     return "between ops of the allow list";
   case PaintRule::Follow:
     return "follows 16-bit " + cause;
   case PaintRule::Spread:
-    return "beside 16-bit " + cause;
+    return "adjacent to 16-bit " + cause;
   case PaintRule::Cast:
     return "only 16-bit ops read it";
   case PaintRule::Dropped:
@@ -284,7 +284,7 @@ std::string TensorFlowPlanner::describe(unsigned node,
     return "an output keeps its type";
   if (!data.supportsNarrow)
     return "carries integers that 16 bits cannot hold";
-  return "no 16-bit op gives it a colour";
+  return "no rule converts it to 16 bits";
 }
 
 LogicalResult TensorFlowPlanner::run() {

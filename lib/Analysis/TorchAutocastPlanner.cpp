@@ -192,14 +192,14 @@ LogicalResult TorchPlanner::reportBan(const FrameworkOpGroup &group) const {
   Operation *op = group.members.back();
   InFlightDiagnostic diag = op->emitError();
   diag << "'" << group.op << "' is banned by policy '"
-       << builder.policy.getName() << "': its results leave the range of "
+       << builder.policy.getName() << "': its results are outside the range of "
        << builder.low << "; ";
   if (group.op == "binary_cross_entropy")
-    diag << "use binary_cross_entropy_with_logits, which takes what goes into "
+    diag << "use binary_cross_entropy_with_logits, which takes the input of "
             "the sigmoid, or ";
   // The nodes of one torch op share its name.
   SmallVector<StringRef> names = opNames(op);
-  diag << "keep it out with --set "
+  diag << "keep it in float32 with --set "
        << shellWord((names.empty() ? "op:" + op->getName().stripDialect().str()
                                    : "name:" + names.front().str()) +
                     "=float32");
@@ -315,8 +315,9 @@ LogicalResult TorchPlanner::plan(const FrameworkOpGroup &group) {
     plan.rule = stringify(cls).str();
     std::string name =
         group.op.empty() ? op->getName().stripDialect().str() : group.op;
-    plan.reason = follows ? "torch's " + name + " runs in the type that arrives"
-                          : "torch's " + name;
+    plan.reason = follows
+                      ? "torch's " + name + " runs in the type of its inputs"
+                      : "torch's " + name;
     if (isCell) {
       plan.role = OpPlan::Role::Multiply;
       plan.compute = builder.low;

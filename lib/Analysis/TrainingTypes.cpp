@@ -89,14 +89,14 @@ void mpc::keepSubgraphsInFloat32(PlanBuilder &builder) {
   for (Operation *op : findLossOps(builder.func))
     keepWide(builder, op, "part of the loss");
   for (Operation *op : findStatisticsOps(builder.func))
-    keepWide(builder, op, "part of a statistic that steps renew");
+    keepWide(builder, op, "part of a running statistic");
   for (Operation *op : findRowScaleOps(builder.func))
     keepWide(builder, op, "part of a row's scale");
   // Keras computes the steps of a softmax, and angles, in the layer's type.
   if (builder.policy.getAlgorithm() != PolicyAlgorithm::MinimumCut)
     return;
   for (Operation *op : findExponentialSumOps(builder.func))
-    keepWide(builder, op, "part of a softmax in steps");
+    keepWide(builder, op, "part of a decomposed softmax");
   auto keepUnrounded = [&](Operation *op, StringRef reason) {
     keepWide(builder, op, reason);
     // The inputs from a preceding layer are not rounded either.
@@ -104,13 +104,13 @@ void mpc::keepSubgraphsInFloat32(PlanBuilder &builder) {
       builder.planOf(op).unrounded = OpPlan::Unrounded::All;
   };
   for (Operation *op : findAngleOps(builder.func))
-    keepUnrounded(op, "an angle that grows with a position");
+    keepUnrounded(op, "an angle that grows with the position");
   auto feedsIntegers = [&](Value value) {
     return builder.feedsIntegers(value);
   };
   for (Operation &op : builder.body())
     if (isIndexArithmetic(&op, feedsIntegers))
-      keepUnrounded(&op, "an index, a length or a count follows from it");
+      keepUnrounded(&op, "an index, a length or a count depends on it");
 }
 
 static void settleOp(PlanBuilder &builder, Operation *op) {
@@ -292,7 +292,8 @@ static void roundGradients(PlanBuilder &builder) {
     FloatType type = narrowTypeOf(builder, parameter);
     if (!type) {
       type = libraryGradientType(builder, parameter);
-      reason = "the library sums it in the type of the weight's gradient";
+      reason =
+          "the library accumulates it in the type of the weight's gradient";
     }
     if (!type)
       continue;

@@ -35,7 +35,7 @@ static void warn(Location loc, const Policy &policy, StringRef field,
   if (count > 1)
     diag << " and " << count - 1 << " more";
   diag << " under " << field
-       << ", which no op has; mpc explain lists the names of a model";
+       << ", which match no op; mpc explain lists the names of a model";
 }
 
 void mpc::warnOfUnknownNames(Location loc, const Policy &policy,

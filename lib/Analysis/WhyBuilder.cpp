@@ -50,35 +50,34 @@ std::string WhyBuilder::named(Operation *op) const {
 
 std::string WhyBuilder::ruleOf(Operation *op) const {
   if (!plan.hasPlan(op))
-    return "no policy names it";
+    return "no policy applies to it";
   const OpPlan &label = plan.getPlan(op);
   if (label.override)
     return "override '" + label.override->text + "'";
   if (label.rule == "pin" || label.rule == "untouched")
-    return label.reason.empty() ? "the policy does not touch it" : label.reason;
+    return label.reason.empty() ? "the policy does not apply to it"
+                                : label.reason;
   return "rule '" + label.rule + "' of policy '" + why.policy.getName().str() +
          "'";
 }
 
 void WhyBuilder::describeLabel(Operation *op) {
   if (isa<ConstantOp>(op))
-    return say("a constant: each reader takes it in the type that it wants, "
-               "rounded once at compile time",
+    return say("a constant: rounded at compile time to the type of each reader",
                op);
   std::string name = named(op), rule = ruleOf(op);
   switch (roleOf(plan, op)) {
   case OpPlan::Role::Untouched:
-    return say(name + " keeps the types that it has: " + rule, op);
+    return say(name + " keeps its types: " + rule, op);
   case OpPlan::Role::Move:
-    return say(name + " moves elements and takes their type as it is: " + rule,
-               op);
+    return say(name + " moves elements and keeps their type: " + rule, op);
   case OpPlan::Role::Multiply: {
     const OpPlan &label = plan.getPlan(op);
     std::string mode =
         label.mode == ComputeMode::native
             ? typeName(label.compute)
-            : stringifyComputeMode(label.mode).str() + " terms of f32";
-    return say(name + " multiplies in " + mode + " and sums in " +
+            : stringifyComputeMode(label.mode).str() + " splits of f32";
+    return say(name + " multiplies in " + mode + " and accumulates in " +
                    typeName(label.result) + ": " + rule,
                op);
   }
@@ -93,11 +92,11 @@ void WhyBuilder::describeStorage() {
   Operation *op = account.op;
   std::string type = typeName(account.type);
   if (!plan.isEligible(value))
-    return say("its type is " + type + ": a policy touches f32 values only",
+    return say("its type is " + type + ": a policy applies to f32 values only",
                op);
   if (!op)
-    return say("an input of the model: it arrives as f32, and a reader that "
-               "wants another type casts it",
+    return say("an input of the model: it is f32, and a reader of another type "
+               "casts it",
                nullptr);
   if (isa<ConstantOp>(op))
     return;
@@ -107,7 +106,7 @@ void WhyBuilder::describeStorage() {
   // The plan describes its own storage; if that is f32 and all readers narrow
   // it, memory holds their type.
   if (plan.getStorage(value) != account.type)
-    text += ": every reader takes it in that type";
+    text += ": every reader reads it in that type";
   else if (!reason.text.empty())
     text += ": " + reason.text;
   else if (label && !label->reason.empty() && !label->override)
@@ -147,8 +146,7 @@ void WhyBuilder::describePull() {
     return;
   for (const ValueReason::Pull &pull : reason.pulls)
     if (pull.op == because)
-      return say((pull.reads ? "further on " : "further back ") +
-                     named(because) +
+      return say((pull.reads ? "downstream, " : "upstream, ") + named(because) +
                      (pull.reads ? " reads it in " : " makes it in ") +
                      typeName(pull.type) + ": " + ruleOf(because),
                  because);
@@ -312,7 +310,7 @@ std::string WhyBuilder::whyFixed() const {
             (reader->hasTrait<OpTrait::IsTerminator>() ? "the model's output"
                                                        : named(reader));
   if (readers.size() > 1)
-    return "several readers at once: " + text;
+    return "several readers together: " + text;
   return readers.empty() ? "nothing: no op reads it"
                          : "more labels than two around " + text;
 }

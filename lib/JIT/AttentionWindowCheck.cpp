@@ -56,8 +56,8 @@ const Tensor *MaskValues::find(Value value, Operation *reader) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     std::string name = argumentName(function, argument.getArgNumber());
     if (name != ones) {
-      reader->emitError() << "has a mask that follows from input '" << name
-                          << "', so that how far back it sees is not known";
+      reader->emitError() << "has a mask that depends on input '" << name
+                          << "', so the attention window is unknown";
       return nullptr;
     }
     auto tensor =
@@ -99,8 +99,8 @@ static LogicalResult collectReaders(Value value,
         return failure();
     } else {
       return user->emitError()
-             << "reads a cache other than as an attention's keys or values, so "
-                "that which rows count is not known";
+             << "reads a KV cache other than as keys or values of attention, "
+                "so the rows that it needs are unknown";
     }
   }
   return success();
@@ -120,14 +120,15 @@ static LogicalResult checkReader(AttentionOp op, MaskValues &values,
        queries = cast<RankedTensorType>(op.getQuery().getType());
   int64_t count = queries.getDimSize(queries.getRank() - 2);
   if (keys.getDimSize(keys.getRank() - 2) != rows)
-    return op.emitError() << "reads other rows than those of its cache, so "
-                             "that how far back it sees is not known";
+    return op.emitError() << "reads other rows than those of its KV cache, so "
+                             "the attention window is unknown";
   auto refuse = [&](int64_t back) {
     InFlightDiagnostic error = op.emitError();
-    error << "sees tokens further back than the " << rows - count - hidden
-          << " rows of the cache, so that no sequence can outgrow it";
+    error << "attends to tokens further back than the " << rows - count - hidden
+          << " rows of the KV cache, so sequences cannot be longer than the "
+             "cache";
     if (back > 0)
-      error << "; the model's window wants " << back;
+      error << "; the attention window of the model needs " << back;
     return failure();
   };
   if (!op.getMask())

@@ -57,8 +57,9 @@ Result<std::unique_ptr<Backend>> Backend::create(const TargetInfo &target,
   if (Create create = backends().lookup(target.family());
       create && target.facts().isGenerated)
     return create(target, std::move(options));
-  return Status(StatusCode::Unavailable, "target '" + target.name() + "'",
-                "gets no code, which is generated for " +
-                    generatedTargets(target) +
-                    "; explain, lint and dump up to stage plan work for it");
+  return Status(
+      StatusCode::Unavailable, "target '" + target.name() + "'",
+      "has no code generation; supported targets are " +
+          generatedTargets(target) +
+          "; only explain, lint and dump up to stage plan are available");
 }

@@ -91,7 +91,7 @@ Result<CompiledFile> mpc::compileToFile(const ModelSource &model,
   Result<ExecutableFile> file = ExecutableFile::fromBytes(*bytes, output);
   if (!file.ok())
     return Status(StatusCode::Internal, output,
-                  "was made in a form that does not load: " +
+                  "was written but cannot be loaded: " +
                       file.status().toString());
   Result<CompiledFile> written = writeFile(*file, *bytes, output);
   if (written.ok())

@@ -391,10 +391,10 @@ void Compiler::recordCacheType() {
     return llvm::consumeError(policy.takeError());
   if (std::optional<WeightType> chosen = policy->getCache())
     emitWarning(UnknownLoc::get(ctx.get()))
-        << "policy '" << policy->getName() << "' keeps caches as "
+        << "policy '" << policy->getName() << "' stores KV caches as "
         << stringify(*chosen)
-        << ", but nothing is kept between runs here: only a decoder has caches "
-           "(mpc generate)";
+        << ", but this is not a decoder; only mpc generate stores KV caches "
+           "between runs";
 }
 
 std::optional<ElementType> Compiler::cacheType() {
@@ -461,9 +461,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   const std::string &name = model.name();
   StringRef extension = llvm::sys::path::extension(name);
   if (extension != ".onnx" && extension != ".mlir")
-    return Status(StatusCode::InvalidArgument, name,
-                  "is no model that can be read: the name ends in neither "
-                  ".onnx nor .mlir");
+    return Status(
+        StatusCode::InvalidArgument, name,
+        "is not a model file: its name ends in neither .onnx nor .mlir");
   int64_t most = memoryLimit(options);
   if (Status status = checkFileMemory(model, most); !status.ok())
     return status;

@@ -80,7 +80,8 @@ Status CpuBackend::completeLaunches(Program &program) const {
 Status CpuBackend::generate(ModuleOp lowered, Program &program) {
   if (!llvm::is_contained(TargetInfo::runnable(), target))
     return Status(StatusCode::Unavailable, "target '" + target.name() + "'",
-                  "this machine lacks its instructions; only plan for it");
+                  "this CPU lacks its instructions; only explain, lint and "
+                  "dump up to stage plan are available");
   llvm::Expected<std::unique_ptr<OrcJit>> jit =
       OrcJit::create(level, options.threads, options.shouldStop);
   if (!jit)

@@ -64,19 +64,19 @@ compileForm(const Engine &engine, const ModelSource &model,
     });
   };
   if (std::ranges::none_of(form.executable.program().launches, readsMask))
-    return Status(StatusCode::InvalidArgument, model.name(),
-                  "the values of input '" + signature.mask.name +
-                      "' are not read, so that it hides no row of a cache that "
-                      "is not filled yet");
+    return Status(
+        StatusCode::InvalidArgument, model.name(),
+        "the values of input '" + signature.mask.name +
+            "' are not used, so unfilled rows of the KV cache are not masked");
   form.logits = std::max(form.executable.resultIndex(kLogits), 0);
   const TensorType &logits = form.result(form.logits);
   if (logits.element != ElementType::F32 || logits.shape.size() != 3 ||
       logits.shape[0] != batch || logits.shape[1] != 1)
-    return Status(StatusCode::InvalidArgument, model.name(),
-                  "output '" +
-                      form.executable.program().results[form.logits].name +
-                      "' is " + logits.toString() + ", but logits are f32 [" +
-                      std::to_string(batch) + ", tokens, vocabulary]");
+    return Status(
+        StatusCode::InvalidArgument, model.name(),
+        "output '" + form.executable.program().results[form.logits].name +
+            "' is " + logits.toString() + ", but logits must be f32 [" +
+            std::to_string(batch) + ", tokens, vocabulary]");
   return form;
 }
 
@@ -99,14 +99,14 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   if (options.chunk < 2 || options.capacity < options.chunk)
     return Status(StatusCode::InvalidArgument, model.name(),
                   "a cache of " + std::to_string(options.capacity) +
-                      " rows and pieces of " + std::to_string(options.chunk) +
-                      " tokens do not go together: pieces have at least 2 and "
-                      "no more than the cache has rows");
+                      " rows and a chunk of " + std::to_string(options.chunk) +
+                      " tokens do not fit: the chunk must have at least 2 "
+                      "tokens and at most the rows of the cache");
   constexpr int64_t kMostSlots = 1024;
   if (options.slots < 1 || options.slots > kMostSlots)
     return Status(StatusCode::InvalidArgument, model.name(),
                   std::to_string(options.slots) +
-                      " slots for sequences, but there are 1 to " +
+                      " slots, but the number of slots must be from 1 to " +
                       std::to_string(kMostSlots));
   Result<std::vector<ModelInput>> inputs = readInputs(model);
   if (!inputs.ok())
@@ -130,10 +130,10 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   if (!one.ok())
     return one.status();
   if (options.endless && one->positions < 0)
-    return Status(StatusCode::InvalidArgument, model.name(),
-                  "has no input 'position_ids', so that its positions end "
-                  "where the cache does, and no sequence can outgrow it; "
-                  "export it with them, or open it with a larger cache");
+    return Status(
+        StatusCode::InvalidArgument, model.name(),
+        "has no input 'position_ids', so sequences cannot be longer than the "
+        "cache; export it with position_ids, or use a larger cache");
   if (options.endless) {
     // Probe the mask with twice the capacity of past rows.
     CompileOptions kept = options.compile;

@@ -55,10 +55,11 @@ static Result<int64_t> rowsOf(const ModelInput &input,
   if (!axis || !isUnique || !mayBeOne(input.shape.front()))
     return malformed(where, "input '" + input.name + "' of " +
                                 describeShape(input) +
-                                " is no cache: behind the batch of 1, one "
-                                "extent must be left open");
+                                " is not a KV cache: exactly one extent after "
+                                "the batch of 1 must be dynamic");
   if (!input.element || !isFloat(*input.element))
-    return malformed(where, "input '" + input.name + "' is no cache: its " +
+    return malformed(where, "input '" + input.name +
+                                "' is not a KV cache: its " +
                                 "elements must be floats");
   return *axis;
 }
@@ -78,10 +79,10 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
     }
     bool isMask = input.name == "attention_mask";
     if (!isMask && input.name != "input_ids" && input.name != kPositions)
-      return malformed(where, "input '" + input.name +
-                                  "' is none of a decoder's; known are "
-                                  "input_ids, attention_mask, position_ids "
-                                  "and past...");
+      return malformed(
+          where, "input '" + input.name +
+                     "' is not an input of a decoder; the inputs must be "
+                     "input_ids, attention_mask, position_ids and past...");
     if (input.shape.size() != 2 || !mayBeOne(input.shape[0]) ||
         input.shape[1] != -1 || !(isMask ? mayBeMask(input) : isInteger(input)))
       return malformed(
@@ -90,7 +91,7 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
                                                : "another type") +
                      " and " + describeShape(input) + " must be i64 or i32" +
                      (isMask ? ", i1 or f32" : "") +
-                     " [1, N] with N left open");
+                     " [1, N] with a dynamic N");
     if (input.name == "input_ids")
       found.tokens = input;
     else if (isMask)
@@ -99,16 +100,15 @@ DecoderSignature::find(std::span<const ModelInput> inputs,
       found.positions = input;
   }
   if (found.tokens.name.empty())
-    return malformed(where,
-                     "has no input 'input_ids', the tokens of a decoder");
+    return malformed(where, "has no input 'input_ids' for the tokens");
   if (found.caches.empty())
-    return malformed(where,
-                     "has no input whose name begins with 'past': a decoder "
-                     "without a cache computes all tokens anew for each; "
-                     "export it with one");
+    return malformed(where, "has no input whose name starts with 'past': "
+                            "without a KV cache, a decoder recomputes all "
+                            "tokens for each new one; export it with a cache");
   if (found.mask.name.empty())
-    return malformed(where, "has no input 'attention_mask', which hides the "
-                            "rows of a cache that are not filled yet");
+    return malformed(
+        where,
+        "has no input 'attention_mask' to mask unfilled rows of the KV cache");
   return found;
 }
 
@@ -120,11 +120,10 @@ Status DecoderSignature::checkBatch(const std::string &where) const {
     inputs.push_back(&cache.input);
   for (const ModelInput *input : inputs)
     if (input->shape[0] != -1)
-      return malformed(where, "input '" + input->name + "' of " +
-                                  describeShape(*input) +
-                                  " has a batch of 1, but several slots are a "
-                                  "batch of sequences; export the model with "
-                                  "its batch left open");
+      return malformed(
+          where, "input '" + input->name + "' of " + describeShape(*input) +
+                     " has a batch of 1, but several slots need a batch of "
+                     "sequences; export the model with a dynamic batch");
   return {};
 }
 

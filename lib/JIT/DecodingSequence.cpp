@@ -211,7 +211,7 @@ static Status checkTokens(const DecoderState &decoder,
   for (size_t i = 0; i < tokens.size(); ++i)
     if (tokens[i] < 0 || tokens[i] >= decoder.vocabulary)
       return refusal(decoder, "token " + std::to_string(tokens[i]) +
-                                  " at place " + std::to_string(i) +
+                                  " at position " + std::to_string(i) +
                                   " is outside the vocabulary of " +
                                   std::to_string(decoder.vocabulary));
   return {};
@@ -225,18 +225,17 @@ static Status checkCacheCapacity(const SequenceState &sequence, size_t count,
   if (const RunCheck *table = decoder.positions;
       table && int64_t(count) > table->number - sequence.length)
     return refusal(decoder, which + " of " + std::to_string(sequence.length) +
-                                " tokens takes no " + std::to_string(count) +
-                                " more: '" + table->op +
-                                "' looks up positions"
-                                " in a table of " +
+                                " tokens cannot take " + std::to_string(count) +
+                                " more tokens: '" + table->op +
+                                "' has a position table of " +
                                 std::to_string(table->number) + " rows");
   if (decoder.endless || int64_t(count) <= decoder.capacity - sequence.length)
     return {};
   return refusal(decoder, which + " of " + std::to_string(sequence.length) +
-                              " tokens takes no " + std::to_string(count) +
-                              " more: the cache has " +
+                              " tokens cannot take " + std::to_string(count) +
+                              " more tokens: the KV cache has " +
                               std::to_string(decoder.capacity) +
-                              " rows; open the decoder with a larger one");
+                              " rows; open the decoder with a larger cache");
 }
 
 Result<Sequence> Decoder::start() const {
@@ -253,7 +252,7 @@ Result<Sequence> Decoder::start() const {
 Result<std::vector<float>> Sequence::feed(std::span<const int64_t> tokens) {
   const DecoderState &decoder = *state->decoder;
   if (tokens.empty())
-    return refusal(decoder, "a sequence is fed no tokens; give at least one");
+    return refusal(decoder, "a sequence needs at least one token");
   if (Status status = checkTokens(decoder, tokens); !status.ok())
     return status;
   if (Status status = checkCacheCapacity(*state, tokens.size(), "a sequence");
@@ -278,27 +277,28 @@ Decoder::advance(std::span<const Sequence> sequences,
                  std::span<const int64_t> tokens) const {
   const DecoderState &decoder = *state;
   if (sequences.empty() || sequences.size() != tokens.size())
-    return refusal(decoder, std::to_string(sequences.size()) +
-                                " sequences are given " +
-                                std::to_string(tokens.size()) +
-                                " tokens; give one to each of at least one");
+    return refusal(
+        decoder,
+        std::to_string(sequences.size()) + " sequences, but " +
+            std::to_string(tokens.size()) +
+            " tokens; give one token per sequence and at least one sequence");
   if (int64_t(sequences.size()) > decoder.slots)
     return refusal(decoder, std::to_string(sequences.size()) +
-                                " sequences do not go into " +
+                                " sequences exceed the " +
                                 std::to_string(decoder.slots) +
-                                " slots; open the decoder with more");
+                                " slots; open the decoder with more slots");
   if (Status status = checkTokens(decoder, tokens); !status.ok())
     return status;
   std::vector<Lane> lanes;
   for (size_t i = 0; i < sequences.size(); ++i) {
     SequenceState *sequence = sequences[i].state.get();
-    std::string which = "the sequence at place " + std::to_string(i);
+    std::string which = "the sequence at index " + std::to_string(i);
     if (sequence->decoder != state)
-      return refusal(decoder, which + " is another decoder's");
+      return refusal(decoder, which + " belongs to another decoder");
     for (size_t j = 0; j < i; ++j)
       if (lanes[j].sequence == sequence)
-        return refusal(decoder,
-                       which + " is the one at place " + std::to_string(j));
+        return refusal(decoder, which + " is the same as the one at index " +
+                                    std::to_string(j));
     if (Status status = checkCacheCapacity(*sequence, 1, which); !status.ok())
       return status;
     lanes.push_back({sequence, tokens.subspan(i, 1)});

@@ -88,7 +88,7 @@ static LogicalResult checkOps(ModuleOp module) {
     if (isa<ModuleOp, func::FuncOp, func::ReturnOp>(op) || dialect == "mpc")
       return WalkResult::advance();
     op->emitError("op '") << op->getName()
-                          << "' does not belong to a model; only mpc ops do";
+                          << "' is not allowed in a model; use mpc ops only";
     return WalkResult::interrupt();
   });
   if (result.wasInterrupted())
@@ -96,11 +96,12 @@ static LogicalResult checkOps(ModuleOp module) {
   for (Operation &op : *module.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function)
-      return op.emitError("only functions may stand at the top of a model");
+      return op.emitError(
+          "only functions are allowed at the top level of a model");
     if (function->hasAttr(MpcDialect::kKernelKindAttr))
       return function.emitError("function '")
              << function.getName() << "' has '" << MpcDialect::kKernelKindAttr
-             << "', which marks kernels of a compile; a model has none";
+             << "', which marks compiled kernels; remove it";
     if (function.isExternal())
       return function.emitError("function '")
              << function.getName() << "' has no body";
@@ -117,11 +118,11 @@ LogicalResult mpc::checkSizes(ModuleOp module) {
   auto check = [&](Value value, Location location) -> LogicalResult {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type)
-      return emitError(location)
-             << "value of type " << value.getType() << " is no ranked tensor";
+      return emitError(location) << "value of type " << value.getType()
+                                 << " is not a ranked tensor";
     if (!runtimeElement(type.getElementType()))
       return emitError(location)
-             << type << " has elements of a type that no program holds; use "
+             << type << " has an unsupported element type; use "
              << "f64, f32, bf16, f16, i1, or integers of 8 to 64 bits";
     if (!type.hasStaticShape())
       return emitError(location)
@@ -152,8 +153,9 @@ static constexpr StringLiteral kBytecode = "ML\xefR";
 
 /// Refuses bytecode with a command that converts JAX exports to text.
 static Status refuseBytecode(StringRef bytes, const std::string &name) {
-  std::string what = "is MLIR bytecode, which is not read; give the text of it",
-              line;
+  std::string
+      what = "is MLIR bytecode, which is not supported; convert it to text",
+      line;
   if (!bytes.starts_with(kBytecode))
     // A serialized jax.export.Exported, which contains bytecode.
     line = "from jax import export; "
@@ -176,7 +178,7 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
                   "has " + std::to_string(text.size()) +
                       " bytes of text, but at most " +
                       std::to_string(kMostText) +
-                      " are read; make its large constants inputs");
+                      " are supported; turn large constants into inputs");
   StringRef head = text.take_front(most);
   size_t zero = head.find('\0');
   // A sparse file consists of zeros.
@@ -188,8 +190,8 @@ Status mpc::checkText(StringRef text, const std::string &name, size_t most) {
     return refuseBytecode(text, name);
   if (zero != StringRef::npos)
     return Status(StatusCode::InvalidArgument, name,
-                  "is no text: byte " + std::to_string(zero) +
-                      " is zero; give the text of a module");
+                  "is not text: byte " + std::to_string(zero) +
+                      " is zero; give MLIR text");
   return {};
 }
 

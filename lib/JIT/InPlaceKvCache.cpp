@@ -288,7 +288,7 @@ LogicalResult mpc::makeCachesInPlace(func::FuncOp function,
       return function.emitError()
              << "has no " << (argument ? "output" : "input") << " '"
              << (argument ? cache.result : cache.argument)
-             << "', which a cache is made of ('" << cache.argument << "' and '"
+             << "' of the KV cache ('" << cache.argument << "' and '"
              << cache.result << "')";
     Value returned = terminator->getOperand(*result),
           past = function.getArgument(*argument);
@@ -296,26 +296,28 @@ LogicalResult mpc::makeCachesInPlace(func::FuncOp function,
     if (!concat || int64_t(concat.getAxis()) != cache.axis ||
         concat.getInputs().front() != past || concat.getInputs().size() < 2)
       return emitError(returned.getLoc())
-             << "output '" << cache.result << "' is no concatenation of input '"
-             << cache.argument << "' and new rows along dimension "
-             << cache.axis << ", as a cache that is kept between runs must be";
+             << "output '" << cache.result
+             << "' is not a concatenation of input '" << cache.argument
+             << "' and new rows along dimension " << cache.axis
+             << ", as required for a KV cache that is updated in place";
     if (!past.hasOneUse())
       return emitError(returned.getLoc())
              << "input '" << cache.argument
-             << "' is read beside its concatenation with new rows, output '"
-             << cache.result << "', which is to replace it";
+             << "' has other uses than its concatenation with new rows, output "
+                "'"
+             << cache.result << "', so the KV cache cannot be updated in place";
     Type own = getElementTypeOrSelf(past);
     if (!isa<FloatType>(own))
       return emitError(returned.getLoc())
              << "cache '" << cache.argument << "' of " << own
-             << " cannot be kept between runs; its elements must be floats";
+             << " cannot be stored between runs; its elements must be floats";
     ElementType element = cache.element.value_or(*runtimeElement(own));
     if ((!isFloat(element) && element != ElementType::I8) ||
         element == ElementType::F8E5M2)
       return emitError(returned.getLoc())
              << "cache '" << cache.argument << "' of " << own
-             << " cannot be kept as " << elementTypeName(element)
-             << "; use i8 or a float type but f8E5M2";
+             << " cannot be stored as " << elementTypeName(element)
+             << "; use i8 or a float type other than f8E5M2";
     if (!cache.element && narrow &&
         elementBytes(*narrow) < elementBytes(element))
       element = *narrow;
@@ -323,14 +325,14 @@ LogicalResult mpc::makeCachesInPlace(func::FuncOp function,
         elementBytes(element) == 1 && type.getRank() < 3)
       return emitError(returned.getLoc())
              << "cache '" << cache.argument << "' of " << type
-             << " cannot be kept as " << elementTypeName(element)
-             << ", of which the last of at least three dimensions shares a "
-                "scale";
+             << " cannot be stored as " << elementTypeName(element)
+             << ", which needs at least three dimensions, with a scale per row "
+                "of the last";
     if (cache.apart && cache.axis == 0)
       return emitError(returned.getLoc())
              << "cache '" << cache.argument
-             << "' grows along the batch, whose entries are to have a buffer "
-                "each";
+             << "' grows along the batch dimension, but each batch entry needs "
+                "its own buffer";
     placeRows(function, cache, {*argument, *result}, concat, element);
   }
   function.setType(FunctionType::get(function.getContext(),

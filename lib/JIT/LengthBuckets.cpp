@@ -63,8 +63,8 @@ Result<NamedBuffers> BucketPlan::pad(const NamedBuffers &arguments,
     if (buffer.onDevice())
       return Status(StatusCode::InvalidArgument, model,
                     "input '" + name +
-                        "' lies on a device; what buckets pad must lie in "
-                        "host memory");
+                        "' is on a device, but inputs that buckets pad must be "
+                        "in host memory");
     for (const BufferRows &rows : steps) {
       Result<Buffer> made = withRows(buffer, rows, rows.few, rows.many);
       if (!made.ok())
@@ -102,7 +102,7 @@ Status Buckets::checkOptions() const {
     if (!rise)
       return Status(StatusCode::InvalidArgument, source.name(),
                     "the buckets of dimension '" + dimension +
-                        "' must be positive extents that rise");
+                        "' must be positive and increasing");
   }
   return {};
 }
@@ -181,8 +181,8 @@ Result<BucketPlan> Buckets::make(const NamedBuffers &arguments,
           return Status(StatusCode::InvalidArgument, source.name(),
                         "input '" + input + "' has dimension '" +
                             dimension.name +
-                            "', which has buckets, and decides shapes by its "
-                            "value: it cannot be padded");
+                            "', which has buckets, but its values determine "
+                            "shapes, so it cannot be padded");
         choices.inputShapes[input][dim] = dimension.many;
         plan.inputs[input].push_back({dim, 1, dimension.few, dimension.many});
       }

@@ -87,8 +87,8 @@ static llvm::Error checkSymbols(llvm::MemoryBufferRef buffer) {
       return name.takeError();
     if (!name->empty() && !llvm::is_contained(OrcJit::allowedSymbols(), *name))
       return llvm::createStringError(
-          "generated code calls '%s', which is not in the list of "
-          "allowed functions: an operation was not expanded",
+          "generated code calls '%s', which is not in the list of allowed "
+          "functions: an operation was not expanded",
           name->str().c_str());
   }
   return llvm::Error::success();

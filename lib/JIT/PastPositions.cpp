@@ -186,8 +186,8 @@ FailureOr<Value> PastPositions::argument(Operation *reader) {
     return added;
   if (positions.batch != 1)
     return reader->emitError()
-           << "counts positions from the number of rows of the caches, which "
-              "is the same for all of "
+           << "computes positions from the number of rows of the KV caches, "
+              "which is the same for all "
            << positions.batch
            << " slots; open one slot, or export the model with input '"
            << positions.argument << "'";
@@ -265,8 +265,8 @@ FailureOr<Value> PastPositions::shifted(Value value, const Tensor &tensor,
 LogicalResult PastPositions::refuse(Operation *op, Value value) {
   return op->emitError()
          << "reads " << value.getType()
-         << " that depends on the number of rows of the caches other than as "
-            "positions or distances of tokens; export the model with input '"
+         << " that depends on the number of rows of the KV caches other than "
+            "as positions or distances of tokens; export the model with input '"
          << positions.argument << "'";
 }
 
@@ -362,9 +362,8 @@ LogicalResult PastPositions::run() {
   for (Operation &op : body) {
     if (other == others.end() || differs(op, *other))
       return op.emitError()
-             << "is made for some numbers of rows of the caches only, so that "
-                "what positions tokens have is not known; export the model "
-                "with input '"
+             << "exists only for some numbers of rows of the KV caches, so the "
+                "positions of tokens are unknown; export the model with input '"
              << positions.argument << "'";
     pairs.push_back({&op, &*other++});
   }

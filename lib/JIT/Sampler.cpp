@@ -59,16 +59,15 @@ static std::optional<float> largestOf(std::span<const float> numbers) {
 Result<int64_t> Sampler::next(std::span<const float> logits) {
   if (logits.empty())
     return Status(StatusCode::InvalidArgument, "sampling",
-                  "there are no logits to draw from");
+                  "there are no logits to sample from");
   std::optional<float> most = largestOf(logits);
   if (!most) {
     auto found = std::find_if(logits.begin(), logits.end(),
                               [](float logit) { return std::isnan(logit); });
-    return Status(StatusCode::InvalidArgument, "sampling",
-                  "the logit of token " +
-                      std::to_string(found - logits.begin()) +
-                      " is not a number; the model's values overflow, give "
-                      "it wider types");
+    return Status(
+        StatusCode::InvalidArgument, "sampling",
+        "the logit of token " + std::to_string(found - logits.begin()) +
+            " is NaN; values of the model overflow, so use wider types");
   }
   auto largest = std::find(logits.begin(), logits.end(), *most);
   // Among infinite logits the first has all the probability.

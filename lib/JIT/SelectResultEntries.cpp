@@ -126,9 +126,10 @@ LogicalResult mpc::selectResultEntries(func::FuncOp function,
     if (entry.axis >= type.getRank() ||
         type.getDimSize(entry.axis) != entry.count)
       return emitError(value.getLoc())
-             << "output '" << entry.result << "' is " << type << ", but one of "
-             << entry.count << " entries of its dimension " << entry.axis
-             << " is to be chosen";
+             << "output '" << entry.result << "' is " << type
+             << ", but one of the " << entry.count
+             << " entries of its dimension " << entry.axis
+             << " must be selected";
     unsigned place = function.getNumArguments();
     NamedAttrList attributes;
     attributes.append(

@@ -45,8 +45,8 @@ SlidingWindowCache::create(const Stream &stream,
         __builtin_add_overflow(
             size, (*bytes + kAlignment - 1) / kAlignment * kAlignment, &size))
       return Status(StatusCode::ResourceExhausted, "cache",
-                    "rows like those of " + type.toString() +
-                        " and all others have no size that fits in memory");
+                    "rows of " + type.toString() +
+                        " and the other caches do not fit in memory");
     cache.rowBytes = *bytes / whole.shape[0];
   }
   // Unused rows are masked by zero weights, so they must be finite.

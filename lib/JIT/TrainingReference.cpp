@@ -165,8 +165,8 @@ Result<TrainingOracle> TrainingOracle::create(const std::string &path,
                                               const CompileOptions &options) {
   if (!options.training)
     return Status(StatusCode::InvalidArgument, path,
-                  "is to be judged as a part of a training step, but the "
-                  "options name none");
+                  "is to be checked as a part of a training step, but the "
+                  "options set none");
   TrainingOracle oracle;
   CompileOptions choices = options;
   choices.dumpDir.clear();

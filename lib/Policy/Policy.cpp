@@ -269,8 +269,9 @@ Error Policy::addLayerPolicy(StringRef pattern, StringRef policyName,
     return makeError("a layer's path or regular expression is empty");
   if (algorithm != PolicyAlgorithm::KerasLayers &&
       algorithm != PolicyAlgorithm::MinimumCut)
-    return makeError("algorithm " + stringify(algorithm) +
-                     " knows no layers; use keras_layers or minimum_cut");
+    return makeError(
+        "algorithm " + stringify(algorithm) +
+        " does not support layers; use keras_layers or minimum_cut");
   for (const LayerPolicy &other : layers)
     if (other.pattern == pattern)
       return makeError("layer '" + pattern + "' already has the policy '" +
@@ -281,9 +282,10 @@ Error Policy::addLayerPolicy(StringRef pattern, StringRef policyName,
   if (!loaded)
     return loaded.takeError();
   if (!isKeras && loaded->algorithm != algorithm)
-    return makeError("policy '" + policyName + "' types by " +
+    return makeError("policy '" + policyName + "' uses the algorithm " +
                      stringify(loaded->algorithm) +
-                     "; a layer's policy must type by " + stringify(algorithm));
+                     "; the policy of a layer must use " +
+                     stringify(algorithm));
   loaded->autocast = autocast;
   re2::RE2::Options options;
   options.set_log_errors(false);
@@ -302,7 +304,7 @@ Expected<const Policy *> Policy::policyOfLayer(StringRef layer) const {
     if (!entry.regex->ok())
       return makeError(
           "layer '" + entry.pattern +
-          "' is a bad regular expression: " + entry.regex->error());
+          "' is not a valid regular expression: " + entry.regex->error());
     if (!re2::RE2::FullMatch(re2::StringPiece(layer.data(), layer.size()),
                              *entry.regex))
       continue;
@@ -360,10 +362,10 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
                      "'; use op, layer, name, inputs or backward");
   }
   if (entry.isAboutInputs && entry.type != PolicyType::Float32)
-    return makeError("override '" + text + "' asks for inputs in " +
+    return makeError("override '" + text + "' sets inputs to " +
                      stringify(entry.type) +
-                     ", but what an op reads can only be kept in float32; for "
-                     "another type set the op itself");
+                     ", but inputs can only be kept in float32; for another "
+                     "type, override the op");
   if (entry.key == PolicyOverride::Key::Layer) {
     re2::RE2::Options options;
     options.set_log_errors(false);
@@ -371,7 +373,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
     if (!entry.regex->ok())
       return makeError(
           "override '" + text +
-          "' holds a bad regular expression: " + entry.regex->error());
+          "' contains an invalid regular expression: " + entry.regex->error());
   }
   for (const PolicyOverride &other : overrides)
     if (other.source == source && other.key == entry.key &&
@@ -381,7 +383,7 @@ Error Policy::addOverride(StringRef text, PolicyOverride::Source source) {
       if (other.type == entry.type)
         return Error::success();
       return makeError("overrides '" + other.text + "' and '" + text +
-                       "' give one key two types; keep one of them");
+                       "' set different types for one key; keep one of them");
     }
   overrides.push_back(std::move(entry));
   return Error::success();

@@ -157,10 +157,10 @@ Error PolicyReader::readType(const Json &root, const char *key,
     return error(key, "unknown type '" + text + "'; use " + joinTypes(allowed));
   if (!is_contained(allowed, *type)) {
     StringRef why = isFloat8(*type)        ? " has no kernels yet"
-                    : isComputeMode(*type) ? " is no type in memory"
+                    : isComputeMode(*type) ? " is not a storage type"
                     : *type == PolicyType::Float64
-                        ? " is an override's type, not a policy's"
-                        : " cannot stand here";
+                        ? " is allowed in overrides only, not in policies"
+                        : " is not allowed here";
     return error(key, "type " + stringify(*type) + why + "; use " +
                           joinTypes(allowed));
   }
@@ -308,7 +308,7 @@ Error PolicyReader::read(const Json &root) {
     return error("weights",
                  "are " + stringify(narrow) + " where the algorithm is " +
                      stringify(policy.algorithm) +
-                     ", which stores them as the imitated system does; use "
+                     ", which stores them like the imitated framework; use "
                      "float32, or the algorithm minimum_cut");
   return Error::success();
 }
@@ -332,7 +332,7 @@ static Error tooLarge(StringRef where, uint64_t bytes) {
   return createStringError(inconvertibleErrorCode(),
                            where + ": is " + Twine(bytes) +
                                " bytes long, at most " +
-                               Twine(kMaxPolicyBytes) + " are read");
+                               Twine(kMaxPolicyBytes) + " are supported");
 }
 
 Expected<Policy> Policy::parse(StringRef json, StringRef where) {
@@ -350,7 +350,7 @@ Expected<Policy> Policy::parse(StringRef json, StringRef where) {
                                    ": is given twice");
     return createStringError(inconvertibleErrorCode(),
                              placeOf(json, checker.errorPosition, where) +
-                                 ": is not JSON here");
+                                 ": is not valid JSON here");
   }
   Json root = Json::parse(json.begin(), json.end(), nullptr,
                           /*allow_exceptions=*/false);
@@ -377,8 +377,8 @@ Expected<Policy> Policy::loadBuiltin(StringRef name) {
     return createStringError(
         inconvertibleErrorCode(),
         "policy '" + name +
-            "' does not exist: a policy types float32 values, and float64 ones "
-            "of the model keep their type; use float32 and force single ops by "
+            "' does not exist: a policy assigns types to float32 values, and "
+            "float64 values keep their type; use float32 and override ops by "
             "--set op:KIND=float64");
   return createStringError(inconvertibleErrorCode(),
                            "unknown policy '" + name +
@@ -506,7 +506,7 @@ Error PolicyReader::readSystem(const Json &value) {
   if (policy.algorithm != PolicyAlgorithm::TorchAutocast &&
       policy.algorithm != PolicyAlgorithm::TensorFlowPainting)
     return error("system", "algorithm " + stringify(policy.algorithm) +
-                               " imitates no system with op lists; use "
+                               " imitates no framework with op lists; use "
                                "torch_autocast or tensorflow_painting");
   if (Error e = unknownField(value, "system", {"lists", "kinds"}))
     return e;
@@ -891,7 +891,7 @@ Error PolicyReader::readWeightFormat(const Json &value, const std::string &path,
       return error(path + ".type",
                    "unknown type '" + name + "'; use " + kKnownTypes);
     StringRef why = isFloat8(*other) ? " has no kernels yet"
-                                     : " is no type that weights are stored in";
+                                     : " is not a storage type of weights";
     return error(path + ".type",
                  "type " + stringify(*other) + why + "; use " + kKnownTypes);
   }
@@ -937,9 +937,9 @@ Error PolicyReader::readCache(const Json &value) {
   std::optional<WeightType> type = parseWeightType(name);
   if (!type || *type == WeightType::Int4 || *type == WeightType::Int16) {
     bool isType = type || parsePolicyType(name);
-    return error("cache",
-                 (isType ? "no cache is kept in type '" : "unknown type '") +
-                     name + "'; use " + kKnownCaches);
+    return error("cache", (isType ? "KV caches cannot be stored in type '"
+                                  : "unknown type '") +
+                              name + "'; use " + kKnownCaches);
   }
   policy.cache = *type;
   return Error::success();

@@ -111,7 +111,7 @@ Batcher::create(const Dataset &data, std::vector<std::string> inputNames,
     return Status(StatusCode::InvalidArgument, where, text);
   };
   if (inputTypes.empty() || inputNames.size() != inputTypes.size())
-    return bad("model", "has no input that a data set could feed");
+    return bad("model", "has no input for the data set");
   Batcher batcher;
   batcher.count = data.size();
   batcher.normalization = normalization;
@@ -178,7 +178,7 @@ Batcher::gather(std::span<const int64_t> rows) const {
   if (int64_t(rows.size()) != batch())
     return Status(StatusCode::InvalidArgument, "batch",
                   "takes " + std::to_string(batch()) + " examples, but " +
-                      std::to_string(rows.size()) + " were named");
+                      std::to_string(rows.size()) + " were given");
   std::vector<Buffer> buffers;
   for (size_t i = 0; i < types.size(); ++i) {
     bool isLabel = i + 1 == types.size();

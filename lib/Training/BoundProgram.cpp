@@ -152,7 +152,7 @@ Result<Buffer> SharedProgramState::bindArgument(const ProgramValue &value,
       return known->buffer;
     return Status(StatusCode::Internal, "state '" + value.name + "'",
                   "is " + known->value.type.toString() +
-                      " in one part of the training and " +
+                      " in one program of the training and " +
                       value.type.toString() + " in another");
   }
   Result<Buffer> first = initialValue(value);
@@ -198,7 +198,7 @@ Status SharedProgramState::recomputeNarrowCopies(const std::string *only) {
               : wanted.element != ElementType::F32 ||
                     !(half || element == ElementType::BF16)))
       return Status(StatusCode::Internal, "state '" + name + "'",
-                    "is a copy of no parameter of its shape");
+                    "has no parameter of its shape to copy");
     Result<Buffer> from = whole(*source);
     if (!from.ok())
       return from.status();
@@ -293,7 +293,7 @@ Status BoundProgram::check(std::span<const Buffer> buffers) const {
       return Status(StatusCode::InvalidArgument, where, "was not given");
     if (buffers[i].onDevice() && !executable.device().hasOwnMemory())
       return Status(StatusCode::InvalidArgument, where,
-                    "must lie in host memory");
+                    "must be in host memory");
     if (!(buffers[i].type() == batch[i].type))
       return Status(StatusCode::InvalidArgument, where,
                     "is " + buffers[i].type().toString() +

@@ -142,14 +142,14 @@ static Result<Checkpoint> readCheckpoint(const std::string &path,
   if (version != kVersion)
     return Status(StatusCode::InvalidArgument, path,
                   version.empty()
-                      ? "is no checkpoint of a training run"
+                      ? "is not a checkpoint of a training run"
                       : "is a checkpoint of version " + version +
-                            ", but version " + kVersion + " is read");
+                            ", but the supported version is " + kVersion);
   std::optional<int64_t> step =
       training::parseCount(checkpoint.facts[kStepKey]);
   if (!step)
     return Status(StatusCode::InvalidArgument, path,
-                  "does not say after how many steps it was written");
+                  "does not record its step");
   checkpoint.step = *step;
   checkpoint.facts.erase(kVersionKey);
   checkpoint.facts.erase(kStepKey);
@@ -177,10 +177,10 @@ Result<FoundCheckpoint> mpc::loadCheckpoint(const std::string &folder,
                   [](const Status &status) {
                     return status.code() == StatusCode::ResourceExhausted;
                   });
-  Status none(isTooLarge ? StatusCode::ResourceExhausted : StatusCode::NotFound,
-              folder,
-              isTooLarge ? "holds no intact checkpoint of a model of this size"
-                         : "holds no intact checkpoint");
+  Status none(
+      isTooLarge ? StatusCode::ResourceExhausted : StatusCode::NotFound, folder,
+      isTooLarge ? "contains no intact checkpoint of a model of this size"
+                 : "contains no intact checkpoint");
   for (const Status &status : found.passedOver)
     none = none.withNote(status.toString());
   return none;

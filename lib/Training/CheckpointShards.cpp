@@ -155,7 +155,7 @@ Status ShardReader::parse() {
     for (const auto &[name, shape] : shapes.items())
       sound &= shape.is_array() && shape.size() <= 32 &&
                std::all_of(shape.begin(), shape.end(), isCount);
-  return sound ? Status() : bad("does not say what the parts of its ranks are");
+  return sound ? Status() : bad("does not describe the shards of its ranks");
 }
 
 Status ShardReader::readPart(int64_t rank) {
@@ -169,22 +169,22 @@ Status ShardReader::readPart(int64_t rank) {
   if (!bytes.ok())
     return bytes.status();
   if (digestOf(*bytes) != digests[size_t(rank)].get_ref<const std::string &>())
-    return damaged("is damaged or of another checkpoint: its digest is not the "
-                   "one that " +
-                   fs::path(path).filename().string() + " states");
+    return damaged("is damaged or belongs to another checkpoint: its digest "
+                   "differs from the one in " +
+                   fs::path(path).filename().string());
   Result<TensorFile> part =
       decodeTensorFile(*bytes, file, /*needsDigest=*/true);
   if (!part.ok())
     return part.status();
   if (part->tensors.size() != shapes.size())
     return damaged("has " + std::to_string(part->tensors.size()) +
-                   " pieces, but the checkpoint has " +
+                   " shards, but the checkpoint has " +
                    std::to_string(shapes.size()));
   for (const NamedTensor &piece : part->tensors) {
     auto shape = shapes.find(piece.name);
     if (shape == shapes.end())
-      return damaged("has a piece of '" + piece.name +
-                     "', which the checkpoint has none of");
+      return damaged("has a shard of '" + piece.name +
+                     "', which is not in the checkpoint");
     TensorType whole{piece.data.type().element,
                      shape->get<std::vector<int64_t>>()};
     std::optional<int64_t> size = whole.byteCount();
@@ -209,9 +209,9 @@ Status ShardReader::readPart(int64_t rank) {
                         : -1;
     int64_t each = count / ranks + (count % ranks != 0);
     if (count < 0 || int64_t(piece.data.size()) != each * element)
-      return damaged("has a piece of '" + piece.name + "' of " +
+      return damaged("has a shard of '" + piece.name + "' of " +
                      std::to_string(piece.data.size()) +
-                     " bytes, which is no part in " + std::to_string(ranks) +
+                     " bytes, which is not one of " + std::to_string(ranks) +
                      " of " + to.type().toString());
     int64_t begin = std::min(rank * each, count);
     int64_t length = std::min(each, count - begin);

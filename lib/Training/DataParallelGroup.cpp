@@ -23,10 +23,10 @@ Status DataParallelGroup::agree(const std::string &what,
     return texts.status();
   for (size_t rank = 1; rank < texts->size(); ++rank)
     if ((*texts)[rank] != texts->front())
-      return known(
-          Status(StatusCode::InvalidArgument, "rank " + std::to_string(rank),
-                 "has " + what + " " + (*texts)[rank] + ", but rank 0 has " +
-                     texts->front() + "; start all ranks alike"));
+      return known(Status(
+          StatusCode::InvalidArgument, "rank " + std::to_string(rank),
+          "has " + what + " " + (*texts)[rank] + ", but rank 0 has " +
+              texts->front() + "; start all ranks with the same arguments"));
   return {};
 }
 

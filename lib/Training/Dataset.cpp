@@ -37,10 +37,10 @@ Result<Dataset> Dataset::fromArrays(std::vector<NamedTensor> inputs,
   Dataset dataset;
   dataset.count = examples(labels);
   if (dataset.count == 0)
-    return bad("labels", "must lie in host memory and count examples in a "
-                         "first dimension of at least 1");
+    return bad("labels", "must be in host memory and have at least one example "
+                         "along their first dimension");
   if (inputs.empty())
-    return bad("data set", "has no input beside its labels");
+    return bad("data set", "has labels but no inputs");
   for (const NamedTensor &input : inputs)
     if (int64_t size = examples(input.data); size != dataset.count)
       return bad("input '" + input.name + "'",
@@ -66,7 +66,7 @@ Result<Dataset> Dataset::fromTokens(Buffer tokens, int64_t length) {
   int64_t size = tokens.type().shape.front(), count = (size - 1) / length;
   if (count < 1)
     return bad("are " + std::to_string(size) + ", but an example of " +
-               std::to_string(length) + " and the one behind it take " +
+               std::to_string(length) + " and the next token need " +
                std::to_string(length + 1));
   TensorType type{tokens.type().element, {count, length}};
   auto from = [&](int64_t first) {
@@ -168,8 +168,8 @@ static Result<Dataset> readFolder(const std::string &path,
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored))
     return Status(StatusCode::NotFound, path,
-                  "holds neither " + stem + "-images-idx3-ubyte and " + stem +
-                      "-labels-idx1-ubyte (plain or .gz) nor " + part +
+                  "contains neither " + stem + "-images-idx3-ubyte and " +
+                      stem + "-labels-idx1-ubyte (plain or .gz) nor " + part +
                       ".npz, " + part + ".npy or " + part + ".bin");
   Result<std::vector<NamedArray>> arrays = readNpz(file.string());
   if (!arrays.ok())
@@ -196,7 +196,7 @@ Result<Dataset> Dataset::read(const std::string &path, const std::string &part,
       file = training::findTokens(path, part);
       if (file.empty())
         return Status(StatusCode::NotFound, path,
-                      "holds no tokens for the part " + part);
+                      "contains no tokens for the part " + part);
       return readTokens(file, length);
     }
     return fs::is_directory(status) ? readFolder(path, part)

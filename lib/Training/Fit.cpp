@@ -144,7 +144,7 @@ Status FitLoop::prepare() {
     return status;
   if (findCheckpoint().status().code() != StatusCode::NotFound)
     return Status(StatusCode::InvalidArgument, options.checkpoints,
-                  "holds checkpoints of an earlier run; resume it or name "
+                  "contains checkpoints of an earlier run; resume it or use "
                   "another folder");
   return {};
 }
@@ -167,13 +167,13 @@ Status FitLoop::resume() {
     Json was = then.is_object() ? then.value(key, Json()) : Json();
     if (was != value)
       return Status(StatusCode::InvalidArgument, found->path,
-                    "is of a run with " + key + " " + jsonText(was) +
+                    "belongs to a run with " + key + " " + jsonText(was) +
                         ", but this one has " + jsonText(value));
   }
   if (!decodeTrainingProgress(checkpoint.facts[kPositionKey], checkpoint.step,
                               position))
     return Status(StatusCode::InvalidArgument, found->path,
-                  "does not say where its run stood");
+                  "does not record the position of its run");
   if (Status status = trainer.setState(checkpoint.tensors); !status.ok())
     return Status(status.code(), found->path + ": " + status.where(),
                   status.text());
@@ -181,7 +181,7 @@ Status FitLoop::resume() {
   saved = position.step;
   if (options.onNote) {
     for (const Status &status : found->passedOver)
-      options.onNote("passed over " + status.toString());
+      options.onNote("skipped " + status.toString());
     options.onNote("resumed from " + found->path);
   }
   return {};
@@ -306,7 +306,7 @@ Status FitLoop::watch() {
     return scale.status();
   if (scale->skippedSteps > *position.skipped && preset &&
       preset->endsAt(float(scale->scale)))
-    diverge("steps are skipped although the loss scale is at its floor; the "
+    diverge("steps are skipped although the loss scale is at its minimum; the "
             "last gradient that overflowed is " +
             scale->overflowed);
   if (isFull) {
@@ -484,7 +484,7 @@ Result<FitReport> FitLoop::run() {
                   "needs at least one epoch and a log interval of one");
   if (options.resume && options.checkpoints.empty())
     return Status(StatusCode::InvalidArgument, "resume",
-                  "needs the folder of the checkpoints");
+                  "needs the checkpoint folder");
   if (Status status = impl.ranks.allOk(prepare()); !status.ok())
     return status;
   if (Status status = checkRanksAgree(); !status.ok())

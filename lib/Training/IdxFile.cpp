@@ -74,11 +74,11 @@ Result<Buffer> training::readIdx(const std::string &path) {
     return bad("ends inside the idx header");
   std::optional<ElementType> element = elementOf(mark[2]);
   if (mark[0] != 0 || mark[1] != 0 || !element)
-    return bad("is no idx file: it does not begin with two zero bytes and the "
-               "code of a type");
+    return bad("is not an idx file: it does not start with two zero bytes and "
+               "a type code");
   if (mark[3] < 1 || mark[3] > 8)
     return bad("has " + std::to_string(mark[3]) +
-               " dimensions; 1 to 8 are read");
+               " dimensions; 1 to 8 are supported");
   TensorType type{*element, {}};
   for (int i = 0; i < mark[3]; ++i) {
     std::array<unsigned char, 4> extent;
@@ -90,7 +90,7 @@ Result<Buffer> training::readIdx(const std::string &path) {
   std::optional<int64_t> bytes = type.byteCount();
   if (!bytes || *bytes / kMostExpansion > facts.st_size)
     return bad("declares " + type.toString() + ", which " +
-               std::to_string(facts.st_size) + " bytes cannot hold");
+               std::to_string(facts.st_size) + " bytes cannot contain");
   Result<Buffer> data = Buffer::allocate(type);
   if (!data.ok())
     return Status(data.status().code(), path, data.status().text());
@@ -101,7 +101,7 @@ Result<Buffer> training::readIdx(const std::string &path) {
   // zlib verifies the checksum at the end of the stream.
   unsigned char extra;
   if (gzread(file.get(), &extra, 1) != 0 || !gzeof(file.get()))
-    return bad("is damaged or goes on after its last element");
+    return bad("is damaged or has data after its last element");
   size_t width = size_t(elementBytes(*element));
   for (size_t i = 0; width > 1 && i < data->size(); i += width)
     std::reverse(begin + i, begin + i + width);

@@ -156,17 +156,18 @@ Status Trainer::setLossScaleState(std::span<const NamedNumber> numbers) {
         std::begin(kNumbers), std::end(kNumbers),
         [&](const ScaleNumber &number) { return given.name == number.name; });
     if (known == std::end(kNumbers))
-      return bad(given.name, "is no name of torch's, Keras' or tf_keras'");
+      return bad(given.name, "is not a state name of torch, Keras or tf_keras");
     if (!preset.isDynamic())
       return bad(given.name,
                  "cannot be set: the loss scale of this training, '" +
                      preset.name + "', does not change");
     if (!known->field) {
       if (double wanted = known->ofPreset(preset); given.value != wanted)
-        return bad(given.name, "is " + numberText(wanted) +
-                                   " in the compiled step and cannot become " +
-                                   numberText(given.value) +
-                                   "; choose it by TrainingOptions::lossScale");
+        return bad(given.name,
+                   "is " + numberText(wanted) +
+                       " in the compiled step and cannot be changed to " +
+                       numberText(given.value) +
+                       "; set it by TrainingOptions::lossScale");
       continue;
     }
     if (!fits(*known, preset, given.value))

@@ -72,7 +72,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
     const TensorType &type = tensor.data.type();
     if (!names.insert(tensor.name).second || tensor.data.onDevice())
       return Status(StatusCode::Internal, "tensor '" + tensor.name + "'",
-                    "is given twice or does not lie in host memory");
+                    "is given twice or is not in host memory");
     const Dtype *dtype =
         std::find_if(kDtypes.begin(), kDtypes.end(), [&](const Dtype &entry) {
           return entry.type == type.element;
@@ -89,7 +89,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
     return Status(StatusCode::InvalidArgument, "checkpoint",
                   "has a header of " + std::to_string(text.size()) +
                       " bytes; at most " + std::to_string(kMostHeader) +
-                      " are read");
+                      " are supported");
   std::string bytes(8, '\0');
   uint64_t size = text.size();
   std::memcpy(bytes.data(), &size, sizeof(size));
@@ -103,7 +103,7 @@ Result<std::string> training::encodeTensorFile(const TensorFile &file) {
   size_t hole = bytes.find(kKey);
   if (file.metadata.contains("sha256") || hole == std::string::npos)
     return Status(StatusCode::Internal, "checkpoint",
-                  "has metadata that takes the digest's place");
+                  "has metadata with the key of the digest");
   hole += kKey.size();
   std::string digest = digestOf(bytes, hole);
   bytes.replace(hole, kDigits, digest);
@@ -139,10 +139,11 @@ private:
 
 Status Decoder::readMetadata(const Json &entries) {
   if (!entries.is_object())
-    return bad("has a __metadata__ that is no object");
+    return bad("has a __metadata__ that is not an object");
   for (const auto &[key, value] : entries.items()) {
     if (!value.is_string())
-      return bad("has metadata '" + key.substr(0, 100) + "' that is no string");
+      return bad("has metadata '" + key.substr(0, 100) +
+                 "' that is not a string");
     file.metadata[key] = value.get_ref<const std::string &>();
   }
   return {};
@@ -172,7 +173,7 @@ Status Decoder::readTensor(const std::string &name, const Json &entry) {
                    [&](const Dtype &entry) { return entry.name == wanted; });
   if (known == kDtypes.end())
     return bad(what + "has the dtype '" + wanted.substr(0, 40) +
-               "', which is not read");
+               "', which is not supported");
   TensorType type{known->type, {}};
   for (const Json &extent : shape)
     type.shape.push_back(extent.get<int64_t>());
@@ -209,11 +210,11 @@ Status Decoder::checkDigest(std::string_view header, bool needed) {
   std::string key = "\"sha256\":\"" + digest + "\"";
   size_t at = header.find(key);
   if (digest.size() != kDigits || at == std::string_view::npos)
-    return bad("has a digest in a form that is not read");
+    return bad("has a digest of an unsupported form");
   size_t hole =
       size_t(header.data() - bytes.data()) + at + key.size() - kDigits - 1;
   if (digestOf(bytes, hole) != digest)
-    return bad("is damaged: its bytes do not have the digest that it states");
+    return bad("is damaged: its digest does not match its bytes");
   return {};
 }
 
@@ -223,8 +224,8 @@ Result<TensorFile> Decoder::decode(bool needsDigest) {
     return bad("is too short for a safetensors file");
   std::memcpy(&length, bytes.data(), sizeof(length));
   if (length > kMostHeader || length > bytes.size() - sizeof(length))
-    return bad("states a header of " + std::to_string(length) +
-               " bytes, but is a file of " + std::to_string(bytes.size()));
+    return bad("declares a header of " + std::to_string(length) +
+               " bytes, but the file has " + std::to_string(bytes.size()));
   std::string_view text = bytes.substr(sizeof(length), length);
   data = bytes.substr(sizeof(length) + length);
   // A duplicate name would hide an entry.
@@ -244,9 +245,9 @@ Result<TensorFile> Decoder::decode(bool needsDigest) {
       },
       /*allow_exceptions=*/false);
   if (!header.is_object())
-    return bad("has a header that is no JSON object");
+    return bad("has a header that is not a JSON object");
   if (twice)
-    return bad("has a header in which a name stands twice");
+    return bad("has a header with a duplicate name");
   if (auto found = header.find("__metadata__"); found != header.end())
     if (Status status = readMetadata(*found); !status.ok())
       return status;

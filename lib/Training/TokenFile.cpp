@@ -45,7 +45,7 @@ static Result<NpyHeader> headerOf(const std::string &path,
   if (fs::path(path).extension() != ".npy") {
     if (mapping.size() % sizeof(uint16_t) != 0)
       return bad("has " + std::to_string(mapping.size()) +
-                 " bytes, which are no tokens of 16 bits");
+                 " bytes, which is not a whole number of 16-bit tokens");
     NpyHeader header;
     header.type = {ElementType::UI16,
                    {int64_t(mapping.size() / sizeof(uint16_t))}};
@@ -59,7 +59,7 @@ static Result<NpyHeader> headerOf(const std::string &path,
   if (type.shape.size() != 1 || isFloat(type.element) ||
       type.element == ElementType::I1)
     return bad("is " + type.toString() +
-               ", but tokens are integers in one dimension");
+               ", but tokens must be integers in one dimension");
   std::optional<int64_t> bytes = type.byteCount();
   if (!bytes || uint64_t(*bytes) != mapping.size() - header->dataOffset)
     return bad("declares " + type.toString() + ", but holds " +

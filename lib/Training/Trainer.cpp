@@ -139,20 +139,19 @@ static Status checkOptions(const Device &device, const CompileOptions &options,
     return Status(StatusCode::InvalidArgument, where, text);
   };
   if (!options.training)
-    return bad("CompileOptions::training",
-               "must say what a training step is made of");
+    return bad("CompileOptions::training", "must describe the training step");
   const std::string &shard = options.training->distribution.shard;
   if (shard != "none" && shard != "optimizer")
     return bad("shard", "is 'none' or 'optimizer', found '" + shard + "'");
   if (ranks.alone())
     return {};
   if (!options.batch)
-    return bad("batch", "must be given where " + std::to_string(ranks.size()) +
+    return bad("batch", "must be set when " + std::to_string(ranks.size()) +
                             " ranks share it");
   if (device.hasOwnMemory() && ranksOf(device) != ranks.size())
     return Status(StatusCode::Unavailable, "device '" + device.name() + "'",
-                  "trains alone; several ranks need devices in host memory, "
-                  "or GPUs of cudaForRanks()");
+                  "trains one rank; several ranks need CPU devices, or GPUs "
+                  "made by cudaForRanks()");
   return {};
 }
 
@@ -477,11 +476,11 @@ Status Trainer::Impl::partitionBatch() {
       !status.ok())
     return status;
   if (*options.batch < size || *options.batch % size)
-    return ranks.known(
-        Status(StatusCode::InvalidArgument, "batch",
-               "of " + std::to_string(*options.batch) +
-                   " examples has no equal parts for " + std::to_string(size) +
-                   " ranks; use a multiple of " + std::to_string(size)));
+    return ranks.known(Status(
+        StatusCode::InvalidArgument, "batch",
+        "of " + std::to_string(*options.batch) +
+            " examples cannot be divided evenly among " + std::to_string(size) +
+            " ranks; use a multiple of " + std::to_string(size)));
   // Without a target: the step itself shows whether ranks agree on it.
   const PipelineOptions choices = pipelineOptions(options, TargetInfo());
   if (Status status = ranks.agree("the options", printFlags(choices));
@@ -500,9 +499,9 @@ Status Trainer::Impl::hasShards(const BoundProgram &program) const {
     return {};
   return Status(StatusCode::InvalidArgument, model.name(),
                 "has batches of " + std::to_string(part) +
-                    ", which cannot be cut into parts of " +
+                    ", which cannot be divided into batches of " +
                     std::to_string(*options.batch) +
-                    "; export it with an open batch dimension");
+                    "; export it with a dynamic batch dimension");
 }
 
 Status Trainer::Impl::checkRanksAgree(const Program &program) const {
@@ -736,9 +735,8 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
     ++wanted;
     auto found = given.find(entry.value.name);
     if (found == given.end())
-      return bad(entry.value.name,
-                 "is missing; the run that is continued was of another model, "
-                 "optimizer or loss scale");
+      return bad(entry.value.name, "is missing; the resumed run had another "
+                                   "model, optimizer or loss scale");
     const Buffer &data = found->second->data;
     TensorType type = entry.value.initialType();
     if (!data || data.onDevice() || !(data.type() == type))
@@ -750,9 +748,8 @@ Status Trainer::setState(std::span<const NamedTensor> tensors) {
     for (const auto &[name, tensor] : given) {
       const SharedProgramState::Entry *entry = impl->state.find(name);
       if (!entry || !entry->kept)
-        return bad(name, "is no state of this training; the run that is "
-                         "continued was of another model, optimizer or loss "
-                         "scale");
+        return bad(name, "is not a state of this training; the resumed run had "
+                         "another model, optimizer or loss scale");
     }
   for (const SharedProgramState::Entry &entry : impl->state.entries()) {
     auto found = given.find(entry.value.name);
@@ -816,7 +813,7 @@ static Result<Buffer> scaledCopy(const Buffer &from, double factor,
 
 static Status noGradients() {
   return Status(StatusCode::InvalidArgument, "gradients",
-                "are there between forwardBackward() and apply() only");
+                "exist only between forwardBackward() and apply()");
 }
 
 Result<std::vector<NamedTensor>> Trainer::gradients(GradientForm form) const {
@@ -858,7 +855,7 @@ Status Trainer::setGradients(std::span<const NamedTensor> gradients,
             : nullptr;
     if (!entry)
       return Status(StatusCode::InvalidArgument, where,
-                    "is none of this training");
+                    "is not a parameter of this training");
     TensorType wanted = entry->value.type;
     if (form == GradientForm::Unscaled)
       wanted.element = ElementType::F32;

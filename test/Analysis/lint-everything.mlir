@@ -11,19 +11,19 @@
 // the other warnings require a change of the model.
 // RUN: mpc lint %s --policy float16 --set name:fc=float32 --set name:shift=float32 --set name:clip=float32 --set name:tanh=float32 --set name:masked=float32 --set name:norm=float32 --set name:unit=float32 | FileCheck %s --check-prefix=FIXED --match-full-lines
 
-// CHECK: frames: integer_in_float: 'frames' carries integers of any size; f16 counts exactly to 2048 only, so they are kept in f32
-// CHECK-NEXT:     fix: compute them in i32 or i64 in the model; nothing is lost as it is
-// CHECK-NEXT: total: sum_too_long: 'total' adds 50000 numbers up in f16, where a sum of equal ones stops after 2048
-// CHECK-NEXT:     fix: the model itself fixes this type; change it there to float32
+// CHECK: frames: integer_in_float: 'frames' carries integers of any size; f16 represents integers exactly up to 2048 only, so they are kept in f32
+// CHECK-NEXT:     fix: none is needed; to use 16 bits, compute them in i32 or i64 in the model
+// CHECK-NEXT: total: sum_too_long: 'total' adds 50000 numbers in f16, where a sum of equal numbers stops growing after 2048
+// CHECK-NEXT:     fix: the model sets this type; change it to float32 in the model
 // CHECK-NEXT: fc: weight_flush: 73.3% of the values of constant 'weight' that are not zero become 0 in f16, down to 1e-08
 // CHECK-NEXT:     fix: --set name:fc=float32
-// CHECK-NEXT: shift: constant_overflow: f16 has no 70000: constant 'offset' becomes inf
+// CHECK-NEXT: shift: constant_overflow: f16 cannot represent 70000: constant 'offset' becomes inf
 // CHECK-NEXT:     fix: --set name:shift=float32
-// CHECK-NEXT: clip: clip_bound_overflow: f16 has no 100000: constant 'bound' becomes inf, so that infinities pass the clip at 'clip'
+// CHECK-NEXT: clip: clip_bound_overflow: f16 cannot represent 100000: constant 'bound' becomes inf, so infinities are not clipped at 'clip'
 // CHECK-NEXT:     fix: --set name:clip=float32
-// CHECK-NEXT: masked: mask_overflow: f16 has no -1e+09: constant 'far' becomes -inf in the mask at 'masked'; a row that is masked throughout has no finite value left
+// CHECK-NEXT: masked: mask_overflow: f16 cannot represent -1e+09: constant 'far' becomes -inf in the mask at 'masked'; a fully masked row has no finite value left
 // CHECK-NEXT:     fix: --set name:masked=float32
-// CHECK-NEXT: norm: epsilon_flush: f16 has no 1e-12: constant 'epsilon' becomes 0, and 'norm' no longer keeps a divisor from zero
+// CHECK-NEXT: norm: epsilon_flush: f16 cannot represent 1e-12: constant 'epsilon' becomes 0, and 'norm' no longer protects a divisor from zero
 // CHECK-NEXT:     fix: --set name:norm=float32
 // CHECK-NEXT: 7 warnings under policy 'float16'
 
@@ -35,7 +35,7 @@
 // MIXED-NEXT: {{ +}}fix: {{.*}}
 // MIXED-NEXT: 3 warnings under policy 'mixed_float16'
 
-// BF16: frames: integer_in_float: 'frames' carries integers of any size; bf16 counts exactly to 256 only, so they are kept in f32
+// BF16: frames: integer_in_float: 'frames' carries integers of any size; bf16 represents integers exactly up to 256 only, so they are kept in f32
 // BF16-NEXT: {{ +}}fix: {{.*}}
 // BF16-NEXT: total: sum_too_long: {{.*}}
 // BF16-NEXT: {{ +}}fix: {{.*}}

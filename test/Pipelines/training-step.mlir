@@ -16,7 +16,7 @@
 // RUN: not mpc dump %s --training "step speed=fast" 2>&1 | FileCheck %s --check-prefix=FLAG
 // RUN: not mpc dump %s --after lift 2>&1 | FileCheck %s --check-prefix=STAGE
 
-// STAGE: --after lift: is a stage of training; add --training step
+// STAGE: --after lift: is a training stage; add --training step
 // PART: --training half: the part of a step is 'half'; use step, forward-backward, apply or evaluate
 // FLAG: no such option speed
 

@@ -64,9 +64,9 @@ def test_sequences_fork_and_advance(decoder):
     rows = decoder.advance([first, second], [4, 5])
     np.testing.assert_array_equal(second.fork().feed([6]), second.feed([6]))
     assert not np.array_equal(rows[0], rows[1])
-    with pytest.raises(mpc.InvalidArgument, match="token 61 at place 0 is outside the vocabulary of 61"):
+    with pytest.raises(mpc.InvalidArgument, match="token 61 at position 0 is outside the vocabulary of 61"):
         first.feed([61])
-    with pytest.raises(mpc.InvalidArgument, match="is the one at place 0"):
+    with pytest.raises(mpc.InvalidArgument, match="is the same as the one at index 0"):
         decoder.advance([first, first], [1, 2])
 
 

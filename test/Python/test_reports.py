@@ -203,7 +203,7 @@ def test_a_file_is_checked_and_not_explained(cnn, tmp_path):
     path, images = cnn
     mpc.compile(path, images, policy="mixed_bfloat16").save(tmp_path / "m.mpcx")
     loaded = mpc.load(tmp_path / "m.mpcx")
-    with pytest.raises(mpc.InvalidArgument, match="explain the model that it was made from"):
+    with pytest.raises(mpc.InvalidArgument, match="explain the model that it was compiled from"):
         loaded.explain()
 
 

@@ -252,7 +252,7 @@ def test_wrong_batches_are_errors(batches):
         trainer.load_state_dict({"model": {}})
     kept = trainer.state_dict()
     for wrong, text in ((3, "a int where a mapping"), ({"foo": {}}, "part 'foo', none of model"),
-                        ({"model": {**kept["model"], "v": x}}, "'v': is none of this training"),
+                        ({"model": {**kept["model"], "v": x}}, "'v': is not a parameter of this training"),
                         ({"optimizer": {"a": 1}}, "is no state of torch's"),
                         (trainer_of(optimizer="sgd").state_dict(), "dampening in its state, which adam has not")):
         with pytest.raises(mpc.InvalidArgument, match=text):

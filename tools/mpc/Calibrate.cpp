@@ -31,13 +31,13 @@ Status tool::setGradients(const std::string &text, CompileOptions &options) {
       !status.ok() || !options.training)
     return status;
   if (options.training->part != TrainingPart::ForwardBackward)
-    return Status(StatusCode::InvalidArgument, "--training " + text,
-                  "is no part that gives gradients; use \"forward-backward\" "
-                  "and its flags");
+    return Status(
+        StatusCode::InvalidArgument, "--training " + text,
+        "does not return gradients; use \"forward-backward\" and its flags");
   if (!options.training->lossScale.empty())
     return Status(StatusCode::InvalidArgument, "--training " + text,
-                  "gives a loss scale, which is what is looked for here; leave "
-                  "it out");
+                  "sets a loss scale, but mpc calibrate searches for one; drop "
+                  "loss-scale");
   options.training->lossScale = "none";
   return {};
 }
@@ -109,15 +109,15 @@ Json tool::describe(const LossScaleChoice &choice) {
 std::string tool::sentence(const LossScaleChoice &choice) {
   std::string text = "loss scale " + shortNumber(choice.scale()) +
                      ": f16 flushes " + shortNumber(100 * choice.flushed) +
-                     "% of what flows back, without a scale " +
+                     "% of the gradient elements, without a scale " +
                      shortNumber(100 * choice.flushedUnscaled) + "%";
   if (!choice.largest.empty())
     text += "; '" + choice.largest + "' reaches " +
-            shortNumber(choice.largestMagnitude * choice.scale()) + " under it";
+            shortNumber(choice.largestMagnitude * choice.scale()) + " with it";
   if (choice.power > 0)
     text +=
         "; set --loss-scale static=" + std::to_string(int64_t(choice.scale())) +
-        ", or begin a dynamic one there";
+        ", or start a dynamic loss scale there";
   return text;
 }
 
@@ -297,7 +297,7 @@ int tool::calibrateCommand(const CalibrateArguments &arguments) {
     reporter.line(sentence(scale));
     for (const auto &[name, share] : scale.flushing)
       reporter.line("'" + name + "' loses " + shortNumber(100 * share) +
-                    "% even so; keep it in float32, or in bfloat16");
+                    "% even with this scale; keep it in float32 or bfloat16");
   }
   reporter.document(document);
   return reporter.finish(kDone);

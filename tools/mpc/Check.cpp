@@ -388,7 +388,7 @@ Status ModelCheck::oracle(mlir::ModuleOp graph, reference::Rounding rounding,
       if (message.severity == Diagnostic::Severity::Error)
         return Status(StatusCode::InvalidArgument, message.where, message.text);
     return Status(StatusCode::Internal, arguments.common.model,
-                  "the oracle failed in silence");
+                  "the oracle failed without a message");
   }
   results.assign(std::make_move_iterator(values->begin()),
                  std::make_move_iterator(values->end()));
@@ -518,7 +518,7 @@ Status ModelCheck::makeInitialState() {
     mlir::FailureOr<Tensor> value = Tensor::fromAttr(initial);
     if (mlir::failed(value))
       return Status(StatusCode::Internal, arguments.common.model,
-                    "has state without a value to begin with");
+                    "has a state without an initial value");
     Result<Buffer> buffer = Buffer::allocate(runtimeType(value->getType()));
     if (!buffer.ok())
       return buffer.status();
@@ -633,17 +633,18 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
   reporter.lines(formatTable(table, {false, false, true, true, true, false}));
   for (size_t i = 0; i < ownWeights.size(); ++i)
     if (reference[i].isFloat())
-      reporter.line("output \"" + outputs[i].name + "\": narrow weights are " +
+      reporter.line("output \"" + outputs[i].name +
+                    "\": quantized weights change it by " +
                     shortNumber(weightsError(i)) +
-                    " (rms relative) from the model's own, both in float64");
+                    " (rms relative to the model's weights, both in float64)");
   for (size_t i = 0; i < outputs.size(); ++i)
     if (rewriteErrors[i])
       reporter.line("output \"" + outputs[i].name +
-                    "\": the simplified graph is " +
+                    "\": the simplified graph differs by " +
                     shortNumber(*rewriteErrors[i]) +
-                    " (rms relative) from the imported one in float64, which "
-                    "no rounding explains; a rewrite of the compiler is "
-                    "wrong, please report the model");
+                    " (rms relative) from the imported graph, both in float64, "
+                    "which rounding does not explain; this is a miscompile, "
+                    "please report the model");
 }
 
 Status ModelCheck::compareExpected(Json &document, bool &ok) {

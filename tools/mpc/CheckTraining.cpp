@@ -126,19 +126,19 @@ Status StepCheck::checkRanks() const {
   if (rankCount() < 1 || rankCount() > kMostRanks)
     return Status(StatusCode::InvalidArgument, where,
                   "is of " + std::to_string(rankCount()) +
-                      " ranks, of which all are interpreted; takes 1 to " +
+                      " ranks, but the oracle interprets all ranks, at most " +
                       std::to_string(kMostRanks));
   if (!device->name().starts_with("cpu"))
     return Status(StatusCode::InvalidArgument, "--device " + device->name(),
-                  "is one of " + std::to_string(rankCount()) +
-                      " ranks; a step of several is checked on the CPU, where "
-                      "they are threads");
+                  "cannot run " + std::to_string(rankCount()) +
+                      " ranks; check a multi-rank step with --device cpu, "
+                      "where ranks are threads");
   if (!arguments.inputs.empty() || !arguments.save.empty())
     return Status(StatusCode::InvalidArgument,
                   arguments.save.empty() ? "--inputs" : "--save",
-                  "is of one rank, but " + where + " of " +
-                      std::to_string(rankCount()) +
-                      "; their batches are drawn by --seed");
+                  "takes the arrays of one rank, but " + where +
+                      " is a step of " + std::to_string(rankCount()) +
+                      " ranks; use random batches (--seed)");
   return {};
 }
 
@@ -307,7 +307,7 @@ void StepCheck::reportRanks(Json &document, bool &ok) {
   }
   document["wire"] = wire;
   for (const auto &[type, error] : worst)
-    reporter.line("gradients sent in " + type +
+    reporter.line("gradients all-reduced in " + type +
                   ": rms relative error of a sum up to " +
                   shortNumber(error->rmsRelativeError) + ", of '" +
                   error->parameter + "'");
@@ -315,7 +315,7 @@ void StepCheck::reportRanks(Json &document, bool &ok) {
     unlike.push_back({{"name", difference.name}, {"rank", difference.rank}});
     reporter.line("'" + difference.name + "' of rank " +
                   std::to_string(difference.rank) +
-                  " is not what all ranks should have");
+                  " differs from the value that all ranks should have");
   }
   document["unlike"] = unlike;
   ok &= differences.empty();

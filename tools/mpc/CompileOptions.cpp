@@ -54,8 +54,8 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
   if (options.isa.empty()) {
     if (options.emulateUnits)
       return Status(StatusCode::InvalidArgument, "--emulate-units",
-                    "emulates the units of the level that --isa names; name "
-                    "one, as --isa avx512bf16");
+                    "needs --isa, the level whose units are emulated, such as "
+                    "--isa avx512bf16");
     return target;
   }
   std::string level = "cpu:" + options.isa;
@@ -66,7 +66,7 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
     level += "-emulated";
     if (!TargetInfo::parse(level))
       return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                    "has no units that are emulated; " +
+                    "has no units that can be emulated; " +
                         llvm::join(CpuTarget::emulatedLevels(), ", ") +
                         " have");
   }
@@ -78,7 +78,7 @@ static Result<std::string> chooseTarget(const CommonOptions &options) {
         "avx512bf16, avx512vnni, avx512, avxvnni, avx2");
   if (!llvm::is_contained(TargetInfo::runnable(), *info))
     return Status(StatusCode::Unavailable, "isa '" + options.isa + "'",
-                  "this machine lacks its instructions");
+                  "this CPU lacks its instructions");
   return level;
 }
 
@@ -106,9 +106,10 @@ static std::string chooseSchedules(const CommonOptions &options,
   Result<ScheduleTable> table = ScheduleTable::read(kept);
   if (table.ok() && table->targetName() == info->name())
     return kept;
-  reporter.noteOnce("schedules",
-                    kept + ": is damaged and not read; mpc tune-kernels writes "
-                           "a new one");
+  reporter.noteOnce(
+      "schedules",
+      kept +
+          ": is damaged and ignored; run mpc tune-kernels to write a new one");
   return {};
 }
 
@@ -143,8 +144,8 @@ static Status setDims(const CommonOptions &options, CompileOptions &compile) {
     auto [entry, isNew] = given.emplace(name, extents);
     if (!isNew && entry->second != extents)
       return Status(StatusCode::InvalidArgument, "--dim " + name,
-                    "is given as " + joinExtents(entry->second) + " and as " +
-                        joinExtents(extents));
+                    "is given twice, as " + joinExtents(entry->second) +
+                        " and as " + joinExtents(extents));
     if (!isNew)
       continue;
     if (extents.size() == 1) {
@@ -159,7 +160,8 @@ static Status setDims(const CommonOptions &options, CompileOptions &compile) {
     sets = multiplied(sets, name, extents);
     if (sets.size() > kMostSpecialisations)
       return Status(StatusCode::InvalidArgument, "--dim " + name,
-                    "makes more than " + std::to_string(kMostSpecialisations) +
+                    "results in more than " +
+                        std::to_string(kMostSpecialisations) +
                         " sets of shapes; compile several files");
   }
   if (sets.size() > 1)
@@ -184,7 +186,7 @@ Result<CompileOptions> tool::makeCompileOptions(const CommonOptions &options,
                 options.device.rfind("cuda", 0) == 0;
   if (options.gemm == "library" && !forGpu)
     return Status(StatusCode::Unavailable, "--gemm library",
-                  "code for the CPU never calls a library; use --gemm own");
+                  "code for the CPU calls no library; use --gemm own");
   compile.gemm = options.gemm;
   compile.stepLossScale = options.stepLossScale;
   compile.maxMemory = options.maxMemory;
@@ -229,8 +231,8 @@ static Status aimAt(const Device &device, CommonOptions &options) {
     if (options.target.rfind("cuda:", 0) != 0 || !device.needsCode())
       return {};
     return Status(StatusCode::InvalidArgument, "--target " + options.target,
-                  "runs on no CPU; use --device cuda where there is a GPU, or "
-                  "--device cuda-host");
+                  "does not run on the CPU; use --device cuda on a machine "
+                  "with a GPU, or --device cuda-host");
   }
   std::string native = "cuda:" + device.architecture();
   if (options.target.empty())
@@ -239,7 +241,7 @@ static Status aimAt(const Device &device, CommonOptions &options) {
   if (options.target == native || options.target == native + "a")
     return {};
   return Status(StatusCode::InvalidArgument, "--target " + options.target,
-                "is not what device " + device.name() + " runs, which is " +
+                "does not match device " + device.name() + ", which runs " +
                     native);
 }
 
@@ -248,9 +250,9 @@ Result<Device> tool::makeHostDevice(const CommonOptions &options) {
   if (!options.target.empty()) {
     std::optional<TargetInfo> target = TargetInfo::parse(options.target);
     if (!target || !CudaTarget::of(*target))
-      return Status(StatusCode::Unavailable, "--target " + options.target,
-                    "is no architecture that code is generated for; cuda-host "
-                    "takes cuda:sm_75 and later");
+      return Status(
+          StatusCode::Unavailable, "--target " + options.target,
+          "has no code generation; cuda-host runs cuda:sm_75 and later");
     host.architecture = target->member().str();
   }
   host.threads = options.threads;

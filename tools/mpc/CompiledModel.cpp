@@ -25,8 +25,8 @@ bool tool::isStoredModel(const std::string &path) {
 Status tool::rejectForCompiledModel(const CommonOptions &options,
                                     const std::string &flag) {
   return Status(StatusCode::InvalidArgument, options.model,
-                "is compiled already, " + flag +
-                    " comes too late; give it to mpc compile");
+                "is already compiled, so " + flag +
+                    " has no effect; pass it to mpc compile");
 }
 
 /// Formats dimensions: "batch=8, seq=128".

@@ -177,7 +177,7 @@ static std::string typeList(const std::optional<TargetInfo> &target) {
   if (target)
     for (PolicyType type : target->fastTypes())
       text += (text.empty() ? "" : " ") + shortTypeName(type);
-  return text.empty() ? "not known" : text;
+  return text.empty() ? "unknown" : text;
 }
 
 /// Formats a size: "262 kB".
@@ -189,18 +189,20 @@ static std::string cpuText(const CpuReport &cpu) {
   std::string features;
   for (const std::string &feature : cpu.features)
     features += " " + feature;
-  text += "  features:" + (features.empty() ? " none that count" : features) +
-          "\n  levels:";
+  text +=
+      "  features:" + (features.empty() ? " none that matter here" : features) +
+      "\n  levels:";
   for (const IsaLevel &level : cpu.levels)
     text += " " + level.name + " (" +
-            (level.available  ? "has it"
-             : level.emulated ? "lacks it, emulates its units"
-                              : "lacks it") +
+            (level.available  ? "supported"
+             : level.emulated ? "units emulated"
+                              : "not supported") +
             (level.generated ? "" : ", no code is generated for it") + ")" +
             (&level == &cpu.levels.back() ? "" : ",");
   text += "\n";
   if (!cpu.target)
-    return text + "  runs nothing: compiled code needs AVX2, FMA and F16C\n";
+    return text +
+           "  cannot run compiled code, which needs AVX2, FMA and F16C\n";
   text += "  compiles for: " + cpu.target->name() +
           "; fast types: " + typeList(cpu.target) + "\n";
   if (cpu.ceilings) {
@@ -230,10 +232,11 @@ static std::string gpuText(const GpuReport &report) {
       ", " + std::to_string(gpu.multiprocessors) + " multiprocessors, " +
       shortBytes(double(gpu.memoryBytes)) + "\n";
   if (!report.target)
-    return text + "  this architecture is not known\n";
+    return text + "  unknown architecture\n";
   text += (report.target && report.target->facts().isGenerated)
               ? "  compiles for: "
-              : "  runs nothing, which needs 7.5; plans for: ";
+              : "  cannot run compiled code, which needs compute capability "
+                "7.5; plans for: ";
   text += "cuda:" + gpu.architecture() +
           "; fast types: " + typeList(report.target) + "\n";
   if (report.target->hasCeilings()) {

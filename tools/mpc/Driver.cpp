@@ -31,8 +31,9 @@ void Driver::declareBench(CLI::App &app) {
   addOutputOptions(*command, bench.common);
   addModelOptions(*command, bench.common);
   command
-      ->add_option("--input,--inputs", bench.inputs,
-                   "FILE.npz or NAME=FILE.npy (default: drawn by --seed)")
+      ->add_option(
+          "--input,--inputs", bench.inputs,
+          "FILE.npz or NAME=FILE.npy (default: random values, see --seed)")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
@@ -41,8 +42,8 @@ void Driver::declareBench(CLI::App &app) {
                    "runs to time (default: for one second)")
       ->check(CLI::Range(1, 1000000));
   command->add_option("--html", bench.html,
-                      "FILE that receives the report as a page: the graph, "
-                      "drawn by Graphviz, with the time of each kernel");
+                      "FILE that receives the report as an HTML page: the "
+                      "graph, drawn by Graphviz, with the time of each kernel");
   command->callback(
       [this] { chosen = [this] { return benchCommand(bench); }; });
 }

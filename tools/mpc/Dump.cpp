@@ -60,14 +60,14 @@ int tool::dumpCommand(const DumpArguments &options) {
   if (!isStage(options.after)) {
     reporter.fail(Status(StatusCode::InvalidArgument,
                          "--after " + options.after,
-                         "is no stage; there are " + stageNames()));
+                         "is not a stage; the stages are " + stageNames()));
     return kBadUsage;
   }
   if (const Stage *stage = findStage(options.after);
       stage && stage->training && !compile->training) {
     reporter.fail(Status(StatusCode::InvalidArgument,
                          "--after " + options.after,
-                         "is a stage of training; add --training step"));
+                         "is a training stage; add --training step"));
     return kBadUsage;
   }
   Result<std::unique_ptr<Compiler>> compiler = Compiler::create(*compile);

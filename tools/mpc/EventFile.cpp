@@ -54,7 +54,8 @@ Result<EventFile> EventFile::create(const std::string &folder) {
   std::filesystem::create_directories(folder, error);
   if (error)
     return Status(StatusCode::InvalidArgument, folder,
-                  "cannot be made a folder of event files: " + error.message());
+                  "the folder of event files cannot be created: " +
+                      error.message());
   // TensorBoard orders files by name, and two runs may start in one second.
   double now = secondsNow();
   EventFile made((std::filesystem::path(folder) /
@@ -75,8 +76,8 @@ Status EventFile::write(const std::string &message) {
        << std::flush;
   if (!file)
     return Status(StatusCode::InvalidArgument, path,
-                  "cannot be written; is there space left, and may the folder "
-                  "be written to?");
+                  "cannot be written; check the free space and the permissions "
+                  "of the folder");
   return {};
 }
 

@@ -60,7 +60,7 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
   mlir::FailureOr<WhyAccount> account = analysis.explain(value);
   if (failed(account))
     return Status(StatusCode::InvalidArgument, "--why " + name,
-                  "the model cannot be planned");
+                  "the types of the model could not be assigned");
   return explainAccount(name, *account);
 }
 

@@ -53,7 +53,7 @@ static std::string sentence(DecisionAttr decision, const std::string &kind) {
   std::string policy = "policy '" + decision.getList().str() + "'";
   std::string text;
   if (rule == "low")
-    text = policy + " computes " + kind + " in its narrow type";
+    text = policy + " computes " + kind + " in its low-precision type";
   else if (rule == "high")
     text = policy + " computes " + kind + " in float32";
   else if (rule == "follow")
@@ -61,7 +61,8 @@ static std::string sentence(DecisionAttr decision, const std::string &kind) {
   else if (rule == "clear")
     text = kind + " takes any type under " + policy;
   else if (rule == "widest")
-    text = kind + " meets in the widest of its operands' types under " + policy;
+    text =
+        kind + " computes in the widest type of its operands under " + policy;
   else if (rule == "high_result")
     text = policy + " sets the result of " + kind + " to float32";
   else if (rule == "override" && decision.getOverride())

@@ -41,8 +41,8 @@ static Result<std::string> findDisassembler() {
   if (!found)
     return Status(StatusCode::Unavailable, "--sass",
                   "needs NVIDIA's disassembler nvdisasm, which is neither in "
-                  "$MPC_CUDA_DIR/bin nor on the PATH (a part of the CUDA "
-                  "toolkit; from PyPI nvidia-cuda-nvdisasm)");
+                  "$MPC_CUDA_DIR/bin nor on the PATH; install the CUDA toolkit "
+                  "or the PyPI package nvidia-cuda-nvdisasm");
   return *found;
 }
 
@@ -52,7 +52,7 @@ static Result<std::string> disassemble(const std::string &program,
   ScopedTempFolder folder("mpc-sass");
   if (!folder.ok())
     return Status(StatusCode::Unavailable, "--sass",
-                  "no temporary folder can be made");
+                  "cannot create a temporary folder");
   std::string input = folder.path("kernels.cubin"),
               output = folder.path("listing"), log = folder.path("log");
   std::error_code error;
@@ -142,8 +142,8 @@ Status tool::explainSass(mlir::ModuleOp planned, const Program &program,
                          Explanation &explanation) {
   if (!target.isGpu() || !program.cuda)
     return Status(StatusCode::InvalidArgument, "--sass",
-                  "reads machine code of NVIDIA's GPUs, not of " +
-                      target.name() + "; add --target cuda:sm_90a");
+                  "analyzes code for NVIDIA GPUs, not for " + target.name() +
+                      "; add --target cuda:sm_90a");
   Result<std::string> disassembler = findDisassembler();
   if (!disassembler.ok())
     return disassembler.status();

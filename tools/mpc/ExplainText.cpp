@@ -111,7 +111,7 @@ static std::string summary(const Explanation &explanation) {
       " flops");
   add(counted(explanation.casts, "cast") + " (" +
       shortBytes(double(explanation.castBytes)) +
-      " if each were a pass of its own); kernels execute " +
+      " if each were a separate pass); kernels execute " +
       std::to_string(explanation.castList.size()) + ": " +
       std::to_string(inputs) + " of inputs, " + std::to_string(alone) +
       " alone");
@@ -162,7 +162,7 @@ static std::string castLines(const Explanation &explanation) {
                       " to " + cast.to + ", " + shortBytes(double(cast.bytes)),
                   "    ") +
           "\n";
-  return text.empty() ? text : "\ncasts that stand alone\n" + text;
+  return text.empty() ? text : "\nunfused casts\n" + text;
 }
 
 /// Lists constants with overflow or underflow; the JSON has the others.
@@ -199,7 +199,7 @@ static std::string cacheTable(const Explanation &explanation) {
   if (explanation.caches.empty())
     return "";
   std::vector<std::vector<std::string>> table = {
-      {"cache", "kept as", "bytes a token"}};
+      {"cache", "stored as", "bytes per token"}};
   for (const ExplainedCache &cache : explanation.caches)
     table.push_back({cache.name, cache.type, std::to_string(cache.rowBytes)});
   return "\n" + formatTable(table, {false, false, true}) + "\n";
@@ -284,12 +284,12 @@ std::string tool::whyToText(const Explanation &explanation) {
   for (const ExplainedWhy::Step &step : why.steps)
     text += wrapped("  " + step.text, "    ") + "\n";
   if (why.bytesSaved || why.castBytes)
-    text += "  the cut weighed " + shortBytes(double(why.bytesSaved)) +
-            " saved in memory against " + shortBytes(double(why.castBytes)) +
+    text += "  the minimum cut saved " + shortBytes(double(why.bytesSaved)) +
+            " of memory traffic for " + shortBytes(double(why.castBytes)) +
             " of casts\n";
   if (why.becomes.empty())
     return text +
-           wrapped("no override of one or two ops changes it; it is kept by " +
+           wrapped("no override of one or two ops changes it; the reason is " +
                        why.keeps,
                    "  ");
   std::string change;

@@ -48,9 +48,9 @@ private:
 static CLI::Validator aPart() {
   return CLI::Validator(
       [](const std::string &text) -> std::string {
-        return text.empty() ? "names no part; use step, forward-backward, "
-                              "apply or evaluate"
-                            : "";
+        return text.empty()
+                   ? "is empty; give step, forward-backward, apply or evaluate"
+                   : "";
       },
       "");
 }
@@ -59,10 +59,10 @@ static CLI::Validator aPart() {
 static CLI::Option *addTraining(CLI::App &command, std::string &training,
                                 const std::string &verb) {
   return command
-      .add_option("--training", training,
-                  verb + " a part of a training step: step, forward-backward, "
-                         "apply or evaluate, and flags behind it (\"step "
-                         "optimizer=sgd\")")
+      .add_option(
+          "--training", training,
+          verb + " a part of a training step: step, forward-backward, apply or "
+                 "evaluate, followed by its flags (\"step optimizer=sgd\")")
       ->check(aPart());
 }
 
@@ -72,14 +72,14 @@ static CLI::Option *addSamples(CLI::App &command, SampleFiles &samples,
   CLI::Option *inputs =
       command
           .add_option("--input,--inputs", samples.inputs,
-                      "FILE.npz, a sample, or a folder of samples" + to +
+                      "a sample, FILE.npz, or a folder of samples" + to +
                           "; repeatable")
           ->take_all()
           ->expected(1, 1 << 20)
           ->allow_extra_args(true);
-  command.add_flag("--stacked", samples.areStacked,
-                   "a file holds a sample for each index of its arrays' first "
-                   "dimension");
+  command.add_flag(
+      "--stacked", samples.areStacked,
+      "the arrays of a file stack samples along their first dimension");
   return inputs;
 }
 
@@ -96,22 +96,24 @@ void FullDriver::declare(CLI::App &app) {
   addOutputOptions(*command, check.common);
   addModelOptions(*command, check.common);
   command
-      ->add_option("--input,--inputs", check.inputs,
-                   "FILE.npz or NAME=FILE.npy (default: drawn by --seed)")
+      ->add_option(
+          "--input,--inputs", check.inputs,
+          "FILE.npz or NAME=FILE.npy (default: random values, see --seed)")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
-  command->add_option("--expected", check.expected,
-                      "FILE.npz to compare the outputs with as well");
+  command->add_option(
+      "--expected", check.expected,
+      "FILE.npz with expected outputs, compared in addition to the oracle");
   command->add_flag("--per-op", check.perOp,
-                    "judge every op in an instrumented compile");
-  addTraining(*command, check.training, "judge, from the start,")
+                    "check every op, in an instrumented compile");
+  addTraining(*command, check.training, "check")
       ->excludes("--per-op")
       ->excludes("--expected");
   command
       ->add_option("--save", check.save,
-                   "folder that receives inputs.npz, what the step was given, "
-                   "and expected.npz, the oracle's answers in float64")
+                   "folder that receives inputs.npz, the inputs of the step, "
+                   "and expected.npz, the oracle's results in float64")
       ->needs("--training");
   command->callback(
       [this] { chosen = [this] { return checkCommand(check); }; });
@@ -122,7 +124,7 @@ void FullDriver::declare(CLI::App &app) {
   compile.common.manyShapes = true;
   addModelOptions(*command, compile.common);
   command->get_option("--target")
-      ->description("targets with commas between: cpu:native, cpu:avx2, "
+      ->description("targets, separated by commas: cpu:native, cpu:avx2, "
                     "cpu:avx512, cuda:sm_80, cuda:sm_90a, ... (default: "
                     "cpu:native)");
   command->add_option("-o,--output", compile.output, "the .mpcx file to write")
@@ -131,126 +133,127 @@ void FullDriver::declare(CLI::App &app) {
   command->callback(
       [this] { chosen = [this] { return compileCommand(compile); }; });
 
-  command = app.add_subcommand("explain",
-                               "say in which type each op computes, and why");
+  command = app.add_subcommand(
+      "explain", "report the type in which each op computes, and the reason");
   addOutputOptions(*command, explain.common);
   addModelOptions(*command, explain.common);
   command->add_option("--why", explain.why,
-                      "only the op, input or output of this name: why it has "
-                      "its type, and what would change it");
+                      "only the op, input or output of this name: the reason "
+                      "for its type, and what would change it");
   command->add_flag("--sass", explain.sass,
-                    "read the machine code of a GPU's kernels: instructions, "
-                    "registers, bytes, and the time that they predict");
+                    "analyze the machine code (SASS) of GPU kernels: "
+                    "instructions, registers, bytes and the predicted time");
   addTraining(*command, explain.training, "explain");
   addSamples(*command, explain.samples,
              ", from which the ranges of values and each op's share of the "
-             "error are found")
+             "error are measured")
       ->excludes("--training")
       ->excludes("--why");
   command
-      ->add_option("--html", explain.html,
-                   "FILE that receives the report as a page: the graph, drawn "
-                   "by Graphviz, with every decision, range and share of the "
-                   "error")
+      ->add_option(
+          "--html", explain.html,
+          "FILE that receives the report as an HTML page: the graph, drawn by "
+          "Graphviz, with every decision, range and share of the error")
       ->excludes("--why");
   command->callback(
       [this] { chosen = [this] { return explainCommand(explain); }; });
 
-  command = app.add_subcommand(
-      "calibrate", "say how large values become over samples, and what 16-bit "
-                   "types would lose of them");
+  command = app.add_subcommand("calibrate",
+                               "measure the ranges of values over samples, and "
+                               "what 16-bit types would lose");
   addOutputOptions(*command, calibrate.common);
   addModelOptions(*command, calibrate.common);
   addSamples(*command, calibrate.samples)->required();
-  command->add_option("-o,--output", calibrate.output,
-                      "a policy to write (.json): that of --policy with the "
-                      "ranges");
-  addTraining(*command, calibrate.training, "look at the gradients of");
+  command->add_option(
+      "-o,--output", calibrate.output,
+      "the policy to write (.json): that of --policy plus the ranges");
+  addTraining(*command, calibrate.training, "calibrate the gradients of");
   command->callback(
       [this] { chosen = [this] { return calibrateCommand(calibrate); }; });
 
-  command = app.add_subcommand(
-      "tune", "find the cheapest types that keep a budget of error, and write "
-              "them as a policy");
+  command =
+      app.add_subcommand("tune", "search for the cheapest types within an "
+                                 "error budget, and write them as a policy");
   addOutputOptions(*command, tune.common);
   addModelOptions(*command, tune.common);
   addSamples(*command, tune.samples)->required();
   command
       ->add_option(
           "--budget", tune.budget,
-          "what outputs may err against float64: \"rms 1e-3\", \"max "
-          "0.01\", \"kl 1e-4\", \"top1 0.1%\" or \"cosine 1e-4\"; or what "
-          "the model may "
-          "cost beside float32, for the least error: \"time 0.6x\", "
+          "largest error of the outputs against float64: \"rms 1e-3\", \"max "
+          "0.01\", \"kl 1e-4\", \"top1 0.1%\" or \"cosine 1e-4\"; or largest "
+          "cost relative to float32, to minimize the error: \"time 0.6x\", "
           "\"bytes 0.6x\" or \"memory 0.6x\"")
       ->required();
   command
-      ->add_option("--objective", tune.objective,
-                   "bytes that kernels move; time, measured where the target's "
-                   "code runs here, else by its ceilings; or memory of weights "
-                   "and of values between kernels (default: bytes, of what "
-                   "takes no longer than the best built-in policy where the "
-                   "target's code runs here)")
+      ->add_option(
+          "--objective", tune.objective,
+          "cost to minimize: bytes that kernels move; time, measured if this "
+          "machine runs the target's code, else estimated by its roofline; or "
+          "memory of weights and of values between kernels (default: bytes, "
+          "without being slower than the best built-in policy if this machine "
+          "runs the target's code)")
       ->check(CLI::IsMember({"bytes", "time", "memory"}));
   command
       ->add_option(
           "--types", tune.types,
-          "types that products may have: f16, bf16, tf32, and forms of "
-          "weights: int16, int8, int4, float8_e4m3fn (default: f16 and bf16, "
-          "for time also tf32; as weights int16, int8 and f16 where products "
-          "in float32 are as fast)")
+          "candidate types of matmuls and convolutions: f16, bf16, tf32, and "
+          "of quantized weights: int16, int8, int4, float8_e4m3fn (default: "
+          "f16 and bf16, for time also tf32; weights in int16, int8 and f16 if "
+          "float32 matmuls are as fast)")
       ->delimiter(',');
   command
       ->add_option("--seconds", tune.seconds,
-                   "time after which the best so far is taken (default: no "
-                   "limit)")
+                   "time limit of the search, after which the best result so "
+                   "far is used (default: none)")
       ->check(CLI::Range(0.0, 1e6))
       ->check(finiteNumber());
   command->add_option("-o,--output", tune.output,
                       "the policy to write (.json)");
   command->add_flag("--resume", tune.resume,
-                    "go on from what an earlier, unfinished search with this "
-                    "output has measured (OUTPUT.state)");
+                    "continue an unfinished search with this output from its "
+                    "measurements (OUTPUT.state)");
   command
       ->add_option("--trials", tune.trials,
-                   "drawn choices of types to measure beside what first-order "
-                   "errors foretell of them")
+                   "random type assignments to measure, to compare with the "
+                   "first-order error prediction")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   addTraining(*command, tune.training, "tune the gradients of");
   command->add_option("--html", tune.html,
-                      "FILE that receives the report as a page: the front with "
-                      "what was chosen, and the graph, drawn by Graphviz, with "
-                      "each op's share of the error");
+                      "FILE that receives the report as an HTML page: the "
+                      "Pareto front with the chosen point, and the graph, "
+                      "drawn by Graphviz, with each op's share of the error");
   command->callback([this] { chosen = [this] { return tuneCommand(tune); }; });
 
   command = app.add_subcommand(
-      "lint", "find what the policy's narrow types would break");
+      "lint", "find what the policy's low-precision types would break");
   addOutputOptions(*command, lint.common);
   addModelOptions(*command, lint.common);
   command->callback([this] { chosen = [this] { return lintCommand(lint); }; });
 
   command = app.add_subcommand(
-      "tune-kernels", "measure other schedules of a model's kernels and keep "
-                      "those that are faster");
+      "tune-kernels",
+      "measure other schedules of a model's kernels and store the faster ones");
   addOutputOptions(*command, tuneKernels.common);
   addModelOptions(*command, tuneKernels.common);
   command
-      ->add_option("--input,--inputs", tuneKernels.inputs,
-                   "FILE.npz or NAME=FILE.npy (default: drawn by --seed)")
+      ->add_option(
+          "--input,--inputs", tuneKernels.inputs,
+          "FILE.npz or NAME=FILE.npy (default: random values, see --seed)")
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
   command
       ->add_option("--seconds", tuneKernels.seconds,
-                   "time after which no further schedule is tried")
+                   "time limit, after which no further schedule is tried")
       ->check(CLI::Range(0.0, 1e6))
       ->check(finiteNumber())
       ->capture_default_str();
   addTraining(*command, tuneKernels.training, "tune");
   command->add_option("-o,--output", tuneKernels.output,
-                      "the table to write or add to (default: the one that "
-                      "later compiles for this machine read)");
+                      "the schedule table to write or extend (default: the one "
+                      "that later compiles on this machine read)");
   command->callback(
       [this] { chosen = [this] { return tuneKernelsCommand(tuneKernels); }; });
 
@@ -261,12 +264,13 @@ void FullDriver::declare(CLI::App &app) {
       [this] { chosen = [this] { return trainCommand(train); }; });
 
   command = app.add_subcommand(
-      "plan", "say what a training step takes on numbers of ranks, and why");
+      "plan", "predict the time of a training step on given numbers of ranks");
   addPlanFlags(*command, plan);
   command->callback([this] { chosen = [this] { return planCommand(plan); }; });
 
   command = app.add_subcommand(
-      "generate", "write tokens behind a prompt, by a decoder with a cache");
+      "generate",
+      "generate tokens after a prompt, with a decoder with a KV cache");
   addGenerateFlags(*command, generate);
   command->callback(
       [this] { chosen = [this] { return generateCommand(generate); }; });
@@ -275,10 +279,10 @@ void FullDriver::declare(CLI::App &app) {
   addTraining(*app.get_subcommand("bench"), bench.training, "time")
       ->check(whyNoTraining);
   command = app.add_subcommand(
-      "devices", "list the devices of this machine and what they do fast");
+      "devices", "list the devices of this machine and their fast types");
   addOutputOptions(*command, devices.common);
   command->add_flag("--quick", devices.withoutCeilings,
-                    "leave out the ceilings that are measured");
+                    "skip the measured ceilings");
   command->callback(
       [this] { chosen = [this] { return devicesCommand(devices); }; });
 
@@ -291,13 +295,13 @@ void FullDriver::declare(CLI::App &app) {
       ->capture_default_str();
   command
       ->add_option("--training", dump.training,
-                   "dump a part of a training step: step, "
-                   "forward-backward, apply or evaluate, and flags of "
-                   "mpc-pipeline-lift behind it (\"step optimizer=sgd\")")
+                   "dump a part of a training step: step, forward-backward, "
+                   "apply or evaluate, followed by flags of mpc-pipeline-lift "
+                   "(\"step optimizer=sgd\")")
       ->check(aPart());
   command->add_flag("--dump-fusion", dump.fusion,
-                    "print what shares a kernel with what, and the time that "
-                    "the target's model says is saved, instead of IR");
+                    "print the fusion decisions and the time that each saves "
+                    "by the target's cost model, instead of IR");
   command->callback([this] { chosen = [this] { return dumpCommand(dump); }; });
 
   command = app.add_subcommand("passes", "list the stages and their passes");

@@ -26,51 +26,52 @@ void tool::addGenerateFlags(CLI::App &command, GenerateArguments &arguments) {
   addModelOptions(command, arguments.common);
   command
       .add_option("--prompt-ids", arguments.prompts,
-                  "tokens to begin with: numbers between commas, or a file of "
-                  "numbers; several prompts are several sequences")
+                  "token ids of the prompt, separated by commas, or a file of "
+                  "them; repeat for several sequences")
       ->required()
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
   command
       .add_option("--slots", arguments.slots,
-                  "sequences that are stepped together; further ones join as "
-                  "others end")
+                  "batch size: sequences that are decoded together (continuous "
+                  "batching)")
       ->check(CLI::Range(int64_t(1), int64_t(1024)))
       ->capture_default_str();
-  command.add_option("--tokens", arguments.tokens, "tokens to write at most")
+  command
+      .add_option("--tokens", arguments.tokens,
+                  "maximum number of tokens to generate")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 31))
       ->capture_default_str();
   command
-      .add_option("--temperature", arguments.sampling.temperature,
-                  "divides the logits before a token is drawn; 0 takes the "
-                  "most likely one")
+      .add_option(
+          "--temperature", arguments.sampling.temperature,
+          "divides the logits before sampling; 0 takes the most likely token")
       ->check(finiteNumber())
       ->capture_default_str();
   command
       .add_option("--top-k", arguments.sampling.topK,
-                  "draw from the K most likely tokens alone (0: all)")
+                  "sample only from the K most likely tokens (0: all)")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 31))
       ->capture_default_str();
   command
-      .add_option("--top-p", arguments.sampling.topP,
-                  "draw from the most likely tokens that have this part of the "
-                  "probability together")
+      .add_option(
+          "--top-p", arguments.sampling.topP,
+          "sample only from the most likely tokens with this total probability")
       ->check(finiteNumber())
       ->capture_default_str();
   command
-      .add_option(
-          "--cache", arguments.cache,
-          "rows of the cache, at least those of a model's window (default: "
-          "the tokens of this run)")
+      .add_option("--cache", arguments.cache,
+                  "rows of the KV cache, at least the model's attention window "
+                  "(default: the tokens of this run)")
       ->check(CLI::Range(int64_t(2), int64_t(1) << 31));
   command
       .add_option("--chunk", arguments.chunk,
-                  "tokens of the prompt that are computed at once (default: "
-                  "64, or as many as the cache has rows)")
+                  "tokens of the prompt per run (chunked prefill; default: 64, "
+                  "at most the rows of the cache)")
       ->check(CLI::Range(int64_t(2), int64_t(1) << 20));
   command.add_option("--end-id", arguments.end,
-                     "the token behind which nothing more is written");
+                     "token id that ends a sequence");
 }
 
 /// Parses numbers separated by commas or white space; `where` names them in
@@ -87,14 +88,14 @@ static Result<std::vector<int64_t>> parseTokens(const std::string &text,
     if (error != std::errc() || rest != text.data() + end)
       return Status(StatusCode::InvalidArgument, where,
                     "'" + text.substr(at, std::min<size_t>(end - at, 40)) +
-                        "' is no token: a prompt is made of numbers with "
-                        "commas or spaces between them");
+                        "' is not a token id; give numbers separated by commas "
+                        "or spaces");
     tokens.push_back(token);
     at = text.find_first_not_of(kSpace, end);
   }
   if (tokens.empty())
     return Status(StatusCode::InvalidArgument, where,
-                  "has no tokens; a prompt has at least one");
+                  "has no tokens; give at least one");
   return tokens;
 }
 
@@ -257,10 +258,9 @@ static Result<std::vector<Text>> readTexts(const GenerateArguments &arguments) {
   if (sampler.ok() && sampling.temperature == 0 &&
       (sampling.topK != 0 || sampling.topP != 1))
     return Status(StatusCode::InvalidArgument, "--temperature",
-                  "is 0, which takes the most likely token, so that " +
+                  "is 0, which always takes the most likely token, so that " +
                       std::string(sampling.topK != 0 ? "--top-k" : "--top-p") +
-                      " has nothing to choose from; give a temperature above "
-                      "0");
+                      " has no effect; give a temperature above 0");
   std::vector<Text> texts;
   for (const std::string &argument : arguments.prompts) {
     Result<std::vector<int64_t>> prompt = readPrompt(argument);

@@ -415,9 +415,10 @@ Result<Json> tool::drawGraph(const Json &explanation) {
     if (places.is_object())
       if (std::optional<Json> drawing = PlaceReader(graph, places).read())
         return *drawing;
-    return Status(StatusCode::Unavailable, "--html",
-                  *program + " answers what is no layout; Graphviz 2.42 or "
-                             "newer is needed");
+    return Status(
+        StatusCode::Unavailable, "--html",
+        *program +
+            " returned no valid layout; Graphviz 2.42 or newer is needed");
   }
 }
 

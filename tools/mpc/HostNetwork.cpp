@@ -104,7 +104,7 @@ static Result<NetworkModel> measureThreads(int64_t ranks) {
     threads.emplace_back([end = ends[rank]] { (void)measure(*end); });
   Result<NetworkModel> model = measure(*ends[0]);
   if (!model.ok())
-    ends[0]->abort("has no time of a message");
+    ends[0]->abort("failed to measure a message");
   for (std::thread &thread : threads)
     thread.join();
   return model;

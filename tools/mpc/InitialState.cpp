@@ -54,9 +54,9 @@ static Status copyParameter(std::span<const ProgramValue> values,
   if (!source || !*source || found->type.element != ElementType::F32 ||
       found->type.shape != copy.type.shape ||
       !(half || copy.type.element == ElementType::BF16))
-    return Status(StatusCode::InvalidArgument, "input '" + copy.name + "'",
-                  "is a copy of no parameter of its shape; give an array for "
-                  "it");
+    return Status(
+        StatusCode::InvalidArgument, "input '" + copy.name + "'",
+        "has no parameter of its shape to copy; give an array for it");
   std::span<const float> from = source->as<float>();
   std::span<uint16_t> to = buffer.as<uint16_t>();
   for (size_t i = 0; i < to.size(); ++i)

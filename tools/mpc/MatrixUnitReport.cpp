@@ -47,12 +47,10 @@ std::optional<std::string> tool::describeSlowType(PolicyType type,
   }
   if (isComputeMode(type))
     return target.name() + " has no unit for " + name +
-           ", so that contractions compute in float32; --policy float32 is "
-           "the same";
+           ": contractions compute in float32, as with --policy float32";
   return target.name() + " has no unit for " + name +
-         ": contractions widen it to float32, which saves memory traffic but "
-         "no arithmetic; use --policy float32 where arithmetic is what takes "
-         "the time";
+         ": contractions upconvert it to float32, which saves memory traffic "
+         "but no arithmetic; use --policy float32 for compute-bound models";
 }
 
 /// Formats ", 16 times as fast as float32", if known.
@@ -77,7 +75,8 @@ PolicyChoice tool::bestPolicy(const TargetInfo &target) {
   PolicyType type = llvm::cantFail(Policy::load(policy)).getCompute();
   if (type == PolicyType::Float32)
     return {policy,
-            target.name() + " multiplies no narrower type faster than float32"};
+            target.name() +
+                " multiplies no low-precision type faster than float32"};
   return {policy, target.name() + " has units for " + stringify(type).str() +
                       speedUpText(type, target)};
 }
@@ -86,9 +85,9 @@ void tool::resolveAutoPolicy(CompileOptions &options, Reporter &reporter) {
   if (options.policy != "auto")
     return;
   Result<TargetInfo> target = resolveTarget(options.target);
-  PolicyChoice choice =
-      target.ok() ? bestPolicy(*target)
-                  : PolicyChoice{"float32", "nothing is known of the target"};
+  PolicyChoice choice = target.ok()
+                            ? bestPolicy(*target)
+                            : PolicyChoice{"float32", "the target is unknown"};
   options.policy = choice.policy;
   reporter.noteOnce(kFastPath,
                     "--policy auto is " + choice.policy + ": " + choice.reason);
@@ -106,13 +105,13 @@ void tool::reportFastPath(const CompileOptions &options, Reporter &reporter) {
     return;
   PolicyType type = policy->getCompute();
   if (std::optional<std::string> unit = fastUnit(type, *target))
-    reporter.noteOnce(kFastPath, "--policy " + options.policy + ": " +
-                                     target->name() + " multiplies " +
-                                     stringify(type).str() + " on its " +
-                                     *unit + speedUpText(type, *target) +
-                                     (target->unit(type)->flushesSubnormals
-                                          ? "; it takes subnormal numbers as 0"
-                                          : ""));
+    reporter.noteOnce(kFastPath,
+                      "--policy " + options.policy + ": " + target->name() +
+                          " multiplies " + stringify(type).str() + " on its " +
+                          *unit + speedUpText(type, *target) +
+                          (target->unit(type)->flushesSubnormals
+                               ? "; subnormal numbers are flushed to 0"
+                               : ""));
   std::optional<std::string> text = describeSlowType(type, *target);
   if (!text)
     return;

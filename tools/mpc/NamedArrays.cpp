@@ -46,7 +46,7 @@ tool::loadArrays(const std::vector<std::string> &arguments, int64_t maxMemory) {
       more.push_back({argument.substr(0, equals), std::move(*read), path});
     } else {
       return Status(StatusCode::InvalidArgument, argument,
-                    "is no data file; use FILE.npz or NAME=FILE.npy");
+                    "is not a data file; use FILE.npz or NAME=FILE.npy");
     }
     for (NamedArray &array : more) {
       for (const NamedArray &other : arrays)
@@ -126,7 +126,7 @@ static Status bindArray(const NamedArray &array, const ProgramValue &value,
   if (have.shape != value.type.shape)
     return Status(StatusCode::InvalidArgument, array.where,
                   "array '" + array.name + "' has shape " +
-                      shapeToString(have.shape) + ", but the model wants " +
+                      shapeToString(have.shape) + ", but the model expects " +
                       shapeToString(value.type.shape));
   bool carriesBrainFloat =
       have.element == ElementType::UI16 || have.element == ElementType::F32;
@@ -135,15 +135,15 @@ static Status bindArray(const NamedArray &array, const ProgramValue &value,
     if (!narrow)
       return Status(StatusCode::InvalidArgument, array.where,
                     "array '" + array.name +
-                        "' is f32 with values that bf16 does not hold; round "
-                        "them to bf16");
+                        "' is f32 with values that bf16 cannot represent; "
+                        "round them to bf16");
     bound = std::move(*narrow);
     return {};
   }
   return Status(StatusCode::InvalidArgument, array.where,
                 "array '" + array.name + "' is " +
                     std::string(elementTypeName(have.element)) +
-                    ", but the model wants " +
+                    ", but the model expects " +
                     std::string(elementTypeName(value.type.element)));
 }
 
@@ -167,8 +167,8 @@ std::vector<Status> tool::bindArrays(const std::vector<NamedArray> &arrays,
         continue;
       problems.emplace_back(
           StatusCode::InvalidArgument, "input '" + values[i].name + "'",
-          "no array was given for it; add " + values[i].type.toString() +
-              " under that name or as '" + prefix + std::to_string(i) + "'");
+          "has no array; add " + values[i].type.toString() +
+              " with that name or as '" + prefix + std::to_string(i) + "'");
       continue;
     }
     if (Status status = bindArray(*array, values[i], bound[i]); !status.ok())

@@ -118,29 +118,28 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
                   "instruction set of the CPU (default: its best)")
       ->check(CLI::IsMember({"amxfp16", "amx", "avx512bf16", "avx512vnni",
                              "avx512", "avxvnni", "avx2"}));
-  command.add_flag("--emulate-units", options.emulateUnits,
-                   "with --isa: compute what the level's units for products "
-                   "would, by arithmetic that any machine has");
+  command.add_flag(
+      "--emulate-units", options.emulateUnits,
+      "with --isa: emulate the matrix units of the level on any machine");
   command
       .add_option("--policy", options.policy,
-                  "precision policy: a name, a .json file, or auto for what "
-                  "suits the device")
+                  "precision policy: a name, a .json file, or auto for the "
+                  "fastest on the device")
       ->capture_default_str();
   command
       .add_option("--set", options.sets,
                   "override: op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, "
-                  "inputs:NAME=float32 for what an op reads, or backward: and "
-                  "one of these for a backward pass alone")
+                  "inputs:NAME=float32 for the inputs of an op, or one of "
+                  "these after backward: for the backward pass only")
       ->check(CLI::Validator(checkSet, "KEY=TYPE"))
       ->take_all()
       ->expected(1)
       ->allow_extra_args(false);
   command
       .add_option("--dim", options.dims,
-                  options.manyShapes
-                      ? "extents of a symbolic dimension: the file holds code "
-                        "for each"
-                      : "extent of a symbolic dimension")
+                  options.manyShapes ? "extents of a symbolic dimension: the "
+                                       "file contains code for each"
+                                     : "extent of a symbolic dimension")
       ->check(CLI::Validator(checkDim,
                              options.manyShapes ? "NAME=N,..." : "NAME=N"))
       ->take_all()
@@ -150,8 +149,8 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   command
       .add_option("--target", options.target,
-                  "compile for cpu:native, cpu:ISA or cuda:sm_XX where no "
-                  "device is run")
+                  "compile for cpu:native, cpu:ISA or cuda:sm_XX; for commands "
+                  "that run nothing")
       ->check(CLI::Validator(checkTarget, "TARGET"));
   command
       .add_option("--rounding", options.rounding, "strict executes every cast")
@@ -162,27 +161,28 @@ void tool::addModelOptions(CLI::App &command, CommonOptions &options) {
                   "mincut or propagate")
       ->check(CLI::IsMember({"mincut", "propagate"}))
       ->capture_default_str();
-  command.add_option("--gemm", options.gemm, "library or own matrix kernels")
+  command
+      .add_option("--gemm", options.gemm,
+                  "GEMM kernels: library (cuBLASLt) or own (generated)")
       ->check(CLI::IsMember({"library", "own"}))
       ->capture_default_str();
   command.add_option("--schedules", options.schedules,
-                     "table of kernels' schedules, or none (default: what "
-                     "tune-kernels kept for this machine)");
+                     "table of kernel schedules, or none (default: the one "
+                     "that tune-kernels stored for this machine)");
   command.add_option("--step-loss-scale", options.stepLossScale,
-                     "loss scale of a model that is a whole training step: "
+                     "loss scale of a model that is a training step: "
                      "PRESET[,field=value...] (default: dynamic for policies "
                      "that compute in float16, else none)");
   command
       .add_option("--max-memory", options.maxMemory,
-                  "most bytes that the model may need, with K, M or G behind "
-                  "the number (1024, ...); a model that needs more is refused")
+                  "memory limit in bytes, with an optional suffix K, M or G "
+                  "(1024, ...); a model that needs more is rejected")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::PositiveNumber);
-  command.add_flag(
-      "--verify", options.verify,
-      "know files above 64 MiB to the cache by their bytes, not by "
-      "their inode, size and times of change");
-  command.add_option("--seed", options.seed, "seed of drawn inputs")
+  command.add_flag("--verify", options.verify,
+                   "identify files above 64 MiB in the compile cache by "
+                   "content instead of inode, size and modification time");
+  command.add_option("--seed", options.seed, "seed of random inputs")
       ->capture_default_str();
   command.add_option("--dump-dir", options.dumpDir,
                      "folder that receives the IR of every stage");

@@ -37,25 +37,25 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
   addOutputOptions(command, arguments.common);
   addModelOptions(command, arguments.common);
   command.get_option("--batch")->description(
-      "examples in a batch of all ranks together");
+      "global batch size: examples of all ranks together");
   command.get_option("--threads")
-      ->description("threads of a rank (default: its part of the cores)");
+      ->description("threads per rank (default: its share of the cores)");
   command
       .add_option("--batch-per-rank", arguments.batchPerRank,
-                  "examples of each rank, however many ranks there are")
+                  "batch size per rank (weak scaling)")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40))
       ->excludes("--batch");
   addTrainingFlags(command, arguments.step);
   command
       .add_option("--ranks", arguments.ranks,
-                  "numbers of ranks with commas between: 8,64,1024")
+                  "numbers of ranks, separated by commas: 8,64,1024")
       ->required();
   command
       .add_option("--network", arguments.network,
-                  "links from near to far with + between, each with fields "
-                  "(ranks, share, latency, bandwidth) behind commas: "
-                  "nvlink+ib400, pcie4,ranks=4+ib100,share=4; or host: what "
-                  "messages take on this machine, measured once")
+                  "links from the innermost to the outermost, separated by +, "
+                  "each with fields (ranks, share, latency, bandwidth) after "
+                  "commas: nvlink+ib400, pcie4,ranks=4+ib100,share=4; or host: "
+                  "messages on this machine, measured once")
       ->required();
   command
       .add_option("--compute", arguments.compute,
@@ -66,8 +66,8 @@ void tool::addPlanFlags(CLI::App &command, PlanArguments &arguments) {
       ->capture_default_str();
   command
       .add_option("--step-ms", arguments.stepMs,
-                  "what the launches of a rank take together, as mpc bench "
-                  "has it: those of the model are scaled to it")
+                  "total time of a rank's launches in ms, as reported by mpc "
+                  "bench; the times of the cost model are scaled to it")
       ->check(CLI::Range(1e-6, 1e9))
       ->check(finiteNumber());
   command
@@ -154,9 +154,10 @@ static Result<std::vector<int64_t>> parseRanks(const std::string &text) {
     if (count > kMostRanks)
       ranks.clear();
   if (ranks.empty())
-    return bad("--ranks " + text, "is no list of numbers from 1 to " +
-                                      std::to_string(kMostRanks) +
-                                      " with commas between, as 8,64,1024");
+    return bad("--ranks " + text,
+               "is not a list of numbers from 1 to " +
+                   std::to_string(kMostRanks) +
+                   ", separated by commas, such as 8,64,1024");
   return ranks;
 }
 
@@ -167,7 +168,7 @@ static Result<int64_t> batchOf(const PlanArguments &arguments, int64_t ranks) {
   const int64_t batch = *arguments.common.batch;
   if (batch % ranks || batch < ranks)
     return bad("batch", "of " + std::to_string(batch) +
-                            " examples has no equal parts for " +
+                            " examples cannot be divided evenly among " +
                             std::to_string(ranks) +
                             " ranks; use a multiple of " +
                             std::to_string(ranks) + ", or --batch-per-rank");
@@ -181,8 +182,8 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
   const std::string where = "--network " + arguments.network;
   if (arguments.network != "host") {
     if (group)
-      return bad(where, "is planned without a launcher; only host is measured "
-                        "with one");
+      return bad(where, "cannot be measured; run mpc plan without a launcher, "
+                        "or use --network host");
     llvm::Expected<Network> parsed =
         Network::parse(arguments.network, target.facts().computeCapability);
     if (!parsed)
@@ -193,16 +194,18 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
     return *parsed;
   }
   if (group && (ranks.size() > 1 || ranks.front() != group->size()))
-    return bad("--ranks", "must be those that the launcher started, " +
-                              std::to_string(group->size()) +
-                              ", to measure their messages");
+    return bad("--ranks",
+               "must equal the number of ranks that the launcher started, " +
+                   std::to_string(group->size()) +
+                   ", to measure their messages");
   if (target.isGpu())
-    return bad(where, "is of processors; name the links of GPUs, as "
-                      "nvlink+ib400");
+    return bad(
+        where,
+        "measures CPU ranks; name the links of GPUs, such as nvlink+ib400");
   std::map<int64_t, NetworkModel> models;
   for (int64_t count : ranks) {
     if (count > kMostHostRanks)
-      return bad(where, "joins at most " + std::to_string(kMostHostRanks) +
+      return bad(where, "connects at most " + std::to_string(kMostHostRanks) +
                             " ranks, not " + std::to_string(count));
     if (count == 1)
       continue;
@@ -211,13 +214,13 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
     if (!model.ok())
       return model.status();
     models[count] = *model;
-    reporter.note("network host: " + std::to_string(count) + " ranks take " +
-                  shortNumber(1e6 * model->latencySeconds) +
-                  " us and a second for " + shortBytes(model->bytesPerSecond) +
-                  ", measured with " + how +
-                  (how == "threads" ? "; 'mpirun -n " + std::to_string(count) +
-                                          " mpc plan' measures MPI"
-                                    : ""));
+    reporter.note(
+        "network host: " + std::to_string(count) + " ranks have a latency of " +
+        shortNumber(1e6 * model->latencySeconds) + " us and a bandwidth of " +
+        shortBytes(model->bytesPerSecond) + "/s, measured with " + how +
+        (how == "threads" ? "; 'mpirun -n " + std::to_string(count) +
+                                " mpc plan' measures MPI"
+                          : ""));
   }
   if (models.empty()) // a single rank
     models[2] = {0, 1e12};
@@ -228,7 +231,7 @@ static Result<Network> makeNetwork(const PlanArguments &arguments,
 static int reportNetwork(const Network &network, int64_t ranks,
                          Reporter &reporter) {
   NetworkModel model = network.model(ranks);
-  reporter.line("kept; 'mpc plan' without a launcher plans with it");
+  reporter.line("stored; 'mpc plan' without a launcher uses it");
   reporter.document({{"network", network.name()},
                      {"ranks", ranks},
                      {"latency_seconds", model.latencySeconds},
@@ -240,10 +243,10 @@ static Result<CompileOptions> makeOptions(const PlanArguments &arguments,
                                           Reporter &reporter) {
   if (isStoredModel(arguments.common.model))
     return bad(arguments.common.model,
-               "is compiled already; plan the model that it was made from");
+               "is already compiled; plan the model that it was compiled from");
   if (!arguments.common.batch && !arguments.batchPerRank)
-    return bad("--batch", "is needed, the examples of all ranks together, or "
-                          "--batch-per-rank");
+    return bad("--batch",
+               "(the global batch size) or --batch-per-rank is required");
   Result<CompileOptions> options =
       makeCompileOptions(arguments.common, reporter);
   if (!options.ok())
@@ -280,9 +283,9 @@ static int plan(const PlanArguments &arguments, Reporter &reporter,
                     TargetInfo::describeUnknown(options->target)));
   const bool runsHere = !target->isGpu() && target->runsHere();
   if (arguments.compute == "measured" && !runsHere)
-    return fail(bad("--compute measured",
-                    "is of this machine's processor, not of " + target->name() +
-                        "; use model or --step-ms"));
+    return fail(bad("--compute measured", "measures this machine's CPU, not " +
+                                              target->name() +
+                                              "; use model or --step-ms"));
   const bool isMeasured =
       arguments.compute == "measured" ||
       (arguments.compute == "auto" && runsHere && !arguments.stepMs);

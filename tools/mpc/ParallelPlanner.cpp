@@ -133,9 +133,9 @@ Result<PlannedRanks> ParallelPlanner::plan(int64_t ranks, int64_t batch) const {
   if (int64_t found = batchIn(*parts->front().step.program); found != batch)
     return Status(StatusCode::InvalidArgument, arguments.common.model,
                   "has batches of " + std::to_string(found) +
-                      ", which cannot be cut into parts of " +
+                      ", which cannot be divided into batches of " +
                       std::to_string(batch) +
-                      "; export it with an open batch dimension");
+                      "; export it with a dynamic batch dimension");
   PlannedRanks planned;
   planned.ranks = ranks;
   planned.batch = batch;

@@ -38,8 +38,8 @@ std::vector<Status> tool::compileSubject(const CommonOptions &options,
                                          const Device &, Reporter &,
                                          PreparedModel &, const std::string &) {
   return {Status(StatusCode::Unavailable, options.model,
-                 "needs a compiler, which this build of mpc lacks; it runs "
-                 ".mpcx files")};
+                 "needs the compiler, which this build of mpc lacks; it only "
+                 "runs .mpcx files")};
 }
 
 Result<Json> tool::explainSubject(const CommonOptions &,

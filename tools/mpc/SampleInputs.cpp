@@ -35,7 +35,7 @@ sampleFiles(const std::vector<std::string> &inputs) {
     if (!fs::is_directory(input, error)) {
       if (fs::path(input).extension() != ".npz")
         return Status(StatusCode::InvalidArgument, input,
-                      "is no sample; give .npz files, or a folder of them");
+                      "is not a sample; give .npz files, or a folder of them");
       files.push_back(input);
       continue;
     }
@@ -66,12 +66,14 @@ Status tool::checkOutput(const std::string &output, const std::string &model,
     return samples.status();
   std::error_code error;
   if (fs::equivalent(output, model, error))
-    return Status(StatusCode::InvalidArgument, output,
-                  "is the model, which would be lost; name another file");
+    return Status(
+        StatusCode::InvalidArgument, output,
+        "is the model, which would be overwritten; name another file");
   for (const std::string &sample : *samples)
     if (fs::equivalent(output, sample, error))
-      return Status(StatusCode::InvalidArgument, output,
-                    "is a sample, which would be lost; name another file");
+      return Status(
+          StatusCode::InvalidArgument, output,
+          "is a sample, which would be overwritten; name another file");
   return {};
 }
 
@@ -84,8 +86,8 @@ unstack(const std::string &file, const std::vector<NamedArray> &arrays) {
     if (type.shape.empty() || type.shape.front() == 0)
       return Status(StatusCode::InvalidArgument, file,
                     "array '" + array.name +
-                        "' has no first dimension that counts samples; leave "
-                        "out --stacked");
+                        "' is a scalar or empty, so it has no samples along "
+                        "its first dimension; drop --stacked");
     size_t count = type.shape.front();
     if (!samples.empty() && samples.size() != count)
       return Status(StatusCode::InvalidArgument, file,

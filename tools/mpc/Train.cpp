@@ -112,11 +112,11 @@ static Result<int64_t> textLength(const CompileOptions &options,
     std::string shape;
     for (int64_t extent : batch->extents)
       shape += (shape.empty() ? "" : ",") + std::to_string(extent);
-    return Status(StatusCode::InvalidArgument, model,
-                  "input '" + batch->input + "' has batches of [" + shape +
-                      "]" + (batch->integers ? "" : " floats") +
-                      ", but tokens are for an input of integers [batch, "
-                      "tokens]");
+    return Status(
+        StatusCode::InvalidArgument, model,
+        "input '" + batch->input + "' has batches of [" + shape + "]" +
+            (batch->integers ? "" : " floats") +
+            ", but token data needs an integer input [batch, tokens]");
   }
   return batch->extents[1];
 }
@@ -271,28 +271,27 @@ static std::string adviceFor(const FitReport &report,
   std::string preset =
       arguments.step.lossScale.empty() ? "dynamic" : arguments.step.lossScale;
   if (std::isinf(scale.scale))
-    return "the loss scale has grown to infinity, so that all gradients are "
-           "infinite and all steps are skipped; give it a largest value, as in "
-           "--loss-scale " +
+    return "the loss scale has grown to infinity, so all gradients are "
+           "infinite and all steps are skipped; limit it, as in --loss-scale " +
            preset + ",max=16777216";
   bool manySkipped =
       double(scale.skippedSteps) > kManySkipped * double(report.steps);
   if (scale.scale == 0)
     return "the loss scale has fallen to 0: losses or gradients are not finite "
            "under any scale; look for NaN in the data, lower --lr, or train "
-           "with a policy of bfloat16";
+           "with a bfloat16 policy";
   if (report.diverged && scale.skippedSteps > 0)
     return "steps overflow under the smallest loss scale; lower --lr, or train "
-           "with a policy of bfloat16";
+           "with a bfloat16 policy";
   if (report.diverged)
     return "lower --lr, or clip gradients by --clip-norm";
   if (manySkipped)
     return std::to_string(scale.skippedSteps) + " of " +
            std::to_string(report.steps) +
-           " steps were skipped, more than a scale needs to find its place; "
-           "mpc calibrate --training forward-backward names a loss scale and "
-           "the tensors that no scale keeps, which --set name:NAME=float32 or "
-           "a policy of bfloat16 holds";
+           " steps were skipped, more than a loss scale needs to settle; mpc "
+           "calibrate --training forward-backward suggests a loss scale and "
+           "lists the tensors that underflow under any scale: keep them in "
+           "float32 by --set name:NAME=float32, or use a bfloat16 policy";
   return {};
 }
 
@@ -418,8 +417,9 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
     return Status(StatusCode::InvalidArgument, where, text);
   };
   if (isStoredModel(arguments.common.model))
-    return bad(arguments.common.model,
-               "is compiled already; train the model that it was made from");
+    return bad(
+        arguments.common.model,
+        "is already compiled; train the model that it was compiled from");
   for (const std::string &path : {arguments.exported, arguments.trace})
     if (!path.empty() && writes)
       if (Status status = checkWritable(path); !status.ok())
@@ -429,12 +429,12 @@ static Result<Prepared> prepare(const TrainArguments &arguments,
       return status;
   constexpr int64_t kFewest = kTracedStep + 1;
   if (!arguments.trace.empty() && ranks == 1)
-    return bad("--trace", "is of several ranks; start them by mpirun, or see "
-                          "'mpc bench' for the times of kernels");
+    return bad("--trace", "needs several ranks; start them by mpirun, or use "
+                          "'mpc bench' for kernel times");
   if (!arguments.trace.empty() && arguments.step.accumulate > 1)
-    return bad("--trace", "is of steps without --accumulate");
+    return bad("--trace", "does not support --accumulate");
   if (!arguments.trace.empty() && arguments.steps.value_or(kFewest) < kFewest)
-    return bad("--trace", "is of the sixth step; give --steps 6 or more");
+    return bad("--trace", "traces the sixth step; give --steps 6 or more");
   Result<CompileOptions> compile = makeStepOptions(arguments, device, reporter);
   if (!compile.ok())
     return compile.status();
@@ -607,9 +607,9 @@ static int train(const TrainArguments &arguments, Reporter &reporter,
   }
   reporter.document(document);
   if (report->diverged) {
-    reporter.note("training diverged: its losses or parameters are no longer "
-                  "finite; " +
-                  advice);
+    reporter.note(
+        "training diverged: losses or parameters are no longer finite; " +
+        advice);
     return reporter.finish(kCheckFailed);
   }
   return reporter.finish(kDone);

@@ -75,11 +75,11 @@ static Status setFields(const std::string &flag, const KindText &text,
       std::string known;
       for (const auto &entry : setters)
         known += (known.empty() ? "" : ", ") + entry.first;
-      return badFlag(flag, "'" + key + "' is no field of " + text.kind +
+      return badFlag(flag, "'" + key + "' is not a field of " + text.kind +
                                "; it has " + known);
     }
     if (!setter->second(value))
-      return badFlag(flag, "'" + value + "' is no value for " + key);
+      return badFlag(flag, "'" + value + "' is not a value of " + key);
   }
   return {};
 }
@@ -149,7 +149,8 @@ static Status setOptimizer(const std::string &text,
     else if (parsed)
       optimizer.numbers[key] = *parsed;
     else
-      return badFlag("--optimizer", "'" + value + "' is no number for " + key);
+      return badFlag("--optimizer",
+                     "'" + value + "' is not a number for " + key);
   }
   return {};
 }
@@ -195,7 +196,7 @@ Result<TrainingOptions> tool::makeTrainingOptions(const TrainingFlags &flags) {
     int64_t seed = 0;
     if (!integer(seed)(flags.init))
       return badFlag("--init",
-                     "'" + flags.init + "' is neither file nor a seed");
+                     "'" + flags.init + "' is neither a file nor a seed");
     options.initialSeed = uint64_t(seed);
   }
   for (const std::string &text : flags.dropout) {
@@ -241,20 +242,20 @@ static CLI::Validator kindOf(const std::vector<std::string> &kinds) {
 
 void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
   command
-      .add_option("--loss", flags.loss,
-                  "softmax_cross_entropy, sigmoid_cross_entropy, "
-                  "mean_squared_error, mean_absolute_error, huber, or output "
-                  "for a model that computes its loss; fields: "
-                  "output, labels, label_smoothing, ignore_index, delta")
+      .add_option(
+          "--loss", flags.loss,
+          "softmax_cross_entropy, sigmoid_cross_entropy, mean_squared_error, "
+          "mean_absolute_error, huber, or output for a model that computes its "
+          "loss; fields: output, labels, label_smoothing, ignore_index, delta")
       ->check(kindOf({"softmax_cross_entropy", "sigmoid_cross_entropy",
                       "mean_squared_error", "mean_absolute_error", "huber",
                       "output"}))
       ->capture_default_str();
   command
-      .add_option("--optimizer", flags.optimizer,
-                  "sgd, adam, adamw, rmsprop or adagrad; fields: its own "
-                  "numbers (momentum, beta1, epsilon, ...) and form=torch or "
-                  "keras")
+      .add_option(
+          "--optimizer", flags.optimizer,
+          "sgd, adam, adamw, rmsprop or adagrad; fields: its hyperparameters "
+          "(momentum, beta1, epsilon, ...) and form=torch or keras")
       ->check(kindOf({"sgd", "adam", "adamw", "rmsprop", "adagrad"}))
       ->capture_default_str();
   command.add_option("--lr", flags.rate, "learning rate")
@@ -262,10 +263,10 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
       ->check(finiteNumber())
       ->capture_default_str();
   command
-      .add_option("--schedule", flags.schedule,
-                  "constant, step, cosine or linear; fields: warmup, steps, "
-                  "final, period, gamma, in updates (default end: that of the "
-                  "training)")
+      .add_option(
+          "--schedule", flags.schedule,
+          "constant, step, cosine or linear; fields: warmup, steps, final, "
+          "period, gamma, in updates (default length: that of the training)")
       ->check(kindOf({"constant", "step", "cosine", "linear"}))
       ->capture_default_str();
   command
@@ -289,13 +290,11 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 20))
       ->capture_default_str();
   command.add_flag("--sync-batch-norm", flags.syncBatchNorm,
-                   "of several ranks, normalise with the statistics of all "
-                   "their examples");
+                   "normalize with the batch statistics of all ranks (SyncBN)");
   command
       .add_option("--shard", flags.shard,
-                  "none, or optimizer: of several ranks, each keeps and "
-                  "updates a part of the float32 parameters and of the "
-                  "optimizer's states")
+                  "none, or optimizer: each rank stores and updates a shard of "
+                  "the float32 parameters and optimizer states (ZeRO-1)")
       ->check(CLI::IsMember({"none", "optimizer"}))
       ->capture_default_str();
   command.add_option("--loss-scale", flags.lossScale,
@@ -304,15 +303,15 @@ void tool::addTrainingFlags(CLI::App &command, TrainingFlags &flags) {
                      "policies that compute in float16, else none)");
   command
       .add_option("--init", flags.init,
-                  "file, or a seed from which parameters are drawn")
+                  "file of initial parameters, or a seed for random ones")
       ->capture_default_str();
   addList(command, "--dropout", flags.dropout,
-          "NAME=P: put a dropout behind that op or value");
+          "NAME=P: insert dropout after that op or value");
   addList(command, "--freeze", flags.freeze,
-          "weight, by name or regular expression, that stays as it is");
+          "weight, by name or regular expression, that is not trained");
   addList(command, "--trainable", flags.trainable,
-          "weight, by name or regular expression, that alone is trained "
-          "(default: what is a parameter of the model, not a buffer)");
+          "train only this weight, by name or regular expression (default: the "
+          "parameters of the model, not its buffers)");
   addList(command, "--parameters", flags.parameters,
           "input, by name or regular expression, that is a parameter");
 }
@@ -327,14 +326,14 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
       "examples in a batch (default: the model's)");
   addTrainingFlags(command, arguments.step);
   addList(command, "--input", arguments.inputs,
-          "FILE.npz or NAME=FILE.npy: values with which --parameters begin");
+          "FILE.npz or NAME=FILE.npy: initial values of --parameters");
   command
-      .add_option("--data", arguments.data,
-                  "folder with idx files (plain or .gz) of MNIST's names, or "
-                  "with train.npz and test.npz; FILE.npz with x_train, "
-                  "y_train, x_test, y_test; or tokens: FILE.npy, FILE.bin "
-                  "(16 bits each), or a folder with train and test of these "
-                  "ends")
+      .add_option(
+          "--data", arguments.data,
+          "folder with idx files (plain or .gz) of MNIST's names, or with "
+          "train.npz and test.npz; FILE.npz with x_train, y_train, x_test, "
+          "y_test; or tokens: FILE.npy, FILE.bin (16 bits each), or a folder "
+          "with train and test in these formats")
       ->required();
   command
       .add_option("--normalize", arguments.normalize,
@@ -345,25 +344,27 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
       ->capture_default_str();
   command
-      .add_option("--steps", arguments.steps,
-                  "end after so many updates, those before a resume included")
+      .add_option(
+          "--steps", arguments.steps,
+          "stop after this many updates, counting those before a resume")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 40));
   command.add_flag("--in-order", arguments.inOrder,
                    "do not shuffle the examples");
   command
       .add_option("--patience", arguments.patience,
-                  "end after so many epochs without a lower test loss")
+                  "stop after this many epochs without a lower test loss "
+                  "(early stopping)")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
   command
       .add_option("--log-every", arguments.logEvery,
-                  "updates between two lines of news")
+                  "updates between two log lines")
       ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
       ->capture_default_str();
   command.add_option("--checkpoint", arguments.checkpoint,
                      "folder of checkpoints, written after each epoch");
   command
       .add_option("--checkpoint-every", arguments.checkpointEvery,
-                  "write one after so many updates as well")
+                  "also write a checkpoint every this many updates")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 40))
       ->needs("--checkpoint");
   command
@@ -373,20 +374,21 @@ void tool::addTrainFlags(CLI::App &command, TrainArguments &arguments) {
   command.add_option("--tensorboard", arguments.tensorboard,
                      "folder that receives an event file for TensorBoard");
   command.add_option("--html", arguments.html,
-                     "FILE that receives the report as a page: the curves, and "
-                     "the step's graph, drawn by Graphviz");
+                     "FILE that receives the report as an HTML page: the "
+                     "curves, and the step's graph, drawn by Graphviz");
   command
       .add_option("--rank-timeout", arguments.rankTimeout,
-                  "seconds that a rank waits for another before all end")
+                  "seconds that a rank waits for another before all ranks stop")
       ->check(CLI::PositiveNumber)
       ->check(finiteNumber())
       ->capture_default_str();
   command.add_option("--relay", arguments.relay,
-                     "DESCRIPTOR,RANK,RANKS: a socket to the process that does "
-                     "this rank's messages, as python -m mpc.train is");
-  command.add_option("--trace", arguments.trace,
-                     "FILE.json that receives the timeline of a step of "
-                     "several ranks, for Perfetto");
-  command.add_option("--export", arguments.exported,
-                     "FILE.onnx that receives the model with what was learnt");
+                     "DESCRIPTOR,RANK,RANKS: a socket to the process that "
+                     "communicates for this rank, such as python -m mpc.train");
+  command.add_option(
+      "--trace", arguments.trace,
+      "FILE.json that receives a trace of a multi-rank step, for Perfetto");
+  command.add_option(
+      "--export", arguments.exported,
+      "FILE.onnx that receives the model with the trained weights");
 }

@@ -141,15 +141,16 @@ Status TuneCommand::makeSpace() {
     return Status(StatusCode::InvalidArgument,
                   costBudget ? "--budget " + arguments.budget
                              : "--objective time",
-                  "needs a target whose ceilings are known; " +
+                  "needs a target with known roofline ceilings; " +
                       target.machine.name() + " has none");
   if (!weights.empty() && model.options().training)
     return Status(StatusCode::InvalidArgument, "--types",
-                  "names a form of weights, which a training step keeps as "
-                  "arguments; leave it out");
+                  "has a type of quantized weights, but the weights of a "
+                  "training step are arguments; drop the type");
   if (!weights.empty() && target.hasProductLibrary)
-    reporter.note("the library of " + target.machine.name() +
-                  " reads no narrow weights: they are no choice");
+    reporter.note(
+        "the library of " + target.machine.name() +
+        " has no GEMM with quantized weights, so weight types are ignored");
   chooseTypes(target);
   Policy base = PolicySearchSpace::basePolicy(types);
   for (const std::string &text : arguments.common.sets)
@@ -169,8 +170,8 @@ Status TuneCommand::makeSpace() {
   space.emplace(std::move(*made));
   if (int64_t unnamed = space->countUnnamed())
     reporter.note(std::to_string(unnamed) +
-                  " products have no name by which a policy could speak of "
-                  "them, and stay float32");
+                  " contractions have no name that a policy could match, and "
+                  "stay in float32");
   return {};
 }
 
@@ -508,7 +509,7 @@ Status TuneCommand::chooseTimed(llvm::ArrayRef<TunedPoint> points) {
     reporter.note(
         shortNumber(point.cost) + " " + unit() + " in " +
         shortNumber(1e3 * secondsOf.at(point.priced.choice)) +
-        " ms, foretold " +
+        " ms, predicted " +
         shortNumber(1e3 * kernelTimes->secondsOf(point.priced.choice)) +
         (rivals.back().isBuiltIn ? ": a built-in policy" : ""));
   }
@@ -604,8 +605,8 @@ Status TuneCommand::chooseAmongTypes(const TuningCallbacks &questions,
         (attempt == 0 && isDone))
       break;
     if (attempt == 0) {
-      reporter.note("what costs least takes longer than a built-in policy: "
-                    "time gets a price");
+      reporter.note("the cheapest assignment is slower than a built-in policy: "
+                    "adding time to the cost");
       if (Status status = timeOptions(); !status.ok())
         return status;
     }
@@ -661,18 +662,17 @@ Status TuneCommand::readFlags() {
                   .value_or(costBudget ? costBudget->objective
                                        : TuningObjective::Bytes);
   if (costBudget && objective != costBudget->objective)
-    return Status(StatusCode::InvalidArgument,
-                  "--objective " + arguments.objective,
-                  "contradicts --budget \"" + arguments.budget +
-                      "\", under which the error is made little; leave it out");
+    return Status(
+        StatusCode::InvalidArgument, "--objective " + arguments.objective,
+        "contradicts --budget \"" + arguments.budget +
+            "\", which minimizes the error at a given cost; drop --objective");
   if (arguments.resume && arguments.output.empty())
     return Status(StatusCode::InvalidArgument, "--resume",
-                  "goes on from the state beside the policy that -o names; "
-                  "give -o");
+                  "needs -o: the state is stored next to the output policy");
   if (arguments.common.policy != CommonOptions().policy)
     return Status(StatusCode::InvalidArgument,
                   "--policy " + arguments.common.policy,
-                  "is what mpc tune writes; leave it out");
+                  "is the result of mpc tune; drop --policy");
   for (const std::string &text : arguments.types) {
     std::optional<PolicyType> type = parsePolicyType(text);
     std::optional<WeightType> form = parseWeightType(text);
@@ -684,10 +684,11 @@ Status TuneCommand::readFlags() {
     else if (form)
       weights.push_back(*form);
     else
-      return Status(StatusCode::InvalidArgument, "--types",
-                    "'" + text +
-                        "' is none of f16, bf16, tf32 and f32, nor of the "
-                        "weights' int16, int8, int4 and float8_e4m3fn");
+      return Status(
+          StatusCode::InvalidArgument, "--types",
+          "'" + text +
+              "' is neither a compute type (f16, bf16, tf32, f32) nor a type "
+              "of quantized weights (int16, int8, int4, float8_e4m3fn)");
   }
   return {};
 }
@@ -706,8 +707,8 @@ std::vector<Status> TuneCommand::loadModel() {
   for (size_t i = 0; i < model.samples().size(); ++i)
     (i % 2 == 0 ? searched : heldBack).push_back(i);
   if (heldBack.empty())
-    reporter.note("there is one sample: what is found is judged by what it was "
-                  "found on; give at least two");
+    reporter.note("there is only one sample, so the result is not validated on "
+                  "other data; give at least two");
   bool needsRows = budget.measure == Budget::Measure::Kl ||
                    budget.measure == Budget::Measure::Top1;
   bool measurable =
@@ -721,7 +722,7 @@ std::vector<Status> TuneCommand::loadModel() {
         Status(StatusCode::InvalidArgument, arguments.common.model,
                "has no float output " +
                    std::string(needsRows ? "with rows of two or more " : "") +
-                   "whose error a budget could limit")};
+                   "whose error a budget can limit")};
   return {};
 }
 
@@ -866,8 +867,8 @@ Status TuneCommand::searchError(const TuningCallbacks &questions,
     ++looks;
     if (*promised <= budget.limit)
       return {};
-    reporter.note("samples that were held back err " + shortNumber(*promised) +
-                  ": the budget is tightened");
+    reporter.note("the error on the validation samples is " +
+                  shortNumber(*promised) + ": the budget is tightened");
     if (isWidest) {
       result.best.reset();
       return {};

@@ -227,13 +227,13 @@ static int report(const std::vector<TunedKernel> &kernels,
                     {"ms", kernel.bestMs}});
     text.push_back({kernel.name, std::to_string(kernel.tried),
                     shortNumber(kernel.chosenMs), shortNumber(kernel.bestMs),
-                    isFaster ? kernel.best : "the model's"});
+                    isFaster ? kernel.best : "of the cost model"});
   }
   reporter.lines(formatTable(text, {false, true, true, true, false}));
   reporter.line(
       std::to_string(faster) + " of " + std::to_string(kernels.size()) +
-      " kernels are faster than the cost model's, " + shortNumber(before) +
-      " -> " + shortNumber(after) + " ms; " + path);
+      " kernels are faster than with the cost model's schedules, " +
+      shortNumber(before) + " -> " + shortNumber(after) + " ms; " + path);
   reporter.document({{"table", path},
                      {"seconds", seconds},
                      {"faster", faster},
@@ -249,10 +249,10 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
   if (!device.ok())
     return reporter.fail(device.status());
   if (!device->architecture().empty() || !device->needsCode())
-    return reporter.fail(
-        Status(StatusCode::Unavailable, "--device " + arguments.common.device,
-               "kernels are tuned where they run on the CPU; schedules for "
-               "GPUs are the cost model's"));
+    return reporter.fail(Status(StatusCode::Unavailable,
+                                "--device " + arguments.common.device,
+                                "only CPU kernels are tuned; GPU kernels use "
+                                "the schedules of the cost model"));
   TuningSubject subject(*device);
   if (std::vector<Status> problems = subject.prepare(arguments, reporter);
       !problems.empty())
@@ -264,7 +264,7 @@ int tool::tuneKernelsCommand(const TuneKernelsArguments &arguments) {
     if (path.empty())
       return reporter.fail(Status(
           StatusCode::InvalidArgument, "--output",
-          "is needed, since there is no folder for caches to keep a table in"));
+          "is required, because there is no cache folder for the table"));
     if (Status status = makeFolder(llvm::sys::path::parent_path(path).str());
         !status.ok())
       return reporter.fail(status);

@@ -175,11 +175,11 @@ Json TuneCommand::ruined(const Choice &choice) const {
     if (error <= budget.limit || !hasTypes)
       continue;
     std::string would = std::isfinite(error)
-                            ? "would bring an error of " + shortNumber(error)
+                            ? "would cause an error of " + shortNumber(error)
                             : "would overflow";
     list.push_back({{"name", variable.names.front()},
                     {"why", "'" + variable.names.front() + "' " + would +
-                                " by itself in 16 bits: it stays in float32"}});
+                                " alone in 16 bits: it stays in float32"}});
   }
   return list;
 }
@@ -282,8 +282,8 @@ static std::string countTypes(const PolicySearchSpace &space,
     narrow += number != 0;
   }
   std::string text;
-  for (auto [what, counts] :
-       {std::pair("products: ", &products), std::pair("weights: ", &weights)}) {
+  for (auto [what, counts] : {std::pair("contractions: ", &products),
+                              std::pair("weights: ", &weights)}) {
     bool isFirst = true;
     for (const auto &[type, count] : *counts) {
       text += !isFirst ? ", " : (text.empty() ? "" : "; ") + std::string(what);
@@ -300,14 +300,14 @@ std::string TuneCommand::explainEmptyResult() const {
     double least = INFINITY;
     for (const TunedPoint &point : result.tried)
       least = std::min(least, point.cost);
-    return "the cheapest choice that was found takes " +
-           shortNumber(least / result.widest->cost) + " of what float32 does";
+    return "the cheapest assignment found costs " +
+           shortNumber(least / result.widest->cost) + " of float32";
   }
   if (!result.widest || result.widest->measured > budget.limit)
-    return "float32 itself errs " +
+    return "float32 itself has the error " +
            shortNumber(result.widest ? result.widest->measured : 0);
-  return "nothing narrower holds on the samples that were held back, which "
-         "err " +
+  return "no low-precision assignment is within it on the validation samples, "
+         "where the error is " +
          shortNumber(promised.value_or(0));
 }
 
@@ -320,13 +320,13 @@ int TuneCommand::report() {
     table.push_back({shortNumber(point.cost),
                      shortNumber(errorOf(budget.measure, point.error))});
   if (isCheapest)
-    reporter.line("what costs least keeps the budget: nothing was "
-                  "differentiated, and what less error costs is not known");
+    reporter.line("the cheapest assignment is within the budget: no "
+                  "sensitivities were computed, so there is no Pareto front");
   else
     reporter.lines(formatTable(table, {true, true}));
   if (!result.best) {
     reporter.line("budget " + budgetText() +
-                  " cannot be kept: " + explainEmptyResult());
+                  " cannot be met: " + explainEmptyResult());
     if (!result.isStopped)
       state.remove();
     if (Status status = writeHtml(arguments.html, "tune", found); !status.ok())
@@ -337,7 +337,7 @@ int TuneCommand::report() {
   const TunedPoint &best = *result.best;
   for (size_t index : result.culprits)
     reporter.line("'" + space->getVariables()[index].names.front() +
-                  "' breaks the budget alone and stays in f32");
+                  "' alone exceeds the budget and stays in f32");
   // The document has all of them.
   constexpr size_t kMostLines = 10;
   const Json &wide = found["ruined"];
@@ -357,29 +357,28 @@ int TuneCommand::report() {
   }
   if (lossScale && lossScale->power > 0)
     reporter.line(sentence(*lossScale));
-  reporter.line(shortNumber(best.cost) + " " + cost + ", float32 " +
-                shortNumber(result.widest->cost) + "; error " +
-                shortNumber(best.measured) + " on " +
-                std::to_string(searched.size()) +
-                (promised ? ", " + shortNumber(*promised) + " on " +
-                                std::to_string(heldBack.size()) +
-                                " samples that were held back"
-                          : "") +
-                "; budget " + budgetText());
+  reporter.line(
+      shortNumber(best.cost) + " " + cost + ", float32 " +
+      shortNumber(result.widest->cost) + "; error " +
+      shortNumber(best.measured) + " on " + std::to_string(searched.size()) +
+      (promised ? ", " + shortNumber(*promised) + " on " +
+                      std::to_string(heldBack.size()) + " validation samples"
+                : "") +
+      "; budget " + budgetText());
   if (bar) {
     Json chosen = found["chosen"], other = found["built_in"];
-    reporter.line("the best built-in policy that keeps it moves " +
+    reporter.line("the best built-in policy within the budget moves " +
                   shortNumber(other["bytes"].get<double>()) + " bytes in " +
                   shortNumber(1e3 * other["seconds"].get<double>()) +
-                  " ms, this " + shortNumber(chosen["bytes"].get<double>()) +
-                  " in " + shortNumber(1e3 * chosen["seconds"].get<double>()) +
-                  " ms");
+                  " ms, this policy " +
+                  shortNumber(chosen["bytes"].get<double>()) + " in " +
+                  shortNumber(1e3 * chosen["seconds"].get<double>()) + " ms");
   }
   if (!trials.empty()) {
     Json described = describeTrials();
     reporter.line(std::to_string(trials.size()) +
-                  " drawn choices: rank correlation of predicted and measured "
-                  "errors " +
+                  " random assignments: rank correlation of predicted and "
+                  "measured errors " +
                   shortNumber(described["rank_correlation"].get<double>()) +
                   ", median ratio " +
                   shortNumber(described["median_ratio"].get<double>()));

@@ -59,7 +59,7 @@ Status TuneState::load() {
                   path + " cannot be read: " + text.status().text());
   Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   Status damaged(StatusCode::InvalidArgument, path,
-                 "is damaged; remove it, and leave out --resume");
+                 "is damaged; remove it, and drop --resume");
   if (!json.is_object() || !json.contains("key") || !json["key"].is_string() ||
       !json.contains("shares") || !json["shares"].is_array() ||
       !json.contains("measured") || !json["measured"].is_array())
@@ -67,11 +67,11 @@ Status TuneState::load() {
   if (json["key"].get<std::string>() != key)
     return Status(StatusCode::InvalidArgument, path,
                   "is the state of another search: the model, the samples, "
-                  "the budget or a flag changed; leave out --resume");
+                  "the budget or a flag changed; drop --resume");
   if (!json.contains("sum") || json["sum"] != sumOf(json))
-    return Status(StatusCode::InvalidArgument, path,
-                  "was changed since mpc tune wrote it; remove it, and leave "
-                  "out --resume");
+    return Status(
+        StatusCode::InvalidArgument, path,
+        "was modified since mpc tune wrote it; remove it, and drop --resume");
   std::vector<double> numbers;
   for (const Json &entry : json["shares"])
     if (!toNumber(entry, numbers.emplace_back()))

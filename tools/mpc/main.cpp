@@ -65,6 +65,6 @@ int main(int argc, char **argv) {
     Reporter reporter(json, /*quiet=*/false);
     return reporter.fail(
         mpc::Status(mpc::StatusCode::ResourceExhausted, "memory",
-                    "there is not enough of it for this model"));
+                    "there is not enough memory for this model"));
   }
 }

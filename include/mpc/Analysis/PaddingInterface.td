@@ -39,7 +39,7 @@ def Mpc_PaddingOpInterface : OpInterface<"PaddingOpInterface"> {
       }],
       "::std::optional<unsigned>", "getKeyMaskOperand", (ins), "",
       [{ return ::std::nullopt; }]>,
-    InterfaceMethod<"Adapts attributes that count places of an axis.",
+    InterfaceMethod<"Adapts attributes that count positions of an axis.",
       "void", "growAxis", (ins "const ::mpc::OpAxis &":$axis, "int64_t":$extent),
       "", [{ return; }]>,
   ];

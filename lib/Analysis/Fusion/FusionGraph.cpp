@@ -173,8 +173,9 @@ LogicalResult FusionGraph::readMarks(Block &block) {
     }
     FusionGroup *group = marked.try_emplace(number.getInt(), own).first->second;
     if (!merge(group, own))
-      return op.emitOpError() << "is in group " << number.getInt()
-                              << ", which waits for a group that waits for it";
+      return op.emitOpError()
+             << "is in group " << number.getInt()
+             << ", which depends on a group that depends on it";
     // Shape of a plain loop; anchors override it.
     group->shape = own->shape;
   }

@@ -53,9 +53,8 @@ static LogicalResult convertAttention(NodeImport &n) {
   bool flat = n.rank(query) == 3;
   int64_t precision = n.intAttr("softmax_precision", kFloat);
   if (precision == kDouble && !n.element(query).isF64() && !n.failed())
-    return n.error()
-           << "attribute 'softmax_precision' asks for DOUBLE, but the "
-              "softmax runs in FLOAT";
+    return n.error() << "attribute 'softmax_precision' is DOUBLE, but the "
+                        "softmax runs in FLOAT";
   query = splitHeads(n, query, "q_num_heads");
   Value key = splitHeads(n, n.in(1), "kv_num_heads");
   Value value = splitHeads(n, n.in(2), "kv_num_heads");

@@ -37,11 +37,11 @@ static LogicalResult recastKnown(NodeImport &n, Value x, Type to) {
   SmallVector<int64_t> integers;
   auto from = dyn_cast<FloatType>(n.element(x));
   if (from)
-    floats =
-        n.constantFloatValues(0, "the input, whose floats are taken as bits,");
+    floats = n.constantFloatValues(
+        0, "the input, whose floats are reinterpreted as bits,");
   else
-    integers =
-        n.constantIntValues(0, "the input, whose bits are taken as floats,");
+    integers = n.constantIntValues(
+        0, "the input, whose bits are reinterpreted as floats,");
   RankedTensorType type = n.tensorType(n.shape(x), to);
   if (!type)
     return failure();
@@ -69,8 +69,8 @@ static LogicalResult convertBitCast(NodeImport &n) {
   Type from = n.element(x),
        to = storageTypeOf(dataType, n.builder.getContext());
   if (!to)
-    return n.error() << "attribute 'to' asks for " << dataTypeName(dataType)
-                     << ", which mpc does not have";
+    return n.error() << "attribute 'to' is " << dataTypeName(dataType)
+                     << ", which mpc does not support";
   auto bits = [](int32_t small, Type type) {
     const NarrowStorageType *known = smallTypeOf(small);
     return known               ? unsigned(known->bits)
@@ -80,7 +80,8 @@ static LogicalResult convertBitCast(NodeImport &n) {
   const NarrowStorageType *target = smallTypeOf(dataType);
   unsigned fromBits = bits(small, from), toBits = bits(dataType, to);
   if (fromBits != toBits)
-    return n.error() << "elements of " << fromBits << " bits cannot be taken "
+    return n.error() << "elements of " << fromBits
+                     << " bits cannot be reinterpreted "
                      << "as elements of " << toBits << " bits";
   if (small == dataType || (small == 0 && !target && from == to))
     return n.result(x);

@@ -178,9 +178,9 @@ static LogicalResult convertEyeLike(NodeImport &n) {
     int64_t dtype = n.intAttr("dtype", kFloat);
     type = elementTypeOf(int32_t(dtype), n.builder.getContext());
     if (!type)
-      return n.error() << "attribute 'dtype' asks for "
+      return n.error() << "attribute 'dtype' is "
                        << dataTypeName(int32_t(dtype))
-                       << ", which mpc does not have";
+                       << ", which mpc does not support";
   }
   Value diagonal = n.compare(ComparePredicate::eq,
                              diagonalNumber(n, n.dim(x, 0), n.dim(x, 1)),
@@ -217,7 +217,7 @@ template <int kind> static LogicalResult convertWindow(NodeImport &n) {
     return failure();
   Type type = elementTypeOf(int32_t(dataType), n.builder.getContext());
   if (!isa_and_nonnull<FloatType>(type))
-    return n.error() << "attribute 'output_datatype' asks for "
+    return n.error() << "attribute 'output_datatype' is "
                      << dataTypeName(int32_t(dataType))
                      << ", expected a float type";
   if (size < 0 || size > (int64_t(1) << 24))

@@ -150,8 +150,8 @@ static LogicalResult convertCast(NodeImport &n) {
   auto to = int32_t(n.intAttr("to", 0));
   Type type = storageTypeOf(to, n.builder.getContext());
   if (!type)
-    return n.error() << "attribute 'to' asks for " << dataTypeName(to)
-                     << ", which mpc does not have";
+    return n.error() << "attribute 'to' is " << dataTypeName(to)
+                     << ", which mpc does not support";
   return castTo(n, to, type);
 }
 

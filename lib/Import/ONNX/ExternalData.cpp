@@ -92,7 +92,7 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   if (callback) {
     llvm::Expected<ArrayRef<char>> bytes = callback(path);
     if (!bytes)
-      return refuse("cannot be had: " + llvm::toString(bytes.takeError()));
+      return refuse("is not available: " + llvm::toString(bytes.takeError()));
     File file;
     file.bytes = *bytes;
     file.size = int64_t(bytes->size());
@@ -108,7 +108,7 @@ ExternalFiles::open(StringRef path, Location location, StringRef what) {
   ::close(directory);
   if (file.descriptor < 0) {
     if (error == ELOOP || error == EXDEV)
-      return refuse("is a symbolic link or leads out of the model's folder");
+      return refuse("is a symbolic link or outside of the model's folder");
     return refuse(Twine("cannot be opened: ") + std::strerror(error));
   }
   struct stat status;

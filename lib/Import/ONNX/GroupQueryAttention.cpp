@@ -64,13 +64,14 @@ LogicalResult GroupQuery::refuseForms() {
       return n.error() << "attribute '" << quantised << "' is '" << type
                        << "': a quantised cache is not supported";
   if (grows() && (!n.flag("causal", true) || n.has(10)))
-    return n.error() << (n.has(10) ? "input 10, 'attention_bias', is"
-                                   : "attribute 'causal' is 0, but is to be 1")
-                     << " for rows of a cache from the first one on, and those "
-                        "of a decoder stand at its end";
+    return n.error()
+           << (n.has(10) ? "input 10, 'attention_bias', is not supported"
+                         : "attribute 'causal' is 0, which is not supported")
+           << " with a growing KV cache, whose rows are aligned at the end";
   if (n.flag("sliding_window_cache"))
-    return n.error() << "attribute 'sliding_window_cache' is 1: a cache that "
-                        "forgets is not supported; give one of full length";
+    return n.error()
+           << "attribute 'sliding_window_cache' is 1: a sliding-window cache "
+              "is not supported; use a full-length cache";
   static constexpr std::pair<size_t, StringLiteral> inputs[] = {
       {12, "scales of a quantised cache"},
       {13, "scales of a quantised cache"},
@@ -82,7 +83,7 @@ LogicalResult GroupQuery::refuseForms() {
       return n.error() << "input " << input << ", " << what
                        << ", is not supported";
   if (n.intAttr("qk_output", 0) != 0 || n.wants(3))
-    return n.error() << "scores as a result ('qk_output') are not supported";
+    return n.error() << "returning the scores ('qk_output') is not supported";
   return n.status();
 }
 
@@ -103,7 +104,7 @@ LogicalResult GroupQuery::readHeads() {
                         "element of width for each of "
                      << heads << " heads";
   if (n.has(1) != n.has(2))
-    return n.error() << "keys come without values, or values without keys";
+    return n.error() << "keys and values must be given together";
   if (n.has(1)) {
     key = n.in(1);
     value = n.in(2);
@@ -142,8 +143,7 @@ LogicalResult GroupQuery::readLengths() {
   if (n.failed())
     return failure();
   if (n.has(3) != n.has(4))
-    return n.error() << "past keys come without past values, or these without "
-                        "keys";
+    return n.error() << "past keys and past values must be given together";
   if (n.has(3)) {
     past = n.dim(n.in(3), 2);
     SmallVector<int64_t> expected = {batch, groups, past, size};
@@ -161,11 +161,12 @@ LogicalResult GroupQuery::readLengths() {
                      << batch << " integers";
   if (total < length)
     return n.error() << "'total_sequence_length' is " << total
-                     << ", less than the " << length << " positions given";
+                     << ", less than the " << length
+                     << " positions of the input";
   if (grows() && total != past + length)
     return n.error() << "'total_sequence_length' is " << total
                      << ", but the cache has " << past << " rows before the "
-                     << length << " given";
+                     << length << " of the input";
   // A first prompt, padded or not, starts at 0. With earlier positions,
   // `seqlens_k` is the last position of an unpadded sample.
   if (total == length)

@@ -162,7 +162,7 @@ static LogicalResult convertCompress(NodeImport &n) {
     if (keep)
       picks.push_back(int64_t(i));
   if (!picks.empty() && picks.back() >= n.dim(x, axis))
-    return n.error() << "condition picks position " << picks.back()
+    return n.error() << "condition selects position " << picks.back()
                      << " of an extent of " << n.dim(x, axis);
   return n.result(n.gather(x, n.ints(picks), axis));
 }

@@ -211,7 +211,7 @@ static LogicalResult convertFlexAttention(NodeImport &n) {
   if (precision != 0)
     compute = elementTypeOf(precision, n.builder.getContext());
   if (!isa_and_nonnull<FloatType>(compute))
-    return n.error() << "attribute 'softmax_precision' asks for "
+    return n.error() << "attribute 'softmax_precision' is "
                      << dataTypeName(precision) << ", expected a float type";
   if (!n.hasAttr("score_mod") && !n.hasAttr("prob_mod") && precision == 0)
     return n.result(

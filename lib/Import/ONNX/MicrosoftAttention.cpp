@@ -78,10 +78,10 @@ static Value attend(NodeImport &n, Value query, Value key, Value value,
 static LogicalResult convertMultiHeadAttention(NodeImport &n) {
   if (!n.has(1) || !n.has(2))
     return n.error() << "packed queries, keys and values are not supported; "
-                        "give all three";
+                        "pass three separate inputs";
   if (n.wants(3) || n.has(8) || n.has(9))
-    return n.error() << "scores as a result and caches that are longer than "
-                        "what they hold are not supported";
+    return n.error()
+           << "returning the scores and preallocated caches are not supported";
   SmallVector<Value> parts = {n.in(0), n.in(1), n.in(2)};
   if (n.has(3)) {
     Value bias = n.in(3);
@@ -114,8 +114,8 @@ static LogicalResult convertMultiHeadAttention(NodeImport &n) {
 static LogicalResult convertPackedAttention(NodeImport &n) {
   Value x = n.in(0), weights = n.in(1);
   if (n.flag("do_rotary") || n.flag("past_present_share_buffer") || n.has(6))
-    return n.error() << "rotation, and a past that shares its buffer, are not "
-                        "supported";
+    return n.error() << "'do_rotary', 'past_present_share_buffer' and input 6 "
+                        "are not supported";
   if (n.failed())
     return failure();
   if (n.rank(x) != 3 || n.rank(weights) != 2)

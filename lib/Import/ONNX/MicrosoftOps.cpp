@@ -43,7 +43,7 @@ static LogicalResult convertFusedMatMul(NodeImport &n) {
   double alpha = n.floatAttr("alpha", 1);
   bool transLhs = n.flag("transA"), transRhs = n.flag("transB");
   if (n.flag("transBatchA") || n.flag("transBatchB"))
-    return n.error() << "moved batch dimensions are not supported";
+    return n.error() << "transposed batch dimensions are not supported";
   if (n.failed())
     return failure();
   if (n.rank(lhs) < 2 || n.rank(rhs) < 2 || !n.isFloat(lhs))

@@ -395,8 +395,8 @@ FailureOr<int32_t> NodeImport::forwardNarrowType(Operation *op) {
     bool moves = movement ? movement.givesElements(unsigned(i))
                           : isa<SelectOp>(op) && i > 0;
     if (!moves || (moved != 0 && moved != type))
-      return error() << "mpc computes in no " << dataTypeName(type)
-                     << "; a Cast or DequantizeLinear must come first";
+      return error() << "mpc does not compute in " << dataTypeName(type)
+                     << "; insert a Cast or DequantizeLinear before the op";
     moved = type;
   }
   return moved;

@@ -34,8 +34,7 @@ static SmallVector<int64_t> axisRange(int64_t first, int64_t last) {
 static Type stashType(NodeImport &n, Type element) {
   int64_t stash = n.intAttr("stash_type", kFloat);
   if (stash != kFloat && !n.failed())
-    n.error() << "attribute 'stash_type' asks for "
-              << dataTypeName(int32_t(stash))
+    n.error() << "attribute 'stash_type' is " << dataTypeName(int32_t(stash))
               << ", but only FLOAT is supported";
   return n.wideType(element);
 }

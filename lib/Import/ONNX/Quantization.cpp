@@ -153,7 +153,7 @@ static Type floatAttrType(NodeImport &n, StringRef name, Type fallback) {
     return fallback;
   Type type = elementTypeOf(int32_t(dataType), n.builder.getContext());
   if (!isa_and_nonnull<FloatType>(type)) {
-    n.error() << "attribute '" << name << "' asks for "
+    n.error() << "attribute '" << name << "' is "
               << dataTypeName(int32_t(dataType)) << ", expected a float type";
     return fallback;
   }

@@ -46,8 +46,8 @@ static Type randomElementType(NodeImport &n, Type fallback) {
   auto dtype = int32_t(n.intAttr("dtype", kFloat));
   Type type = elementTypeOf(dtype, n.builder.getContext());
   if (!type && !n.failed())
-    n.error() << "attribute 'dtype' asks for " << dataTypeName(dtype)
-              << ", which mpc does not have";
+    n.error() << "attribute 'dtype' is " << dataTypeName(dtype)
+              << ", which mpc does not support";
   return type;
 }
 
@@ -70,7 +70,7 @@ template <bool like> static RankedTensorType randomTensorType(NodeImport &n) {
   if (n.failed())
     return nullptr;
   if (!isa<FloatType>(type)) {
-    n.error() << "the numbers drawn are of type " << type
+    n.error() << "the random numbers have type " << type
               << ", expected a float type (attribute 'dtype')";
     return nullptr;
   }
@@ -136,7 +136,7 @@ static LogicalResult convertMultinomial(NodeImport &n) {
                      << "'sample_size' " << samples
                      << " are not [batch, classes] and at least 1";
   if (!type.isInteger(32) && !type.isInteger(64))
-    return n.error() << "attribute 'dtype' asks for " << type
+    return n.error() << "attribute 'dtype' is " << type
                      << ", expected INT32 or INT64";
   int64_t batch = n.dim(x, 0), classes = n.dim(x, 1);
   SmallVector<int64_t> shape = {batch, samples, classes};

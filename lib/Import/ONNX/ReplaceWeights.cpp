@@ -78,8 +78,9 @@ static std::string replaceTensor(mpc_onnx::TensorProto &tensor,
   if (!format || dims != weight.shape)
     return "is a tensor of ONNX type " +
            onnx::dataTypeName(tensor.data_type()) + " and shape " +
-           shapeText(dims) + " in the model, but what was trained are floats " +
-           "of shape " + shapeText(weight.shape);
+           shapeText(dims) +
+           " in the model, but the trained weight has floats " + "of shape " +
+           shapeText(weight.shape);
   tensor.clear_float_data();
   tensor.clear_double_data();
   tensor.clear_int32_data();
@@ -162,7 +163,7 @@ std::variant<std::string, OnnxWeightsFailure> mpc::replaceOnnxWeights(
   mpc_onnx::ModelProto model;
   if (bytes.size() > size_t(INT32_MAX) ||
       !model.ParseFromArray(bytes.data(), int(bytes.size())))
-    return OnnxWeightsFailure{path, "is no ONNX model"};
+    return OnnxWeightsFailure{path, "is not an ONNX model"};
 
   llvm::StringMap<Place> places;
   collectTensors(*model.mutable_graph(), places);
@@ -172,8 +173,8 @@ std::variant<std::string, OnnxWeightsFailure> mpc::replaceOnnxWeights(
       return OnnxWeightsFailure{
           path, "has neither an initializer nor a Constant node '" +
                     weight.name +
-                    "' to take what was trained; train without it by --freeze, "
-                    "or without --export"};
+                    "' for the trained weight; exclude it from training by "
+                    "--freeze, or drop --export"};
     if (std::string why = replaceTensor(found->second.get(), weight);
         !why.empty())
       return OnnxWeightsFailure{path + ": tensor '" + weight.name + "'", why};
@@ -187,8 +188,8 @@ std::variant<std::string, OnnxWeightsFailure> mpc::replaceOnnxWeights(
     if (moves && entry.second.tensor && isExternal(*entry.second.tensor))
       return OnnxWeightsFailure{
           path,
-          "keeps tensor '" + entry.first().str() +
-              "' in a file beside it; export into the model's own folder"};
+          "stores tensor '" + entry.first().str() +
+              "' in a separate file; export into the folder of the model"};
   std::string result;
   if (!model.SerializeToString(&result))
     return OnnxWeightsFailure{path, "takes more than 2 GB with its weights"};

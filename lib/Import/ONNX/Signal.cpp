@@ -186,7 +186,7 @@ static LogicalResult convertMelWeightMatrix(NodeImport &n) {
     return failure();
   Type type = elementTypeOf(int32_t(dataType), n.builder.getContext());
   if (!isa_and_nonnull<FloatType>(type))
-    return n.error() << "attribute 'output_datatype' asks for "
+    return n.error() << "attribute 'output_datatype' is "
                      << dataTypeName(int32_t(dataType))
                      << ", expected a float type";
   int64_t spectrum = length / 2 + 1;

@@ -93,10 +93,9 @@ modeOf(OpImport &op, stablehlo::DotAlgorithmAttr algorithm) {
   }
   if (isPlain && lhs.isF64() && algorithm.getAccumulationType().isF64())
     return ComputeMode::native;
-  op.error()
-      << "asks for " << algorithm
-      << ", which is not read; known are f32, f64, tf32, and bf16 with 3 "
-         "or 6 products";
+  op.error() << "has algorithm " << algorithm
+             << ", which is not supported; use f32, f64, tf32, or bf16 with 3 "
+                "or 6 products";
   return std::nullopt;
 }
 
@@ -354,11 +353,11 @@ static LogicalResult convertConvolution(OpImport &op) {
   if (!isa<FloatType>(type) ||
       OpImport::element(input) != OpImport::element(filter)) {
     op.error() << "of " << conv.getLhs().getType() << " and "
-               << conv.getRhs().getType() << " is not read";
+               << conv.getRhs().getType() << " is not supported";
     return failure();
   }
   if (dims.getInputSpatial().empty()) {
-    op.error() << "has no spatial dimensions, which is not read";
+    op.error() << "has no spatial dimensions, which is not supported";
     return failure();
   }
   if (elementCount(conv.getType()) == 0)

@@ -126,9 +126,9 @@ static LogicalResult convertWhile(OpImport &op) {
       return failure();
     std::optional<int64_t> known = OpImport::constantScalar(holds.front());
     if (!known) {
-      op.error() << "repeats as often as values say that are known only when "
-                    "it runs; use a loop of fixed length (lax.scan, or "
-                    "lax.fori_loop with constant bounds)";
+      op.error()
+          << "has a trip count that is known only at run time; use a loop of "
+             "fixed length (lax.scan, or lax.fori_loop with constant bounds)";
       return failure();
     }
     if (!*known)
@@ -168,8 +168,7 @@ static LogicalResult convertCustomCall(OpImport &op) {
   if (isIdentity && call.getOperandTypes() == call.getResultTypes())
     return convertIdentity(op);
   op.error() << "calls '" << target
-             << "', a function of the machine that the model was traced on; "
-                "trace it in ops of its own";
+             << "', a backend-specific function; trace the model without it";
   return failure();
 }
 

@@ -73,8 +73,8 @@ LogicalResult Importer::importBlock(Block &block, Scope &scope,
                                     SmallVectorImpl<Value> &results) {
   for (Operation &op : block) {
     if (hasSmallFloats(op))
-      return op.emitOpError() << "works on floats of 8 bits, which are not "
-                                 "read; trace it with a wider type";
+      return op.emitOpError() << "uses 8-bit floats, which are not supported; "
+                                 "trace it with a wider type";
     if (op.hasTrait<OpTrait::IsTerminator>()) {
       for (Value value : op.getOperands())
         results.push_back(scope.find(value));
@@ -100,7 +100,7 @@ LogicalResult Importer::call(Operation *at, StringRef callee,
   if (llvm::is_contained(open, callee) || open.size() == kMostCalls)
     return at->emitOpError()
            << "calls @" << callee
-           << (open.size() == kMostCalls ? " too deep inside of other calls"
+           << (open.size() == kMostCalls ? ", too many nested calls"
                                          : ", which calls itself");
   if (function.getNumArguments() != arguments.size())
     return at->emitOpError()
@@ -125,8 +125,9 @@ static bool isKnown(Value value) {
 Operation *Importer::adopt(Operation *op) {
   if (++opsMade > options.maxOps) {
     if (!hasTooMany)
-      emitError(op->getLoc()) << "makes more than " << options.maxOps
-                              << " ops once calls and loops are written out";
+      emitError(op->getLoc())
+          << "makes more than " << options.maxOps
+          << " ops after inlining calls and unrolling loops";
     hasTooMany = true;
     return nullptr;
   }
@@ -172,7 +173,8 @@ LogicalResult Importer::checkSource() {
   for (Operation &op : *source.getBody()) {
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function)
-      return op.emitError("only functions may stand at the top of a model");
+      return op.emitError(
+          "only functions are allowed at the top level of a model");
     if (!function.isExternal() && !function.getBody().hasOneBlock())
       return function.emitError("function '")
              << function.getName() << "' must have exactly one block";
@@ -181,7 +183,7 @@ LogicalResult Importer::checkSource() {
     if (auto count = source->getAttrOfType<IntegerAttr>(name);
         count && count.getInt() != 1)
       return source.emitError() << "is made for " << count.getInt()
-                                << " devices; one device is compiled for";
+                                << " devices, but mpc compiles for one device";
   return success();
 }
 
@@ -245,7 +247,8 @@ OwningOpRef<ModuleOp> Importer::run() {
     return {};
   for (auto [i, value] : llvm::enumerate(results))
     if (!value || value.getType() != main.getResultTypes()[i]) {
-      main.emitError("result ") << i << " is not what @main declares";
+      main.emitError("result ")
+          << i << " does not have the type that @main declares";
       return {};
     }
   func::ReturnOp::create(builder, main.getLoc(), results);

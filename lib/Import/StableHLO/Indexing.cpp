@@ -319,8 +319,8 @@ static LogicalResult convertScatter(OpImport &op) {
           ? reductionOf(op, scatter.getUpdateComputation())
           : std::nullopt;
   if (!reduction) {
-    op.error() << "is read for one operand, and where it replaces, adds, "
-                  "subtracts, multiplies or takes the larger or smaller number";
+    op.error() << "is supported only for one operand and for replace, add, "
+                  "subtract, multiply, maximum or minimum";
     return failure();
   }
   Value input = op.in(0), updates = op.in(2);

@@ -98,7 +98,7 @@ static LogicalResult convertErfInv(OpImport &op) {
     return failure();
   Type type = OpImport::element(x), wide = op.wideType(type);
   if (type.isF64()) {
-    op.error() << "of f64 is not read";
+    op.error() << "of f64 is not supported";
     return failure();
   }
   Value v = op.cast(x, wide);
@@ -153,7 +153,7 @@ static LogicalResult convertReducePrecision(OpImport &op) {
   }
   op.error() << "to e" << reduce.getExponentBits() << "m"
              << reduce.getMantissaBits()
-             << " is not read; known are e5m10, e8m7 and e8m23";
+             << " is not supported; use e5m10, e8m7 or e8m23";
   return failure();
 }
 
@@ -301,9 +301,9 @@ static LogicalResult convertBitcast(OpImport &op) {
   if (to.isF32() || to.isF16() || to.isBF16())
     if (Value number = fromMantissa(op, value, cast<FloatType>(to)))
       return op.result(number);
-  op.error() << "takes " << from << " as " << to
-             << ", which is not read but for random bits in a "
-                "mantissa and constants";
+  op.error()
+      << "reinterprets " << from << " as " << to
+      << ", which is supported only for constants and random mantissa bits";
   return failure();
 }
 

@@ -38,7 +38,7 @@ bool OpImport::isSpread() const { return scope.isSpread; }
 Value OpImport::of(Value source) {
   Value value = scope.find(source);
   if (!value && !hasFailed)
-    error() << "reads a value that nothing made";
+    error() << "reads an undefined value";
   return value;
 }
 
@@ -58,8 +58,8 @@ void OpImport::set(unsigned i, Value value) {
   bool fits = scope.isSpread ? element(value) == element(op->getResult(i))
                              : value.getType() == op->getResult(i).getType();
   if (!fits) {
-    error() << "became " << value.getType() << " where "
-            << op->getResult(i).getType() << " is due";
+    error() << "has the type " << value.getType() << ", expected "
+            << op->getResult(i).getType();
     return;
   }
   scope.values[op->getResult(i)] = value;

@@ -167,8 +167,9 @@ static LogicalResult convertRngBitGenerator(OpImport &op) {
   auto integer = dyn_cast<IntegerType>(type.getElementType());
   int64_t count = type.getNumElements();
   if (!integer || integer.getWidth() < 8 || count == 0) {
-    op.error() << "draws " << type
-               << "; integers of 8 bits and more are read, at least one";
+    op.error()
+        << "generates " << type
+        << "; supported are non-empty tensors of integers of at least 8 bits";
     return failure();
   }
   bool isWide = integer.getWidth() == 64;

@@ -143,7 +143,8 @@ static LogicalResult reduceByBody(OpImport &op, stablehlo::ReduceOp reduce) {
   SmallVector<int64_t> axes(reduce.getDimensions());
   for (int64_t axis : axes) {
     if (values.front() && OpImport::shape(values.front())[axis] == 0) {
-      op.error() << "joins no numbers, which is not read for such a body";
+      op.error()
+          << "reduces an empty dimension, which is not supported for this body";
       return failure();
     }
     foldHalves(op, reduce.getBody(), axis, values);

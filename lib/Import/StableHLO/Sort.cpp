@@ -28,8 +28,8 @@ static LogicalResult convertSort(OpImport &op) {
   std::optional<SortOrder> order =
       sortOrder(sort.getComparator(), op.importer.source);
   if (!order) {
-    op.error() << "has a comparator that orders by more than the numbers of "
-                  "one operand, which is not read";
+    op.error() << "has a comparator that does not compare the elements of one "
+                  "operand, which is not supported";
     return failure();
   }
   Value key = op.in(order->key);

@@ -144,10 +144,10 @@ static LogicalResult windowByBody(OpImport &op,
   SmallVector<Value> inits = op.of(reduce.getInitValues()), inputs, sums;
   int64_t places = productOf(reduce.getWindowDimensions());
   if (places > kMostPlaces) {
-    op.error() << "joins windows of " << places
-               << " numbers with a body that is no sum, product, maximum or "
+    op.error() << "reduces windows of " << places
+               << " elements with a body other than sum, product, maximum or "
                   "minimum; at most "
-               << kMostPlaces << " are read";
+               << kMostPlaces << " are supported";
     return failure();
   }
   ArrayRef<int64_t> shape = OpImport::shape(reduce.getResult(0));
@@ -289,8 +289,8 @@ static LogicalResult convertSelectAndScatter(OpImport &op) {
           onlyOp(scatter.getScatter(), op.importer.source)) ||
       !OpImport::isFloat(operand) ||
       (!image.spatial.empty() && !isPoolable(image.spatial))) {
-    op.error() << "is read where it adds to the largest or smallest number of "
-                  "a window, beginning with 0";
+    op.error() << "is supported only as a sum, from 0, into the largest or "
+                  "smallest element of each window";
     return failure();
   }
   // Windows of one element select it.

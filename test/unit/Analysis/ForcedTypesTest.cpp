@@ -152,7 +152,7 @@ TEST_F(ForcedTypesTest, NarrowSumsNeedATargetThatHasThem) {
                          "accumulate": "float16"})";
   EXPECT_FALSE(plan(policy, "first"));
   EXPECT_EQ(said, "policy 'a' accumulates in float16, but the target's matmul "
-                  "sums in float32; set accumulate to float32");
+                  "accumulates in float32; set accumulate to float32");
   // An override with the same type requests the same accumulator type.
   EXPECT_FALSE(plan(R"({"name": "a", "accumulate": "float16",
                         "compute": "float16", "default": "high",

@@ -115,30 +115,32 @@ TEST(NetworkTest, WhatIsNoNetwork) {
             std::string::npos);
   EXPECT_NE(errorOf("").find("'' is none of"), std::string::npos);
   EXPECT_NE(errorOf("nvlink+").find("'' is none of"), std::string::npos);
-  EXPECT_EQ(errorOf("nvlink,lanes=2"),
-            "'lanes' is no field of nvlink4; it has bandwidth, latency, ranks, "
-            "share");
+  EXPECT_EQ(
+      errorOf("nvlink,lanes=2"),
+      "'lanes' is not a field of nvlink4; it has bandwidth, latency, ranks, "
+      "share");
   EXPECT_EQ(errorOf("nvlink,ranks=0"),
-            "'0' is no number of ranks from 1 to 1048576");
+            "'0' is not a number of ranks from 1 to 1048576");
   EXPECT_EQ(errorOf("ib400,latency=-1"),
-            "'-1' is no latency in seconds, 0 to 3600");
+            "'-1' is not a latency in seconds, 0 to 3600");
   EXPECT_EQ(errorOf("ib400,latency=1e308"),
-            "'1e308' is no latency in seconds, 0 to 3600");
+            "'1e308' is not a latency in seconds, 0 to 3600");
   EXPECT_EQ(errorOf("ib400,bandwidth=1e19"),
-            "'1e19' is no bandwidth in bytes per second, 1 to 1e18");
+            "'1e19' is not a bandwidth in bytes per second, 1 to 1e18");
   EXPECT_EQ(errorOf("ib400,bandwidth=nan"),
-            "'nan' is no bandwidth in bytes per second, 1 to 1e18");
+            "'nan' is not a bandwidth in bytes per second, 1 to 1e18");
   EXPECT_EQ(errorOf("link,latency=1e-6"),
             "'link' needs bandwidth=BYTES per second");
-  EXPECT_EQ(errorOf("ib400+nvlink"),
-            "'ib400' joins any number of ranks, so that nothing stands behind "
-            "it; name near links first, or give it ranks=N");
+  EXPECT_EQ(
+      errorOf("ib400+nvlink"),
+      "'ib400' connects any number of ranks, so no link can follow it; list "
+      "the innermost links first, or give it ranks=N");
 }
 
 TEST(NetworkTest, WhatANetworkDoesNotJoin) {
   EXPECT_EQ(network("nvlink").whyNot(8), "");
   EXPECT_EQ(network("nvlink").whyNot(9),
-            "joins 8 ranks, not 9; name the links behind, as nvlink+ib400");
+            "connects 8 ranks, not 9; add outer links, such as nvlink+ib400");
   EXPECT_EQ(network("nvlink+ib400").whyNot(int64_t(1) << 40), "");
   EXPECT_EQ(network("nvlink,ranks=1048576+nvlink,ranks=1048576+"
                     "nvlink,ranks=1048576+nvlink,ranks=1048576")

@@ -143,10 +143,10 @@ TEST_F(RowIndependenceTest, MixedRowsAreNamed) {
       followBody("%y = mpc.reduce_mean %x axes([0]) : tensor<$x4xf32> -> "
                  "tensor<4xf32>",
                  "tensor<4xf32>"),
-      "'mpc.reduce_mean' joins rows");
+      "'mpc.reduce_mean' reduces over the rows");
   expectMixed(followBody("%y = mpc.softmax %x axis(0) : tensor<$x4xf32>",
                          "tensor<$x4xf32>"),
-              "'mpc.softmax' joins rows");
+              "'mpc.softmax' reduces over the rows");
   expectMixed(
       followBody("%y = mpc.matmul %x, %x transpose_rhs : "
                  "(tensor<$x4xf32>, tensor<$x4xf32>) -> tensor<$x$xf32>",
@@ -154,25 +154,26 @@ TEST_F(RowIndependenceTest, MixedRowsAreNamed) {
       "'mpc.matmul' combines each row with other rows");
   expectMixed(followBody("%y = mpc.reverse %x axes([0]) : tensor<$x4xf32>",
                          "tensor<$x4xf32>"),
-              "'mpc.reverse' works along the rows");
+              "'mpc.reverse' operates along the row dimension");
   expectMixed(followBody("%y = mpc.slice %x [0, 0] [1, 4] : tensor<$x4xf32> to "
                          "tensor<1x4xf32>",
                          "tensor<1x4xf32>"),
-              "'mpc.slice' takes some of the rows");
+              "'mpc.slice' slices the rows");
   expectMixed(followBody("%y = mpc.concat %x, %x axis(0) : (tensor<$x4xf32>, "
                          "tensor<$x4xf32>) -> tensor<$2x4xf32>",
                          "tensor<$2x4xf32>"),
-              "'mpc.concat' works along the rows");
+              "'mpc.concat' operates along the row dimension");
 }
 
 // The mean over a batch by a sum and a constant, and a number of rows that is
 // nothing but a constant.
 TEST_F(RowIndependenceTest, ConstantsThatCountRows) {
-  expectMixed(followBody(R"(
+  expectMixed(
+      followBody(R"(
     %c = mpc.constant dense<$.0> : tensor<f32>
     %y = mpc.div %x, %c : (tensor<$x4xf32>, tensor<f32>) -> tensor<$x4xf32>)",
-                         "tensor<$x4xf32>"),
-              "'mpc.constant' holds numbers that depend on how many rows");
+                 "tensor<$x4xf32>"),
+      "'mpc.constant' contains values that depend on the number of rows");
   EXPECT_EQ(followBody("%y = mpc.slice %x [0, 0] [$, 2] : tensor<$x4xf32> to "
                        "tensor<$x2xf32>",
                        "tensor<$x2xf32>")

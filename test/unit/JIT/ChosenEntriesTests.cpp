@@ -88,7 +88,7 @@ TEST(ChosenEntriesTest, RefusesAnotherNumberOfEntries) {
 )",
                              "tensor<1x1x3xf32>");
   expectPart(text, "output 'y' is 'tensor<1x1x3xf32>', but one of 4 entries of "
-                   "its dimension 1 is to be chosen");
+                   "its dimension 1 must be selected");
 }
 
 } // namespace

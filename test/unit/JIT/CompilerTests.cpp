@@ -89,7 +89,7 @@ TEST(ImportMlir, RefusalsAreLocated) {
       {function("tensor<99999999999999x99999999999xf32>",
                 "return %x : tensor<99999999999999x99999999999xf32>"),
        "this machine's memory holds at most"},
-      {function("i32", "return %x : i32"), "is no ranked tensor"},
+      {function("i32", "return %x : i32"), "is not a ranked tensor"},
       {function("tensor<4xcomplex<f32>>", "return %x : tensor<4xcomplex<f32>>"),
        "of a type that no program holds"},
       {function("tensor<4xi7>", "return %x : tensor<4xi7>"),

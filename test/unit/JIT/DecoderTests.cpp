@@ -160,8 +160,9 @@ TEST(DecoderSignatureTest, NamesWhatIsWrong) {
   }
   inputs = decoderInputs();
   inputs[3].shape[1] = -1;
-  EXPECT_NE(textOf(inputs).find("one extent must be left open"),
-            std::string::npos);
+  EXPECT_NE(
+      textOf(inputs).find("one extent after the batch of 1 must be dynamic"),
+      std::string::npos);
   inputs = decoderInputs();
   inputs[3].element = ElementType::I64;
   EXPECT_NE(textOf(inputs).find("must be floats"), std::string::npos);
@@ -320,13 +321,15 @@ TEST_F(DecoderTest, OnlyWindowsThatTheCacheHoldsAreEndless) {
     options.capacity = capacity;
     return Decoder::open(engine, model, options).status().toString();
   };
-  EXPECT_NE(textFor(38).find("sees tokens further back than the 38 rows of the "
-                             "cache, so that no sequence can outgrow it; the "
-                             "model's window wants 39"),
-            std::string::npos)
+  EXPECT_NE(
+      textFor(38).find("attends to tokens further back than the 38 rows of the "
+                       "KV cache, so sequences cannot be longer than the "
+                       "cache; the attention window of the model needs 39"),
+      std::string::npos)
       << textFor(38);
   // Whether what is looked at is a window's end is not seen here.
-  EXPECT_TRUE(textFor(16).ends_with("no sequence can outgrow it"))
+  EXPECT_TRUE(
+      textFor(16).ends_with("sequences cannot be longer than the cache"))
       << textFor(16);
 }
 
@@ -507,28 +510,29 @@ TEST_F(DecoderTest, RefusesSlotsThatDoNotFit) {
         .status()
         .text();
   };
-  EXPECT_NE(textOf(both, 3).find("2 sequences are given 3 tokens"),
+  EXPECT_NE(textOf(both, 3).find("2 sequences, but 3 tokens"),
             std::string::npos);
   EXPECT_NE(textOf({}, 0).find("at least one"), std::string::npos);
   std::vector<Sequence> three = {both[0], both[1], *decoder.start()};
-  EXPECT_NE(textOf(three, 3).find("3 sequences do not go into 2 slots"),
+  EXPECT_NE(textOf(three, 3).find("3 sequences exceed the 2 slots"),
             std::string::npos);
   std::vector<Sequence> twice = {both[1], both[1]};
-  EXPECT_NE(textOf(twice, 2).find("place 1 is the one at place 0"),
+  EXPECT_NE(textOf(twice, 2).find("index 1 is the same as the one at index 0"),
             std::string::npos);
   Decoder other = *Decoder::open(engine, model, options);
   std::vector<Sequence> strange = {both[0], *other.start()};
-  EXPECT_NE(textOf(strange, 2).find("place 1 is another decoder's"),
+  EXPECT_NE(textOf(strange, 2).find("index 1 belongs to another decoder"),
             std::string::npos);
   next[1] = 61;
-  EXPECT_NE(textOf(both, 2).find("token 61 at place 1"), std::string::npos);
+  EXPECT_NE(textOf(both, 2).find("token 61 at position 1"), std::string::npos);
   next[1] = 2;
   // A full cache blocks the batch, which continues without its sequence.
   ASSERT_TRUE(both[1].feed(tokens).ok());
   ASSERT_TRUE(both[1].feed(std::span(tokens).first(8)).ok());
-  EXPECT_NE(textOf(both, 2).find("the sequence at place 1 of 48 tokens takes "
-                                 "no 1 more: the cache has 48 rows"),
-            std::string::npos);
+  EXPECT_NE(
+      textOf(both, 2).find("the sequence at index 1 of 48 tokens cannot "
+                           "take 1 more tokens: the KV cache has 48 rows"),
+      std::string::npos);
   EXPECT_EQ(both[0].length(), 0);
   EXPECT_TRUE(
       decoder.advance(std::span(both).first(1), std::span(next).first(1)).ok());
@@ -544,8 +548,9 @@ TEST_F(DecoderTest, RefusesWhatDoesNotFit) {
   ASSERT_TRUE(sequence.feed(tokens).ok());
   std::vector<int64_t> more(9, 1);
   Status status = sequence.feed(more).status();
-  EXPECT_NE(status.text().find("of 40 tokens takes no 9 more: the cache has 48 "
-                               "rows"),
+  EXPECT_NE(status.text().find(
+                "of 40 tokens cannot take 9 more tokens: the KV cache has 48 "
+                "rows"),
             std::string::npos)
       << status.toString();
   EXPECT_EQ(sequence.length(), 40);
@@ -553,7 +558,7 @@ TEST_F(DecoderTest, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(sequence.feed(std::span(more).first(1)).ok());
   more[2] = 61;
   Sequence other = *decoder->start();
-  EXPECT_NE(other.feed(more).status().text().find("token 61 at place 2"),
+  EXPECT_NE(other.feed(more).status().text().find("token 61 at position 2"),
             std::string::npos);
   EXPECT_FALSE(other.feed({}).ok());
   options.chunk = 64;
@@ -593,7 +598,7 @@ TEST_F(DecoderTest, CachesMustGrowAtTheirEnd) {
     return engine.compile(model, compile).status().toString();
   };
   EXPECT_NE(textWith({"past_key_values.0.key", "present.0.value", 2})
-                .find("'present.0.value' is no concatenation of input "
+                .find("'present.0.value' is not a concatenation of input "
                       "'past_key_values.0.key'"),
             std::string::npos);
   EXPECT_NE(textWith({"past_key_values.0.key", "present.0.key", 1})
@@ -604,7 +609,7 @@ TEST_F(DecoderTest, CachesMustGrowAtTheirEnd) {
             std::string::npos);
   EXPECT_NE(
       textWith({"past_key_values.0.key", "present.0.key", 2, ElementType::I16})
-          .find("cannot be kept as i16"),
+          .find("cannot be stored as i16"),
       std::string::npos);
 }
 

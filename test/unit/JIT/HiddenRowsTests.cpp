@@ -69,23 +69,26 @@ TEST(HiddenRowsTest, AWindowOfTheCacheHidesAllBeforeIt) {
 TEST(HiddenRowsTest, OneRowMoreIsTooMany) {
   std::string text =
       textFor(window("0, 0, 1, 1, 1, 1, 1, 0", "0, 0, 0, 1, 1, 1, 1, 1"));
-  EXPECT_NE(text.find("sees tokens further back than the 3 rows of the cache"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          "attends to tokens further back than the 3 rows of the KV cache"),
+      std::string::npos)
       << text;
-  EXPECT_NE(text.find("wants 4"), std::string::npos) << text;
+  EXPECT_NE(text.find("needs 4"), std::string::npos) << text;
   // Only the first rows, as in models with attention sinks.
   text = textFor(window("1, 0, 0, 1, 1, 1, 1, 0", "1, 0, 0, 0, 1, 1, 1, 1"));
-  EXPECT_TRUE(text.ends_with("no sequence can outgrow it")) << text;
+  EXPECT_TRUE(text.ends_with("sequences cannot be longer than the cache"))
+      << text;
 }
 
 TEST(HiddenRowsTest, WithoutAMaskAllIsSeen) {
-  EXPECT_TRUE(textFor(attention("", "")).ends_with("can outgrow it"));
+  EXPECT_TRUE(textFor(attention("", "")).ends_with("longer than the cache"));
   EXPECT_TRUE(textFor(attention("%mask", "tensor<1x1x1x8xf32>"))
-                  .ends_with("can outgrow it"));
+                  .ends_with("longer than the cache"));
   // One number for all rows.
   EXPECT_TRUE(textFor("  %m = mpc.constant dense<true> : tensor<1x1x2x1xi1>\n" +
                       attention("%m", "tensor<1x1x2x1xi1>"))
-                  .ends_with("can outgrow it"));
+                  .ends_with("longer than the cache"));
 }
 
 TEST(HiddenRowsTest, WhatIsNotKnownIsRefused) {
@@ -93,22 +96,21 @@ TEST(HiddenRowsTest, WhatIsNotKnownIsRefused) {
       textFor("  %m = mpc.add %mask, %at : (tensor<1x1x1x8xf32>, "
               "tensor<1x1x2x1xf32>) -> tensor<1x1x2x8xf32>\n" +
               attention("%m", "tensor<1x1x2x8xf32>"));
-  EXPECT_NE(text.find("has a mask that follows from input 'at'"),
+  EXPECT_NE(text.find("has a mask that depends on input 'at'"),
             std::string::npos)
       << text;
   text = textFor("  %z = mpc.exp %rows : tensor<1x1x8x4xf32>\n"
                  "  %y = mpc.attention %q, %z, %z scale(0.5) : "
                  "(tensor<1x1x2x4xf32>, tensor<1x1x8x4xf32>, "
                  "tensor<1x1x8x4xf32>) -> tensor<1x1x2x4xf32>\n");
-  EXPECT_NE(text.find("reads a cache other than as an attention's keys"),
-            std::string::npos)
+  EXPECT_NE(text.find("reads a KV cache other than as keys"), std::string::npos)
       << text;
   text = textFor("  %z = mpc.slice %rows [0, 0, 1, 0] [1, 1, 7, 4] : "
                  "tensor<1x1x8x4xf32> to tensor<1x1x7x4xf32>\n"
                  "  %y = mpc.attention %q, %z, %z scale(0.5) : "
                  "(tensor<1x1x2x4xf32>, tensor<1x1x7x4xf32>, "
                  "tensor<1x1x7x4xf32>) -> tensor<1x1x2x4xf32>\n");
-  EXPECT_NE(text.find("reads other rows than those of its cache"),
+  EXPECT_NE(text.find("reads other rows than those of its KV cache"),
             std::string::npos)
       << text;
 }

@@ -88,7 +88,7 @@ TEST(PolicyLayersTest, ABrokenRegexIsStillAnExactKey) {
   ASSERT_TRUE(bool(policy));
   EXPECT_EQ(policyOf(*policy, "a("), "float32");
   EXPECT_EQ(policyOf(*policy, "b"),
-            "layer 'a(' is a bad regular expression: missing ): a(");
+            "layer 'a(' is not a valid regular expression: missing ): a(");
 }
 
 TEST(PolicyLayersTest, AutocastIsPerLayer) {
@@ -128,8 +128,8 @@ TEST(PolicyLayersTest, ErrorsSayWhereAndWhat) {
                 R"({"name": "a", "extends": "torch_autocast_cpu_float16",
                     "layers": {"a": "float32"}})",
                 "test.json")),
-            "test.json: layers.a: algorithm torch_autocast knows no layers; "
-            "use keras_layers or minimum_cut");
+            "test.json: layers.a: algorithm torch_autocast does not support "
+            "layers; use keras_layers or minimum_cut");
   EXPECT_EQ(errorOf(Policy::parse(R"({"name": "a", "autocast": false})",
                                   "test.json")),
             "test.json: autocast: needs the algorithm keras_layers");
@@ -144,11 +144,12 @@ TEST(PolicyLayersTest, OwnPoliciesMapLayersToBuiltinOnes) {
   EXPECT_EQ(policyOf(*policy, "head"), "float32");
   EXPECT_EQ(policyOf(*policy, "body/1"), "mixed_bfloat16");
   EXPECT_EQ(policyOf(*policy, "tail"), "a");
-  EXPECT_EQ(errorOf(Policy::parse(
-                R"({"name": "a", "layers": {"a": "keras_mixed_float16"}})",
-                "test.json")),
-            "test.json: layers.a: policy 'keras_mixed_float16' types by "
-            "keras_layers; a layer's policy must type by minimum_cut");
+  EXPECT_EQ(
+      errorOf(Policy::parse(
+          R"({"name": "a", "layers": {"a": "keras_mixed_float16"}})",
+          "test.json")),
+      "test.json: layers.a: policy 'keras_mixed_float16' uses the "
+      "algorithm keras_layers; the policy of a layer must use minimum_cut");
 }
 
 TEST(PolicyLayersTest, CopiesShareNoState) {

@@ -52,11 +52,12 @@ TEST(PolicyListsTest, TypesThatCannotStandInAFieldSayWhy) {
             "test.json: compute: type float8_e4m3fn has no kernels yet; use "
             "float32, float16, bfloat16, tf32, bf16x2 or bf16x3");
   EXPECT_EQ(errorOf(R"({"name": "a", "store": "tf32"})"),
-            "test.json: store: type tf32 is no type in memory; use float32, "
+            "test.json: store: type tf32 is not a storage type; use float32, "
             "float16 or bfloat16");
-  EXPECT_EQ(errorOf(R"({"name": "a", "compute": "float64"})"),
-            "test.json: compute: type float64 is an override's type, not a "
-            "policy's; use float32, float16, bfloat16, tf32, bf16x2 or bf16x3");
+  EXPECT_EQ(
+      errorOf(R"({"name": "a", "compute": "float64"})"),
+      "test.json: compute: type float64 is allowed in overrides only, not "
+      "in policies; use float32, float16, bfloat16, tf32, bf16x2 or bf16x3");
   EXPECT_EQ(errorOf(R"({"name": "a", "output": ""})"),
             "test.json: output: unknown type ''; use float32, float16 or "
             "bfloat16");

@@ -108,9 +108,9 @@ TEST(PolicyTest, Float64IsNoPolicy) {
   Expected<Policy> policy = Policy::load("float64");
   ASSERT_FALSE(bool(policy));
   EXPECT_EQ(toString(policy.takeError()),
-            "policy 'float64' does not exist: a policy types float32 values, "
-            "and float64 ones of the model keep their type; use float32 and "
-            "force single ops by --set op:KIND=float64");
+            "policy 'float64' does not exist: a policy assigns types to "
+            "float32 values, and float64 values keep their type; use float32 "
+            "and override ops by --set op:KIND=float64");
 }
 
 TEST(PolicyTest, MixedPoliciesDifferInTheirTypesOnly) {
@@ -170,7 +170,7 @@ TEST(PolicyTest, StoreFollowsComputeUnlessGiven) {
 
 TEST(PolicyTest, ErrorsSayWhereAndWhat) {
   EXPECT_EQ(errorOf("{\n  \"name\": \"a\",\n  oops\n}"),
-            "test.json:3:3: is not JSON here");
+            "test.json:3:3: is not valid JSON here");
   EXPECT_EQ(errorOf("[]"), "test.json: policy: expects an object, got array");
   EXPECT_EQ(errorOf("{}"), "test.json: name: is missing");
   EXPECT_EQ(errorOf(R"({"name": "a", "name": "b"})"),
@@ -208,9 +208,10 @@ TEST(PolicyTest, ErrorsSayWhereAndWhat) {
 TEST(PolicyTest, HostileTextIsRefusedWithoutRecursion) {
   EXPECT_EQ(errorOf(std::string(200000, '[')),
             "test.json: nests more than 16 levels deep");
-  EXPECT_EQ(errorOf(std::string((1 << 24) + 1, ' ')),
-            "test.json: is 16777217 bytes long, at most 16777216 are read");
-  EXPECT_EQ(errorOf(""), "test.json:1:1: is not JSON here");
+  EXPECT_EQ(
+      errorOf(std::string((1 << 24) + 1, ' ')),
+      "test.json: is 16777217 bytes long, at most 16777216 are supported");
+  EXPECT_EQ(errorOf(""), "test.json:1:1: is not valid JSON here");
   // Every prefix of a good text is an error, never a crash.
   std::string good = R"({"name": "a", "classes": {"low": ["add", "mul"]}})";
   for (size_t length = 0; length < good.size(); ++length)
@@ -249,9 +250,10 @@ TEST(PolicyTest, PipesAndFilesWithoutEndAreRefused) {
   // A hole of 1 TB.
   ASSERT_EQ(::ftruncate(descriptor, off_t(1) << 40), 0);
   ::close(descriptor);
-  EXPECT_EQ(errorOfFile(path),
-            (path + ": is 1099511627776 bytes long, at most 16777216 are read")
-                .str());
+  EXPECT_EQ(
+      errorOfFile(path),
+      (path + ": is 1099511627776 bytes long, at most 16777216 are supported")
+          .str());
   sys::fs::remove(path);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_EQ(errorOfFile(path), (path + ": is no regular file").str());
@@ -418,7 +420,7 @@ TEST(PolicyTest, InputsAreProtectedByNameLayerOrKind) {
   EXPECT_EQ(decide(policy, "matmul", "", {"fc"}), "");
   EXPECT_NE(policy.digest(), load("mixed_float16").digest());
   EXPECT_EQ(toString(policy.addOverride("inputs:fc=float16")),
-            "override 'inputs:fc=float16' asks for inputs in float16, but what "
+            "override 'inputs:fc=float16' sets inputs to float16, but what "
             "an op reads can only be kept in float32; for another type set the "
             "op itself");
 }

@@ -54,8 +54,8 @@ TEST(PolicyWeightsTest, NamesTheFieldThatIsWrong) {
             "float32, float16, bfloat16, int16, int8, int4 or "
             "float8_e4m3fn");
   EXPECT_EQ(weights("\"tf32\""),
-            "p.json: weights.type: type tf32 is no type that weights are "
-            "stored in; use float32, float16, bfloat16, int16, int8, int4 or "
+            "p.json: weights.type: type tf32 is not a storage type of "
+            "weights; use float32, float16, bfloat16, int16, int8, int4 or "
             "float8_e4m3fn");
   EXPECT_EQ(weights(R"({"type": "int4", "groups": 32})"),
             "p.json: weights.groups: unknown field; known: type, group, "
@@ -78,7 +78,7 @@ TEST(PolicyWeightsTest, RefusesWhatATypeDoesNotHave) {
       "type is bfloat16");
   EXPECT_EQ(weights("\"int8\"", R"("algorithm": "torch_autocast", )"),
             "p.json: weights: are int8 where the algorithm is torch_autocast, "
-            "which stores them as the imitated system does; use float32, or "
+            "which stores them like the imitated framework; use float32, or "
             "the algorithm minimum_cut");
 }
 
@@ -123,7 +123,7 @@ TEST(PolicyWeightsTest, HaveNames) {
   EXPECT_EQ(weights(R"({"names": {"a": "int8"}})",
                     R"("algorithm": "torch_autocast", )"),
             "p.json: weights: are int8 where the algorithm is torch_autocast, "
-            "which stores them as the imitated system does; use float32, or "
+            "which stores them like the imitated framework; use float32, or "
             "the algorithm minimum_cut");
 }
 
@@ -163,8 +163,8 @@ TEST(PolicyWeightsTest, CachesHaveATypeOfTheirOwn) {
             "p.json: cache: unknown type 'int3'" + kKnown);
   for (const char *other : {"int4", "int16", "tf32", "float64", "float8_e5m2"})
     EXPECT_EQ(errorFor("\"" + std::string(other) + "\""),
-              "p.json: cache: no cache is kept in type '" + std::string(other) +
-                  "'" + kKnown);
+              "p.json: cache: KV caches cannot be stored in type '" +
+                  std::string(other) + "'" + kKnown);
   EXPECT_EQ(errorFor("8"), "p.json: cache: expects a string, got number");
 }
 

@@ -162,9 +162,9 @@ TEST_F(CheckpointPartsTest, DamagedPartsAreNamedAndPassedOver) {
     EXPECT_EQ(found(), 4) << at;
     ASSERT_EQ(reasons.size(), 1u);
     EXPECT_EQ(reasons[0], part.string() +
-                              ": is damaged or of another checkpoint: its "
-                              "digest is not the one that "
-                              "step-000000000008.safetensors states");
+                              ": is damaged or belongs to another checkpoint: "
+                              "its digest differs from the one in "
+                              "step-000000000008.safetensors");
   }
   write(bytes.substr(0, bytes.size() / 2));
   EXPECT_EQ(found(), 4);
@@ -190,21 +190,21 @@ TEST_F(CheckpointPartsTest, PiecesThatDoNotFitAreRefused) {
   };
   EXPECT_NE(reasonOf([](Checkpoint &c) {
               c.pieces["w"] = {17};
-            }).find("which is no part in 3 of f32[17]"),
+            }).find("which is not one of 3 of f32[17]"),
             std::string::npos);
   EXPECT_NE(reasonOf([](Checkpoint &c) {
               c.pieces.erase("w");
-            }).find("has 2 pieces, but the checkpoint has 1"),
+            }).find("has 2 shards, but the checkpoint has 1"),
             std::string::npos);
   EXPECT_NE(reasonOf([](Checkpoint &c) {
               c.pieces.erase("w");
               c.pieces["v"] = {7};
-            }).find("has a piece of 'w'"),
+            }).find("has a shard of 'w'"),
             std::string::npos);
   EXPECT_NE(reasonOf([](Checkpoint &c) {
               c.parts.clear();
               c.facts["mpc.parts"] = "[1]";
-            }).find("does not say what the parts of its ranks are"),
+            }).find("does not describe the shards of its ranks"),
             std::string::npos);
   EXPECT_NE(reasonOf([](Checkpoint &c) {
               c.pieces["w"] = {int64_t(1) << 40, int64_t(1) << 40};

@@ -58,7 +58,8 @@ TEST_F(TokensTest, RefusesWhatIsNoText) {
     return mapped.ok() ? std::string("read") : mapped.status().text();
   };
   write("odd.bin", "abc");
-  EXPECT_EQ(textOf("odd.bin"), "has 3 bytes, which are no tokens of 16 bits");
+  EXPECT_EQ(textOf("odd.bin"),
+            "has 3 bytes, which is not a whole number of 16-bit tokens");
   write("empty.bin", "");
   EXPECT_EQ(textOf("empty.bin"), "is empty");
   write("bad.npy", "abcdefghijkl");
@@ -67,12 +68,12 @@ TEST_F(TokensTest, RefusesWhatIsNoText) {
       writeNpy(path("float.npy"), *Buffer::allocate({ElementType::F32, {4}}))
           .ok());
   EXPECT_EQ(textOf("float.npy"),
-            "is f32[4], but tokens are integers in one dimension");
+            "is f32[4], but tokens must be integers in one dimension");
   ASSERT_TRUE(
       writeNpy(path("rows.npy"), *Buffer::allocate({ElementType::I32, {2, 2}}))
           .ok());
   EXPECT_EQ(textOf("rows.npy"),
-            "is i32[2,2], but tokens are integers in one dimension");
+            "is i32[2,2], but tokens must be integers in one dimension");
   fs::resize_file(path("rows.npy"), fs::file_size(path("rows.npy")) - 1);
   EXPECT_NE(textOf("rows.npy"), "read");
   ASSERT_TRUE(
@@ -108,7 +109,7 @@ TEST(TextData, NeedsATokenBehindTheExample) {
   Result<Dataset> data = Dataset::fromTokens(tokens, 4);
   ASSERT_FALSE(data.ok());
   EXPECT_EQ(data.status().toString(),
-            "tokens: are 4, but an example of 4 and the one behind it take 5");
+            "tokens: are 4, but an example of 4 and the next token need 5");
   EXPECT_FALSE(Dataset::fromTokens(tokens, 0).ok());
   EXPECT_FALSE(
       Dataset::fromTokens(*Buffer::allocate({ElementType::F32, {9}}), 2).ok());

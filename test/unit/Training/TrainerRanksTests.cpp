@@ -120,13 +120,14 @@ TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
               }).find("rank 1: has the options "),
               0u)
         << field;
-  EXPECT_EQ(messageOf([&](int) {
-              CompileOptions choices = options("float32");
-              choices.batch = 15;
-              return choices;
-            }),
-            "batch: of 15 examples has no equal parts for 2 ranks; use a "
-            "multiple of 2");
+  EXPECT_EQ(
+      messageOf([&](int) {
+        CompileOptions choices = options("float32");
+        choices.batch = 15;
+        return choices;
+      }),
+      "batch: of 15 examples cannot be divided evenly among 2 ranks; use a "
+      "multiple of 2");
 }
 
 // An error of one rank ends both at once: neither waits.
@@ -135,12 +136,11 @@ TEST_F(TrainerRanksTest, AFailureOfOneIsToldByAll) {
   for (auto [spoil, said] :
        {std::pair<std::function<void(CompileOptions &)>, const char *>(
             [](CompileOptions &o) { o.batch.reset(); },
-            "batch: must be given where 2 ranks share it"),
+            "batch: must be set when 2 ranks share it"),
         {[](CompileOptions &o) { o.training->distribution.shard = "all"; },
          "shard: is 'none' or 'optimizer', found 'all'"},
         {[](CompileOptions &o) { o.training.reset(); },
-         "CompileOptions::training: must say what a training step is made "
-         "of"}}) {
+         "CompileOptions::training: must describe the training step"}}) {
     std::vector<std::string> messages = messagesOf([&](int rank) {
       CompileOptions choices = options("float32");
       if (rank == 1)

@@ -450,7 +450,7 @@ TEST_F(TrainerTest, StopsWhereItIsTold) {
   again = other.fit(data, choices);
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.status().text(),
-            "is of a run with seed 0, but this one has 1");
+            "belongs to a run with seed 0, but this one has 1");
 }
 
 TEST_F(TrainerTest, PatienceEndsTheTraining) {
@@ -533,7 +533,7 @@ TEST_F(TrainerTest, RefusesStateOfAnotherTraining) {
   EXPECT_NE(status.text().find("is missing"), std::string::npos);
   status = sgd.setState(*adam.state());
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.text().find("is no state"), std::string::npos);
+  EXPECT_NE(status.text().find("is not a state"), std::string::npos);
   EXPECT_TRUE(sameBits(before, *adam.state()));
 }
 
@@ -624,5 +624,5 @@ TEST_F(TrainerTest, TellsWhatIsTrained) {
     EXPECT_EQ(told, "w1 stays; b1 stays; w2 is trained; b2 stays; ") << cached;
   }
   EXPECT_EQ(makeTrainer(compile).weightChoices()[1].reason,
-            "'b.*' of freeze names it");
+            "'b.*' of freeze matches it");
 }

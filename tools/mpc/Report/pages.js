@@ -105,7 +105,7 @@ function frontPage() {
   if (doc.chosen) {
     const cx = x.place(doc.chosen.cost), cy = y.place(doc.chosen.measured);
     if (doc.chosen.held_back !== undefined)
-      picture.append(svg('circle', {class: 'held', cx, cy: y.place(doc.chosen.held_back), r: 6}, svg('title', {}, `chosen, on samples that were held back: ${short(doc.chosen.held_back)}`)));
+      picture.append(svg('circle', {class: 'held', cx, cy: y.place(doc.chosen.held_back), r: 6}, svg('title', {}, `chosen, on validation samples: ${short(doc.chosen.held_back)}`)));
     picture.append(svg('circle', {class: 'chosen', cx, cy, r: 6}, svg('title', {}, `chosen: ${cost(doc.chosen.cost)}, measured ${short(doc.chosen.measured)}`)),
       svg('text', {x: cx + 11, y: cy + 4}, 'chosen'));
   }
@@ -113,14 +113,14 @@ function frontPage() {
     ...(doc.float32 ? [['float32', doc.float32.cost, doc.float32.predicted, doc.float32.measured]] : []),
     ...(doc.chosen ? [['chosen', doc.chosen.cost, doc.chosen.predicted, doc.chosen.measured]] : [])];
   const verdict = doc.ok ? html('p', {}, html('b', {class: 'good'}, 'The budget is kept. '), `${cost(doc.chosen.cost)}, float32 ${cost(doc.float32.cost)} (${short(doc.chosen.cost / doc.float32.cost)} of it). `,
-    `Measured ${short(doc.chosen.measured)} on ${doc.samples} samples` + (doc.chosen.held_back !== undefined ? `, ${short(doc.chosen.held_back)} on ${doc.held_back} that were held back.` : '.'))
-    : html('p', {}, html('b', {class: 'bad'}, 'The budget cannot be kept.'));
+    `Measured ${short(doc.chosen.measured)} on ${doc.samples} samples` + (doc.chosen.held_back !== undefined ? `, ${short(doc.chosen.held_back)} on ${doc.held_back} validation samples.` : '.'))
+    : html('p', {}, html('b', {class: 'bad'}, 'The budget cannot be met.'));
   const shares = doc.ops || [];
   const numbers = new Map();
   ops.forEach((op, i) => { if (!numbers.has(op.name)) numbers.set(op.name, i); });
   const name = row => numbers.has(row.name) ? opLink(numbers.get(row.name), row.name) : row.name;
   return html('div', {}, verdict, html('div', {class: 'charts'},
-    figure('Cost against error', picture, html('p', {class: 'soft'}, 'line: the front as predicted; \u00d7 measured; filled circle: chosen; ring: chosen, on samples that were held back'),
+    figure('Cost against error', picture, html('p', {class: 'soft'}, 'line: the front as predicted; \u00d7 measured; filled circle: chosen; ring: chosen, on validation samples'),
       asTable(['point', 'cost', 'predicted', 'measured'], rows)),
     figure('What was chosen', doc.culprits && doc.culprits.length ? html('p', {class: 'bad'}, `break the budget alone and stay in f32: ${doc.culprits.join(', ')}`) : null, table('Values and products', [
       {name: 'name', of: row => row.name, cell: name, wrap: true}, {name: 'what', of: row => row.what},

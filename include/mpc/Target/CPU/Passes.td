@@ -89,12 +89,12 @@ def PackOperandsPass : Pass<"mpc-pack-operands", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cpu:avx512bf16">,
+           "target in place of the module's exe.target, such as cpu:avx512bf16">,
   ];
   let dependentDialects = ["::mpc::MpcDialect", "::mpc::tile::TileDialect"];
   let statistics = [
-    Statistic<"numPacked", "packed", "matrices packed by kernels of their own">,
-    Statistic<"numReaders", "readers", "products that read these">,
+    Statistic<"numPacked", "packed", "matrices packed by their own kernels">,
+    Statistic<"numReaders", "readers", "matmuls that read them">,
   ];
 }
 

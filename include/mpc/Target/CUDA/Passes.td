@@ -45,7 +45,7 @@ def FuseLaunchesPass : Pass<"mpc-fuse-launches", "::mlir::func::FuncOp"> {
     Executed example: test/Target/CUDA/fuse-launches.mlir.
   }];
   let statistics = [
-    Statistic<"numJoined", "num-joined", "Number of launches that others took in">,
+    Statistic<"numJoined", "num-joined", "Number of launches merged into others">,
   ];
   // Families write code to measure it.
   let dependentDialects = [

@@ -158,7 +158,7 @@ class Function:
         extents are unknown, or the function was loaded from a file.
         """
         if self._policy is None:
-            raise InvalidArgument(self._model.name, "was loaded from a file; explain the model that it was made from")
+            raise InvalidArgument(self._model.name, "was loaded from a file; explain the model that it was compiled from")
         given = self._named(arrays, named)
         if errors and not given:
             raise InvalidArgument(self._model.name, "has no errors without arrays; give those of a sample")

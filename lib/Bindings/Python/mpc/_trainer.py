@@ -299,7 +299,7 @@ class Trainer:
                 state[name] = given["model"][public]
             known = {self._model.name(name) for name in [*self._names, *self._statistics]} | self._model.others()
             if unknown := sorted(set(given["model"]) - known):
-                raise InvalidArgument(f"parameter '{unknown[0]}'", "is none of this training")
+                raise InvalidArgument(f"parameter '{unknown[0]}'", "is not a parameter of this training")
         if given.get("optimizer"):
             arrays, steps = _optimizer.from_torch(self._options.optimizer, self._order, state, given["optimizer"])
             state.update(arrays)

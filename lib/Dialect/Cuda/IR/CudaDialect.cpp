@@ -44,7 +44,7 @@ static ParseResult parseFragmentKind(OpAsmParser &parser,
   std::optional<FragmentType> value = symbolizeFragmentType(keyword);
   if (!value)
     return parser.emitError(loc)
-           << "unknown operand type '" << keyword << "' of a matrix product";
+           << "unknown operand type '" << keyword << "' of an MMA instruction";
   type = FragmentTypeAttr::get(parser.getContext(), *value);
   return success();
 }
@@ -88,7 +88,7 @@ LogicalResult MmaOp::verify() {
   int64_t a = wordsOf(getA(), i32), b = wordsOf(getB(), i32);
   // C1
   if (wordsOf(getSums(), f32) != 4)
-    return emitOpError() << "needs sums of type memref<4xf32>, found "
+    return emitOpError() << "needs accumulators of type memref<4xf32>, found "
                          << getSums().getType();
   bool fits = (a == 4 && b == 2) ||
               (a == 2 && b == 1 && getType() != FragmentType::bf16);
@@ -106,9 +106,9 @@ LogicalResult WarpgroupMmaOp::verify() {
               sums.getDimSize(1) == 4 && sums.getDimSize(0) % 8 == 0 &&
               sums.getDimSize(0) >= 8 && sums.getDimSize(0) <= 32;
   if (!fits)
-    return emitOpError() << "needs sums of 8, 16, 24 or 32 blocks of 4 f32, "
-                            "found "
-                         << sums;
+    return emitOpError()
+           << "needs accumulators of 8, 16, 24 or 32 blocks of 4 f32, found "
+           << sums;
   if (getType() == FragmentType::tf32)
     return emitOpError() << "multiplies f16 or bf16, found tf32";
   if (failed(verifyShared(*this, getA(), getAIndices())))
@@ -140,7 +140,8 @@ LogicalResult CopyAsyncOp::verify() {
 LogicalResult GridBarrierOp::verify() {
   // C1
   if (getBlocks() < 2)
-    return emitOpError() << "lets 2 or more blocks meet, found " << getBlocks();
+    return emitOpError() << "synchronizes 2 or more blocks, found "
+                         << getBlocks();
   return success();
 }
 

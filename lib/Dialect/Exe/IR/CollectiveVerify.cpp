@@ -22,26 +22,29 @@ LogicalResult MessageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   bool reduces =
       kind == MessageKind::all_reduce || kind == MessageKind::reduce_scatter;
   if (ranks < 1) // C1
-    return emitError() << "a message has 1 rank or more, found " << ranks;
+    return emitError() << "a collective needs at least 1 rank, found " << ranks;
   if (!runtimeElement(element)) // C1
-    return emitError() << "a message holds numbers, found " << element;
+    return emitError() << "a collective needs integers or floats, found "
+                       << element;
   if (root < 0 || root >= ranks ||
       (root && kind != MessageKind::broadcast)) // C3
-    return emitError() << "a message of " << ranks << " ranks has the root "
+    return emitError() << "a collective of " << ranks << " ranks has the root "
                        << root;
   auto floats = dyn_cast<FloatType>(element);
   if (!reduces && (reduction != Reduction::sum || accumulate)) // C2
-    return emitError() << "a message that reduces nothing has a reduction";
+    return emitError()
+           << "a collective that does not reduce cannot have a reduction";
   if (reduction == Reduction::mean && !floats) // C2
-    return emitError() << "a mean is of floats, found " << element;
+    return emitError() << "a mean needs floats, found " << element;
   if (!accumulate)
     return success();
   auto sums = dyn_cast<FloatType>(accumulate);
   if (!floats || !sums || !runtimeElement(sums) ||
       sums.getWidth() < floats.getWidth()) // C2
-    return emitError() << "sums of " << element
-                       << " are made in a float no narrower, found "
-                       << accumulate;
+    return emitError()
+           << "a reduction of " << element
+           << " must accumulate in a float type of at least that width, found "
+           << accumulate;
   return success();
 }
 
@@ -68,8 +71,9 @@ LogicalResult mpc::exe::verifyMessage(CollectiveOp op,
   MessageAttr message = op.getMessage();
   size_t inputs = op.getInputs().size(), outputs = op.getOutputs().size();
   if (inputs == 0 || inputs != outputs) // C3
-    return op.emitOpError() << "has " << inputs << " inputs and " << outputs
-                            << " outputs, it needs one or more of both";
+    return op.emitOpError()
+           << "has " << inputs << " inputs and " << outputs
+           << " outputs; it needs as many outputs as inputs, at least one";
   Collective runtime = message.getCollective();
   int64_t element = elementBytes(runtime.element);
   for (auto [input, output] :

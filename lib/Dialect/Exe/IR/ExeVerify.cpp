@@ -122,14 +122,14 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
     if (!names.bytesOf(buffer))
       return op->emitOpError()
              << "uses buffer " << buffer
-             << ", which is no argument, result or constant of the program";
+             << ", which is not an argument, result or constant of the program";
   for (Attribute buffer : step.getOutputs()) {
     if (isa<ArenaAttr>(buffer))
       continue;
     auto result = dyn_cast<ResultOp>(names.bufferOf(buffer));
     if (!result)
       return op->emitOpError()
-             << "writes " << buffer << ", which is no result of the program";
+             << "writes " << buffer << ", which is not a result of the program";
     // The rest keeps the argument's contents.
     if (isa<PartAttr>(buffer) && !result.getAliasAttr())
       return op->emitOpError() << "writes " << buffer
@@ -151,7 +151,7 @@ LogicalResult mpc::exe::verifyBuffers(StepOpInterface step,
                                       << "writes " << output
                                       << ", which overlaps its input " << input;
       if (isSame)
-        diagnostic << ", and its kernel does not work in place there";
+        diagnostic << ", but its kernel does not support that in place";
       return diagnostic;
     }
     for (size_t other = 0; other < index; ++other)
@@ -260,7 +260,7 @@ LogicalResult ProgramOp::verify() {
                          << static_cast<int64_t>(getArenaBytes()) << " bytes";
   for (Operation &op : getBody().getOps())
     if (!isa<ArgumentOp, ResultOp, exe::ConstantOp, StepOpInterface>(op))
-      return op.emitOpError() << "is no part of a program";
+      return op.emitOpError() << "is not part of a program";
   // C1
   if (failed(verifyIndices<ArgumentOp>(getProgramArguments())) ||
       failed(verifyIndices<ResultOp>(getProgramResults())))
@@ -276,7 +276,7 @@ LogicalResult ProgramOp::verify() {
     auto argument = dyn_cast_if_present<ArgumentOp>(names.bufferOf(alias));
     if (!argument)
       return result.emitOpError()
-             << "has alias " << alias << ", which is no argument";
+             << "has alias " << alias << ", which is not an argument";
     if (argument.getTensorType() != result.getTensorType())
       return result.emitOpError()
              << "of type " << result.getTensorType() << " has alias " << alias
@@ -326,7 +326,7 @@ LogicalResult ProgramOp::verify() {
         if (!live.holds(arena))
           return launch->emitOpError()
                  << "reads arena[" << arena.getOffset() << " : "
-                 << arena.getBytes() << "], which holds no value there";
+                 << arena.getBytes() << "], which has no value at that point";
       } else if (isa_and_present<ResultOp>(names.bufferOf(buffer))) {
         if (!begun.contains(wholeOf(buffer)))
           return launch->emitOpError()

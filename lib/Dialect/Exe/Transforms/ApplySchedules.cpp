@@ -54,8 +54,8 @@ struct ApplySchedulesPass
     std::string target = exe::targetOf(module).name();
     if (table->targetName() != target)
       return refuse(file + ": holds schedules for '" + table->targetName() +
-                    "', and this is a compile for '" + target +
-                    "'; tune for that");
+                    "', but the target is '" + target +
+                    "'; tune for the target");
     for (auto kernel : module.getOps<func::FuncOp>()) {
       if (!kernel->hasAttr(MpcDialect::kKernelKindAttr) ||
           kernel->hasAttr(exe::kScheduleAttr))
@@ -66,9 +66,9 @@ struct ApplySchedulesPass
         continue;
       Attribute schedule = parse(entry->schedule, &getContext());
       if (!schedule)
-        return refuse(
-            file + ": the schedule of '" + entry->name +
-            "' is no attribute: " + StringRef(entry->schedule).take_front(60));
+        return refuse(file + ": the schedule of '" + entry->name +
+                      "' is not an attribute: " +
+                      StringRef(entry->schedule).take_front(60));
       kernel->setAttr(exe::kScheduleAttr, schedule);
       ++numApplied;
     }

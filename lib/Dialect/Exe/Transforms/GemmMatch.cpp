@@ -48,7 +48,7 @@ LogicalResult GemmMatch::rejectIfSlower(const TargetInfo &target) {
   if (target.facts().computeCapability == kMeasuredCapability &&
       operand.getIntOrFloatBitWidth() == 16 &&
       epilogue == exe::Epilogue::relu_gradient)
-    return refuse("our kernel selects by a mask faster");
+    return refuse("the generated kernel is faster with a mask select");
   return success();
 }
 
@@ -57,8 +57,8 @@ GemmMatch::GemmMatch(Block &kernel, const TargetInfo &target)
   bool hasSecond = false;
   MatmulOp contraction = soleProduct(kernel, hasSecond);
   if (!contraction) {
-    (void)refuse(hasSecond ? "it holds a second product"
-                           : "it holds no product");
+    (void)refuse(hasSecond ? "it contains a second contraction"
+                           : "it contains no contraction");
     return;
   }
   if (failed(matchProduct(contraction)) ||
@@ -101,12 +101,12 @@ LogicalResult GemmMatch::matchResults(MatmulOp contraction) {
   if (outputs.size() != resultTypes.size())
     return refuse("it has " + std::to_string(resultTypes.size()) + " results");
   if (sumResult >= 0 && hasEpilogue())
-    return refuse("it sums an operand beside an epilogue");
+    return refuse("it sums an operand in addition to an epilogue");
   bool isGelu = (epilogue == exe::Epilogue::gelu_tanh && keptResult >= 0) ||
                 epilogue == exe::Epilogue::gelu_tanh_gradient;
   if (isGelu && n % 8 != 0)
-    return refuse("lines of " + std::to_string(n) +
-                  " elements beside its result are no multiples of 8");
+    return refuse("rows of " + std::to_string(n) +
+                  " elements of its auxiliary output are not multiples of 8");
   return success();
 }
 
@@ -116,9 +116,9 @@ LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
     std::optional<OperandSum> of = operandSumOf(sum, contraction);
     int64_t number = resultOf(sum.getResult());
     if (!of || number < 0)
-      return refuse("its epilogue holds mpc.reduce_sum");
+      return refuse("its epilogue contains mpc.reduce_sum");
     if (sumResult >= 0)
-      return refuse("it sums twice");
+      return refuse("it has two reductions");
     if (of->begin != 0 || of->extent != (of->isLeft ? m : n))
       return refuse("it sums a part of an operand");
     sumResult = number;
@@ -130,7 +130,7 @@ LogicalResult GemmMatch::matchOperandSum(MatmulOp contraction) {
         resultTypes.size() <= static_cast<size_t>(whole) ||
         getElementTypeOrSelf(resultTypes[whole]) !=
             getElementTypeOrSelf(resultTypes[number]))
-      return refuse("its sums of an operand are not of the result's type");
+      return refuse("its operand sums do not have the result's type");
   }
   return success();
 }
@@ -146,11 +146,11 @@ LogicalResult GemmMatch::matchProduct(MatmulOp product) {
   if (mode == ComputeMode::bf16x2)
     return refuse("it computes in " + stringifyComputeMode(mode).str());
   if (sum != (operand.isF64() ? operand : Float32Type::get(sum.getContext())))
-    return refuse("its sums are rounded before the epilogue");
+    return refuse("its accumulators are rounded before the epilogue");
   a = argumentOf(product.getLhs());
   b = argumentOf(product.getRhs());
   if (a < 0 || b < 0)
-    return refuse("it computes an operand");
+    return refuse("it computes an operand in its prologue");
 
   ArrayRef<int64_t> lhs = shapeOf(product.getLhs()),
                     rhs = shapeOf(product.getRhs());
@@ -183,14 +183,14 @@ LogicalResult GemmMatch::matchProduct(MatmulOp product) {
 LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   Value other = add.getLhs() == sums ? add.getRhs() : add.getLhs();
   if (other == sums)
-    return refuse("it doubles its sums");
+    return refuse("it reads its accumulators twice");
   // The library upcasts its addends.
   Value stored = other;
   if (auto cast = stored.getDefiningOp<CastOp>())
     stored = cast.getInput();
   int64_t argument = argumentOf(stored);
   if (argument < 0)
-    return refuse("it computes what it adds");
+    return refuse("it computes an addend in its prologue");
   ArrayRef<int64_t> shape = shapeOf(other);
   int64_t count = elementCount(other);
   bool isRow = !shape.empty() && shape.back() == n && count == n;
@@ -198,13 +198,13 @@ LogicalResult GemmMatch::matchAdd(AddOp add, Value sums) {
   // One row of accumulators: a vector either way, and a bias add is free.
   if (isRow && bias < 0 && epilogue == exe::Epilogue::none && residual < 0) {
     if (getElementTypeOrSelf(stored.getType()) != resultType)
-      return refuse("its bias is not of the result's type");
+      return refuse("its bias does not have the result's type");
     bias = argument;
     return success();
   }
   if (isWhole && residual < 0 && epilogue == exe::Epilogue::none) {
     if (getElementTypeOrSelf(stored.getType()) != resultType)
-      return refuse("its residual is not of the result's type");
+      return refuse("its residual does not have the result's type");
     residual = argument;
     return success();
   }
@@ -236,14 +236,14 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
     if (!shapeOf(sums).empty() && shapeOf(sums).back() != n)
       return refuse("its epilogue computes in another shape");
     if (user->getNumResults() != 1)
-      return refuse("its epilogue holds " +
+      return refuse("its epilogue contains " +
                     user->getName().getStringRef().str());
     Value result = user->getResult(0);
     if (auto add = dyn_cast<AddOp>(user)) {
       if (failed(matchAdd(add, sums)))
         return failure();
       if (shapeOf(result) != shapeOf(sums))
-        return refuse("its epilogue broadcasts its sums");
+        return refuse("its epilogue broadcasts its accumulators");
     } else if (isActivation(user)) {
       if (failed(matchActivation(user)))
         return failure();
@@ -258,7 +258,7 @@ LogicalResult GemmMatch::matchEpilogue(Value sums) {
       if (resultOf(result) < 0)
         return refuse("it rounds inside its epilogue");
     } else if (!isa<ReshapeOp>(user)) {
-      return refuse("its epilogue holds " +
+      return refuse("its epilogue contains " +
                     user->getName().getStringRef().str());
     }
     sums = result;
@@ -367,7 +367,7 @@ LogicalResult GemmMatch::matchSavedActivation(Value sums) {
       gelu = found;
   if (gelu && gelu.getForm() == GeluForm::tanh)
     return matchSavedInput(sums, gelu);
-  return refuse("its sums are read twice");
+  return refuse("its accumulators have two uses");
 }
 
 /// Matches a result and its not-positive mask. If the result is rounded, the
@@ -391,15 +391,15 @@ LogicalResult GemmMatch::matchSavedMask(Value activated) {
                splatValue(compare.getRhs()) == 0.0) {
       keptResult = resultOf(compare.getResult());
     } else {
-      return refuse("its sums are read twice");
+      return refuse("its accumulators have two uses");
     }
   }
   if (product < 0 || keptResult < 0)
-    return refuse("its sums are read twice");
+    return refuse("its accumulators have two uses");
   // At least sixteen bytes per 128 bits.
   if (n < 16)
     return refuse("its mask of " + std::to_string(n) +
-                  " columns is smaller than the library's");
+                  " columns is narrower than the library's");
   between = SavedForGradient::OtherThanLibrary;
   return success();
 }
@@ -410,14 +410,15 @@ LogicalResult GemmMatch::matchSavedInput(Value input, GeluOp gelu) {
     return failure();
   product = resultOf(gelu.getResult());
   if (product < 0)
-    return refuse("its sums are read twice");
+    return refuse("its accumulators have two uses");
   if (resultTypes.size() != 2)
     return refuse("it has " + std::to_string(resultTypes.size()) + " results");
   keptResult = 1 - product;
   Value second =
       kernel.getTerminator()->getOperand(static_cast<unsigned>(keptResult));
   if (getElementTypeOrSelf(second.getType()) != resultType)
-    return refuse("what it keeps for its gradient is not of the result's type");
+    return refuse("the auxiliary output for its gradient does not have the "
+                  "result's type");
   while (auto reshape = second.getDefiningOp<ReshapeOp>())
     second = reshape.getInput();
   auto rounded = second.getDefiningOp<CastOp>();
@@ -427,7 +428,7 @@ LogicalResult GemmMatch::matchSavedInput(Value input, GeluOp gelu) {
   }
   if (!isGeluTanhSlope(second, input))
     return refuse(rounded ? "it rounds the slope of its activation"
-                          : "its sums are read twice");
+                          : "its accumulators have two uses");
   between = SavedForGradient::OtherThanLibrary;
   return success();
 }
@@ -439,7 +440,8 @@ LogicalResult GemmMatch::matchSavedInput(Value input, GeluOp gelu) {
 /// Matches `op` multiplying `sums` by a slope, or selecting them by a mask.
 LogicalResult GemmMatch::matchGradient(Operation *op, Value sums) {
   auto refused = [&] {
-    return refuse("its epilogue holds " + op->getName().getStringRef().str());
+    return refuse("its epilogue contains " +
+                  op->getName().getStringRef().str());
   };
   Value result = op->getResult(0);
   if (hasEpilogue() || shapeOf(result) != shapeOf(sums))

@@ -40,8 +40,8 @@ Result<ScheduleTable> ScheduleTable::read(const std::string &path) {
   if (table.target.empty() || !root.contains("kernels") ||
       !root["kernels"].is_object())
     return Status(StatusCode::InvalidArgument, path,
-                  "is no table of schedules, a JSON object with 'target' "
-                  "and 'kernels'; write one by mpc tune-kernels");
+                  "is not a schedule table (a JSON object with 'target' and "
+                  "'kernels'); write one with mpc tune-kernels");
   for (const auto &[key, value] : root["kernels"].items()) {
     Entry entry{stringIn(value, "name"), stringIn(value, "schedule"),
                 numberIn(value, "ms"), numberIn(value, "model_ms")};

@@ -129,7 +129,7 @@ std::string GemmSelector::judgeReaders(exe::LaunchOp writer,
                                        const GemmMatch &match) {
   auto kept = dyn_cast<exe::ArenaAttr>(writer.getOutputs()[match.results()[1]]);
   if (!kept)
-    return "what it keeps for its gradient is a result";
+    return "the auxiliary output for its gradient is a result";
   for (Operation *op = writer->getNextNode(); op; op = op->getNextNode()) {
     auto step = dyn_cast<exe::StepOpInterface>(op);
     if (!step)
@@ -137,7 +137,7 @@ std::string GemmSelector::judgeReaders(exe::LaunchOp writer,
     auto isKept = [&](Attribute buffer) { return overlaps(kept, buffer); };
     if (llvm::any_of(step.getInputs(), isKept) &&
         !readsAsGradient(step, kept, match.problem()))
-      return "another kernel reads what it keeps for its gradient";
+      return "another kernel reads the auxiliary output for its gradient";
     if (llvm::any_of(step.getOutputs(), isKept))
       break;
   }
@@ -160,8 +160,8 @@ std::string GemmSelector::judgeWriter(exe::LaunchOp reader,
       writer.getOutputs()[from->results()[1]] != kept ||
       !judgeReaders(writer, *from).empty())
     return match.problem().getGemm().isRelu()
-               ? "no library call writes the mask that it selects by"
-               : "no library call keeps the factor that it multiplies by";
+               ? "no library call produces the mask of its select"
+               : "no library call stores the factor that it multiplies by";
   return "";
 }
 

@@ -22,12 +22,13 @@ verifyTensors(Operation *op,
       op->getNumOperands() != op->getNumResults()) // C1
     return op->emitOpError()
            << "has " << op->getNumOperands() << " inputs and "
-           << op->getNumResults() << " outputs, it needs one or more of both";
+           << op->getNumResults()
+           << " outputs; it needs as many outputs as inputs, at least one";
   constexpr uint64_t kMostRanks = 1 << 16;
   if (uint64_t ranks = cast<CollectiveOpInterface>(op).getRanks();
       ranks > kMostRanks) // C1
-    return op->emitOpError() << "is of " << ranks << " ranks, at most "
-                             << kMostRanks << " take part";
+    return op->emitOpError() << "is of " << ranks << " ranks, but at most "
+                             << kMostRanks << " are supported";
   Type element = getElementTypeOrSelf(op->getOperand(0).getType());
   for (auto [input, output] :
        llvm::zip_equal(op->getOperandTypes(), op->getResultTypes())) {
@@ -61,7 +62,7 @@ template <typename OpTy> static LogicalResult verifyReduction(OpTy op) {
       (sums.getWidth() == floats.getWidth() && sums != floats))
     return op.emitOpError()
            << "accumulates " << element << " in " << *accumulate
-           << ", which must be a float and no narrower";
+           << ", which must be a float type of at least that width";
   return success();
 }
 

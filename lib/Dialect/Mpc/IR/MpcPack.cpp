@@ -77,14 +77,14 @@ LogicalResult DequantizeOp::verify() {
   if ((rank != 2 && rank != 3) || values.getRank() != rank ||
       !(widened.isF32() || ((areBytes || rank == 2) &&
                             (widened.isBF16() || widened.isF16())))) // C5
-    return emitOpError() << "widens panels of rank 3 to f32, or of bytes or of "
-                            "rank 2 to 16 bits, found "
+    return emitOpError() << "converts panels of rank 3 to f32, or panels of "
+                            "bytes or of rank 2 to 16 bits, found "
                          << values << " and " << result;
   if ((depth != 1 && (depth != 4 || rank == 2)) ||
       (depth > 1 && (!getScale() || getFloat8() ||
                      !values.getElementType().isInteger(8)))) // C4
     return emitOpError() << "has a depth of " << depth
-                         << ", which is 1, or 4 of 8-bit integers";
+                         << "; it must be 1, or 4 for 8-bit integers";
   SmallVector<int64_t> shape = panelsOf(values, getNibbles(), depth);
   if ((rank == 3 && values.getDimSize(2) % depth) ||
       result.getShape() != ArrayRef<int64_t>(shape))
@@ -98,11 +98,11 @@ LogicalResult DequantizeOp::verify() {
     return emitOpError() << "takes bf16, f16, i16 or 8-bit integers, found "
                          << element;
   if (getNibbles() && !element.isUnsignedInteger(8)) // C1
-    return emitOpError() << "takes nibbles in ui8, found " << element;
+    return emitOpError() << "takes int4 packed in ui8, found " << element;
   if (getFloat8() && getNibbles()) // C1
-    return emitOpError("takes nibbles or codes of floats, not both");
+    return emitOpError("takes int4 or 8-bit float codes, not both");
   if (getFloat8() && !element.isUnsignedInteger(8)) // C1
-    return emitOpError() << "takes codes of floats in ui8, found " << element;
+    return emitOpError() << "takes 8-bit float codes in ui8, found " << element;
   if (isInteger != bool(getScale())) // C1
     return emitOpError() << (isInteger ? "needs a scale for "
                                        : "takes no scale for ")
@@ -110,7 +110,7 @@ LogicalResult DequantizeOp::verify() {
   if ((getZero() || getCommonZero()) &&
       (!element.isInteger(8) || getFloat8())) // C1
     return emitOpError() << "takes no zero point for "
-                         << (getFloat8() ? "codes of floats in " : "")
+                         << (getFloat8() ? "8-bit float codes in " : "")
                          << element;
   if (getZero() && getCommonZero()) // C3
     return emitOpError() << "has a zero point for each scale and "
@@ -125,8 +125,8 @@ LogicalResult DequantizeOp::verify() {
       shape[1] % groups ||
       shape[1] / groups % (depth * (getNibbles() ? 2 : 1))) // C2
     return emitOpError() << "has scales " << scale << " for " << result
-                         << ", of which they are to divide the positions into "
-                            "groups of whole bytes and steps";
+                         << ", but they must divide the positions into groups "
+                            "of whole bytes and steps";
   if (Value zero = getZero()) // C2
     if (zero.getType() !=
         scale.clone(IntegerType::get(getContext(), 8, IntegerType::Unsigned)))

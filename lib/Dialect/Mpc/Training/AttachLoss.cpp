@@ -134,14 +134,14 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
       int64_t number = 0;
       if (StringRef(ignoreIndex).getAsInteger(10, number))
         return fail() << "the ignored class is '" << ignoreIndex
-                      << "', which is no integer";
+                      << "', which is not an integer";
       // Labels are i32.
       if (!llvm::isInt<32>(number))
         return fail() << "the ignored class is " << number
-                      << ", which is outside of the labels' 32 bits; give one "
-                         "that a label can be, as -100";
+                      << ", which does not fit in the 32 bits of a label; use "
+                         "a value such as -100";
       if (!hasClasses)
-        return fail() << "only labels that are classes have an ignored class";
+        return fail() << "an ignored class needs labels that are classes";
       ignored = number;
     }
     return success();
@@ -158,7 +158,7 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
   LogicalResult attach(const StepFunction &step) {
     func::FuncOp func = step.getFunction();
     if (!step.results(RoleKind::loss).empty())
-      return func.emitError() << "there is a loss already";
+      return func.emitError() << "the function already has a loss";
     FailureOr<unsigned> index = lossOutput(step);
     if (failed(index))
       return failure();
@@ -168,9 +168,9 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     auto element =
         dyn_cast<FloatType>(getElementTypeOrSelf(predictions.getType()));
     if (!element)
-      return func.emitError()
-             << "output '" << step.resultName(*index) << "' of type "
-             << predictions.getType() << " has no loss; it must be float";
+      return func.emitError() << "output '" << step.resultName(*index)
+                              << "' of type " << predictions.getType()
+                              << " cannot have a loss; it must be float";
     OpBuilder builder = step.atEnd();
     Location loc =
         NameLoc::get(builder.getStringAttr("loss"), predictions.getLoc());
@@ -178,9 +178,9 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
         bypass ? terminalActivation(predictions, kind) : nullptr;
     if (activation) {
       activation->emitRemark()
-          << "loss '" << loss << "' reads what '" << mpc::opName(activation)
-          << "' reads: it computes the " << activation->getName().stripDialect()
-          << " itself";
+          << "loss '" << loss << "' replaces '" << mpc::opName(activation)
+          << "' and reads its input: the loss computes the "
+          << activation->getName().stripDialect() << " itself";
       predictions = activation->getOperand(0);
     }
     predictions = prepare(builder, loc, predictions);
@@ -225,9 +225,10 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     auto type = cast<RankedTensorType>(value.getType());
     std::string name = step.resultName(index).str();
     if (type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
-      return func.emitError() << "output '" << name << "' of type " << type
-                              << " is no loss, which is one float; choose "
-                                 "another output or another kind of loss";
+      return func.emitError()
+             << "output '" << name << "' of type " << type
+             << " is not a loss, which must be a scalar float; choose another "
+                "output or another kind of loss";
     BlockArgument label;
     SmallVector<StringRef> inputs;
     for (BlockArgument argument : step.arguments(RoleKind::input)) {
@@ -237,7 +238,7 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     }
     if (!label)
       return func.emitError()
-             << "the labels are input '" << labels
+             << "the labels are to be input '" << labels
              << "', but the model's inputs are " << llvm::join(inputs, ", ");
     func.setArgAttr(
         label.getArgNumber(), MpcDialect::kRoleAttr,
@@ -265,9 +266,10 @@ struct AttachLossPass : mpc::impl::AttachLossPassBase<AttachLossPass> {
     InFlightDiagnostic diag = step.getFunction().emitError();
     if (output.empty())
       diag << "there are " << outputs.size()
-           << " outputs; say which one the loss judges: ";
+           << " outputs; set output to the one that the loss reads: ";
     else
-      diag << "the loss judges output '" << output << "', but there are ";
+      diag << "the loss is to read output '" << output
+           << "', but the outputs are ";
     diag << llvm::join(known, ", ");
     return failure();
   }

@@ -168,11 +168,12 @@ struct AttachOptimizerPass
       auto [name, digits] = text.split('=');
       double value = 0;
       if (!llvm::is_contained(known, name))
-        return fail() << "optimizer '" << kind->name << "' has no number '"
-                      << name << "'; it has " << llvm::join(known, ", ");
+        return fail() << "optimizer '" << kind->name
+                      << "' has no hyperparameter '" << name << "'; it has "
+                      << llvm::join(known, ", ");
       if (digits.getAsDouble(value))
         return fail() << "number '" << name << "' of optimizer '" << kind->name
-                      << "' is '" << digits << "', which is no number";
+                      << "' is '" << digits << "', which is not a number";
       if (StringRef range = rangeOf(name); !isIn(value, range))
         return fail() << "number '" << name << "' of optimizer '" << kind->name
                       << "' is " << digits << ", but must be " << range;
@@ -259,7 +260,8 @@ struct AttachOptimizerPass
   LogicalResult update(const StepFunction &step) {
     SmallVector<BlockArgument> parameters = step.arguments(RoleKind::parameter);
     if (parameters.empty())
-      return step.getFunction().emitError() << "there is no parameter to train";
+      return step.getFunction().emitError()
+             << "the function has no parameter to train";
     Type counter =
         RankedTensorType::get({}, Builder(&getContext()).getI64Type());
     StepFunction::Ports ports(step);

@@ -262,9 +262,9 @@ bool BackwardPassDetector::find() {
   func::FuncOp function = step.getFunction();
   if (!hasProduct) {
     function.emitRemark()
-        << "looks like a training step, but its gradients begin at no constant "
-           "that could be scaled; it computes without a loss scale: scale the "
-           "loss in the model, or train its loss with mpc train";
+        << "looks like a training step, but its backward pass does not start "
+           "at a constant that can be scaled, so no loss scale is applied; "
+           "scale the loss in the model, or train its loss with mpc train";
     return false;
   }
   // A skipped step must leave everything that depends on the gradients
@@ -279,9 +279,9 @@ bool BackwardPassDetector::find() {
       continue;
     function.emitRemark()
         << "result '" << step.resultName(i)
-        << "' depends on the gradients and replaces no argument; the step "
-           "computes without a loss scale, since one that overflows could not "
-           "be skipped: donate the state that it replaces";
+        << "' depends on the gradients but replaces no argument, so "
+           "overflowing steps could not be skipped and no loss scale is "
+           "applied; donate the state that it replaces";
     return false;
   }
   return true;

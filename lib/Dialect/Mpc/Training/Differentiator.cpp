@@ -114,7 +114,7 @@ LogicalResult Differentiator::takeRecurrentOpsApart() {
                : isa<RecurrenceOp>(op) ? unrollRecurrence(before, op)
                                        : unrollRecurrent(before, op);
     if (values.empty())
-      return op->emitOpError("cannot be unrolled over no steps");
+      return op->emitOpError("has no steps to unroll");
     op->replaceAllUsesWith(values);
     op->erase();
     ++(splits ? counts.split : counts.unrolled);
@@ -142,14 +142,14 @@ LogicalResult Differentiator::seedLosses(ArrayRef<unsigned> losses) {
   }
   if (!reached)
     return function.emitOpError(
-        "has a loss that depends on no parameter; name some by trainable");
+        "has a loss that depends on no parameter; set trainable");
   return success();
 }
 
 LogicalResult Differentiator::hasNoDerivative(Operation *op) {
   InFlightDiagnostic diagnostic = op->emitOpError(
-      "has no derivative and lies between a parameter and the loss; put an "
-      "mpc.stop_gradient in front of it or freeze what it depends on");
+      "has no derivative but is between a parameter and the loss; insert "
+      "mpc.stop_gradient before it or freeze the parameter");
   for (Value operand : op->getOperands())
     if (isActive(operand)) {
       diagnostic.attachNote(operand.getLoc())
@@ -220,7 +220,7 @@ Differentiator::differentiatedResult(ArrayRef<unsigned> losses) {
       return step.result(*found);
   return function.emitError()
          << "has no result '" << options.output
-         << "', of whose cotangent its gradients are computed";
+         << "', from whose cotangent its gradients are computed";
 }
 
 FailureOr<SeedLinearization> Differentiator::takeCotangent() {

@@ -106,8 +106,8 @@ LogicalResult IgnoredTargets::join(GradientSeedOp seed, Value share) {
     return success();
   if (means.empty())
     return losses.front()->emitOpError(
-        "leaves out targets, of which ranks have different numbers, and the "
-        "divisor of its gradient is not found; train on one rank");
+        "ignores targets, whose number differs between ranks, and the divisor "
+        "of its gradient is not found; train on one rank");
   DenseMap<Value, Value> sums;
   for (DivOp mean : means) {
     Value own = mean.getRhs();

@@ -85,7 +85,7 @@ struct InsertDropoutPass : mpc::impl::InsertDropoutPassBase<InsertDropoutPass> {
       Operation *op = lastNamed(step.body(), place.name);
       if (!op ||
           !isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) {
-        func.emitError() << "dropout behind '" << place.name
+        func.emitError() << "dropout after '" << place.name
                          << "': there is no such op or layer with a float "
                             "result; mpc explain lists the names";
         return signalPassFailure();

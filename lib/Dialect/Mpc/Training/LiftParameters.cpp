@@ -109,10 +109,10 @@ struct LiftParametersPass
     }
     for (const NameFilter *filter : {&frozen, &chosen})
       if (StringRef text = filter->unmatched(); !text.empty())
-        return func.emitError() << "'" << text
-                                << "' is the name of no weight; the model's "
-                                   "are "
-                                << llvm::join(weights, ", ");
+        return func.emitError()
+               << "'" << text
+               << "' matches no weight; the weights of the model are "
+               << llvm::join(weights, ", ");
     return success();
   }
 
@@ -164,16 +164,16 @@ struct LiftParametersPass
     if (freezes && trains)
       return op.emitError() << "'" << known << "' is matched by '" << *trains
                             << "' of trainable and by '" << *freezes
-                            << "' of freeze; let one of them leave it out";
+                            << "' of freeze; remove it from one of them";
     if (freezes) {
       verdict.use = Use::Frozen;
-      verdict.reason = ("'" + *freezes + "' of freeze names it").str();
+      verdict.reason = ("'" + *freezes + "' of freeze matches it").str();
     } else if (trains && verdict.use != Use::Statistics) {
       verdict.use = Use::Trained;
-      verdict.reason = ("'" + *trains + "' of trainable names it").str();
+      verdict.reason = ("'" + *trains + "' of trainable matches it").str();
     } else if (!chosen.empty() && verdict.use == Use::Trained) {
       verdict.use = Use::Frozen;
-      verdict.reason = "trainable does not name it";
+      verdict.reason = "trainable does not match it";
     }
     return success();
   }
@@ -216,12 +216,12 @@ struct LiftParametersPass
       if (freezes && trains)
         return func.emitError() << "'" << name << "' is matched by '" << *trains
                                 << "' of trainable and by '" << *freezes
-                                << "' of freeze; let one of them leave it out";
+                                << "' of freeze; remove it from one of them";
       bool isTrained = !freezes && (chosen.empty() || trains);
       report(name, type, isTrained ? Use::Trained : Use::Frozen,
              isTrained ? "it is an input that is a parameter"
-             : freezes ? "freeze names it"
-                       : "trainable does not name it");
+             : freezes ? "freeze matches it"
+                       : "trainable does not match it");
       if (!isTrained) {
         if (!initial && element && seed >= 0)
           initial = drawInitial(type, initialDistribution(argument),
@@ -238,8 +238,8 @@ struct LiftParametersPass
       if (step.updateOf(argument))
         return func.emitError()
                << "parameter '" << name
-               << "' is donated to a result of the model; training renews it "
-                  "itself: export the model without donation";
+               << "' is donated to a result of the model, but training updates "
+                  "it; export the model without donation";
       auto master = element.getWidth() < 32
                         ? type.clone(Float32Type::get(&getContext()))
                         : type;
@@ -258,7 +258,8 @@ struct LiftParametersPass
     }
     if (StringRef text = filter.unmatched(); !text.empty())
       return func.emitError()
-             << "'" << text << "' is the name of no input; the model's are "
+             << "'" << text
+             << "' matches no input; the inputs of the model are "
              << llvm::join(inputs, ", ");
     return success();
   }
@@ -267,8 +268,8 @@ struct LiftParametersPass
                                   StringRef name) {
     return func.emitError()
            << "parameter '" << name << "' (" << argument.getType()
-           << ") has no value to begin with; give an array of its name and "
-              "type, or a seed to draw it from";
+           << ") has no initial value; give an array with its name and type, "
+              "or a seed for random values";
   }
 
   /// Gives an input role parameter and the type of `initial`.

@@ -86,7 +86,7 @@ public:
     if (name == "growth")
       return number(
           name, value, preset.growth, [](double v) { return v >= 1; },
-          "a number from 1 on");
+          "a number of at least 1");
     if (name == "backoff")
       return number(
           name, value, preset.backoff, [](double v) { return v > 0 && v <= 1; },
@@ -130,7 +130,7 @@ public:
           name, value, preset.clip,
           {{"torch", P::Clip::Torch}, {"keras", P::Clip::Keras}});
     error = "field '" + name.str() +
-            "' does not exist; there are init, growth, backoff, interval, min, "
+            "' does not exist; use init, growth, backoff, interval, min, "
             "max, keep_finite, hysteresis, refill_hysteresis, check, unscale, "
             "on_floor, count_on_skip, accumulation, clip";
     return false;
@@ -209,7 +209,7 @@ std::optional<LossScalePreset> LossScalePreset::parse(const std::string &text,
                                      : name);
   if (!preset || (!isStatic && parts.front().contains('='))) {
     error = "loss scale '" + parts.front().str() +
-            "' does not exist; there are torch (also called dynamic), keras3, "
+            "' does not exist; use torch (also called dynamic), keras3, "
             "tf_keras, tf2.1, apex, deepspeed, static=N, none";
     return std::nullopt;
   }
@@ -232,7 +232,7 @@ std::optional<LossScalePreset> LossScalePreset::parse(const std::string &text,
     return std::nullopt;
   }
   if (preset->isDynamic() && !preset->checks()) {
-    error = "a loss scale that changes needs a check: scaled or unscaled";
+    error = "a dynamic loss scale needs check=scaled or check=unscaled";
     return std::nullopt;
   }
   return preset;

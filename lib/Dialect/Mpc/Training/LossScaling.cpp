@@ -141,7 +141,7 @@ LogicalResult LossScaling::check() const {
                                 << "step or more, found " << options.accumulate;
   if ((options.clipNorm && !(*options.clipNorm > 0)) ||
       (options.clipValue && !(*options.clipValue > 0)))
-    return function.emitError() << "clipping takes a positive limit, found "
+    return function.emitError() << "clipping needs a positive limit, found "
                                 << (options.clipNorm && !(*options.clipNorm > 0)
                                         ? *options.clipNorm
                                         : *options.clipValue);
@@ -153,13 +153,13 @@ LogicalResult LossScaling::check() const {
                 "accumulation=window";
     if (groups.size() > 1)
       return function.emitError()
-             << "accumulation by micro step takes one step counter, found "
+             << "accumulation by micro step needs one step counter, found "
              << groups.size();
   } else if (options.accumulate > 1 && !seeds.empty() && !optimizers.empty()) {
     return function.emitError()
            << "accumulation over a window of " << options.accumulate
            << " needs backward pass and optimizers in two functions; compile "
-              "the parts apart or choose accumulation=micro_step";
+              "the parts separately or choose accumulation=micro_step";
   }
   return success();
 }

@@ -21,7 +21,7 @@ NameFilter::create(llvm::ArrayRef<std::string> texts) {
     auto regex = std::make_shared<re2::RE2>(text, options);
     if (!regex->ok())
       return llvm::createStringError(
-          "'" + text + "' is no regular expression: " + regex->error());
+          "'" + text + "' is not a regular expression: " + regex->error());
     filter.patterns.push_back({text, std::move(regex)});
   }
   return filter;

@@ -86,9 +86,8 @@ private:
                             return isa<BlockArgument>(state);
                           });
       if (!areArguments)
-        return op->emitError()
-               << "updates what is no argument, of which no rank can keep a "
-                  "piece";
+        return op->emitError() << "updates a value that is not an argument, so "
+                                  "it cannot be sharded";
       auto message = op.getGradientMutable().get().getDefiningOp<AllReduceOp>();
       bool isShared =
           message && llvm::all_of(message->getUses(), [](OpOperand &use) {
@@ -96,8 +95,8 @@ private:
             return reader && &reader.getGradientMutable() == &use;
           });
       if (!isShared)
-        return op->emitError() << "reads a gradient that is no sum over ranks "
-                                  "for optimizers alone";
+        return op->emitError() << "reads a gradient that is not an all-reduce "
+                                  "result used only by optimizers";
     }
     return success();
   }

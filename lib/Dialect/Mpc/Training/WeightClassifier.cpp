@@ -371,7 +371,7 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
       return {Kind::Weight, "it is the bias of " + at};
     return {fusionClassOf(op) == FusionClass::Convolution ? Kind::Filter
                                                           : Kind::Weight,
-            "it is multiplied by data in " + at};
+            "it is multiplied by activations in " + at};
   }
   if (fusionClassOf(op) == FusionClass::Recurrent && index > 0) {
     if (!isInitialState(op, operand.get()))
@@ -381,14 +381,14 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
             "it is an initial state of " + at};
   }
   if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) && index == 0)
-    return {Kind::Table, "data choose its rows in " + at};
+    return {Kind::Table, "it is the embedding table of " + at};
   if (isRectifierSlope(op, index))
     return {Kind::Weight, "it is the slope of the rectifier " + at};
   if (isa<SelectOp>(op)) {
     std::optional<double> splat = constantSplat(operand.get());
     if (splat && one && (std::fabs(*splat) >= kMaskMagnitude || *splat == 0))
-      return {Kind::Formula, "it fills what a mask hides in " + at};
-    return {Kind::Unknown, "data choose it in " + at};
+      return {Kind::Formula, "it fills masked positions in " + at};
+    return {Kind::Unknown, "it is selected by a condition in " + at};
   }
   if (isArithmetic(op)) {
     Value other = op->getOperand(1 - index);
@@ -408,11 +408,11 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
         wideDims(type.getShape()) < 2)
       return {Kind::Weight, "it is added to the result of '" +
                                 mpc::opName(product).str() + "'"};
-    return {Kind::Unknown, "it meets data in " + at};
+    return {Kind::Unknown, "it is combined with activations in " + at};
   }
   if (one && fusionClassOf(op) == FusionClass::Elementwise)
-    return {Kind::Formula, "it is a number of the formula " + at};
-  return {Kind::Unknown, "it meets data in " + at};
+    return {Kind::Formula, "it is a constant of the formula " + at};
+  return {Kind::Unknown, "it is combined with activations in " + at};
 }
 
 void WeightClassifier::collectUses(Value value, SmallVectorImpl<Use> &uses,
@@ -438,8 +438,8 @@ void WeightClassifier::collectUses(Value value, SmallVectorImpl<Use> &uses,
       if (meets)
         uses.push_back(describeUse(use));
       else if (isa<SinOp, CosOp>(op))
-        uses.push_back({Use::Kind::Formula, "'" + mpc::opName(op).str() +
-                                                "' takes it for an angle"});
+        uses.push_back({Use::Kind::Formula,
+                        "'" + mpc::opName(op).str() + "' uses it as an angle"});
       else
         llvm::append_range(open, op->getResults());
     }
@@ -480,13 +480,13 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
   if (elementCount(type) == 0)
     return frozen("it has no elements");
   if (!isFinite(op.getValue()))
-    return frozen("it holds infinities or NaN");
+    return frozen("it contains infinities or NaN");
   OpOperand *statistics = statisticsUse(op.getResult());
   if (statistics && hasTrainingNorms &&
       isa<BatchNormOp>(statistics->getOwner()))
     return frozen("it is a statistic of the batch norm '" +
                   mpc::opName(statistics->getOwner()) +
-                  "', which the file holds in evaluation mode");
+                  "', which the file has in evaluation mode");
   verdict.isFixed = false;
 
   if (statistics)
@@ -523,34 +523,34 @@ WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
   if (failed(tensor))
     return frozen("its values cannot be read");
   if (!weight && holdsMask(*tensor))
-    return frozen("it holds the values of a mask");
+    return frozen("it contains the values of a mask");
   if (isParameterName(name) && (isStored || !one))
-    return trained("its name is a parameter's");
+    return trained("its name is that of a parameter");
   // Exporters write literals as nodes where they write weights as initializers.
   if (isNode && hasInitializers) {
     if (!weight)
       return frozen("it is a literal of the model's graph, which has its "
                     "weights in initializers");
     if (llvm::all_of(uses, [](const Use &use) { return use.isNeutral; }))
-      return frozen("it changes nothing: " + uses.front().text);
+      return frozen("it has no effect: " + uses.front().text);
   }
   if (find(Kind::Filter) && (isBufferName(name) || holdsFixedFilter(*tensor)))
     return frozen("it is a fixed filter");
   if (find(Kind::Table) && holdsWaves(*tensor, /*ramps=*/false))
-    return frozen("it holds samples of sines");
+    return frozen("it contains samples of sines");
   if (weight)
     return trained(weight->text);
   if (isBufferName(name))
-    return frozen("its name is a buffer's");
+    return frozen("its name is that of a buffer");
   if (const Use *first = find(Kind::Normalization)) {
     verdict.onlyNormalizes = true;
     return frozen(first->text);
   }
   if (holdsWaves(*tensor, /*ramps=*/true))
-    return frozen("it holds samples of sines, or a ramp");
+    return frozen("it contains samples of sines, or a ramp");
   if (holdsGrid(*tensor))
-    return frozen("it holds the points of a grid");
+    return frozen("it contains the points of a grid");
   if (one && (!isStored || isNumberName(name)))
-    return frozen("it is a number of a formula");
+    return frozen("it is a constant of a formula");
   return trained(uses.front().text);
 }

@@ -387,23 +387,23 @@ struct AssignPrecisionPass
         !isMadeOfModel(func))
       emitWarning(func.getLoc())
           << "policy '" << chosen.getName()
-          << "' has names and ranges of another model, or of this one before "
-             "it changed; what they promise may not hold, tune or calibrate "
-             "again";
+          << "' has names and ranges of another model or of an older version "
+             "of this one, so they may not apply; tune or calibrate again";
   }
 
   /// Reports the setting that differs from the one that assigned the module's
   /// types.
   void reportOtherRecord(Location loc, DictionaryAttr record) {
     DictionaryAttr asked = makeRecord();
-    InFlightDiagnostic diag = emitError(loc)
-                              << "the graph has its types already, by another ";
+    InFlightDiagnostic diag =
+        emitError(loc)
+        << "the types of the graph are already assigned, by a different ";
     StringRef fields[] = {"policy", "set", "target", "placement", "library"};
     auto *differs = llvm::find_if(fields, [&](StringRef field) {
       return record.get(field) != asked.get(field);
     });
     if (differs != std::end(fields) && *differs == "library")
-      diag << "choice of who computes products";
+      diag << "setting of library GEMMs";
     else if (differs == std::end(fields))
       diag << "version of policy '" << chosen.getName() << "'";
     else

@@ -67,7 +67,7 @@ namespace {
 struct FusionOptions : PassPipelineOptions<FusionOptions> {
   Option<std::string> target{
       *this, "target",
-      llvm::cl::desc("what to take instead of the module's exe.target")};
+      llvm::cl::desc("target in place of the module's exe.target")};
   Option<bool> report{*this, "report",
                       llvm::cl::desc("emit a remark for each decision")};
 };

@@ -89,8 +89,8 @@ private:
         return function.emitError()
                << "policy '" << chosen.getName() << "' stores weights as "
                << describeNarrow()
-               << ", but a training step keeps them as arguments; train with "
-                  "weights float32 and narrow the trained model";
+               << ", but the weights of a training step are arguments; train "
+                  "with float32 weights and quantize the trained model";
     return success();
   }
 
@@ -135,7 +135,7 @@ private:
     op->emitWarning() << "policy '" << chosen.getName() << "' has moments of "
                       << squares.size() << " channels for '" << mpc::opName(op)
                       << "', which multiplies " << contractedChannels(op)
-                      << ": they are not used; calibrate this model";
+                      << ", so they are ignored; calibrate this model";
     return {};
   }
 
@@ -177,8 +177,8 @@ private:
           << "weights '" << resourceName(constant) << "' in "
           << stringify(format.type) << ": " << losses.getOverflowed() << " of "
           << losses.getCount()
-          << " values become infinite; an override float32 for the op that "
-             "reads them keeps them";
+          << " values become infinite; override the op that reads them with "
+             "float32";
     OpBuilder builder(constant);
     auto type = cast<RankedTensorType>(constant.getType());
     ElementsAttr value = makeConstant(

@@ -54,8 +54,8 @@ static void warn(ConstantOp op, FloatType type, StringRef name,
   if (losses.getOverflowed())
     op.emitWarning() << "constant '" << name << "' in " << type << ": "
                      << losses.getOverflowed() << " of " << losses.getCount()
-                     << " values become infinite; an override float32 for the "
-                        "op that reads it keeps them";
+                     << " values become infinite; override the op that reads "
+                        "them with float32";
 }
 
 std::optional<RoundedConstant> mpc::roundConstantValue(ConstantOp op,

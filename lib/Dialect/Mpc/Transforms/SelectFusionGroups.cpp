@@ -37,7 +37,7 @@ static void remarkOn(const FusionDecision &decision) {
     diag << "'" << into << "' leaves " << kind << " '" << from << "' as "
          << nameOf(decision.step)
          << (decision.verdict == FusionDecision::Verdict::Cycle
-                 ? ", a kernel lies between them"
+                 ? ", there is a kernel between them"
                  : ", it costs more than it saves");
   diag << ": " << llvm::formatv("{0:f3}", saving.seconds * 1e6).str() << " us, "
        << saving.bytes << " bytes, " << saving.launches

@@ -77,7 +77,7 @@ LogicalResult checkShape(Operation *op) {
     auto type = dyn_cast<RankedTensorType>(result.getType());
     if (!type || !type.hasStaticShape())
       return op->emitOpError() << "has the result type " << result.getType()
-                               << ", which is no tensor of static shape";
+                               << ", which is not a tensor of static shape";
   }
   return success();
 }
@@ -85,7 +85,7 @@ LogicalResult checkShape(Operation *op) {
 LogicalResult checkDialect(Operation *op) {
   if (isa<MpcDialect>(op->getDialect()) || isa<func::ReturnOp>(op))
     return success();
-  return op->emitOpError() << "does not belong to mpc, func.return excepted";
+  return op->emitOpError() << "is neither an mpc op nor func.return";
 }
 
 /// Arguments and results are passed by name, and a name must fit into one table
@@ -103,13 +103,13 @@ LogicalResult checkSignature(func::FuncOp func) {
     if (printable(name.getValue()) != name.getValue())
       return func.emitOpError()
              << what << " " << index << " has the name " << name
-             << ", whose control or invisible characters, or bytes that are "
-                "no UTF-8, no line of a table can show; name it without them";
+             << ", which contains control or invisible characters, or bytes "
+                "that are not UTF-8; rename it";
     auto [first, inserted] = names.try_emplace(name, index);
     if (!inserted)
       return func.emitOpError()
              << what << "s " << first->second << " and " << index
-             << " have the same name " << name << "; give each its own";
+             << " have the same name " << name << "; rename one of them";
     return success();
   };
   llvm::StringMap<unsigned> arguments, results;
@@ -177,7 +177,7 @@ LogicalResult checkTrained(const StepFunction &step) {
   unsigned i = left.front().getArgNumber();
   return step.getFunction().emitOpError()
          << "parameter '" << step.argumentName(i) << "' (argument " << i
-         << ") is neither replaced nor has it a gradient";
+         << ") is neither updated nor has a gradient";
 }
 
 /// Checks that an updated value has the name of the argument it replaces,
@@ -298,7 +298,7 @@ LogicalResult checkLossParts(func::FuncOp func) {
         narrow && !excusesNarrow(decisionOf(op)))
       return op->emitOpError()
              << "computes in " << getElementTypeOrSelf(narrow.getType())
-             << "; what makes a loss is f32 unless an override says otherwise";
+             << "; the ops of a loss are f32 unless an override says otherwise";
   }
   return success();
 }
@@ -340,7 +340,8 @@ LogicalResult checkDistributed(Operation *op) {
                 : nullptr;
   if (!optimizer || isa_and_nonnull<AllReduceOp, ReduceScatterOp>(message))
     return success();
-  return op->emitOpError() << "reads a gradient that is one rank's alone";
+  return op->emitOpError()
+         << "reads a gradient that is not reduced over the ranks";
 }
 
 //===----------------------------------------------------------------------===//
@@ -355,7 +356,7 @@ LogicalResult checkPadding(Operation *op) {
     return success();
   if (!isa<ContractionOpInterface>(op))
     return op->emitOpError() << "carries '" << MpcDialect::kPaddingAttr
-                             << "' and is no contraction";
+                             << "' but is not a contraction";
   if (padding.getFrom().size() != 4 || padding.getTo().size() != 4)
     return op->emitOpError() << "carries '" << MpcDialect::kPaddingAttr
                              << "' without four extents before and after";
@@ -401,8 +402,8 @@ LogicalResult checkLayout(Operation *op) {
     value = source.getBody().front().getTerminator()->getOperand(
         cast<OpResult>(value).getResultNumber());
   if (!value.getDefiningOp<ConstantOp>() && !value.getDefiningOp<PackOp>())
-    return op->emitOpError("has packed weights that neither are a constant nor "
-                           "come from mpc.pack");
+    return op->emitOpError("has packed weights that are neither a constant nor "
+                           "the result of mpc.pack");
   return success();
 }
 
@@ -433,9 +434,10 @@ LogicalResult checkFusion(FusionOp fusion) {
   if (!producer || !fusesResultCast(producer, CastFusionTarget()))
     return success();
   InFlightDiagnostic diag =
-      fusion.emitOpError() << "is a stand-alone cast, which was priced as free";
+      fusion.emitOpError()
+      << "is a cast kernel, but the cost model assumed that the cast is fused";
   diag.attachNote(producer->getLoc())
-      << "this op's kernel should have absorbed it";
+      << "the kernel of this op should contain the cast";
   return diag;
 }
 
@@ -445,7 +447,7 @@ LogicalResult checkFused(Operation *op) {
   if (op->getParentOfType<FusionOp>() || isa<ConstantOp, func::ReturnOp>(op) ||
       isView(op))
     return success();
-  return op->emitOpError("stands outside every fusion");
+  return op->emitOpError("is not inside a fusion");
 }
 
 //===----------------------------------------------------------------------===//
@@ -470,16 +472,17 @@ struct VerifyStagePass : mpc::impl::VerifyStagePassBase<VerifyStagePass> {
     if (failed(checkDialect(op)) || failed(checkShape(op)))
       return failure();
     if (*kind < StageKind::Fuse && isa<FusionOp>(op))
-      return op->emitOpError("stands before the fuse stage");
+      return op->emitOpError("must not occur before the fuse stage");
     if (*kind < StageKind::Precision && op->hasAttr(MpcDialect::kDecisionAttr))
-      return op->emitOpError("carries a decision before the precision stage");
+      return op->emitOpError(
+          "must not have a decision before the precision stage");
     // Later stages add ops without policy decisions.
     if (*kind == StageKind::Precision && failed(checkDecision(op)))
       return failure();
     if (*kind == StageKind::Distribute && failed(checkDistributed(op)))
       return failure();
     if (*kind >= StageKind::LossScale && isa<GradientSeedOp>(op))
-      return op->emitOpError("is left after the loss-scale stage");
+      return op->emitOpError("must not remain after the loss-scale stage");
     if (*kind >= StageKind::Pad && failed(checkPadding(op)))
       return failure();
     if (*kind >= StageKind::Layout && failed(checkLayout(op)))

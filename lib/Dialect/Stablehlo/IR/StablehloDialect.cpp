@@ -39,31 +39,30 @@ void StablehloDialect::initialize() {
 std::string stablehlo::unsupportedReason(StringRef op) {
   auto [dialect, name] = op.split('.');
   if (dialect != "stablehlo")
-    return "is not read";
+    return "is not supported";
   if (name.starts_with("dynamic_") || name.contains("dimension_size") ||
       name.starts_with("real_dynamic_"))
-    return "has a shape that is known only when it runs; trace the function "
-           "with concrete shapes";
+    return "has a dynamic shape; trace the function with concrete shapes";
   if (name.starts_with("all_") || name.starts_with("collective_") ||
       name == "reduce_scatter" || name.ends_with("_id") || name == "send" ||
       name == "recv")
-    return "talks to other devices; one device is compiled for";
+    return "communicates with other devices, but mpc compiles for one device";
   if (name == "infeed" || name == "outfeed" || name.ends_with("_token") ||
       name == "after_all")
-    return "orders side effects by tokens; only pure functions are read";
+    return "orders side effects by tokens; only pure functions are supported";
   if (name == "complex" || name == "real" || name == "imag" || name == "fft")
-    return "computes with complex numbers, which are not read";
+    return "uses complex numbers, which are not supported";
   if (name.starts_with("uniform_"))
-    return "computes with quantized types, which are not read; export with "
+    return "uses quantized types, which are not supported; export with "
            "integers and converts";
   if (name == "rng")
-    return "draws from a hidden state; use rng_bit_generator, whose state is a "
-           "value (jax.random does)";
+    return "uses a hidden random state; use rng_bit_generator, whose state is "
+           "a value (as jax.random does)";
   if (name.contains("tuple"))
-    return "works on tuples, which are not read; give results one by one";
+    return "uses tuples, which are not supported; return results separately";
   if (name == "composite")
-    return "names a composite; inline its decomposition";
-  return "is not read";
+    return "is a composite; inline its decomposition";
+  return "is not supported";
 }
 
 static ParseResult refuse(OpAsmParser &parser, OperationState &state) {

@@ -336,7 +336,7 @@ static ParseResult parsePlaces(AsmParser &parser, StringRef letters,
   for (auto [i, entry] : llvm::enumerate(numbered)) {
     if (entry.first != int64_t(i))
       return parser.emitError(loc)
-             << "spatial dimensions must be numbered from 0 on, each once";
+             << "spatial dimensions must be numbered from 0, each once";
     spatial.push_back(entry.second);
   }
   if (first < 0 || second < 0)

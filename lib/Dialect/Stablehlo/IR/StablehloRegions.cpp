@@ -123,7 +123,7 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &state) {
   if (!joins.empty()) {
     if (count != 1)
       return parser.emitError(joinsLoc)
-             << "one op joins one operand, not " << count;
+             << "'applies' reduces one operand, not " << count;
     return buildBody(parser, joinsLoc, joins, type.getInput(0), body);
   }
   SmallVector<OpAsmParser::Argument> lhs(count), rhs(count);
@@ -207,7 +207,7 @@ static LogicalResult verifyRegion(Operation *op, Region &region, StringRef name,
   TypeRange returned = block.back().getOperandTypes();
   auto differs = [&](StringRef verb, TypeRange has, TypeRange due) {
     return op->emitOpError() << name << " " << verb << " (" << has
-                             << ") where (" << due << ") is due";
+                             << "), expected (" << due << ")";
   };
   if (found != takes)
     return differs("takes", found, takes);
@@ -241,7 +241,7 @@ static LogicalResult verifyReduced(Operation *op, OperandRange inputs,
              << shapeOf(input) << "]";
     if (init.getType() != scalarOf(input.getType()))
       return op->emitOpError()
-             << "begins " << input.getType() << " with " << init.getType();
+             << "initializes " << input.getType() << " with " << init.getType();
   }
   return success();
 }
@@ -303,7 +303,7 @@ LogicalResult SelectAndScatterOp::verify() {
       failed(verifyType(*this, getSource(), *shape, elementOf(getOperand()))))
     return failure();
   if (getInitValue().getType() != scalar)
-    return emitOpError() << "begins " << getOperand().getType() << " with "
+    return emitOpError() << "initializes " << getOperand().getType() << " with "
                          << getInitValue().getType();
   // C2
   Type boolean = RankedTensorType::get({}, IntegerType::get(getContext(), 1));

@@ -19,8 +19,7 @@ LogicalResult stablehlo::verifyType(Operation *op, Value value,
   auto due = RankedTensorType::get(shape, element);
   if (value.getType() == due)
     return success();
-  return op->emitOpError() << "has " << value.getType() << " where " << due
-                           << " is due";
+  return op->emitOpError() << "has " << value.getType() << ", expected " << due;
 }
 
 LogicalResult stablehlo::verifyDims(Operation *op, StringRef name,
@@ -132,7 +131,7 @@ stablehlo::windowedShape(Operation *op, ArrayRef<int64_t> shape,
                                    windowDilations)))
     places.push_back(dim.places(extent));
   if (llvm::is_contained(places, -1))
-    return op->emitOpError("has a window of more places than can be counted");
+    return op->emitOpError("has a window with too many positions");
   return places;
 }
 

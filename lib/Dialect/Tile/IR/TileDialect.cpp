@@ -56,7 +56,9 @@ ThreadMappingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   for (int64_t number : {members, items, vector, steps + 1, splits, rounds,
                          groups, firstBlock + 1})
     if (number < 1)
-      return emitError() << "a team's numbers are positive, found " << number;
+      return emitError()
+             << "the numbers of a thread mapping must be positive, found "
+             << number;
   constexpr int64_t kMostThreads = 1024, kWarp = 32;
   if (members * items > kMostThreads)
     return emitError() << "a block has at most " << kMostThreads
@@ -65,14 +67,14 @@ ThreadMappingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   bool isEven = members < kWarp ? llvm::isPowerOf2_64(uint64_t(members))
                                 : members % kWarp == 0;
   if (!columns && !isEven)
-    return emitError() << "a team's members are a power of two or whole warps, "
-                          "found "
+    return emitError() << "the threads per item must be a power of two or a "
+                          "multiple of a warp, found "
                        << members;
   // C3
   if (everyBlock && (members > kWarp || splits > 1))
-    return emitError() << "teams of every block have at most " << kWarp
-                       << " members and one block, found " << members
-                       << " members and " << splits << " blocks";
+    return emitError() << "a mapping with every_block has at most " << kWarp
+                       << " threads per item and one block, found " << members
+                       << " threads and " << splits << " blocks";
   return success();
 }
 
@@ -84,7 +86,8 @@ LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   for (int64_t number :
        {rows, columns, chunk + 1, blocksPerItem, panelsPerItem + 1})
     if (number < 1)
-      return emitError() << "a cut's numbers are positive, found " << number;
+      return emitError() << "the numbers of a blocking must be positive, found "
+                         << number;
   return success();
 }
 
@@ -227,7 +230,7 @@ ParseResult ItemLoopOp::parse(OpAsmParser &parser, OperationState &state) {
     return failure();
   if (by < 1)
     return parser.emitError(width)
-           << "walks by vectors of at least one position, found " << by;
+           << "needs a vector width of at least 1, found " << by;
   state.addAttribute(getByAttrName(state.name), builder.getI64IntegerAttr(by));
   if (succeeded(parser.parseOptionalKeyword("masked"))) {
     state.addAttribute(getMaskedAttrName(state.name), builder.getUnitAttr());
@@ -286,15 +289,15 @@ LogicalResult ItemLoopOp::verifyRegions() {
   auto by = static_cast<int64_t>(getBy());
   // C1
   if (getFrom().empty() || getFrom().size() != getTo().size() || by < 1)
-    return emitOpError() << "walks from " << getFrom().size() << " to "
+    return emitOpError() << "loops from " << getFrom().size() << " to "
                          << getTo().size() << " numbers by " << by;
   for (auto [first, last] : llvm::zip(getFrom(), getTo()))
     if (first < 0 || last < first)
-      return emitOpError() << "walks from " << first << " to " << last;
+      return emitOpError() << "loops from " << first << " to " << last;
   // C2
   int64_t line = getTo().back() - getFrom().back();
   if (line && line < by)
-    return emitOpError() << "walks a line of " << line << " by " << by;
+    return emitOpError() << "loops over a row of " << line << " by " << by;
   // C3
   SmallVector<Type> types(getFrom().size(),
                           Builder(getContext()).getIndexType());
@@ -303,14 +306,14 @@ LogicalResult ItemLoopOp::verifyRegions() {
   llvm::append_range(types, getInitial().getTypes());
   if (TypeRange(getBody().getArgumentTypes()) != TypeRange(types))
     return emitOpError() << "needs a region of " << types.size()
-                         << " arguments: positions, mask, what is carried";
+                         << " arguments: positions, mask and carried values";
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
   if (yield.getValues().getTypes() != getInitial().getTypes() ||
       getResultTypes() != getInitial().getTypes())
-    return emitOpError("yields other types than it carries");
+    return emitOpError("yields types that differ from the carried types");
   // C4
   if ((*this)->getParentOfType<ItemLoopOp>())
-    return emitOpError("stands inside of another walk");
+    return emitOpError("must not be nested in another tile.loop");
   return success();
 }
 
@@ -318,7 +321,7 @@ LogicalResult ItemLoopOp::verifyRegions() {
 static LogicalResult verifyInWalk(Operation *op) {
   if (op->getParentOfType<ItemLoopOp>())
     return success();
-  return op->emitOpError("stands in no tile.loop, and so at no position");
+  return op->emitOpError("must be inside a tile.loop");
 }
 
 static LogicalResult verifyPlace(Operation *op, Value place,
@@ -326,11 +329,11 @@ static LogicalResult verifyPlace(Operation *op, Value place,
   if (failed(verifyInWalk(op)))
     return failure();
   if (!place.getDefiningOp<ItemBufferOp>())
-    return op->emitOpError("needs a place that a tile.buffer makes");
+    return op->emitOpError("needs a buffer defined by tile.buffer");
   size_t extents = cast<ItemBufferType>(place.getType()).getShape().size();
   if (extents != positions.size() && extents != positions.size() + 1)
     return op->emitOpError()
-           << "has " << positions.size() << " positions in a place of "
+           << "has " << positions.size() << " positions for a buffer of "
            << extents << " extents";
   return success();
 }
@@ -345,7 +348,7 @@ LogicalResult BufferReadOp::verify() {
 
 LogicalResult AccumulateOp::verify() {
   if (!getSums().getDefiningOp<AccumulatorsOp>())
-    return emitOpError("needs sums that a tile.accumulators makes");
+    return emitOpError("needs accumulators defined by tile.accumulators");
   return verifyInWalk(*this);
 }
 
@@ -361,7 +364,7 @@ static ParseResult parseNamedReduction(OpAsmParser &parser,
     return failure();
   std::optional<NamedReduction> value = symbolizeNamedReduction(keyword);
   if (!value)
-    return parser.emitError(loc) << "unknown way to join '" << keyword
+    return parser.emitError(loc) << "unknown reduction '" << keyword
                                  << "'; known are any, sum, largest, least";
   joining = NamedReductionAttr::get(parser.getContext(), *value);
   return success();
@@ -375,14 +378,14 @@ static void printNamedReduction(OpAsmPrinter &printer, Operation *,
 LogicalResult ItemReduceOp::verifyRegions() {
   // C1
   if (getValues().empty() || getNumResults() != getValues().size())
-    return emitOpError() << "joins " << getValues().size() << " values to "
+    return emitOpError() << "reduces " << getValues().size() << " values to "
                          << getNumResults();
   SmallVector<Type> scalars;
   bool same = getResultTypes() == getValues().getTypes();
   for (auto [from, to] : llvm::zip(getValues().getTypes(), getResultTypes())) {
     scalars.push_back(getElementTypeOrSelf(from));
     if (!same && to != scalars.back())
-      return emitOpError() << "joins " << from << " to " << to;
+      return emitOpError() << "reduces " << from << " to " << to;
   }
   // C2
   SmallVector<Type> arguments(scalars);
@@ -392,11 +395,11 @@ LogicalResult ItemReduceOp::verifyRegions() {
       yield.getValues().getTypes() != TypeRange(scalars) ||
       getIdentities().getTypes() != TypeRange(scalars))
     return emitOpError(
-        "needs a region from two scalars of each value to one, and to be from "
-        "one");
+        "needs a region that reduces two scalars of each value to one");
   // C3
   if ((*this)->getParentOfType<ItemLoopOp>())
-    return emitOpError("stands inside of a walk; it joins what walks end with");
+    return emitOpError(
+        "must not be inside a tile.loop; it reduces the results of loops");
   return success();
 }
 
@@ -411,21 +414,23 @@ void ItemStoreOp::build(OpBuilder &builder, OperationState &state, bool once) {
 LogicalResult TotalOp::verifyRegions() {
   auto by = static_cast<int64_t>(getBy());
   if (getSums().empty() || by < 1)
-    return emitOpError() << "needs sums, and vectors of at least one column";
+    return emitOpError()
+           << "needs accumulators and a vector width of at least one column";
   SmallVector<Type> types = {Builder(getContext()).getIndexType()};
   int64_t columns = cast<AccumulatorsType>(getSums()[0].getType()).getColumns();
   for (Value value : getSums()) {
     auto sums = cast<AccumulatorsType>(value.getType());
     // C1
     if (sums.getColumns() != columns || columns % by)
-      return emitOpError() << "has sums of " << columns << " and "
+      return emitOpError() << "has accumulators of " << columns << " and "
                            << sums.getColumns() << " columns, by " << by;
     types.push_back(by == 1 ? sums.getElement()
                             : VectorType::get({by}, sums.getElement()));
   }
   // C2
   if (TypeRange(getBody().getArgumentTypes()) != TypeRange(types))
-    return emitOpError("needs a region of a column and a vector of each sum");
+    return emitOpError(
+        "needs a region with a column and a vector per accumulator");
   return success();
 }
 

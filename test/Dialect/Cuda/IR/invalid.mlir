@@ -2,7 +2,7 @@
 // RUN: mpc-opt %s --verify-diagnostics --split-input-file
 
 func.func @mma_c1_sums(%sums: memref<2xf32>, %a: memref<4xi32>, %b: memref<2xi32>) {
-  // expected-error @below {{needs sums of type memref<4xf32>, found 'memref<2xf32>'}}
+  // expected-error @below {{needs accumulators of type memref<4xf32>, found 'memref<2xf32>'}}
   cuda.mma %sums, %a, %b type(f16) : memref<2xf32>, memref<4xi32>, memref<2xi32>
   return
 }
@@ -42,7 +42,7 @@ func.func @copy_async_c1(%to: memref<8xf16, #gpu.address_space<workgroup>>, %fro
 // -----
 
 func.func @grid_barrier_c1(%counters: memref<4xi32>, %i: index, %first: i1) {
-  // expected-error @below {{lets 2 or more blocks meet, found 1}}
+  // expected-error @below {{synchronizes 2 or more blocks, found 1}}
   cuda.grid_barrier %counters[%i] first(%first) blocks(1) : memref<4xi32>
   return
 }

@@ -25,7 +25,7 @@ exe.program @program_c3 target("cpu:avx512") arena(128) {
   exe.result @y : tensor<4xf32> output(0) name("y")
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 80])
   exe.launch @b kind(elementwise) ops([]) flops(0) bytes(0) (write arena[64 : 16])
-  // expected-error @below {{'exe.launch' op reads arena[0 : 80], which holds no value there}}
+  // expected-error @below {{'exe.launch' op reads arena[0 : 80], which has no value at that point}}
   exe.launch @c kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 80], write @y)
 }
 
@@ -58,7 +58,7 @@ exe.program @reads_result_early target("cpu:avx512") arena(64) {
 // -----
 
 exe.program @launch_c1 target("cpu:avx512") arena(64) {
-  // expected-error @below {{'exe.launch' op uses buffer @x, which is no argument, result or constant of the program}}
+  // expected-error @below {{'exe.launch' op uses buffer @x, which is not an argument, result or constant of the program}}
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (read @x, write arena[0 : 16])
 }
 
@@ -66,7 +66,7 @@ exe.program @launch_c1 target("cpu:avx512") arena(64) {
 
 exe.program @launch_c2 target("cpu:avx512") arena(0) {
   exe.argument @x : tensor<4xf32> input(0) name("x")
-  // expected-error @below {{'exe.launch' op writes @x, which is no result of the program}}
+  // expected-error @below {{'exe.launch' op writes @x, which is not a result of the program}}
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write @x)
 }
 
@@ -102,7 +102,7 @@ exe.program @launch_c4_count target("cpu:avx512") arena(64) {
 // -----
 
 exe.program @other_ops target("cpu:avx512") arena(0) {
-  // expected-error @below {{'mpc.constant' op is no part of a program}}
+  // expected-error @below {{'mpc.constant' op is not part of a program}}
   %0 = mpc.constant dense<1.0> : tensor<f32>
 }
 
@@ -129,7 +129,7 @@ func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
 exe.program @launch_c3_not_in_place target("cpu:avx512") arena(0) {
   exe.argument @w : tensor<4xf32> input(0) name("w")
   exe.result @w1 : tensor<4xf32> output(0) name("w") alias(@w)
-  // expected-error @below {{'exe.launch' op writes @w1, which overlaps its input @w, and its kernel does not work in place there}}
+  // expected-error @below {{'exe.launch' op writes @w1, which overlaps its input @w, but its kernel does not support that in place}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read @w, write @w1)
 }
 
@@ -142,14 +142,14 @@ func.func private @k(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 exe.program @launch_c3_not_marked target("cpu:avx512") arena(64) {
   exe.launch @a kind(elementwise) ops([]) flops(0) bytes(0) (write arena[0 : 16])
-  // expected-error @below {{'exe.launch' op writes #exe.arena<0, 16>, which overlaps its input #exe.arena<0, 16>, and its kernel does not work in place there}}
+  // expected-error @below {{'exe.launch' op writes #exe.arena<0, 16>, which overlaps its input #exe.arena<0, 16>, but its kernel does not support that in place}}
   exe.launch @k kind(elementwise) ops([]) flops(0) bytes(0) (read arena[0 : 16], write arena[0 : 16])
 }
 
 // -----
 
 exe.program @program_c5 target("cpu:avx512") arena(0) {
-  // expected-error @below {{'exe.result' op has alias @x, which is no argument}}
+  // expected-error @below {{'exe.result' op has alias @x, which is not an argument}}
   exe.result @y : tensor<4xf32> output(0) name("y") alias(@x)
 }
 

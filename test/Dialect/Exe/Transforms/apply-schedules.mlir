@@ -12,10 +12,10 @@
 // RUN: not mpc-opt %t/kernels.mlir --mpc-apply-schedules=file=%t/large.json --mpc-schedule-cpu-kernels 2>&1 | FileCheck %s --check-prefix=LARGE
 
 // NONE: error: {{.*}}none.json: cannot be opened: No such file or directory
-// OTHER: error: {{.*}}other.json: holds schedules for 'cpu:avx2', and this is a compile for 'cpu:avx512'; tune for that
-// LIST: error: {{.*}}list.json: is no table of schedules, a JSON object with 'target' and 'kernels'; write one by mpc tune-kernels
-// BAD: error: {{.*}}bad.json: the schedule of 'k_fc' is no attribute: #tile.blocks<rows
-// DEEP: error: {{.*}}deep.json: the schedule of 'k_fc' is no attribute: {{\[{60}$}}
+// OTHER: error: {{.*}}other.json: holds schedules for 'cpu:avx2', but the target is 'cpu:avx512'; tune for the target
+// LIST: error: {{.*}}list.json: is not a schedule table (a JSON object with 'target' and 'kernels'); write one with mpc tune-kernels
+// BAD: error: {{.*}}bad.json: the schedule of 'k_fc' is not an attribute: #tile.blocks<rows
+// DEEP: error: {{.*}}deep.json: the schedule of 'k_fc' is not an attribute: {{\[{60}$}}
 // LACKS: error: {{.*}}lacks.json: kernel 215afca49273d6bf82d8bd43dd8af18b has no 'schedule'
 // LARGE: error: the schedule has blocks of 30 rows and 64 columns, which do not fit the 32 registers of 'avx512'
 

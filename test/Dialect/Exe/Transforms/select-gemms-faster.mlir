@@ -7,8 +7,8 @@
 // CHECK: exe.launch @k_fc
 // CHECK: exe.gemm "plain"
 // CHECK: exe.launch @k_back
-// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
-// REMARK: kernel 'k_back' is no library call: our kernel selects by a mask faster
+// REMARK: kernel 'k_fc' is no library call: another kernel reads the auxiliary output for its gradient
+// REMARK: kernel 'k_back' is no library call: the generated kernel is faster with a mask select
 // OTHER: exe.gemm "fc"
 // OTHER: exe.gemm "plain"
 // OTHER: exe.gemm "back"

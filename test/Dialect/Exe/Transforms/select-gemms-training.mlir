@@ -75,8 +75,8 @@ func.func @relu_rounded(%x: !narrow {mpc.name = "x"}, %w: tensor<16x16xbf16> {mp
 // CHECK-LABEL: exe.program @relu_mask_read
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
-// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
-// REMARK: kernel 'k_back' is no library call: no library call writes the mask that it selects by
+// REMARK: kernel 'k_fc' is no library call: another kernel reads the auxiliary output for its gradient
+// REMARK: kernel 'k_back' is no library call: no library call produces the mask of its select
 func.func @relu_mask_read(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, !rows, !rows) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
     %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
@@ -107,8 +107,8 @@ func.func @relu_mask_read(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc
 // CHECK-LABEL: exe.program @relu_mask_reshaped
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
-// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
-// REMARK: kernel 'k_back' is no library call: no library call writes the mask that it selects by
+// REMARK: kernel 'k_fc' is no library call: another kernel reads the auxiliary output for its gradient
+// REMARK: kernel 'k_back' is no library call: no library call produces the mask of its select
 func.func @relu_mask_reshaped(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}, %dz: tensor<4x16xf32> {mpc.name = "dz"}, %v: tensor<16x32xf32> {mpc.name = "v"}) -> (!rows, tensor<4x32xf32>) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
     %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
@@ -134,7 +134,7 @@ func.func @relu_mask_reshaped(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> 
 
 // CHECK-LABEL: exe.program @relu_mask_result
 // CHECK: exe.launch @k_fc
-// REMARK: kernel 'k_fc' is no library call: what it keeps for its gradient is a result
+// REMARK: kernel 'k_fc' is no library call: the auxiliary output for its gradient is a result
 func.func @relu_mask_result(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, tensor<8x16xi1>) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, tensor<8x16xi1>) {
     %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
@@ -203,7 +203,7 @@ func.func @gelu_slope(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.nam
 // An expression that is nearly the slope is not matched.
 // CHECK-LABEL: exe.program @gelu_other_slope
 // CHECK: exe.launch @k_fc
-// REMARK: kernel 'k_fc' is no library call: its sums are read twice
+// REMARK: kernel 'k_fc' is no library call: its accumulators have two uses
 func.func @gelu_other_slope(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, !rows) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, !rows) {
     %1 = mpc.matmul %p, %q : (!rows, tensor<16x16xf32>) -> !rows
@@ -373,7 +373,7 @@ func.func @sums(%x: !rows {mpc.name = "x"}, %dy: !rows {mpc.name = "dy"}, %g: te
 // The library would round the column sums to the GEMM's result type.
 // CHECK-LABEL: exe.program @sums_of_another_type
 // CHECK: exe.launch @k_left
-// REMARK: kernel 'k_left' is no library call: its sums of an operand are not of the result's type
+// REMARK: kernel 'k_left' is no library call: its operand sums do not have the result's type
 func.func @sums_of_another_type(%g: tensor<8x16xbf16>, %h: tensor<8x16xbf16>) -> (tensor<16xf32>, tensor<16x16xbf16>) {
   %l:2 = mpc.fusion kind(contraction) name("left") (%p = %g : tensor<8x16xbf16>, %q = %h : tensor<8x16xbf16>) -> (tensor<16xf32>, tensor<16x16xbf16>) {
     %w = mpc.cast %p : tensor<8x16xbf16> to tensor<8x16xf32>
@@ -390,7 +390,7 @@ func.func @sums_of_another_type(%g: tensor<8x16xbf16>, %h: tensor<8x16xbf16>) ->
 // A sum over columns is not along a contracted dimension of the GEMM.
 // CHECK-LABEL: exe.program @sums_of_rows
 // CHECK: exe.launch @k_fc
-// REMARK: kernel 'k_fc' is no library call: its epilogue holds mpc.reduce_sum
+// REMARK: kernel 'k_fc' is no library call: its epilogue contains mpc.reduce_sum
 func.func @sums_of_rows(%x: tensor<8x16xf32>, %dy: tensor<8x16xf32>) -> (tensor<8xf32>, tensor<16x16xf32>) {
   %r:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %dy : tensor<8x16xf32>) -> (tensor<8xf32>, tensor<16x16xf32>) {
     %0 = mpc.reduce_sum %q axes([1]) : tensor<8x16xf32> -> tensor<8xf32>
@@ -408,7 +408,7 @@ func.func @sums_of_rows(%x: tensor<8x16xf32>, %dy: tensor<8x16xf32>) -> (tensor<
 // CHECK-LABEL: exe.program @gelu_slope_of_another_type
 // CHECK: exe.launch @k_fc
 // CHECK: exe.launch @k_back
-// REMARK: kernel 'k_fc' is no library call: another kernel reads what it keeps for its gradient
+// REMARK: kernel 'k_fc' is no library call: another kernel reads the auxiliary output for its gradient
 // REMARK: kernel 'k_back' is no library call: it multiplies by a factor of another type than its result's
 func.func @gelu_slope_of_another_type(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}) -> (!rows, tensor<8x16xbf16>) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : !rows, %q = %w : tensor<16x16xf32>) -> (!rows, !rows) {
@@ -453,7 +453,7 @@ func.func @gelu_slope_of_another_type(%x: !rows {mpc.name = "x"}, %w: tensor<16x
 // The library requires rows of a multiple of 8 elements for GELU's input.
 // CHECK-LABEL: exe.program @gelu_lines
 // CHECK: exe.launch @k_fc
-// REMARK: kernel 'k_fc' is no library call: lines of 12 elements beside its result are no multiples of 8
+// REMARK: kernel 'k_fc' is no library call: rows of 12 elements of its auxiliary output are not multiples of 8
 func.func @gelu_lines(%x: tensor<8x16xf32>, %w: tensor<16x12xf32>) -> (tensor<8x12xf32>, tensor<8x12xf32>) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x12xf32>)
       -> (tensor<8x12xf32>, tensor<8x12xf32>) {
@@ -469,7 +469,7 @@ func.func @gelu_lines(%x: tensor<8x16xf32>, %w: tensor<16x12xf32>) -> (tensor<8x
 // A mask with fewer bytes than the library's bit mask.
 // CHECK-LABEL: exe.program @relu_narrow
 // CHECK: exe.launch @k_fc
-// REMARK: kernel 'k_fc' is no library call: its mask of 8 columns is smaller than the library's
+// REMARK: kernel 'k_fc' is no library call: its mask of 8 columns is narrower than the library's
 func.func @relu_narrow(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xi1>) {
   %y:2 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x8xf32>)
       -> (tensor<8x8xf32>, tensor<8x8xi1>) {
@@ -489,7 +489,7 @@ func.func @relu_narrow(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x
 // A factor that no forward GEMM of the library has stored.
 // CHECK-LABEL: exe.program @factor
 // CHECK: exe.launch @k_back
-// REMARK: kernel 'k_back' is no library call: no library call keeps the factor that it multiplies by
+// REMARK: kernel 'k_back' is no library call: no library call stores the factor that it multiplies by
 func.func @factor(%x: !rows {mpc.name = "x"}, %w: tensor<16x16xf32> {mpc.name = "w"}, %dy: !rows {mpc.name = "dy"}, %s: !rows {mpc.name = "s"}) -> !rows {
   %dx = mpc.fusion kind(contraction) name("back") (%p = %dy : !rows, %q = %w : tensor<16x16xf32>,
       %f = %s : !rows) -> !rows {

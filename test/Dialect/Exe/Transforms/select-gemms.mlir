@@ -45,7 +45,7 @@ func.func @residual(%x: tensor<2x48x64xbf16> {mpc.name = "x"}, %w: tensor<64x64x
 // The library would round an f32 bias to bf16.
 // CHECK-LABEL: exe.program @bias_type
 // CHECK: exe.launch @k_fc
-// REMARK: kernel 'k_fc' is no library call: its bias is not of the result's type
+// REMARK: kernel 'k_fc' is no library call: its bias does not have the result's type
 func.func @bias_type(%x: tensor<8x16xbf16>, %w: tensor<16x8xbf16>, %b: tensor<8xf32>) -> tensor<8x8xbf16> {
   %0 = mpc.fusion kind(contraction) name("fc") (%p = %x : tensor<8x16xbf16>, %q = %w : tensor<16x8xbf16>,
       %r = %b : tensor<8xf32>) -> tensor<8x8xbf16> {
@@ -63,7 +63,7 @@ func.func @bias_type(%x: tensor<8x16xbf16>, %w: tensor<16x8xbf16>, %b: tensor<8x
 // CHECK-LABEL: exe.program @gelu
 // CHECK: exe.gemm "tanh" <m = 8, n = 8, k = 16, operand_type = f32, result_type = f32, epilogue = gelu_tanh, compute = tf32>
 // CHECK: exe.launch @k_erf
-// REMARK: kernel 'k_erf' is no library call: its epilogue holds mpc.gelu
+// REMARK: kernel 'k_erf' is no library call: its epilogue contains mpc.gelu
 func.func @gelu(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   %0 = mpc.fusion kind(contraction) name("tanh") (%p = %x : tensor<8x16xf32>, %q = %w : tensor<16x8xf32>)
       -> tensor<8x8xf32> {

@@ -36,7 +36,7 @@ func.func @mean(%a: tensor<2xi32>) {
 // -----
 
 func.func @narrow(%a: tensor<2xf32>) {
-  // expected-error @+1 {{accumulates 'f32' in 'f16', which must be a float and no narrower}}
+  // expected-error @+1 {{accumulates 'f32' in 'f16', which must be a float type of at least that width}}
   %0 = mpc.all_reduce %a reduction(sum) ranks(2) accumulate(f16) : (tensor<2xf32>) -> tensor<2xf32>
   return
 }

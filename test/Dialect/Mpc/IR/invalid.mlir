@@ -81,7 +81,7 @@ func.func @dequantize_shape(%x: tensor<2x8x4xbf16>) {
 // -----
 
 func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
-  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or of bytes or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xf16>'}}
+  // expected-error @below {{'mpc.dequantize' op converts panels of rank 3 to f32, or panels of bytes or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xf16>'}}
   %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x8x4xf16>
   return
 }
@@ -105,7 +105,7 @@ func.func @dequantize_c1_element(%x: tensor<2x8x4xi32>, %s: tensor<2x1x4xf32>) {
 // -----
 
 func.func @dequantize_c1_nibbles(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op takes nibbles in ui8, found 'i8'}}
+  // expected-error @below {{'mpc.dequantize' op takes int4 packed in ui8, found 'i8'}}
   %0 = mpc.dequantize %x nibbles scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x16x4xf32>
   return
 }
@@ -113,7 +113,7 @@ func.func @dequantize_c1_nibbles(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
 // -----
 
 func.func @dequantize_c1_float8(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op takes codes of floats in ui8, found 'i8'}}
+  // expected-error @below {{'mpc.dequantize' op takes 8-bit float codes in ui8, found 'i8'}}
   %0 = mpc.dequantize %x float8 scale(%s : tensor<2x1x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @dequantize_c1_float8(%x: tensor<2x8x4xi8>, %s: tensor<2x1x4xf32>) {
 // -----
 
 func.func @dequantize_c1_float8_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x1x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op takes no zero point for codes of floats in 'ui8'}}
+  // expected-error @below {{'mpc.dequantize' op takes no zero point for 8-bit float codes in 'ui8'}}
   %0 = mpc.dequantize %x float8 scale(%s : tensor<2x1x4xf32>) common_zero(8) : tensor<2x8x4xui8> to tensor<2x8x4xf32>
   return
 }
@@ -137,7 +137,7 @@ func.func @dequantize_c1_zero(%x: tensor<2x8x4xf16>) {
 // -----
 
 func.func @dequantize_c2(%x: tensor<2x8x4xi8>, %s: tensor<2x3x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x3x4xf32>' for 'tensor<2x8x4xf32>', of which they are to divide the positions into groups of whole bytes and steps}}
+  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x3x4xf32>' for 'tensor<2x8x4xf32>', but they must divide the positions into groups of whole bytes and steps}}
   %0 = mpc.dequantize %x scale(%s : tensor<2x3x4xf32>) : tensor<2x8x4xi8> to tensor<2x8x4xf32>
   return
 }
@@ -145,7 +145,7 @@ func.func @dequantize_c2(%x: tensor<2x8x4xi8>, %s: tensor<2x3x4xf32>) {
 // -----
 
 func.func @dequantize_c2_nibbles(%x: tensor<2x3x4xui8>, %s: tensor<2x2x4xf32>) {
-  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x2x4xf32>' for 'tensor<2x6x4xf32>', of which they are to divide the positions into groups of whole bytes and steps}}
+  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x2x4xf32>' for 'tensor<2x6x4xf32>', but they must divide the positions into groups of whole bytes and steps}}
   %0 = mpc.dequantize %x nibbles scale(%s : tensor<2x2x4xf32>) : tensor<2x3x4xui8> to tensor<2x6x4xf32>
   return
 }
@@ -161,7 +161,7 @@ func.func @dequantize_c2_zero(%x: tensor<2x8x4xui8>, %s: tensor<2x2x4xf32>, %z: 
 // -----
 
 func.func @dequantize_c4(%x: tensor<2x8x4xbf16>) {
-  // expected-error @below {{'mpc.dequantize' op has a depth of 4, which is 1, or 4 of 8-bit integers}}
+  // expected-error @below {{'mpc.dequantize' op has a depth of 4; it must be 1, or 4 for 8-bit integers}}
   %0 = mpc.dequantize %x depth(4) : tensor<2x8x4xbf16> to tensor<2x32x1xf32>
   return
 }
@@ -169,7 +169,7 @@ func.func @dequantize_c4(%x: tensor<2x8x4xbf16>) {
 // -----
 
 func.func @dequantize_c4_matrix(%x: tensor<2x8xui8>, %s: tensor<2x1xf32>) {
-  // expected-error @below {{'mpc.dequantize' op has a depth of 4, which is 1, or 4 of 8-bit integers}}
+  // expected-error @below {{'mpc.dequantize' op has a depth of 4; it must be 1, or 4 for 8-bit integers}}
   %0 = mpc.dequantize %x scale(%s : tensor<2x1xf32>) depth(4) : tensor<2x8xui8> to tensor<2x32xf32>
   return
 }
@@ -177,7 +177,7 @@ func.func @dequantize_c4_matrix(%x: tensor<2x8xui8>, %s: tensor<2x1xf32>) {
 // -----
 
 func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
-  // expected-error @below {{'mpc.dequantize' op widens panels of rank 3 to f32, or of bytes or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xbf16>'}}
+  // expected-error @below {{'mpc.dequantize' op converts panels of rank 3 to f32, or panels of bytes or of rank 2 to 16 bits, found 'tensor<2x8x4xbf16>' and 'tensor<2x8x4xbf16>'}}
   %0 = mpc.dequantize %x : tensor<2x8x4xbf16> to tensor<2x8x4xbf16>
   return
 }
@@ -185,7 +185,7 @@ func.func @dequantize_c5(%x: tensor<2x8x4xbf16>) {
 // -----
 
 func.func @dequantize_c2_matrix(%x: tensor<2x8xui8>, %s: tensor<2x1x1xf32>) {
-  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x1x1xf32>' for 'tensor<2x8xf32>', of which they are to divide the positions into groups of whole bytes and steps}}
+  // expected-error @below {{'mpc.dequantize' op has scales 'tensor<2x1x1xf32>' for 'tensor<2x8xf32>', but they must divide the positions into groups of whole bytes and steps}}
   %0 = mpc.dequantize %x scale(%s : tensor<2x1x1xf32>) : tensor<2x8xui8> to tensor<2x8xf32>
   return
 }

@@ -9,10 +9,10 @@
 // LOSS: unknown loss 'hinge'; use softmax_cross_entropy,
 // LABELS: unknown labels 'words'; use classes or dense
 // CLASSES: loss 'huber' takes dense labels, not classes
-// INDEX: the ignored class is 'x', which is no integer
-// IGNORED: only labels that are classes have an ignored class
-// OUTPUT: the loss judges output 'c', but there are a, b
-// expected-error @below {{there are 2 outputs; say which one the loss judges: a, b}}
+// INDEX: the ignored class is 'x', which is not an integer
+// IGNORED: an ignored class needs labels that are classes
+// OUTPUT: the loss is to read output 'c', but the outputs are a, b
+// expected-error @below {{there are 2 outputs; set output to the one that the loss reads: a, b}}
 func.func @two_outputs(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "a"}, tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "b"}) {
   return %x, %x : tensor<4xf32>, tensor<4xf32>
@@ -20,7 +20,7 @@ func.func @two_outputs(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name 
 
 // -----
 
-// expected-error @below {{output 'a' of type 'tensor<4xi32>' has no loss; it must be float}}
+// expected-error @below {{output 'a' of type 'tensor<4xi32>' cannot have a loss; it must be float}}
 func.func @integers(%x: tensor<4xi32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4xi32> {mpc.role = #mpc.role<output>, mpc.name = "a"}) {
   return %x : tensor<4xi32>
@@ -36,7 +36,7 @@ func.func @scalar(%x: tensor<f32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
 
 // -----
 
-// expected-error @below {{there is a loss already}}
+// expected-error @below {{the function already has a loss}}
 func.func @again(%x: tensor<f32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
   return %x : tensor<f32>

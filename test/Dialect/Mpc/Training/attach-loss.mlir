@@ -38,7 +38,7 @@ func.func @logits(%x: tensor<4x10xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 // -----
 
 // A final softmax is part of the loss; the model output still has it.
-// REMARK: remark: {{.*}}loss 'softmax_cross_entropy' reads what 'Softmax' reads: it computes the softmax itself
+// REMARK: remark: {{.*}}loss 'softmax_cross_entropy' replaces 'Softmax' and reads its input: the loss computes the softmax itself
 // CHECK-LABEL: @softmax(
 // CHECK: %[[P:.*]] = mpc.softmax %[[X:.*]] axis(1)
 // CHECK: %[[LOSS:.*]] = mpc.softmax_cross_entropy %[[X]], %

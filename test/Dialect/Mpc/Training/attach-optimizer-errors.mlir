@@ -9,8 +9,8 @@
 // RUN: not mpc-opt %s --mpc-attach-optimizer=part=half --split-input-file 2>&1 | FileCheck %s --check-prefix=PART
 
 // KIND: unknown optimizer 'lion'; use sgd, adam, adamw, rmsprop or adagrad
-// NUMBER: optimizer 'sgd' has no number 'beta1'; it has dampening, maximize, momentum, nesterov
-// VALUE: number 'momentum' of optimizer 'sgd' is 'much', which is no number
+// NUMBER: optimizer 'sgd' has no hyperparameter 'beta1'; it has dampening, maximize, momentum, nesterov
+// VALUE: number 'momentum' of optimizer 'sgd' is 'much', which is not a number
 // SHARE: number 'beta1' of optimizer 'adam' is 2, but must be at least 0 and less than 1
 // RANGE: number 'epsilon' of optimizer 'adam' is -1, but must be finite and not negative
 // FORM: unknown form 'jax'; use torch or keras
@@ -24,7 +24,7 @@ func.func @no_gradient(%w: tensor<2xf32> {mpc.role = #mpc.role<parameter>, mpc.n
 
 // -----
 
-// expected-error @below {{there is no parameter to train}}
+// expected-error @below {{the function has no parameter to train}}
 func.func @no_parameter(%x: tensor<2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   return %x : tensor<2xf32>

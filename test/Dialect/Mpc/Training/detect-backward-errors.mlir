@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-detect-backward --split-input-file --verify-diagnostics
 
 // The constant 1 of a sum's gradient was folded away: no seed is found.
-// expected-remark @below {{looks like a training step, but its gradients begin at no constant that could be scaled}}
+// expected-remark @below {{looks like a training step, but its backward pass does not start at a constant that can be scaled}}
 func.func @no_beginning(%w: tensor<4x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"},
     %x: tensor<8x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<f32> {mpc.role = #mpc.role<output>, mpc.name = "loss"},
@@ -16,7 +16,7 @@ func.func @no_beginning(%w: tensor<4x4xf32> {mpc.role = #mpc.role<input>, mpc.na
 // -----
 
 // A new moment that aliases no argument: a skipped step could not keep it.
-// expected-remark @below {{result 'moment' depends on the gradients and replaces no argument}}
+// expected-remark @below {{result 'moment' depends on the gradients but replaces no argument}}
 func.func @no_donation(%w: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "w"},
     %x: tensor<8x4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<f32> {mpc.role = #mpc.role<output>, mpc.name = "loss"},

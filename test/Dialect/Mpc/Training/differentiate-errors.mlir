@@ -5,7 +5,7 @@ func.func @no_second_derivative(
     %p: tensor<1x1x4xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "p"},
     %g: tensor<1x1x2xf32> {mpc.role = #mpc.role<input>})
     -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
-  // expected-error @below {{'mpc.max_pool_gradient' op has no derivative and lies between a parameter and the loss; put an mpc.stop_gradient in front of it or freeze what it depends on}}
+  // expected-error @below {{'mpc.max_pool_gradient' op has no derivative but is between a parameter and the loss; insert mpc.stop_gradient before it or freeze the parameter}}
   %0 = mpc.max_pool_gradient %p, %g window([2]) strides([2]) pad([0], [0]) dilations([1]) : (tensor<1x1x4xf32>, tensor<1x1x2xf32>) -> tensor<1x1x4xf32>
   %1 = mpc.reduce_sum %0 axes([0, 1, 2]) : tensor<1x1x4xf32> -> tensor<f32>
   return %1 : tensor<f32>

@@ -6,7 +6,7 @@
 // NONE-NOT: dropout
 // NONE-NOT: rng
 // RANGE: dropout 'fc=1.5' is not NAME=PROBABILITY with a probability in [0, 1)
-// NAME: dropout behind 'fd': there is no such op or layer with a float result; mpc explain lists the names
+// NAME: dropout after 'fd': there is no such op or layer with a float result; mpc explain lists the names
 
 // A dropout is inserted after the last op of a node (here the bias of the dense
 // layer) or of a layer, before all of its readers. Each has its own random stream;

@@ -4,10 +4,10 @@
 // RUN: not mpc-opt %s --mpc-lift-parameters="trainable=fc.* freeze=.*bias" 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: not mpc-opt %s --mpc-lift-parameters=trainable=ids 2>&1 | FileCheck %s --check-prefix=FIXED
 
-// NAME: 'fc.wieght' is the name of no weight; the model's are ids, fc.weight, fc.bias
-// BOTH: 'fc.bias' is matched by 'fc.*' of trainable and by '.*bias' of freeze; let one of them leave it out
+// NAME: 'fc.wieght' matches no weight; the weights of the model are ids, fc.weight, fc.bias
+// BOTH: 'fc.bias' is matched by 'fc.*' of trainable and by '.*bias' of freeze; remove it from one of them
 // FIXED: 'ids' of type 'tensor<2xi32>' cannot be trained: parameters are floats of 16 bits or more
-// REGEX: 'fc.(' is no regular expression
+// REGEX: 'fc.(' is not a regular expression
 // MOMENTUM: momentum of running statistics must lie in [0, 1], found 1.5
 func.func @layer(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}, tensor<2xi32> {mpc.role = #mpc.role<output>, mpc.name = "n"}) {

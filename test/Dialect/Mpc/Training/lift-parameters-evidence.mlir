@@ -6,7 +6,7 @@
 // scalar of a formula is neither and is not reported.
 // CHECK: loc("taps"): tensor<2x1x3xf32> is not trained: it is a fixed filter
 // CHECK-NEXT: loc("shift"): tensor<2x1xf32> is not trained: it normalizes an input in 'shifted'
-// CHECK-NEXT: loc("w"): tensor<10x1xf32> is trained: it is multiplied by data in 'head'
+// CHECK-NEXT: loc("w"): tensor<10x1xf32> is trained: it is multiplied by activations in 'head'
 // CHECK-NEXT: loc("b"): tensor<1xf32> is trained: it is added to the result of 'head'
 // CHECK-NEXT: loc("slope"): tensor<1xf32> is trained: it is the slope of the rectifier 'scaled'
 // CHECK-NOT: two
@@ -40,15 +40,15 @@ func.func @layers(%x: tensor<4x2x5xf32> {mpc.role = #mpc.role<input>, mpc.name =
 
 // Values decide the other cases: a mask of finite numbers, a table of sines and a
 // learned one, a grid. Names of parameters and buffers take precedence over values.
-// CHECK: loc("table"): tensor<6x2xf32> is not trained: it holds samples of sines, or a ramp
-// CHECK-NEXT: loc("learned"): tensor<6x2xf32> is trained: it meets data in
-// CHECK-NEXT: loc("causal"): tensor<6x2xf32> is not trained: it holds the values of a mask
-// CHECK-NEXT: loc("points"): tensor<6x2xf32> is not trained: it holds the points of a grid
-// CHECK-NEXT: loc("net.std"): tensor<2xf32> is not trained: its name is a buffer's
-// CHECK-NEXT: loc("sines.weight"): tensor<6x2xf32> is trained: its name is a parameter's
+// CHECK: loc("table"): tensor<6x2xf32> is not trained: it contains samples of sines, or a ramp
+// CHECK-NEXT: loc("learned"): tensor<6x2xf32> is trained: it is combined with activations in
+// CHECK-NEXT: loc("causal"): tensor<6x2xf32> is not trained: it contains the values of a mask
+// CHECK-NEXT: loc("points"): tensor<6x2xf32> is not trained: it contains the points of a grid
+// CHECK-NEXT: loc("net.std"): tensor<2xf32> is not trained: its name is that of a buffer
+// CHECK-NEXT: loc("sines.weight"): tensor<6x2xf32> is trained: its name is that of a parameter
 // CHECK-NEXT: loc("threshold"): tensor<2xf32> is not trained: no gradient reaches it
 // CHECK-NEXT: loc("counts"): tensor<2xi32> is not trained: parameters are floats of 16 bits or more
-// CHECK-NEXT: loc("rows"): tensor<6x2xf32> is trained: data choose its rows in 'embedding'
+// CHECK-NEXT: loc("rows"): tensor<6x2xf32> is trained: it is the embedding table of 'embedding'
 // LIFTED-LABEL: @values(
 func.func @values(%ids: tensor<6xi32> {mpc.role = #mpc.role<input>, mpc.name = "ids"})
     -> (tensor<6x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}, tensor<6x2xi1> {mpc.role = #mpc.role<output>, mpc.name = "c"}, tensor<2xi32> {mpc.role = #mpc.role<output>, mpc.name = "n"}) {
@@ -103,9 +103,9 @@ func.func @steps(%x: tensor<3x1x4xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 
 // Constants of nodes in a file that has weights in initializers: those that layers
 // use as weights are trained, literals are not. Numbers are not reported.
-// CHECK: loc("w"{{.*}}): tensor<2x2xf32> is trained: it is multiplied by data in 'fc'
+// CHECK: loc("w"{{.*}}): tensor<2x2xf32> is trained: it is multiplied by activations in 'fc'
 // CHECK-NEXT: loc("b"): tensor<2xf32> is trained: it is added to the result of 'fc'
-// CHECK-NEXT: loc("ones"{{.*}}): tensor<2xf32> is not trained: it changes nothing: it scales or shifts the normalization 'norm'
+// CHECK-NEXT: loc("ones"{{.*}}): tensor<2xf32> is not trained: it has no effect: it scales or shifts the normalization 'norm'
 // CHECK-NEXT: loc("levels"{{.*}}): tensor<2xf32> is not trained: it is a literal of the model's graph
 // CHECK-NOT: half
 // LIFTED-LABEL: @nodes(
@@ -130,7 +130,7 @@ func.func @nodes(%x: tensor<4x2x3xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 // -----
 
 // A file whose weights are all such constants is treated like one with initializers.
-// CHECK: loc("gain"{{.*}}): tensor<2xf32> is trained: it meets data in 'scaled'
+// CHECK: loc("gain"{{.*}}): tensor<2xf32> is trained: it is combined with activations in 'scaled'
 // LIFTED-LABEL: @no_initializers(
 func.func @no_initializers(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {

@@ -7,7 +7,7 @@
 // they have, and update their running statistics, also where these
 // are stored in 16 bits; a norm in evaluation form is frozen.
 // SAID: loc("nm"): tensor<2xf16> is a running statistic: of the batch norm 'trained'
-// SAID: loc("hm"): tensor<2xf32> is not trained: it is a statistic of the batch norm 'held', which the file holds in evaluation mode
+// SAID: loc("hm"): tensor<2xf32> is not trained: it is a statistic of the batch norm 'held', which the file has in evaluation mode
 // CHECK-LABEL: @main(
 // CHECK-SAME: %[[M:[a-z0-9]+]]: tensor<2xf32> {{{[^{]*}}mpc.name = "nm", mpc.role = #mpc.role<statistics>}
 // CHECK-SAME: %[[V:[a-z0-9]+]]: tensor<2xf32> {{{[^{]*}}mpc.name = "nv", mpc.role = #mpc.role<statistics>})

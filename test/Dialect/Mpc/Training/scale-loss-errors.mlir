@@ -12,18 +12,18 @@
 // RUN: not mpc-opt %s --mpc-scale-loss="loss-scale=torch accumulate=2" 2>&1 | FileCheck %s --check-prefix=TOGETHER
 // RUN: mpc-opt %s --mpc-scale-loss=loss-scale=none 2>&1 | FileCheck %s --check-prefix=HALF
 
-// PRESET: error: loss scale 'magic' does not exist; there are torch (also called dynamic), keras3, tf_keras, tf2.1, apex, deepspeed, static=N, none
+// PRESET: error: loss scale 'magic' does not exist; use torch (also called dynamic), keras3, tf_keras, tf2.1, apex, deepspeed, static=N, none
 // VALUE: error: loss scale 'torch=2' does not exist
 // STATIC: error: field 'static' takes a positive number, found '-1'
-// FIELD: error: field 'speed' does not exist; there are init, growth,
-// GROWTH: error: field 'growth' takes a number from 1 on, found '0.5'
+// FIELD: error: field 'speed' does not exist; use init, growth,
+// GROWTH: error: field 'growth' takes a number of at least 1, found '0.5'
 // INTERVAL: error: field 'interval' takes a number from 1 to 2147483647, found '0'
 // CHOICE: error: field 'unscale' takes one of reciprocal64, reciprocal32, divide, found 'twice'
 // LIMITS: error: the smallest loss scale 4.000000 is above the largest 2.000000
-// CHECKS: error: a loss scale that changes needs a check: scaled or unscaled
-// WINDOW: error: accumulation takes a window of 1 micro step or more, found 0
-// CLIP: error: clipping takes a positive limit, found -1
-// TOGETHER: error: accumulation over a window of 2 needs backward pass and optimizers in two functions; compile the parts apart or choose accumulation=micro_step
+// CHECKS: error: a dynamic loss scale needs check=scaled or check=unscaled
+// WINDOW: error: gradient accumulation needs a window of at least 1 micro step, found 0
+// CLIP: error: clipping needs a positive limit, found -1
+// TOGETHER: error: accumulation over a window of 2 needs backward pass and optimizers in two functions; compile the parts separately or choose accumulation=micro_step
 // HALF: warning: has f16 values and no loss scale: gradients below 2^-24 become 0; the loss scale 'dynamic' keeps them
 func.func @half(%x: tensor<2xf16>, %w: tensor<2xf32>, %t: tensor<i64>) -> tensor<2xf32> {
   %seed = mpc.gradient_seed : tensor<f32>

@@ -129,7 +129,7 @@ func.func @one_optimizer(%x: tensor<4xf32> {mpc.name = "x", mpc.role = #mpc.role
 // GROUPS: mpc.optimizer.sgd {{.*}} step([[T1]]) {{.*}} when([[FINITE1]]) unscale([[SCALE]])
 // GROUPS: return {{.*}}[[ATTEMPTED]], [[STEP]]
 // MICRO-NOT: @two_optimizers
-// expected-error @below {{accumulation by micro step takes one step counter, found 2}}
+// expected-error @below {{accumulation by micro step needs one step counter, found 2}}
 func.func @two_optimizers(%x: tensor<2xf32> {mpc.name = "x", mpc.role = #mpc.role<input>},
     %a: tensor<2xf32> {mpc.name = "a", mpc.role = #mpc.role<parameter>},
     %b: tensor<2xf32> {mpc.name = "b", mpc.role = #mpc.role<parameter>},

@@ -9,7 +9,7 @@
 // RUN: not mpc-opt %s --mpc-shard-optimizer=ranks=4 --split-input-file 2>&1 | FileCheck %s --check-prefix=APART
 
 // WHAT: error: shards 'none' or 'optimizer', found 'gradients'
-// APART: error: reads a gradient that is no sum over ranks for optimizers alone
+// APART: error: reads a gradient that is not an all-reduce result used only by optimizers
 
 // CHECK-LABEL: func.func @step(
 // CHECK-SAME: [[W:%[^ ]+]]: tensor<6xf32> {mpc.initial = dense<{{.*}}> : tensor<3x7xf32>, mpc.name = "w", mpc.role = #mpc.role<parameter>, mpc.shard = array<i64: 3, 7>}

@@ -6,7 +6,7 @@
 // memory in 16 bits. Position 1,000 in bf16 is off by up to two.
 // CHECK-LABEL: func.func @rotary(
 // CHECK: mpc.mul {{.*}} -> tensor<1x4096x32xf32>
-// CHECK: mpc.concat {{.*}}"an angle that grows with a position"{{.*}} -> tensor<1x4096x64xf32>
+// CHECK: mpc.concat {{.*}}"an angle that grows with the position"{{.*}} -> tensor<1x4096x64xf32>
 // CHECK: mpc.cos {{.*}} : tensor<1x4096x64xf32>
 // SET-LABEL: func.func @rotary(
 // SET: mpc.cos {{.*}} : tensor<1x4096x64xf16>

@@ -6,7 +6,7 @@
 // An affine map of positions, sampled by floor: in bf16 the grid of 256 positions would be off
 // by a quarter of one.
 // CHECK-LABEL: func.func @grid(
-// CHECK: mpc.matmul {{.*}}"an index, a length or a count follows from it"{{.*}} : (tensor<1x65536x3xf32>, tensor<1x3x2xf32>)
+// CHECK: mpc.matmul {{.*}}"an index, a length or a count depends on it"{{.*}} : (tensor<1x65536x3xf32>, tensor<1x3x2xf32>)
 // CHECK-NOT: bf16
 // CHECK: mpc.sub {{.*}} : (tensor<1x65536x2xf32>, tensor<1x65536x2xf32>)
 // ALL-LABEL: func.func @grid(
@@ -48,7 +48,7 @@ func.func @transformer(%x: tensor<8x512xf32>, %w: tensor<512x6xf32>, %base: tens
 
 // Fourier features of three coordinates.
 // CHECK-LABEL: func.func @features(
-// CHECK: mpc.matmul {{.*}}"an angle that grows with a position"{{.*}} : (tensor<4096x3xf32>, tensor<3x64xf32>)
+// CHECK: mpc.matmul {{.*}}"an angle that grows with the position"{{.*}} : (tensor<4096x3xf32>, tensor<3x64xf32>)
 // CHECK: mpc.mul {{.*}} -> tensor<4096x64xf32>
 // CHECK: mpc.sin {{.*}} : tensor<4096x64xf32>
 // SET-LABEL: func.func @features(

@@ -8,12 +8,12 @@
 // NAME: unknown policy 'mixed'; known: bfloat16, float16, float32, {{.*}}tf32, {{.*}}, or a file that ends in .json
 // TYPE: override 'op:matmul=float8' names the unknown type 'float8'; use float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, float8_e4m3fn or float8_e5m2
 // FORM: override 'matmul' is not of the form op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, inputs:NAME=float32 or backward:NAME=TYPE
-// REGEX: override 'layer:(=float32' holds a bad regular expression: missing ): (
+// REGEX: override 'layer:(=float32' contains an invalid regular expression: missing ): (
 // KIND: override 'op:matmull=float32' names the unknown op kind 'matmull'; did you mean 'matmul'
 
 // A weight that f16 cannot hold, and one that it flushes.
 func.func @constants(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-warning @below {{in 'f16': 1 of 4 values become infinite; an override float32 for the op that reads it keeps them}}
+  // expected-warning @below {{in 'f16': 1 of 4 values become infinite; override the op that reads them with float32}}
   %w = mpc.constant dense<[[1.0e5], [1.0e-9], [-1.0e-10], [0.0]]> : tensor<4x1xf32>
   %0 = mpc.matmul %x, %w : (tensor<4x4xf32>, tensor<4x1xf32>) -> tensor<4x1xf32>
   %1 = mpc.broadcast %0 : tensor<4x1xf32> to tensor<4x4xf32>

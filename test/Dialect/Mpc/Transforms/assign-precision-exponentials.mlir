@@ -4,7 +4,7 @@
 // A decomposed softmax that no pattern recognizes: an epsilon in the sum, a
 // mask that differs along the axis. exp(12) is infinite in f16.
 // CHECK-LABEL: func.func @masked(
-// CHECK: mpc.sub {{.*}}"part of a softmax in steps"{{.*}} -> tensor<64x64xf32>
+// CHECK: mpc.sub {{.*}}"part of a decomposed softmax"{{.*}} -> tensor<64x64xf32>
 // CHECK: mpc.exp {{.*}} : tensor<64x64xf32>
 // CHECK: mpc.mul {{.*}} -> tensor<64x64xf32>
 // CHECK: mpc.reduce_sum {{.*}} -> tensor<64x1xf32>

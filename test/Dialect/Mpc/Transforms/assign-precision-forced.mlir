@@ -21,10 +21,10 @@
 // Compute modes and accumulator types without a kernel on the target.
 // SPLIT: dense.mlir:4:8: error: override 'op:matmul=bf16x2' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
 // SPLIT-POLICY: dense.mlir:4:8: error: policy 'split' forces bf16x2 on 'matmul', but the target has no kernel for it yet; use tf32 or float32
-// SUM: dense.mlir:4:8: error: policy 'narrow_sum' accumulates in float16, but the target's matmul sums in float32; set accumulate to float32
+// SUM: dense.mlir:4:8: error: policy 'narrow_sum' accumulates in float16, but the target's matmul accumulates in float32; set accumulate to float32
 
 // REGEXES: dense.mlir:4:8: error: overrides 'layer:enc/.*=float16' and 'layer:.*/1=float16' both match layer 'enc/1'
-// F64: error: policy 'float64' does not exist: a policy types float32 values
+// F64: error: policy 'float64' does not exist: a policy assigns types to float32 values
 
 // 8-bit floats have names and widths, no kernels.
 func.func @float8(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
@@ -71,7 +71,7 @@ func.func @no_kernel(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // An op without float values has no type to force.
 func.func @integers(%i: tensor<8xi64>) -> tensor<8xi64> {
-  // expected-error @unknown {{override 'name:index=float16' forces float16 on 'index', which touches no float32 value; drop it}}
+  // expected-error @unknown {{override 'name:index=float16' forces float16 on 'index', which has no float32 value; drop it}}
   %0 = mpc.add %i, %i : (tensor<8xi64>, tensor<8xi64>) -> tensor<8xi64> loc("index")
   return %0 : tensor<8xi64>
 }
@@ -80,7 +80,7 @@ func.func @integers(%i: tensor<8xi64>) -> tensor<8xi64> {
 
 // The model's explicit cast keeps its types.
 func.func @own_conversion(%i: tensor<8xi64>) -> tensor<8xf32> {
-  // expected-error @unknown {{override 'name:converted=float16' forces float16 on 'converted', a cast of the model, which keeps its types; override the ops that read it}}
+  // expected-error @unknown {{override 'name:converted=float16' forces float16 on 'converted', a cast of the model, whose types are fixed; override the ops that read it}}
   %0 = mpc.cast %i : tensor<8xi64> to tensor<8xf32> loc("converted")
   return %0 : tensor<8xf32>
 }

@@ -19,9 +19,9 @@
 
 // KIND-COUNT-3: mpc.matmul {{.*}} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 
-// BOTH: error: {{.*}}override 'inputs:second=float32' keeps what 'second' reads in float32, but override 'name:second=float16' forces float16 on it; drop one of them
+// BOTH: error: {{.*}}override 'inputs:second=float32' keeps the inputs of 'second' in float32, but override 'name:second=float16' forces float16 on it; drop one of them
 // NONE: error: override 'inputs:fourth=float32' matches no op; mpc explain lists the names and layers of a model
-// TYPE: error: override 'inputs:second=bfloat16' asks for inputs in bfloat16, but what an op reads can only be kept in float32; for another type set the op itself
+// TYPE: error: override 'inputs:second=bfloat16' sets inputs to bfloat16, but inputs can only be kept in float32; for another type, override the op
 
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %w = mpc.constant dense<0.5> : tensor<64x64xf32>

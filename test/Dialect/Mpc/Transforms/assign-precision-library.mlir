@@ -68,7 +68,7 @@ func.func @row(%x: tensor<64x128xf32>, %w: tensor<128x96xf32>, %v: tensor<96x32x
 // CHECK: mpc.add %{{.*}}, %[[B]] {{.*}} : (tensor<64x96xf32>, tensor<96xf32>) -> tensor<64x96xf32>
 // CHECK: %[[S:.*]] = mpc.reduce_sum {{.*}} -> tensor<96xf32>
 // CHECK: %[[D:.*]] = mpc.cast %[[S]] : tensor<96xf32> to tensor<96xbf16>
-// CHECK: mpc.optimizer.sgd %[[B]], %[[D]] {{.*}}reason = "the library sums it in the type of the weight's gradient"
+// CHECK: mpc.optimizer.sgd %[[B]], %[[D]] {{.*}}reason = "the library accumulates it in the type of the weight's gradient"
 // OWN-LABEL: @step(
 // OWN: mpc.optimizer.sgd {{.*}} : (tensor<96xf32>, tensor<96xf32>, tensor<i64>, tensor<f32>) -> tensor<96xf32>
 // WIDE-LABEL: @step(

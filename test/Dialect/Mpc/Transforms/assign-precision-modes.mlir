@@ -29,7 +29,7 @@
 // TERMS: mpc.matmul %{{.*}} compute(bf16x2)
 
 // A kind applies to ops that support it; the other ops' decisions say why not.
-// WARN: warning: {{.*}}override 'op:matmul=float32' contradicts the model, where 'first' computes in 'tf32'{{.*}}(obeyed by 1 of 2 ops that it decides about)
+// WARN: warning: {{.*}}override 'op:matmul=float32' contradicts the model, where 'first' computes in 'tf32'{{.*}}(obeyed by 1 of 2 ops that it applies to)
 // KIND: mpc.matmul %{{.*}} compute(tf32) {{.*}}rule = "pin", list = "mixed_bfloat16", override = "op:matmul=float32", reason = "contradicts the model
 // KIND: mpc.matmul {{.*}}rule = "override", {{.*}}(tensor<64x64xf32>, tensor<64x64xf32>)
 // BOTH-NOT: warning

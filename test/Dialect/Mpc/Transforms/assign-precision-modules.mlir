@@ -28,10 +28,10 @@
 // NONE-NOT: error:
 
 // Types that were assigned once are not reassigned with other settings.
-// SET: first.mlir:2:3: error: the graph has its types already, by another set (["name:first=float32"], not []); apply it to the graph before Precision
-// POLICY: error: the graph has its types already, by another policy ("mixed_float16", not "mixed_bfloat16"); apply it to the graph before Precision
-// TARGET: error: the graph has its types already, by another target ("cpu:avx512", not "cuda:sm_80"); apply it to the graph before Precision
-// CONTENTS: error: the graph has its types already, by another version of policy 'own'; apply it to the graph before Precision
+// SET: first.mlir:2:3: error: the types of the graph are already assigned, by a different set (["name:first=float32"], not []); apply it to the graph before Precision
+// POLICY: error: the types of the graph are already assigned, by a different policy ("mixed_float16", not "mixed_bfloat16"); apply it to the graph before Precision
+// TARGET: error: the types of the graph are already assigned, by a different target ("cpu:avx512", not "cuda:sm_80"); apply it to the graph before Precision
+// CONTENTS: error: the types of the graph are already assigned, by a different version of policy 'own'; apply it to the graph before Precision
 func.func @f(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %0 = mpc.matmul %x, %x {mpc.layer = "a/1"} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("first")
   return %0 : tensor<8x8xf32>

@@ -21,7 +21,7 @@
 
 // Matmuls without a named entry have the policy's type, f32 here.
 // CHECK-LABEL: func.func @main
-// CHECK: mpc.matmul {{.*}}reason = "the policy says so of this op"{{.*}}(tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+// CHECK: mpc.matmul {{.*}}reason = "the policy sets the type of this op by name"{{.*}}(tensor<64x64xf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
 // CHECK: %[[T:.*]] = mpc.tanh
 // CHECK: %[[N:.*]] = mpc.cast %[[T]] : tensor<64x64xf32> to tensor<64x64xf16>
 // CHECK: mpc.matmul {{.*}}compute(tf32)
@@ -34,7 +34,7 @@
 // RANGES: mpc.matmul {{.*}}reason = "'t' reaches 70000 in sample 's.npz', which f16 rounds to inf"{{.*}}(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // REMARKS: 't' reaches 70000 in sample 's.npz', which f16 rounds to inf
 
-// OTHER: warning: policy 'other' has names and ranges of another model, or of this one before it changed; what they promise may not hold, tune or calibrate again
+// OTHER: warning: policy 'other' has names and ranges of another model or of an older version of this one, so they may not apply; tune or calibrate again
 
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %w = mpc.constant dense<0.3> : tensor<64x64xf32>

@@ -16,7 +16,7 @@
 // An override takes precedence.
 // OVERRIDE-LABEL: func.func @classes
 // OVERRIDE: mpc.argmax {{.*}} : tensor<8x1000xbf16>
-// REMARK: result 0 is stored in 'f32': the order of its values decides what argmax 'pick' gives, which a rounding may change
+// REMARK: result 0 is stored in 'f32': the result of argmax 'pick' depends on the order of its values, which rounding may change
 func.func @classes(%x: tensor<8x64xf32>) -> tensor<8xi64> {
   %w = mpc.constant dense<0.3> : tensor<64x1000xf32>
   %0 = mpc.matmul %x, %w : (tensor<8x64xf32>, tensor<64x1000xf32>) -> tensor<8x1000xf32>

@@ -9,14 +9,14 @@
 
 // An override of a kind or layer in which some ops do not support the type: the others
 // take it, a warning reports it, and the decisions of those ops name the override.
-// WARN: :[[#@LINE+20]]:8: warning: override 'op:sub=float16' forces float16 on 'sub', whose values are integers that 16 bits would round; drop it (obeyed by 1 of 2 ops that it decides about)
+// WARN: :[[#@LINE+20]]:8: warning: override 'op:sub=float16' forces float16 on 'sub', whose values are integers that 16 bits would round; drop it (obeyed by 1 of 2 ops that it applies to)
 // CHECK: mpc.sub {{.*}}rule = "high", list = "mixed_float16", override = "op:sub=float16", reason = "forces float16 on 'sub', whose values are integers{{.*}} -> tensor<1024xf32>
 // CHECK: mpc.sub {{.*}}rule = "override", list = "mixed_float16", override = "op:sub=float16">{{.*}} -> tensor<1024xf16>
-// ALL: warning: override 'layer:.*=float16' forces float16 on 'sub', {{.*}} (obeyed by 1 of 3 ops that it decides about)
+// ALL: warning: override 'layer:.*=float16' forces float16 on 'sub', {{.*}} (obeyed by 1 of 3 ops that it applies to)
 
 // Where none can, it is an error at the first.
 // LAYER: :[[#@LINE+14]]:8: error: override 'layer:pos=float16' forces float16 on 'sub', whose values are integers that 16 bits would round; drop it
-// BOOKS: error: override 'op:learning_rate=float16' forces float16 on 'learning_rate', which keeps the books of a training step in float32; drop it
+// BOOKS: error: override 'op:learning_rate=float16' forces float16 on 'learning_rate', which does the bookkeeping of a training step in float32; drop it
 // OWN: error: override 'layer:own=float32' contradicts the model, where 'relu' computes in 'f64'; drop the override or change the model
 
 // A layer that holds no op with a type to set is a mistake, a kind may be absent.

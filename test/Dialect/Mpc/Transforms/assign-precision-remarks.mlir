@@ -6,9 +6,9 @@
 
 // CHECK: [[@LINE+7]]:{{[0-9]+}}: remark: rule 'low' of policy 'mixed_bfloat16': computes in 'bf16'; result 0 is stored in 'f32': it never leaves the kernel of matmul
 // CHECK: [[@LINE+7]]:{{[0-9]+}}: remark: rule 'follow' of policy 'mixed_bfloat16': computes in 'f32'; result 0 is stored in 'bf16': storing it in bf16 saves 24576 bytes
-// CHECK: [[@LINE+7]]:{{[0-9]+}}: remark: rule 'high' of policy 'mixed_bfloat16': computes in 'f32'; result 0 is stored in 'bf16': {{.*}}; matmul 'last' takes it in bf16
-// CHECK: remark: loc("kept"): rule 'override' of policy 'mixed_bfloat16', override 'name:kept=float32': computes in 'f32'; result 0 is stored in 'f32': override name:kept=float32 keeps tanh 'kept' in f32, and a reader takes it so
-// CHECK: remark: {{.*}} the function returns it as it was computed
+// CHECK: [[@LINE+7]]:{{[0-9]+}}: remark: rule 'high' of policy 'mixed_bfloat16': computes in 'f32'; result 0 is stored in 'bf16': {{.*}}; matmul 'last' reads it in bf16
+// CHECK: remark: loc("kept"): rule 'override' of policy 'mixed_bfloat16', override 'name:kept=float32': computes in 'f32'; result 0 is stored in 'f32': override name:kept=float32 keeps tanh 'kept' in f32, and a reader needs f32
+// CHECK: remark: {{.*}} the function returns it unrounded
 func.func @main(%x: tensor<64x64xf32>, %g: tensor<64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>) {
   %w = mpc.constant dense<0.5> : tensor<64x64xf32>
   %0 = mpc.matmul %x, %w : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>

@@ -10,7 +10,7 @@
 // CPU-NOT: xbf16>
 // CPU: mpc.cast %{{.*}} : tensor<1x2x1x16xbf16> to tensor<1x2x1x16xf32>
 // CPU-NOT: xbf16>
-// CPU: mpc.attention {{.*}}"keys and values of 8 bits are not rounded again"{{.*}} : (tensor<1x2x1x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>)
+// CPU: mpc.attention {{.*}}"8-bit keys and values are not rounded again"{{.*}} : (tensor<1x2x1x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>)
 // HALF: mpc.attention {{.*}} : (tensor<1x2x1x16xf32>, tensor<1x2x8x16xf32>, tensor<1x2x8x16xf32>)
 // CUDA: mpc.attention {{.*}} : (tensor<1x2x1x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>)
 // SET: mpc.attention {{.*}} : (tensor<1x2x1x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>)

@@ -5,7 +5,7 @@
 // stop changing. The model's own product of the same values follows the policy.
 // CHECK-LABEL: func.func @running_mean(
 // CHECK: mpc.reduce_mean {{.*}} -> tensor<64xf32>
-// CHECK: mpc.mul {{.*}}"part of a statistic that steps renew"{{.*}} -> tensor<64xf32>
+// CHECK: mpc.mul {{.*}}"part of a running statistic"{{.*}} -> tensor<64xf32>
 // CHECK: mpc.mul {{.*}} -> tensor<64xf32>
 // CHECK: mpc.add {{.*}} -> tensor<64xf32>
 // CHECK: mpc.matmul {{.*}}tensor<64x64x{{b?f16}}>

@@ -6,14 +6,14 @@
 
 // Residual blocks whose outputs are small relative to the stream.
 // CHECK-LABEL: func.func @small_blocks
-// CHECK: %[[A:.*]] = mpc.add %arg0, {{.*}}reason = "a running sum, whose roundings would add up"{{.*}} -> tensor<256x64xf32>
+// CHECK: %[[A:.*]] = mpc.add %arg0, {{.*}}reason = "an accumulation, whose rounding errors would add up"{{.*}} -> tensor<256x64xf32>
 // CHECK-NOT: mpc.cast %[[A]]
 // CHECK: %[[B:.*]] = mpc.add %[[A]], {{.*}} -> tensor<256x64xf32>
 // CHECK-NOT: mpc.cast %[[B]]
 // CHECK: %[[C:.*]] = mpc.add %[[B]],
 // CHECK-NOT: mpc.cast %[[C]]
 // CHECK: mpc.add %[[C]],
-// REMARK: stored in 'f32': storing it in bf16 would save 98304 bytes, and round one of 3 partial sums in a row, which weighs more
+// REMARK: stored in 'f32': storing it in bf16 would save 98304 bytes, but round once per 3 accumulation steps, an error that costs more
 func.func @small_blocks(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {
   %s = mpc.constant dense<1.0> : tensor<64xf32>
   %w = mpc.constant dense<0.01> : tensor<64x64xf32>
@@ -36,7 +36,7 @@ func.func @small_blocks(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {
 
 // Blocks whose own error dominates the rounding errors.
 // CHECK-LABEL: func.func @large_blocks
-// CHECK: %[[A:.*]] = mpc.add %arg0, {{.*}}reason = "stored narrow between kernels"
+// CHECK: %[[A:.*]] = mpc.add %arg0, {{.*}}reason = "stored in 16 bits between kernels"
 // CHECK-NEXT: mpc.cast %[[A]] : tensor<256x64xf32> to tensor<256x64xbf16>
 // CHECK: return
 func.func @large_blocks(%x: tensor<256x64xf32>) -> tensor<256x64xf32> {

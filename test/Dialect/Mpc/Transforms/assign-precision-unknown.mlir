@@ -14,10 +14,10 @@
 //--- model.mlir
 // One warning for each list, at the function, with the first unknown name; names
 // in any function are known.
-// CHECK: model.mlir:[[@LINE+7]]:1: warning: policy 'mine' names 'b' and 1 more under products, which no op has; mpc explain lists the names of a model
+// CHECK: model.mlir:[[@LINE+7]]:1: warning: policy 'mine' names 'b' and 1 more under products, which match no op; mpc explain lists the names of a model
 // CHECK-NEXT: func.func @main
-// CHECK: warning: policy 'mine' names 'd' under values, which no op has; mpc explain lists the names of a model
-// CHECK: warning: policy 'mine' names 'e' under weights.names, which no op has; mpc explain lists the names of a model
+// CHECK: warning: policy 'mine' names 'd' under values, which match no op; mpc explain lists the names of a model
+// CHECK: warning: policy 'mine' names 'e' under weights.names, which match no op; mpc explain lists the names of a model
 // CHECK-NOT: warning
 // KNOWN-NOT: warning
 // KNOWN: mpc.matmul

@@ -65,7 +65,7 @@ func.func @shared_cast(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x6
 // A residual is read by a norm, which computes in f32, and by an add: it is stored
 // once in low precision, and each reader upcasts it.
 // CHECK-LABEL: func @residual
-// CHECK: %[[S:.*]] = mpc.add {{.*}}reason = "stored narrow between kernels"
+// CHECK: %[[S:.*]] = mpc.add {{.*}}reason = "stored in 16 bits between kernels"
 // CHECK: %[[H:.*]] = mpc.cast %[[S]] : tensor<64x64xf32> to tensor<64x64xbf16>
 // CHECK: %[[W1:.*]] = mpc.cast %[[H]] : tensor<64x64xbf16> to tensor<64x64xf32>
 // CHECK: mpc.layer_norm %[[W1]], {{.*}}rule = "high"

@@ -37,7 +37,7 @@ func.func @too_many_passes(%x: tensor<4096x768xf32>, %w: tensor<768x65536xbf16>)
 }
 
 // The sum depends on the norm, and the norm on the matmul.
-// CHECK: remark: 'matmul' leaves add 'add' as epilogue, a kernel lies between them: 1.250 us, 256 bytes, 1 launch
+// CHECK: remark: 'matmul' leaves add 'add' as epilogue, there is a kernel between them: 1.250 us, 256 bytes, 1 launch
 // CHECK: remark: 'layer_norm' takes add 'add' as epilogue: 1.250 us, 768 bytes, 1 launch
 func.func @cycle(%x: tensor<8x8xf32>, %s: tensor<8xf32>) -> tensor<8x8xf32> {
   %0 = mpc.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>

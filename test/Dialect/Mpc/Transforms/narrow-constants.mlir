@@ -4,7 +4,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision=policy=mixed_float16 --split-input-file 2>/dev/null | mpc-opt --split-input-file | FileCheck %s
 
 // Only values that become infinite are warned about while compiling.
-// WARN: constant 'large' in 'f16': 1 of 2 values become infinite; an override float32
+// WARN: constant 'large' in 'f16': 1 of 2 values become infinite; override the op that reads them with float32
 // WARN-NOT: warning
 
 // The errors are relative to the root mean square of the values; exact values

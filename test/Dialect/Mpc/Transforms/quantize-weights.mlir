@@ -91,14 +91,14 @@ func.func @channels(%x: tensor<1x16x2x2xf32>, %y: tensor<1x64x2x2xf32>) -> (tens
 }
 
 //--- trained.mlir
-// CHECK: error: policy 'narrow' stores weights as int8, one scale per column, not clipped, but a training step keeps them as arguments; train with weights float32 and narrow the trained model
+// CHECK: error: policy 'narrow' stores weights as int8, one scale per column, not clipped, but the weights of a training step are arguments; train with float32 weights and quantize the trained model
 func.func @main(%w: tensor<2x2xf32> {mpc.role = #mpc.role<parameter>, mpc.name = "w"}, %x: tensor<1x2xf32>) -> tensor<1x2xf32> {
   %0 = mpc.matmul %x, %w : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
   return %0 : tensor<1x2xf32>
 }
 
 //--- large.mlir
-// CHECK: warning: {{.*}}weights 'w' in float16: 1 of 2 values become infinite; an override float32 for the op that reads them keeps them
+// CHECK: warning: {{.*}}weights 'w' in float16: 1 of 2 values become infinite; override the op that reads them with float32
 func.func @main(%x: tensor<1x2xf32>) -> tensor<1x1xf32> {
   %w = mpc.constant dense<[[1.0e+05], [1.0]]> : tensor<2x1xf32> loc("w")
   %0 = mpc.matmul %x, %w : (tensor<1x2xf32>, tensor<2x1xf32>) -> tensor<1x1xf32>

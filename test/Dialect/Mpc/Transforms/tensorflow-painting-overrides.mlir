@@ -10,7 +10,7 @@
 
 // An override to f32 denies, and the denial propagates (if there is any seed).
 // DENY: mpc.matmul {{.*}}override = "name:first=float32"{{.*}} -> tensor<8x8xf32>
-// DENY: mpc.tanh {{.*}}reason = "follows 'first', which is denied"{{.*}} : tensor<8x8xf32>
+// DENY: mpc.tanh {{.*}}reason = "follows 'first', which is on the deny list"{{.*}} : tensor<8x8xf32>
 
 // An override at an output beats rule 0; the signature stays f32.
 // OUTPUT: %[[M:.*]] = mpc.matmul {{.*}}override = "name:last=float16"{{.*}} : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf32>

@@ -46,10 +46,10 @@ func.func private @rule1_seed(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // further: the clear op before the second product is free for rule 5.
 // CHECK-LABEL: @rule2_deny
 // CHECK: mpc.exp {{.*}}rule = "high"
-// CHECK: mpc.add {{.*}}reason = "follows 'exp', which is denied"{{.*}} -> tensor<8x8xf32>
-// CHECK: mpc.neg {{.*}}reason = "follows 'add', which is denied"{{.*}} : tensor<8x8xf32>
-// CHECK: mpc.mul {{.*}}reason = "follows 'neg', which is denied"{{.*}} -> tensor<8x8xf32>
-// CHECK: mpc.relu {{.*}}reason = "beside 16-bit 'matmul'"{{.*}} : tensor<8x8xf16>
+// CHECK: mpc.add {{.*}}reason = "follows 'exp', which is on the deny list"{{.*}} -> tensor<8x8xf32>
+// CHECK: mpc.neg {{.*}}reason = "follows 'add', which is on the deny list"{{.*}} : tensor<8x8xf32>
+// CHECK: mpc.mul {{.*}}reason = "follows 'neg', which is on the deny list"{{.*}} -> tensor<8x8xf32>
+// CHECK: mpc.relu {{.*}}reason = "adjacent to 16-bit 'matmul'"{{.*}} : tensor<8x8xf16>
 // CHECK: mpc.matmul
 // CHECK: mpc.tanh {{.*}}reason = "follows 16-bit 'matmul'"{{.*}} : tensor<8x8xf16>
 func.func private @rule2_deny(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
@@ -69,7 +69,7 @@ func.func private @rule2_deny(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // Rule 2 reads the lists: a sum is denied in f16 and inferred in bf16.
 // CHECK-LABEL: @rule2_lists_differ
 // CHECK: mpc.reduce_sum {{.*}}rule = "high"{{.*}} : tensor<8x8xf32> -> tensor<8x1xf32>
-// CHECK: mpc.sub {{.*}}reason = "follows 'reduce_sum', which is denied"
+// CHECK: mpc.sub {{.*}}reason = "follows 'reduce_sum', which is on the deny list"
 // BF16-LABEL: @rule2_lists_differ
 // BF16: mpc.reduce_sum {{.*}}rule = "follow"{{.*}} : tensor<8x8xbf16> -> tensor<8x1xbf16>
 // BF16: mpc.sub {{.*}}: (tensor<8x8xbf16>, tensor<8x1xbf16>) -> tensor<8x8xbf16>
@@ -106,7 +106,7 @@ func.func private @rule3_between(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK: mpc.add %{{.*}}, %[[B]] {{.*}}reason = "follows 16-bit 'matmul'"{{.*}} : (tensor<8x8xf16>, tensor<8xf16>) -> tensor<8x8xf16>
 // CHECK: mpc.sigmoid {{.*}}reason = "follows 16-bit 'add'"{{.*}} : tensor<8x8xf16>
 // CHECK: mpc.exp {{.*}}: tensor<8x8xf32>
-// CHECK: mpc.mul {{.*}}reason = "follows 'exp', which is denied"{{.*}} -> tensor<8x8xf32>
+// CHECK: mpc.mul {{.*}}reason = "follows 'exp', which is on the deny list"{{.*}} -> tensor<8x8xf32>
 func.func private @rule4_follow(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tensor<8x8xf32> {
   %0 = mpc.matmul %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %1 = mpc.add %0, %y : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
@@ -121,7 +121,7 @@ func.func private @rule4_follow(%x: tensor<8x8xf32>, %y: tensor<8xf32>) -> tenso
 
 // Rule 5: clear ops take the colour from either side, a comparison too.
 // CHECK-LABEL: @rule5_clear
-// CHECK: mpc.abs {{.*}}reason = "beside 16-bit 'matmul'"{{.*}} : tensor<8x8xf16>
+// CHECK: mpc.abs {{.*}}reason = "adjacent to 16-bit 'matmul'"{{.*}} : tensor<8x8xf16>
 // CHECK: mpc.matmul
 // CHECK: mpc.reduce_max {{.*}} : tensor<8x8xf16> -> tensor<8x1xf16>
 // CHECK: mpc.compare gt {{.*}}(tensor<8x8xf16>, tensor<8x1xf16>) -> tensor<8x8xi1>
@@ -195,7 +195,7 @@ func.func private @rule9_shared(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // has it.
 // CHECK-LABEL: @unlisted
 // CHECK: mpc.rsqrt {{.*}}reason = "in no list"{{.*}} : tensor<8x8xf32>
-// CHECK: mpc.tanh {{.*}}reason = "no 16-bit op gives it a colour"{{.*}} : tensor<8x8xf32>
+// CHECK: mpc.tanh {{.*}}reason = "no rule converts it to 16 bits"{{.*}} : tensor<8x8xf32>
 // BF16-LABEL: @unlisted
 // BF16: mpc.rsqrt {{.*}}rule = "follow"{{.*}} : tensor<8x8xbf16>
 // BF16: mpc.tanh {{.*}} : tensor<8x8xbf16>

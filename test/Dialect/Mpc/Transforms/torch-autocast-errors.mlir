@@ -6,7 +6,7 @@
 // CHECK: mpc.log {{.*}} : tensor<4xf32>
 func.func @banned(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %0 = mpc.log %x {mpc.source = #mpc.source<op = "binary_cross_entropy", id = 1>} : tensor<4xf32>
-  // expected-error @below {{'binary_cross_entropy' is banned by policy 'torch_autocast_cuda_float16': its results leave the range of 'f16'; use binary_cross_entropy_with_logits, which takes what goes into the sigmoid, or keep it out with --set op:mul=float32}}
+  // expected-error @below {{'binary_cross_entropy' is banned by policy 'torch_autocast_cuda_float16': its results are outside the range of 'f16'; use binary_cross_entropy_with_logits, which takes the input of the sigmoid, or keep it in float32 with --set op:mul=float32}}
   %1 = mpc.mul %y, %0 {mpc.source = #mpc.source<op = "binary_cross_entropy", id = 1>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }

@@ -3,7 +3,7 @@
 
 // CHECK: unknown stage 'late'; use import, lift, simplify, differentiate, precision, distribute, loss-scale, pad, layout or fuse
 
-// expected-error @below {{arguments 0 and 1 have the same name "x"; give each its own}}
+// expected-error @below {{arguments 0 and 1 have the same name "x"; rename one of them}}
 func.func @one_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"},
                     %y: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}) {
   return
@@ -11,7 +11,7 @@ func.func @one_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "
 
 // -----
 
-// expected-error @below {{results 0 and 1 have the same name "y"; give each its own}}
+// expected-error @below {{results 0 and 1 have the same name "y"; rename one of them}}
 func.func @one_result_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "y"})
     -> (tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"},
         tensor<4xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
@@ -20,7 +20,7 @@ func.func @one_result_name(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.n
 
 // -----
 
-// expected-error @below {{argument 0 has the name "x\0Ay", whose control or invisible characters, or bytes that are no UTF-8, no line of a table can show; name it without them}}
+// expected-error @below {{argument 0 has the name "x\0Ay", which contains control or invisible characters, or bytes that are not UTF-8; rename it}}
 func.func @two_lines(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\0Ay"}) {
   return
 }
@@ -28,14 +28,14 @@ func.func @two_lines(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = 
 // -----
 
 // Backwards from here on.
-// expected-error @below {{argument 0 has the name "x\E2\80\AEy", whose control or invisible characters}}
+// expected-error @below {{argument 0 has the name "x\E2\80\AEy", which contains control or invisible characters}}
 func.func @backwards(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\E2\80\AEy"}) {
   return
 }
 
 // -----
 
-// expected-error @below {{argument 0 has the name "x\FF", whose control or invisible characters}}
+// expected-error @below {{argument 0 has the name "x\FF", which contains control or invisible characters}}
 func.func @bytes(%x: tensor<4xf32> {mpc.role = #mpc.role<input>, mpc.name = "x\FF"}) {
   return
 }
@@ -56,7 +56,7 @@ func.func @no_role(%x: tensor<4xf32>) {
 // -----
 
 func.func private @other_dialect() {
-  // expected-error @below {{does not belong to mpc, func.return excepted}}
+  // expected-error @below {{is neither an mpc op nor func.return}}
   %0 = arith.constant 0 : index
   return
 }
@@ -64,7 +64,7 @@ func.func private @other_dialect() {
 // -----
 
 func.func private @early_decision(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{carries a decision before the precision stage}}
+  // expected-error @below {{must not have a decision before the precision stage}}
   %0 = mpc.relu %x {mpc.decision = #mpc.decision<rule = "clear", list = "float32">} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -72,7 +72,7 @@ func.func private @early_decision(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func private @early_fusion(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{stands before the fuse stage}}
+  // expected-error @below {{must not occur before the fuse stage}}
   %0 = mpc.fusion kind(elementwise) name("relu") (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
     %1 = mpc.relu %a : tensor<4xf32>
     mpc.yield %1 : tensor<4xf32>

@@ -39,7 +39,7 @@ func.func private @channels_first(%x: tensor<1x1x4xf32>) -> tensor<1x1x2xf32> {
 
 //--- fuse.mlir
 func.func private @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{stands outside every fusion}}
+  // expected-error @below {{is not inside a fusion}}
   %0 = mpc.relu %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -49,11 +49,11 @@ func.func private @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
 // The matmul's kernel should have rounded its result.
 func.func private @stray_cast(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
   %0 = mpc.fusion kind(contraction) name("matmul") (%a = %x : tensor<4x4xbf16>) -> tensor<4x4xf32> {
-    // expected-note @below {{this op's kernel should have absorbed it}}
+    // expected-note @below {{the kernel of this op should contain the cast}}
     %2 = mpc.matmul %a, %a : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xf32>
     mpc.yield %2 : tensor<4x4xf32>
   }
-  // expected-error @below {{is a stand-alone cast, which was priced as free}}
+  // expected-error @below {{is a cast kernel, but the cost model assumed that the cast is fused}}
   %1 = mpc.fusion kind(elementwise) name("cast") (%a = %0 : tensor<4x4xf32>) -> tensor<4x4xbf16> {
     %2 = mpc.cast %a : tensor<4x4xf32> to tensor<4x4xbf16>
     mpc.yield %2 : tensor<4x4xbf16>
@@ -75,7 +75,7 @@ func.func private @input_cast(%x: tensor<4x4xf32>) -> tensor<4x4xbf16> {
 //--- pad.mlir
 
 func.func private @padded_relu(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @below {{carries 'mpc.padding' and is no contraction}}
+  // expected-error @below {{carries 'mpc.padding' but is not a contraction}}
   %0 = mpc.relu %x {mpc.padding = #mpc.padding<from = [1, 7, 8, 8], to = [1, 8, 8, 8], extra_flops = 8>} : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }

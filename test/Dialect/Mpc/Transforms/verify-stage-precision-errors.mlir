@@ -27,7 +27,7 @@ func.func private @loss_op(%x: tensor<4x4xf16>, %y: tensor<4x4xf16>) -> tensor<f
 // -----
 
 func.func private @loss_in_steps(%x: tensor<4x4xf16>) -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
-  // expected-error @below {{'mpc.mul' op computes in 'f16'; what makes a loss is f32 unless an override says otherwise}}
+  // expected-error @below {{'mpc.mul' op computes in 'f16'; the ops of a loss are f32 unless an override says otherwise}}
   %0 = mpc.mul %x, %x {mpc.decision = #mpc.decision<rule = "low", list = "float16">} : (tensor<4x4xf16>, tensor<4x4xf16>) -> tensor<4x4xf16>
   %1 = mpc.cast %0 : tensor<4x4xf16> to tensor<4x4xf32>
   %2 = mpc.reduce_sum %1 axes([0, 1]) {mpc.decision = #mpc.decision<rule = "high", list = "float16">} : tensor<4x4xf32> -> tensor<f32>

@@ -18,7 +18,7 @@ func.func @loss_of_rows(%x: tensor<2xf32> {mpc.role = #mpc.role<input>, mpc.name
 
 // -----
 
-// DIFFERENTIATE: parameter 'v' (argument 1) is neither replaced nor has it a gradient
+// DIFFERENTIATE: parameter 'v' (argument 1) is neither updated nor has a gradient
 func.func @one_of_two(%w: tensor<f32> {mpc.role = #mpc.role<parameter>, mpc.name = "w", mpc.initial = dense<0.0> : tensor<f32>},
                       %v: tensor<f32> {mpc.role = #mpc.role<parameter>, mpc.name = "v", mpc.initial = dense<0.0> : tensor<f32>})
     -> (tensor<f32> {mpc.role = #mpc.role<output>, mpc.name = "w.gradient"}) {
@@ -36,7 +36,7 @@ func.func @other_name(%w: tensor<f32> {mpc.role = #mpc.role<parameter>, mpc.name
 
 // -----
 
-// SCALE: 'mpc.gradient_seed' op is left after the loss-scale stage
+// SCALE: 'mpc.gradient_seed' op must not remain after the loss-scale stage
 func.func @unscaled() -> (tensor<f32> {mpc.role = #mpc.role<loss>, mpc.name = "loss"}) {
   %0 = mpc.gradient_seed : tensor<f32>
   return %0 : tensor<f32>

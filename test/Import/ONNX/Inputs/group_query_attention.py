@@ -98,13 +98,13 @@ attend("both-ways", [5, 5], 5, 5, causal=0)
 attend("both-ways-short", [5, 3], 5, 5, causal=0, known=False)
 attend("quantised", [5], 5, 5, refused="attribute 'k_quant_type' is 'PER_TENSOR': a quantised cache is not supported",
        k_quant_type="PER_TENSOR")
-attend("sliding", [9], 1, 9, past=4, refused="'sliding_window_cache' is 1: a cache that forgets is not supported",
+attend("sliding", [9], 1, 9, past=4, refused="'sliding_window_cache' is 1: a sliding-window cache is not supported",
        sliding_window_cache=1, local_window_size=3)
 attend("norms", [5], 5, 5, more=(14, floats(SIZE), floats(SIZE)),
        refused="input 14, norms of queries and keys, is not supported")
 attend("padded", [5], 5, 5, more=(16, np.array([5], np.int32)),
        refused="input 16, padded queries ('query_seqlens'), is not supported")
-attend("scores", [5], 5, 5, refused="scores as a result ('qk_output') are not supported", qk_output=1)
+attend("scores", [5], 5, 5, refused="returning the scores ('qk_output') is not supported", qk_output=1)
 attend("heads", [5], 5, 5, refused="is 4, expected a multiple of 'kv_num_heads', which is 3", kv_num_heads=3)
 attend("long", [9], 1, 6, past=5, refused="'seqlens_k' has 8, expected less than 'total_sequence_length', 6")
 attend("table", [30], 30, 30, pairs=8, refused="are not two of at least 30 positions and at most 8 pairs")

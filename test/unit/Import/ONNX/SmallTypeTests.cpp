@@ -188,9 +188,10 @@ TEST(SmallInteger, IsComputedWithInNoOp) {
   b.node("Relu", {"x"}, {"y"});
   Import import;
   EXPECT_FALSE(import.run(b));
-  EXPECT_EQ(import.firstError(),
-            "Relu: mpc computes in no UINT4; a Cast or DequantizeLinear must "
-            "come first (node 'Relu_node')");
+  EXPECT_EQ(
+      import.firstError(),
+      "Relu: mpc does not compute in UINT4; insert a Cast or DequantizeLinear "
+      "before the op (node 'Relu_node')");
 }
 
 // A result of another type than declared, though both travel in the same bytes.

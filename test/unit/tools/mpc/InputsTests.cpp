@@ -89,8 +89,8 @@ TEST(BindArrays, BeginsWhatAStepKeeps) {
   std::vector<Status> problems = bindArrays(
       {zeros("x", {ElementType::F32, {2, 3}})}, unknown, "arg", bound);
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems[0].toString(), "input 'w': no array was given for it; add "
-                                    "f32[2] under that name or as 'arg3'");
+  EXPECT_EQ(problems[0].toString(), "input 'w': has no array; add "
+                                    "f32[2] with that name or as 'arg3'");
 }
 
 TEST(BindArrays, NamesEveryProblem) {
@@ -99,15 +99,15 @@ TEST(BindArrays, NamesEveryProblem) {
       {zeros("x", {ElementType::F32, {3, 2}})}, wantedValues(), "arg", bound);
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[0].toString(),
-            "file.npz: array 'x' has shape [3,2], but the model wants [2,3]");
+            "file.npz: array 'x' has shape [3,2], but the model expects [2,3]");
   EXPECT_EQ(problems[1].toString(), "input 'ids': no array was given for it; "
-                                    "add i64[2] under that name or as 'arg1'");
+                                    "add i64[2] with that name or as 'arg1'");
   problems = bindArrays({zeros("x", {ElementType::F64, {2, 3}}),
                          zeros("ids", {ElementType::I32, {2}})},
                         wantedValues(), "arg", bound);
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[1].toString(),
-            "file.npz: array 'ids' is i32, but the model wants i64");
+            "file.npz: array 'ids' is i32, but the model expects i64");
 }
 
 TEST(BindArrays, BrainFloatsComeInThreeForms) {

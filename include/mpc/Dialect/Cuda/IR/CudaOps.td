@@ -43,7 +43,7 @@ def Cuda_CallOp : Cuda_Op<"call", [Pure]> {
   let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $result)";
 }
 
-def Cuda_FragmentType : I32EnumAttr<"FragmentType", "operand type of a matrix product", [
+def Cuda_FragmentType : I32EnumAttr<"FragmentType", "operand type of an mma or wgmma instruction", [
   I32EnumAttrCase<"f16", 0>, I32EnumAttrCase<"bf16", 1>, I32EnumAttrCase<"tf32", 2>]> {
   let cppNamespace = "::mpc::cuda";
   let genSpecializedAttr = 0;

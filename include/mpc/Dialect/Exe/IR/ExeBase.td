@@ -67,28 +67,28 @@ class Exe_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let cppNamespace = "::mpc::exe";
   let genSpecializedAttr = 0;
 }
-def Exe_Epilogue : Exe_Enum<"Epilogue", "what the library does to a product's sums", [
+def Exe_Epilogue : Exe_Enum<"Epilogue", "epilogue of a library GEMM", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"gelu_tanh", 2>,
   I32EnumAttrCase<"relu_gradient", 3>, I32EnumAttrCase<"gelu_tanh_gradient", 4>]>;
 
-def Exe_Compute : Exe_Enum<"Compute", "how the library multiplies f32", [
+def Exe_Compute : Exe_Enum<"Compute", "compute type of a library GEMM of f32 operands", [
   I32EnumAttrCase<"native", 0>, I32EnumAttrCase<"tf32", 1>, I32EnumAttrCase<"bf16x9", 2>]>;
 
-def Exe_BiasGradient : Exe_Enum<"BiasGradient", "what a product sums beside its result", [
+def Exe_BiasGradient : Exe_Enum<"BiasGradient", "bias gradient that a library GEMM computes", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"a", 1>, I32EnumAttrCase<"b", 2>,
   I32EnumAttrCase<"result", 3>]>;
 
-def Exe_MessageKind : Exe_Enum<"MessageKind", "what ranks do together", [
+def Exe_MessageKind : Exe_Enum<"MessageKind", "kind of a collective", [
   I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"reduce_scatter", 1>,
   I32EnumAttrCase<"all_gather", 2>, I32EnumAttrCase<"broadcast", 3>]>;
 
-def Exe_Reduction : Exe_Enum<"Reduction", "what ranks make of their values", [
+def Exe_Reduction : Exe_Enum<"Reduction", "reduction of a collective", [
   I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"min", 2>,
   I32EnumAttrCase<"max", 3>]>;
 
 def Exe_MessageAttr : AttrDef<Exe_Dialect, "Message"> {
   let mnemonic = "message";
-  let summary = "collective message of all ranks";
+  let summary = "one collective of all ranks";
   let description = [{
     Every rank contributes tensors of `element`; semantics of mpc's op of the same
     name.

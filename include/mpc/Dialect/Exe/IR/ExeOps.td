@@ -16,7 +16,7 @@ class Exe_Op<string mnemonic, list<Trait> traits = []> : Op<Exe_Dialect, mnemoni
 
 def Exe_StepOpInterface : OpInterface<"StepOpInterface"> {
   let cppNamespace = "::mpc::exe";
-  let description = "What a program runs in order: a launch of a kernel, or a call of a library.";
+  let description = "An op that a program runs in order: a kernel launch or a library call.";
   let methods = [
     InterfaceMethod<"Buffers that are read: symbols or arena ranges.",
                     "::mlir::ArrayAttr", "getInputs">,
@@ -173,7 +173,7 @@ def Exe_GemmOp : Exe_Op<"gemm", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
 }
 
 def Exe_CollectiveOp : Exe_Op<"collective", [HasParent<"ProgramOp">, Exe_StepOpInterface]> {
-  let summary = "Collective message among the ranks that run the program";
+  let summary = "Collective of all ranks that run the program";
   let description = [{
     ```mlir
     exe.collective "gradients" #exe.message<kind = all_reduce, ranks = 4, element = bf16, reduction = mean,

@@ -45,13 +45,13 @@ def PlanPass : Pass<"mpc-plan", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
   ];
   let dependentDialects = ["::mpc::exe::ExeDialect", "::mlir::func::FuncDialect"];
   let statistics = [
-    Statistic<"numKernels", "kernels", "kernels made">,
+    Statistic<"numKernels", "kernels", "kernels outlined">,
     Statistic<"numShared", "launches-shared", "launches that reuse a kernel">,
-    Statistic<"arenaBytes", "arena-bytes", "bytes of the arena">,
+    Statistic<"arenaBytes", "arena-bytes", "size of the arena, in bytes">,
   ];
 }
 
@@ -80,7 +80,7 @@ def AddIndexChecksPass : Pass<"mpc-add-index-checks", "::mlir::func::FuncOp"> {
     Executed example: test/Dialect/Exe/Transforms/add-index-checks.mlir.
   }];
   let statistics = [
-    Statistic<"numChecks", "checks", "words that were given">,
+    Statistic<"numChecks", "checks", "checks added">,
   ];
 }
 
@@ -132,7 +132,7 @@ def SplitLibraryGemmsPass : Pass<"mpc-split-library-gemms", "::mlir::func::FuncO
   }];
   let dependentDialects = ["::mpc::exe::ExeDialect"];
   let statistics = [
-    Statistic<"numSplit", "split", "products split">,
+    Statistic<"numSplit", "split", "matmuls split from their fusions">,
   ];
 }
 
@@ -166,7 +166,7 @@ def SelectGemmsPass : Pass<"mpc-select-gemms", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mpc::exe::ExeDialect"];
   let statistics = [
-    Statistic<"numGemms", "gemms", "products given to the library">,
+    Statistic<"numGemms", "gemms", "matmuls replaced by library calls">,
   ];
 }
 
@@ -196,7 +196,7 @@ def ApplySchedulesPass : Pass<"mpc-apply-schedules", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = ["::mpc::exe::ExeDialect", "::mpc::tile::TileDialect"];
   let statistics = [
-    Statistic<"numApplied", "applied", "kernels that got a schedule">,
+    Statistic<"numApplied", "applied", "kernels with a tuned schedule">,
   ];
 }
 

@@ -85,7 +85,7 @@ def Mpc_ComparePredicate : Mpc_Enum<"ComparePredicate", "ordered comparison; ne 
     I32EnumAttrCase<"le", 3>, I32EnumAttrCase<"gt", 4>, I32EnumAttrCase<"ge", 5>]>;
 def Mpc_ComparePredicateAttr : Mpc_EnumAttr<Mpc_ComparePredicate, "compare_predicate">;
 
-def Mpc_ComputeMode : Mpc_Enum<"ComputeMode", "how a contraction multiplies", [
+def Mpc_ComputeMode : Mpc_Enum<"ComputeMode", "compute mode of a contraction", [
     I32EnumAttrCase<"native", 0>, I32EnumAttrCase<"tf32", 1>,
     I32EnumAttrCase<"bf16x2", 2>, I32EnumAttrCase<"bf16x3", 3>]>;
 def Mpc_ComputeModeAttr : Mpc_EnumAttr<Mpc_ComputeMode, "compute_mode">;
@@ -94,22 +94,22 @@ def Mpc_GeluForm : Mpc_Enum<"GeluForm", "formula of gelu", [
     I32EnumAttrCase<"erf", 0>, I32EnumAttrCase<"tanh", 1>]>;
 def Mpc_GeluFormAttr : Mpc_EnumAttr<Mpc_GeluForm, "gelu_form">;
 
-def Mpc_PadMode : Mpc_Enum<"PadMode", "what stands in padded places", [
+def Mpc_PadMode : Mpc_Enum<"PadMode", "padding mode", [
     I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"reflect", 1>,
     I32EnumAttrCase<"edge", 2>, I32EnumAttrCase<"wrap", 3>]>;
 def Mpc_PadModeAttr : Mpc_EnumAttr<Mpc_PadMode, "pad_mode">;
 
-def Mpc_ScatterReduction : Mpc_Enum<"ScatterReduction", "how an update joins the old value", [
+def Mpc_ScatterReduction : Mpc_Enum<"ScatterReduction", "how an update is combined with the old value", [
     I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"add", 1>, I32EnumAttrCase<"mul", 2>,
     I32EnumAttrCase<"max", 3>, I32EnumAttrCase<"min", 4>]>;
 def Mpc_ScatterReductionAttr : Mpc_EnumAttr<Mpc_ScatterReduction, "scatter_reduction">;
 
-def Mpc_RecurrentDirection : Mpc_Enum<"RecurrentDirection", "order in which time is walked", [
+def Mpc_RecurrentDirection : Mpc_Enum<"RecurrentDirection", "direction of a recurrent layer", [
     I32EnumAttrCase<"forward", 0>, I32EnumAttrCase<"reverse", 1>,
     I32EnumAttrCase<"bidirectional", 2>]>;
 def Mpc_RecurrentDirectionAttr : Mpc_EnumAttr<Mpc_RecurrentDirection, "recurrent_direction">;
 
-def Mpc_RecurrentCell : Mpc_Enum<"RecurrentCell", "how a recurrent layer makes a state of the last", [
+def Mpc_RecurrentCell : Mpc_Enum<"RecurrentCell", "cell of a recurrent layer", [
     I32EnumAttrCase<"lstm", 0>, I32EnumAttrCase<"gru", 1>,
     I32EnumAttrCase<"linear_gru", 2>, I32EnumAttrCase<"rnn", 3>]>;
 def Mpc_RecurrentCellAttr : Mpc_EnumAttr<Mpc_RecurrentCell, "recurrent_cell">;
@@ -126,20 +126,20 @@ def Mpc_FusionKind : Mpc_Enum<"FusionKind", "family of the kernel that a fusion 
     I32EnumAttrCase<"recurrence", 9>]>;
 def Mpc_FusionKindAttr : Mpc_EnumAttr<Mpc_FusionKind, "fusion_kind">;
 
-def Mpc_OptimizerForm : Mpc_Enum<"OptimizerForm", "whose formula an optimizer follows", [
+def Mpc_OptimizerForm : Mpc_Enum<"OptimizerForm", "framework whose formula an optimizer follows", [
     I32EnumAttrCase<"torch", 0>, I32EnumAttrCase<"keras", 1>]>;
 def Mpc_OptimizerFormAttr : Mpc_EnumAttr<Mpc_OptimizerForm, "optimizer_form">;
 
-def Mpc_UnscaleMode : Mpc_Enum<"UnscaleMode", "how a gradient loses its scale", [
+def Mpc_UnscaleMode : Mpc_Enum<"UnscaleMode", "how a gradient is unscaled", [
     I32EnumAttrCase<"multiply", 0>, I32EnumAttrCase<"divide", 1>]>;
 def Mpc_UnscaleModeAttr : Mpc_EnumAttr<Mpc_UnscaleMode, "unscale_mode">;
 
-def Mpc_ScheduleKind : Mpc_Enum<"ScheduleKind", "how the learning rate changes", [
+def Mpc_ScheduleKind : Mpc_Enum<"ScheduleKind", "learning rate schedule", [
     I32EnumAttrCase<"constant", 0>, I32EnumAttrCase<"step", 1>,
     I32EnumAttrCase<"cosine", 2>, I32EnumAttrCase<"linear", 3>]>;
 def Mpc_ScheduleKindAttr : Mpc_EnumAttr<Mpc_ScheduleKind, "schedule_kind">;
 
-def Mpc_RoleKind : Mpc_Enum<"RoleKind", "what a function argument or result is", [
+def Mpc_RoleKind : Mpc_Enum<"RoleKind", "kind of role of a function argument or result", [
     I32EnumAttrCase<"input", 0>, I32EnumAttrCase<"label", 1>, I32EnumAttrCase<"parameter", 2>,
     I32EnumAttrCase<"parameter_copy", 3>, I32EnumAttrCase<"statistics", 4>,
     I32EnumAttrCase<"optimizer_state", 5>, I32EnumAttrCase<"optimizer_step", 6>,

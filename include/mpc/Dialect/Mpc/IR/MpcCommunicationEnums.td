@@ -9,7 +9,7 @@
 
 include "mlir/IR/EnumAttr.td"
 
-def Mpc_RankReduction : I32EnumAttr<"RankReduction", "what ranks make of their values", [
+def Mpc_RankReduction : I32EnumAttr<"RankReduction", "reduction of a collective", [
     I32EnumAttrCase<"sum", 0>, I32EnumAttrCase<"mean", 1>, I32EnumAttrCase<"min", 2>,
     I32EnumAttrCase<"max", 3>]> {
   let cppNamespace = "::mpc";

@@ -106,7 +106,7 @@ class Mpc_PoolOp<string mnemonic, string text, list<Trait> traits = []>
   let results = (outs Mpc_Tensor:$result);
 }
 
-def Mpc_MaxPoolOp : Mpc_PoolOp<"max_pool", "Maximum over a sliding window; padding never wins",
+def Mpc_MaxPoolOp : Mpc_PoolOp<"max_pool", "Maximum over a sliding window; padding is ignored",
                                [Mpc_Range]> {
   let arguments = (ins Mpc_Tensor:$input, DenseI64ArrayAttr:$window, DenseI64ArrayAttr:$strides,
                        DenseI64ArrayAttr:$pad_low, DenseI64ArrayAttr:$pad_high,

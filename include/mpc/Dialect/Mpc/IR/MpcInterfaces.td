@@ -47,7 +47,7 @@ def Mpc_ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
   let methods = [
     InterfaceMethod<"Number of products in one result element.",
       "int64_t", "getContractionSize">,
-    InterfaceMethod<"Type of the running sum.",
+    InterfaceMethod<"Type of the accumulator.",
       "::mlir::Type", "getAccumulateType", (ins), "", [{
         if (::mlir::TypeAttr type = $_op.getAccumulateAttr())
           return type.getValue();
@@ -59,11 +59,11 @@ def Mpc_ContractionOpInterface : OpInterface<"ContractionOpInterface"> {
 
 def Mpc_ReductionOpInterface : OpInterface<"ReductionOpInterface"> {
   let cppNamespace = "::mpc";
-  let description = "Every result element depends on a line (or block) of operand 0.";
+  let description = "Every result element depends on a row (or block) of operand 0.";
   let methods = [
     InterfaceMethod<"Axes of operand 0 that are reduced or normalised over, ascending.",
       "::llvm::SmallVector<int64_t>", "getReductionAxes">,
-    InterfaceMethod<"Type of the running sum.",
+    InterfaceMethod<"Type of the accumulator.",
       "::mlir::Type", "getAccumulateType", (ins), "", [{
         return ::mlir::getElementTypeOrSelf($_op->getResult(0).getType()); }]>,
     InterfaceMethod<"Elements that one result element reads.",
@@ -149,7 +149,7 @@ def Mpc_MonotoneOpInterface : OpInterface<"MonotoneOpInterface"> {
     operands' bounds: NaN for bounds outside of its domain.
   }];
   let methods = [
-    InterfaceMethod<"Whether the result never falls while operand `index` grows; it never rises else.",
+    InterfaceMethod<"True if the result is non-decreasing in operand `index`, false if it is non-increasing.",
       "bool", "isIncreasingIn", (ins "unsigned":$index), "", [{ return true; }]>,
   ];
 }
@@ -177,7 +177,7 @@ def Mpc_PoleOpInterface : OpInterface<"SingularOpInterface"> {
     is zero. Queried before a type may flush an operand to zero.
   }];
   let methods = [
-    InterfaceMethod<"Whether that is so for operand `index`.",
+    InterfaceMethod<"True if the op is singular at zero of operand `index`.",
       "bool", "isSingularAtZero", (ins "unsigned":$index), "", [{ return index == 0; }]>,
   ];
 }

@@ -47,7 +47,7 @@ def Mpc_EncodeFloat8Op : Mpc_CodeOp<"encode_float8", "Code of the nearest 8-bit 
     or 255.
   }];
 }
-def Mpc_DecodeFloat8Op : Mpc_CodeOp<"decode_float8", "Number that the code of an 8-bit float stands for",
+def Mpc_DecodeFloat8Op : Mpc_CodeOp<"decode_float8", "Value of the code of an 8-bit float",
                                     RankedTensorOf<[UI8]>, Mpc_FloatTensor, [Mpc_Exact]> {
   let description = [{
     The inverse of `mpc.encode_float8`, exact in every float type; codes 127 and 255

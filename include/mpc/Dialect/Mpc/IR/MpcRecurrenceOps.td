@@ -29,7 +29,7 @@ class Mpc_StepsOp<string mnemonic, string steps, string text>
 }
 
 def Mpc_RecurrenceTrainingOp : Mpc_StepsOp<"recurrence_training", "Projected",
-    "A recurrence that keeps what its gradient reads"> {
+    "Recurrence that also returns the values that its gradient reads"> {
   let description = [{
     Like `recurrence`, with one more result, `kept`, `[T, B, D*K*H]`, whose
     cotangent is 0: the activations saved for the gradient, per step the activated
@@ -60,7 +60,7 @@ def Mpc_RecurrenceTrainingOp : Mpc_StepsOp<"recurrence_training", "Projected",
 }
 
 def Mpc_RecurrenceGradientOp : Mpc_StepsOp<"recurrence_gradient", "Kept",
-    "The gradient of a recurrence, walked against its steps"> {
+    "Gradient of a recurrence (backpropagation through time)"> {
   let description = [{
     Backpropagation through time. From the `kept` activations of a
     `recurrence_training` of the same `cell` and `direction`, and the cotangents of

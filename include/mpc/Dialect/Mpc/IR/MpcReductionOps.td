@@ -34,9 +34,9 @@ def Mpc_ReduceSumOp : Mpc_ReduceOp<"reduce_sum", "Sum over axes", [Mpc_AddsUp, M
 def Mpc_ReduceMeanOp : Mpc_ReduceOp<"reduce_mean", "Arithmetic mean over axes; integers truncate",
                                     [Mpc_AddsUp]>;
 def Mpc_ReduceProdOp : Mpc_ReduceOp<"reduce_prod", "Product over axes", [Mpc_KeepsIntegers]>;
-def Mpc_ReduceMaxOp : Mpc_ReduceOp<"reduce_max", "Maximum over axes; NaN wins, nothing gives the lowest value",
+def Mpc_ReduceMaxOp : Mpc_ReduceOp<"reduce_max", "Maximum over axes; propagates NaN, the lowest value over no elements",
                                    [Mpc_Exact, Mpc_KeepsIntegers]>;
-def Mpc_ReduceMinOp : Mpc_ReduceOp<"reduce_min", "Minimum over axes; NaN wins, nothing gives the highest value",
+def Mpc_ReduceMinOp : Mpc_ReduceOp<"reduce_min", "Minimum over axes; propagates NaN, the highest value over no elements",
                                    [Mpc_Exact, Mpc_KeepsIntegers]>;
 
 class Mpc_ArgReduceOp<string mnemonic, string text>

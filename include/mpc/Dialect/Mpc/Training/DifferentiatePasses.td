@@ -53,7 +53,7 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"splitRecurrent", "split-recurrent", "bool", /*default=*/"false",
-           "whether the gradient of a recurrent op walks its steps in one op">,
+           "compute the gradient of a recurrent op in one op for all steps">,
     ListOption<"gradients", "gradients", "std::string",
                "PARAMETER=RESULT of a function that computes its gradients itself">,
     Option<"cotangent", "cotangent", "std::string", /*default=*/"\"\"",
@@ -63,10 +63,10 @@ def DifferentiatePass : Pass<"mpc-differentiate", "::mlir::func::FuncOp"> {
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numParameters", "parameters", "Gradients appended">,
-    Statistic<"numVjps", "vjps", "Ops whose derivative was written">,
-    Statistic<"numUnrolled", "unrolled", "Recurrent ops unrolled">,
-    Statistic<"numSplit", "split", "Recurrent ops split">];
+    Statistic<"numParameters", "parameters", "gradients appended">,
+    Statistic<"numVjps", "vjps", "ops differentiated">,
+    Statistic<"numUnrolled", "unrolled", "recurrent ops unrolled">,
+    Statistic<"numSplit", "split", "recurrent ops split">];
 }
 
 def MergeRepeatedOpsPass : Pass<"mpc-merge-repeated-ops", "::mlir::func::FuncOp"> {
@@ -90,7 +90,7 @@ def MergeRepeatedOpsPass : Pass<"mpc-merge-repeated-ops", "::mlir::func::FuncOp"
 
     Example: test/Dialect/Mpc/Training/merge-repeated-ops.mlir
   }];
-  let statistics = [Statistic<"numShared", "shared", "ops that an earlier one replaced">];
+  let statistics = [Statistic<"numShared", "shared", "ops replaced by an equal earlier one">];
 }
 
 #endif // MPC_DIALECT_MPC_TRAINING_DIFFERENTIATEPASSES

@@ -50,15 +50,15 @@ def DistributePass : Pass<"mpc-distribute", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"ranks", "ranks", "int64_t", /*default=*/"1", "how many ranks train together">,
-    Option<"latency", "network-latency", "double", /*default=*/"5e-5", "seconds that a message takes at least">,
+    Option<"latency", "network-latency", "double", /*default=*/"5e-5", "latency of a message, in seconds">,
     Option<"bandwidth", "network-bandwidth", "double", /*default=*/"1e9",
-           "bytes per second of a rank's gradients in a message">,
+           "bandwidth of a rank's gradients in a message, in bytes per second">,
     Option<"wire", "wire", "std::string", /*default=*/"\"\"",
            "float32, float16 or bfloat16: the type of gradients in messages; empty takes each one's">,
   ];
   let statistics = [
-    Statistic<"numMessages", "messages", "messages of a step">,
-    Statistic<"numGradients", "gradients", "gradients that are added up">,
+    Statistic<"numMessages", "messages", "messages per step">,
+    Statistic<"numGradients", "gradients", "gradients that are all-reduced">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
@@ -98,11 +98,11 @@ def ShardOptimizerPass : Pass<"mpc-shard-optimizer", "::mlir::func::FuncOp"> {
   let options = [
     Option<"ranks", "ranks", "int64_t", /*default=*/"1", "how many ranks train together">,
     Option<"shard", "shard", "std::string", /*default=*/"\"optimizer\"",
-           "optimizer, which is all that is cut, or none">,
+           "what is sharded: optimizer or none">,
   ];
   let statistics = [
-    Statistic<"numPieces", "pieces", "masters and states that become pieces">,
-    Statistic<"numMessages", "messages", "messages that gather what was updated">,
+    Statistic<"numPieces", "pieces", "master weights and optimizer states that are sharded">,
+    Statistic<"numMessages", "messages", "all-gather messages of updated parameters">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }

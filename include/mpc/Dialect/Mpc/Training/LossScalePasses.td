@@ -75,9 +75,9 @@ def ScaleLossPass : Pass<"mpc-scale-loss", "::mlir::ModuleOp"> {
     Option<"lossScale", "loss-scale", "std::string", /*default=*/"\"\"",
            "PRESET[,field=value...]; empty chooses by the types in the module">,
     Option<"clipNorm", "clip-norm", "double", /*default=*/"0",
-           "largest norm of all unscaled gradients together; 0 for any">,
+           "largest global norm of the unscaled gradients; 0 for no limit">,
     Option<"clipValue", "clip-value", "double", /*default=*/"0",
-           "largest magnitude of an unscaled gradient's element; 0 for any">,
+           "largest magnitude of an element of an unscaled gradient; 0 for no limit">,
     Option<"accumulate", "accumulate", "int64_t", /*default=*/"1",
            "micro steps whose gradients are averaged into one update">,
   ];
@@ -130,8 +130,8 @@ def DetectBackwardPass : Pass<"mpc-detect-backward", "::mlir::func::FuncOp"> {
     Example: test/Dialect/Mpc/Training/detect-backward.mlir
   }];
   let statistics = [
-    Statistic<"numSeeds", "seeds", "constants that are multiplied by the seed">,
-    Statistic<"numGradients", "gradients", "values whose scale is taken out">,
+    Statistic<"numSeeds", "seeds", "constants multiplied by the loss scale">,
+    Statistic<"numGradients", "gradients", "values that are unscaled">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }

@@ -33,7 +33,7 @@ def OutlineFusionsPass : Pass<"mpc-outline-fusions", "::mlir::func::FuncOp"> {
   }];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numFusions", "fusions", "regions made">,
+    Statistic<"numFusions", "fusions", "regions created">,
     Statistic<"numFused", "ops-fused", "ops that share a region with another">,
   ];
 }
@@ -68,15 +68,15 @@ def SelectFusionGroupsPass : Pass<"mpc-select-fusion-groups", "::mlir::func::Fun
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
     Option<"report", "report", "bool", /*default=*/"false",
            "emit a remark for each decision">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numTaken", "steps-taken", "steps by which groups grew">,
+    Statistic<"numTaken", "steps-taken", "merges of groups">,
     Statistic<"numDeclined", "steps-declined",
-              "steps that cost more or would close a cycle">,
+              "merges rejected: they cost more or would create a cycle">,
   ];
 }
 
@@ -107,7 +107,7 @@ def FuseHorizontalPass : Pass<"mpc-fuse-horizontal", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
@@ -140,7 +140,7 @@ def PrepareFusionPass : Pass<"mpc-prepare-fusion", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }

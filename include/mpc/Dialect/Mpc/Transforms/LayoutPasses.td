@@ -79,11 +79,11 @@ def DecomposePass : Pass<"mpc-decompose", "::mlir::func::FuncOp"> {
     Option<"maxSteps", "max-steps", "int64_t", /*default=*/"1024",
            "longest sequence of a recurrent op that is unrolled, in steps; from 1 on">,
     ListOption<"keep", "keep", "std::string",
-               "names of ops, without mpc., that stay: the target has kernels for them">,
+               "ops to keep, named without mpc.: the target has kernels for them">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numDecomposed", "ops-decomposed", "composites taken apart">,
+    Statistic<"numDecomposed", "ops-decomposed", "composites decomposed">,
   ];
 }
 
@@ -120,7 +120,7 @@ def MergeContractionsPass : Pass<"mpc-merge-contractions", "::mlir::func::FuncOp
   }];
   let options = [
     Option<"parameters", "parameters", "bool", /*default=*/"false",
-           "join products with parameters of a training step in place of constants">,
+           "merge matmuls with parameters of a training step instead of constants">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
@@ -155,8 +155,8 @@ def CompressMatricesPass : Pass<"mpc-compress-matrices", "::mlir::func::FuncOp">
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numNarrowed", "constants-narrowed", "constants stored narrower">,
-    Statistic<"bytesSaved", "bytes-saved", "bytes that they take less">,
+    Statistic<"numNarrowed", "constants-narrowed", "constants stored in a smaller type">,
+    Statistic<"bytesSaved", "bytes-saved", "bytes saved">,
   ];
 }
 
@@ -189,16 +189,15 @@ def CompressPanelsPass : Pass<"mpc-compress-panels", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"mostRows", "most-rows", "int64_t", /*default=*/"0",
-           "rows of the left side up to which large constants are narrowed; "
-           "0: all are">,
+           "rows of the left-hand side up to which large constants are compressed; 0: no limit">,
     Option<"int8Depth", "int8-depth", "int64_t", /*default=*/"1",
            "positions along K that the target's unit for unsigned by signed "
            "8-bit integers multiplies at once; 1: it has none, or 4">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numNarrowed", "constants-narrowed", "constants stored narrower">,
-    Statistic<"bytesSaved", "bytes-saved", "bytes that they take less">,
+    Statistic<"numNarrowed", "constants-narrowed", "constants stored in a smaller type">,
+    Statistic<"bytesSaved", "bytes-saved", "bytes saved">,
   ];
 }
 
@@ -286,11 +285,11 @@ def FuseGatedMatmulsPass : Pass<"mpc-fuse-gated-matmuls", "::mlir::func::FuncOp"
   }];
   let options = [
     Option<"block", "block", "int64_t", /*default=*/"16",
-           "columns of one half that stand together; from 1 to 512">,
+           "adjacent columns of one half; from 1 to 512">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
-    Statistic<"numPaired", "pairs-joined", "pairs of products that became one">,
+    Statistic<"numPaired", "pairs-joined", "pairs of matmuls fused into one">,
   ];
 }
 

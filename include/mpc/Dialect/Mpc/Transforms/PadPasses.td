@@ -46,14 +46,14 @@ def PadContractionsPass : Pass<"mpc-pad-contractions", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
   ];
   let statistics = [
     Statistic<"numPadded", "contractions-padded", "contractions whose extents changed">,
-    Statistic<"numPads", "pads", "pads of values made at run time">,
-    Statistic<"numSlices", "slices", "slices made">,
+    Statistic<"numPads", "pads", "run-time values padded">,
+    Statistic<"numSlices", "slices", "slices inserted">,
     Statistic<"numMasks", "masks", "values masked before a contraction">,
-    Statistic<"numRefused", "dimensions-refused", "dimensions that the model left as they are">,
+    Statistic<"numRefused", "dimensions-refused", "dimensions not padded by decision of the cost model">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
@@ -84,12 +84,12 @@ def SplitRecurrentPass : Pass<"mpc-split-recurrent", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [
     Statistic<"numSplit", "layers-split", "recurrent layers split">,
-    Statistic<"numRefused", "layers-refused", "recurrent layers that do not fit, or do not gain">,
+    Statistic<"numRefused", "layers-refused", "recurrent layers not split: no kernel fits, or it is not faster">,
   ];
 }
 

@@ -63,7 +63,7 @@ def AssignPrecisionPass : Pass<"mpc-assign-precision", "::mlir::ModuleOp"> {
     ListOption<"sets", "set", "std::string",
                "overrides KEY=TYPE with KEY op:KIND, layer:PATH-OR-REGEX or name:NODE">,
     Option<"target", "target", "std::string", /*default=*/"",
-           "what to take instead of the module's exe.target, as in cuda:sm_80">,
+           "target in place of the module's exe.target, such as cuda:sm_80">,
     Option<"castPlacement", "cast-placement", "std::string", /*default=*/"\"mincut\"",
            "how free values get their types: mincut or propagate">,
     Option<"remarks", "remarks", "bool", /*default=*/"false",
@@ -154,7 +154,7 @@ def QuantizeWeightsPass : Pass<"mpc-quantize-weights", "::mlir::func::FuncOp"> {
     Option<"policy", "policy", "std::string", /*default=*/"\"float32\"",
            "name of a built-in policy, or a file that ends in .json">,
     ListOption<"sets", "set", "std::string",
-               "overrides; float32 keeps the weights of the ops that it is for">,
+               "overrides; float32 keeps the weights of the ops that it matches">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
   let statistics = [

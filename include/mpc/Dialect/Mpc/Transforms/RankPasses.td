@@ -33,7 +33,7 @@ def SyncBatchNormPass : Pass<"mpc-sync-batch-norm", "::mlir::func::FuncOp"> {
   let options = [
     Option<"ranks", "ranks", "int64_t", /*default=*/"1", "how many ranks train together">,
   ];
-  let statistics = [Statistic<"numNorms", "norms", "norms and gradients taken apart">];
+  let statistics = [Statistic<"numNorms", "norms", "norms and norm gradients decomposed">];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 

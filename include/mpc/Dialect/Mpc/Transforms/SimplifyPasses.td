@@ -180,7 +180,7 @@ def RecognizeIntegerMatmulsPass : Pass<"mpc-recognize-integer-matmuls", "::mlir:
 
     Example: test/Dialect/Mpc/Transforms/recognize-integer-matmuls.mlir
   }];
-  let statistics = [Statistic<"numRecognized", "recognized", "integer products made">];
+  let statistics = [Statistic<"numRecognized", "recognized", "integer matmuls and convolutions made">];
   let dependentDialects = ["::mpc::MpcDialect"];
 }
 
@@ -315,8 +315,8 @@ def SinkDequantizationPass : Pass<"mpc-sink-dequantization", "::mlir::func::Func
     Example: test/Dialect/Mpc/Transforms/sink-dequantization.mlir
   }];
   let statistics = [
-    Statistic<"numSunk", "sunk", "ops that take bytes now">,
-    Statistic<"numDropped", "dropped", "conversions there and back">,
+    Statistic<"numSunk", "sunk", "ops that now read int8">,
+    Statistic<"numDropped", "dropped", "dequantize-quantize pairs removed">,
   ];
   let dependentDialects = ["::mpc::MpcDialect"];
 }

@@ -64,18 +64,18 @@ class Stablehlo_Enum<string name, string summary, list<string> cases>
 class Stablehlo_EnumAttr<EnumAttrInfo info, string mnemonic>
     : EnumAttr<Stablehlo_Dialect, info, mnemonic>;
 
-def Stablehlo_Precision : Stablehlo_Enum<"Precision", "how exactly a contraction multiplies",
+def Stablehlo_Precision : Stablehlo_Enum<"Precision", "precision of a contraction",
                                          ["DEFAULT", "HIGH", "HIGHEST"]>;
 def Stablehlo_PrecisionAttr : Stablehlo_EnumAttr<Stablehlo_Precision, "precision">;
 def Stablehlo_PrecisionArrayAttr : TypedArrayAttrBase<Stablehlo_PrecisionAttr, "precisions">;
 
 def Stablehlo_ComparisonDirection
-    : Stablehlo_Enum<"ComparisonDirection", "what is asked of two numbers",
+    : Stablehlo_Enum<"ComparisonDirection", "comparison direction",
                      ["EQ", "NE", "GE", "GT", "LE", "LT"]>;
 def Stablehlo_ComparisonDirectionAttr
     : Stablehlo_EnumAttr<Stablehlo_ComparisonDirection, "comparison_direction">;
 
-def Stablehlo_ComparisonType : Stablehlo_Enum<"ComparisonType", "how numbers are ordered",
+def Stablehlo_ComparisonType : Stablehlo_Enum<"ComparisonType", "comparison type",
     ["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"]>;
 def Stablehlo_ComparisonTypeAttr : Stablehlo_EnumAttr<Stablehlo_ComparisonType, "comparison_type">;
 
@@ -84,7 +84,7 @@ def Stablehlo_RngAlgorithm : Stablehlo_Enum<"RngAlgorithm", "generator of random
 def Stablehlo_RngAlgorithmAttr : Stablehlo_EnumAttr<Stablehlo_RngAlgorithm, "rng_algorithm">;
 
 def Stablehlo_ResultAccuracyMode
-    : Stablehlo_Enum<"ResultAccuracyMode", "how exact an approximation must be",
+    : Stablehlo_Enum<"ResultAccuracyMode", "accuracy mode of an approximation",
                      ["DEFAULT", "HIGHEST", "TOLERANCE"]>;
 def Stablehlo_ResultAccuracyModeAttr
     : Stablehlo_EnumAttr<Stablehlo_ResultAccuracyMode, "result_accuracy_mode"> {
@@ -116,7 +116,7 @@ def Stablehlo_DotDimensionNumbersAttr
 }
 
 def Stablehlo_GatherDimensionNumbersAttr
-    : Stablehlo_DimsAttr<"GatherDimensionNumbers", "gather", "what a gather's dimensions mean"> {
+    : Stablehlo_DimsAttr<"GatherDimensionNumbers", "gather", "dimension numbers of a gather"> {
   let parameters = (ins Stablehlo_Dims:$offset_dims, Stablehlo_Dims:$collapsed_slice_dims,
                         Stablehlo_Dims:$operand_batching_dims,
                         Stablehlo_Dims:$start_indices_batching_dims,
@@ -124,7 +124,7 @@ def Stablehlo_GatherDimensionNumbersAttr
 }
 
 def Stablehlo_ScatterDimensionNumbersAttr
-    : Stablehlo_DimsAttr<"ScatterDimensionNumbers", "scatter", "what a scatter's dimensions mean"> {
+    : Stablehlo_DimsAttr<"ScatterDimensionNumbers", "scatter", "dimension numbers of a scatter"> {
   let parameters = (ins Stablehlo_Dims:$update_window_dims, Stablehlo_Dims:$inserted_window_dims,
                         Stablehlo_Dims:$input_batching_dims,
                         Stablehlo_Dims:$scatter_indices_batching_dims,
@@ -132,7 +132,7 @@ def Stablehlo_ScatterDimensionNumbersAttr
 }
 
 def Stablehlo_ConvDimensionNumbersAttr
-    : Stablehlo_DimsAttr<"ConvDimensionNumbers", "conv", "where batch, features and space stand"> {
+    : Stablehlo_DimsAttr<"ConvDimensionNumbers", "conv", "dimension numbers of a convolution"> {
   let description = [{
     `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`: for input, kernel and output.
   }];
@@ -143,7 +143,7 @@ def Stablehlo_ConvDimensionNumbersAttr
 }
 
 def Stablehlo_DotAlgorithmAttr
-    : Stablehlo_Attr<"DotAlgorithm", "dot_algorithm", "exact recipe of a contraction"> {
+    : Stablehlo_Attr<"DotAlgorithm", "dot_algorithm", "algorithm of a contraction"> {
   let parameters = (ins "::mlir::Type":$lhs_precision_type, "::mlir::Type":$rhs_precision_type,
                         "::mlir::Type":$accumulation_type, "int64_t":$lhs_component_count,
                         "int64_t":$rhs_component_count, "int64_t":$num_primitive_operations,

@@ -68,7 +68,7 @@ def Stablehlo_BroadcastOp : Stablehlo_MovementOp<"broadcast", "repeat along new 
   }];
 }
 
-def Stablehlo_ConcatenateOp : Stablehlo_MovementOp<"concatenate", "join along a dimension"> {
+def Stablehlo_ConcatenateOp : Stablehlo_MovementOp<"concatenate", "concatenate along a dimension"> {
   let description = [{
     - (C1) at least one operand; the dimension is inside the rank.
     - (C2) all other extents agree, and the result has their sum.
@@ -79,7 +79,7 @@ def Stablehlo_ConcatenateOp : Stablehlo_MovementOp<"concatenate", "join along a 
   }];
 }
 
-def Stablehlo_SliceOp : Stablehlo_MovementOp<"slice", "a regular part"> {
+def Stablehlo_SliceOp : Stablehlo_MovementOp<"slice", "a strided slice"> {
   let description = [{
     - (C1) three entries per dimension, `0 <= start <= limit <= extent`, a positive stride.
     - (C2) the result has `ceil((limit - start) / stride)` elements along a dimension.
@@ -92,7 +92,7 @@ def Stablehlo_SliceOp : Stablehlo_MovementOp<"slice", "a regular part"> {
   }];
 }
 
-def Stablehlo_PadOp : Stablehlo_MovementOp<"pad", "surround, or part, with a value"> {
+def Stablehlo_PadOp : Stablehlo_MovementOp<"pad", "pad around and between the elements with a value"> {
   let description = [{
     - (C1) the value is a scalar; one entry per dimension; `interior` is not negative.
     - (C2) the result's extents follow, and are not negative.
@@ -116,7 +116,7 @@ def Stablehlo_ReverseOp : Stablehlo_MovementOp<"reverse", "reverse the order alo
   }];
 }
 
-def Stablehlo_DynamicSliceOp : Stablehlo_Op<"dynamic_slice", "a part that begins where the operands say"> {
+def Stablehlo_DynamicSliceOp : Stablehlo_Op<"dynamic_slice", "a slice at offsets given by operands"> {
   let description = [{
     Starts are clamped so that the slice is inside the operand.
     - (C1) one start and one size per dimension; sizes are those of the result and
@@ -133,7 +133,7 @@ def Stablehlo_DynamicSliceOp : Stablehlo_Op<"dynamic_slice", "a part that begins
 }
 
 def Stablehlo_DynamicUpdateSliceOp
-    : Stablehlo_Op<"dynamic_update_slice", "the operand with a part replaced",
+    : Stablehlo_Op<"dynamic_update_slice", "write a slice at offsets given by operands",
                    [AllTypesMatch<["operand", "result"]>]> {
   let description = [{
     Starts are clamped so that the update is inside the operand.
@@ -147,7 +147,7 @@ def Stablehlo_DynamicUpdateSliceOp
   let hasVerifier = 1;
 }
 
-def Stablehlo_GatherOp : Stablehlo_Op<"gather", "parts that begin where indices say"> {
+def Stablehlo_GatherOp : Stablehlo_Op<"gather", "slices at offsets given by indices"> {
   let description = [{
     - (C1) dimension numbers are inside their ranks, each once; the remaining
       dimensions of operand, indices and result have equal extents.
@@ -162,7 +162,7 @@ def Stablehlo_GatherOp : Stablehlo_Op<"gather", "parts that begin where indices 
   let hasVerifier = 1;
 }
 
-def Stablehlo_ScatterOp : Stablehlo_Op<"scatter", "parts joined to where indices say",
+def Stablehlo_ScatterOp : Stablehlo_Op<"scatter", "combine slices with the input at offsets given by indices",
                                        [SameVariadicOperandSize, SingleBlock]> {
   let description = [{
     Out-of-range updates are dropped.

@@ -18,7 +18,7 @@ defvar Stablehlo_Precisions = OptionalAttr<Stablehlo_PrecisionArrayAttr>;
 defvar Stablehlo_OptionalDims = OptionalAttr<DenseI64ArrayAttr>;
 defvar Stablehlo_OptionalPadding = OptionalAttr<I64ElementsAttr>;
 
-def Stablehlo_DotGeneralOp : Stablehlo_Op<"dot_general", "product summed over dimensions"> {
+def Stablehlo_DotGeneralOp : Stablehlo_Op<"dot_general", "general dot product (GEMM)"> {
   let description = [{
     The result has the batch dimensions, then the other dimensions of the left, then
     those of the right operand.
@@ -39,7 +39,7 @@ def Stablehlo_DotGeneralOp : Stablehlo_Op<"dot_general", "product summed over di
   let hasVerifier = 1;
 }
 
-def Stablehlo_DotOp : Stablehlo_Op<"dot", "product of vectors and matrices (old form)"> {
+def Stablehlo_DotOp : Stablehlo_Op<"dot", "dot product of vectors and matrices (old form)"> {
   let description = [{
     - (C1) ranks are 1 or 2; the last dimension of the left and the first of the
       right operand agree; the result has the others.
@@ -80,7 +80,7 @@ def Stablehlo_ConvolutionOp : Stablehlo_Op<"convolution", "convolution of any di
 // Reductions. Regions combine two scalars of each operand.
 //===----------------------------------------------------------------------===//
 
-def Stablehlo_ReduceOp : Stablehlo_Op<"reduce", "join along dimensions",
+def Stablehlo_ReduceOp : Stablehlo_Op<"reduce", "reduce along dimensions",
                                       [SameVariadicOperandSize, SingleBlock]> {
   let description = [{
     - (C1) operands have one shape, and each an initial scalar of its element type.
@@ -95,7 +95,7 @@ def Stablehlo_ReduceOp : Stablehlo_Op<"reduce", "join along dimensions",
   let hasVerifier = 1;
 }
 
-def Stablehlo_ReduceWindowOp : Stablehlo_Op<"reduce_window", "join inside a sliding window",
+def Stablehlo_ReduceWindowOp : Stablehlo_Op<"reduce_window", "reduce over a sliding window",
                                             [SameVariadicOperandSize, SingleBlock]> {
   let description = [{
     - (C1) operands have one shape, and each an initial scalar of its element type.
@@ -113,7 +113,7 @@ def Stablehlo_ReduceWindowOp : Stablehlo_Op<"reduce_window", "join inside a slid
 }
 
 def Stablehlo_SelectAndScatterOp : Stablehlo_Op<"select_and_scatter",
-    "each window gives a number to the element that it selects", [AllTypesMatch<["operand", "result"]>]> {
+    "scatter a value per window to the element that the window selects", [AllTypesMatch<["operand", "result"]>]> {
   let description = [{
     - (C1) the source has the shape of the windows' results; the initial value is a scalar.
     - (C2) both regions take two scalars: one returns whether the first stays
@@ -141,7 +141,7 @@ def Stablehlo_SortOp : Stablehlo_Op<"sort", "sort along a dimension", [SingleBlo
   let hasVerifier = 1;
 }
 
-def Stablehlo_MapOp : Stablehlo_Op<"map", "a function of scalars, elementwise",
+def Stablehlo_MapOp : Stablehlo_Op<"map", "apply a region to scalars, elementwise",
                                    [SingleBlock, SameOperandsAndResultShape]> {
   let description = [{
     - (C1) `dimensions` are all dimensions in order.
@@ -193,7 +193,7 @@ def Stablehlo_ReturnOp : Stablehlo_Op<"return", "results of a region", [Terminat
   let assemblyFormat = "$results attr-dict (`:` type($results)^)?";
 }
 
-def Stablehlo_OptimizationBarrierOp : Stablehlo_Op<"optimization_barrier", "its operands"> {
+def Stablehlo_OptimizationBarrierOp : Stablehlo_Op<"optimization_barrier", "identity that optimizations do not cross"> {
   let description = "- (C1) results have the operands' types.";
   let arguments = (ins Variadic<Stablehlo_Tensor>:$operand);
   let results = (outs Variadic<Stablehlo_Tensor>:$result);
@@ -219,7 +219,7 @@ def Stablehlo_RngBitGeneratorOp : Stablehlo_Op<"rng_bit_generator", "random bits
   let hasVerifier = 1;
 }
 
-def Stablehlo_CustomCallOp : Stablehlo_Op<"custom_call", "a function of the machine that JAX ran on"> {
+def Stablehlo_CustomCallOp : Stablehlo_Op<"custom_call", "call of a function of the backend that JAX traced for"> {
   let description = "Read so that a message can name its target.";
   let arguments = (ins Variadic<AnyType>:$inputs, StrAttr:$call_target_name);
   let results = (outs Variadic<AnyType>:$results);

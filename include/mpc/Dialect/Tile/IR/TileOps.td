@@ -41,7 +41,7 @@ class Tile_Type<string name, string typeMnemonic> : TypeDef<Tile_Dialect, name> 
 }
 
 def Tile_ItemBufferType : Tile_Type<"ItemBuffer", "buffer"> {
-  let summary = "buffer of an item, a number per position";
+  let summary = "buffer of an item, one value per position";
   let description = [{
     `shape` are the extents of the loops and, for several numbers per position,
     their number. The lifetime is that of the item.
@@ -62,12 +62,12 @@ class Tile_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 
-def Tile_NamedReduction : Tile_Enum<"NamedReduction", "a way to join that machines have by name", [
+def Tile_NamedReduction : Tile_Enum<"NamedReduction", "reduction with a native instruction", [
   I32EnumAttrCase<"any", 0>, I32EnumAttrCase<"sum", 1>, I32EnumAttrCase<"largest", 2>,
   I32EnumAttrCase<"least", 3>]>;
 def Tile_NamedReductionAttr : EnumAttr<Tile_Dialect, Tile_NamedReduction, "joining">;
 
-def Tile_Place : Tile_Enum<"Place", "where a team has what it keeps", [
+def Tile_Place : Tile_Enum<"Place", "memory of a buffer", [
   I32EnumAttrCase<"nowhere", 0>, I32EnumAttrCase<"registers", 1>, I32EnumAttrCase<"shared", 2>]>;
 
 def Tile_ThreadMappingAttr : AttrDef<Tile_Dialect, "ThreadMapping"> {
@@ -101,11 +101,11 @@ def Tile_ThreadMappingAttr : AttrDef<Tile_Dialect, "ThreadMapping"> {
   let genVerifyDecl = 1;
 }
 
-def Tile_Packing : Tile_Enum<"Packing", "which operands of a product are copied before it", [
+def Tile_Packing : Tile_Enum<"Packing", "packed operands of a contraction", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"left", 1>, I32EnumAttrCase<"right", 2>,
   I32EnumAttrCase<"both", 3>]>;
 
-def Tile_Ahead : Tile_Enum<"Ahead", "what a contraction asks memory for before it reads it", [
+def Tile_Ahead : Tile_Enum<"Ahead", "operands that a contraction prefetches", [
   I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"rows", 1>, I32EnumAttrCase<"residuals", 2>,
   I32EnumAttrCase<"both", 3>]>;
 
@@ -287,7 +287,7 @@ def Tile_ItemStoreOp : Tile_RegionOp<"store"> {
 //===----------------------------------------------------------------------===//
 
 def Tile_ItemBufferOp : Tile_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "Buffer with a number per position of an item";
+  let summary = "Buffer with one value per position of an item";
   let arguments = (ins StrAttr:$name);
   let results = (outs Tile_ItemBufferType:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";

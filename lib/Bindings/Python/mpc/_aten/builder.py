@@ -18,7 +18,7 @@ _SIGN_AND_EXPONENT = {"f16": ("0x{:04X}", 0x7C00, 0x7E00, 0x8000), "bf16": ("0x{
                       "f64": ("0x{:016X}", 0x7FF << 52, 0xFFF << 51, 1 << 63)}
 
 
-# Represents a tensor without elements, which mpc does not have.
+# Represents a tensor without elements, which mpc does not support.
 EMPTY = "%empty"
 
 
