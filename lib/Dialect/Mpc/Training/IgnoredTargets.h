@@ -7,11 +7,10 @@
 #ifndef MPC_LIB_DIALECT_MPC_TRAINING_IGNOREDTARGETS_H
 #define MPC_LIB_DIALECT_MPC_TRAINING_IGNOREDTARGETS_H
 
-#include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
 namespace mpc {
-class DivOp;
 class GradientSeedOp;
 
 /// Data-parallel losses with `ignore_index`. Ranks ignore different numbers of
