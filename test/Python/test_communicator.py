@@ -116,7 +116,7 @@ def test_what_is_no_communicator():
     with pytest.raises(mpc.InvalidArgument, match="has rank 2 of 2"):
         trained(wrong)
     wrong.rank, wrong.size = "a", 2
-    with pytest.raises(mpc.InvalidArgument, match="has the rank 'a', no number"):
+    with pytest.raises(mpc.InvalidArgument, match="has the rank 'a', not a number"):
         trained(wrong)
     wrong.rank, wrong.size = 0, 2**31 - 1
     with pytest.raises(mpc.InvalidArgument, match="is of 2147483647 ranks; there are at most 65536"):
@@ -243,7 +243,7 @@ def test_the_program_asks_who_does_its_messages(tmp_path):
 def test_a_relay_that_is_none(tmp_path):
     program, path = str(pathlib.Path(mpc.__file__).parent / "bin" / "mpc"), str(data_file(tmp_path))
     for relay, said in (("0,0,2147483647", "relay: has no rank 0 of 2147483647"),
-                        ("0,0,2", "relay: descriptor 0 is no stream socket"),
+                        ("0,0,2", "relay: descriptor 0 is not a stream socket"),
                         ("3", "--relay 3: is not DESCRIPTOR,RANK,RANKS"),
                         ("0,2,2", "relay: has no rank 2 of 2"), ("0,0,2,1", "is not DESCRIPTOR,RANK,RANKS")):
         done = subprocess.run([program, "train", str(MODEL), "--data", path, "--relay", relay], capture_output=True,
@@ -254,8 +254,8 @@ def test_a_relay_that_is_none(tmp_path):
 def test_a_relay_that_ends(tmp_path):
     """A relay that exits, or answers with a wrong size, causes a located error."""
     program, path = str(pathlib.Path(mpc.__file__).parent / "bin" / "mpc"), str(data_file(tmp_path))
-    for answer, said in ((b"", "the process that does its messages has ended"),
-                         (struct.pack("=2Q", 0, 1), "was answered with 1 bytes in place of"),
+    for answer, said in ((b"", "the process that communicates for it has exited"),
+                         (struct.pack("=2Q", 0, 1), "received 1 bytes instead of"),
                          (struct.pack("=2Q", 1, 4) + b"oops", "oops")):
         here, there = socket.socketpair()
         with subprocess.Popen([program, "train", str(MODEL), "--data", path, *ARGUMENTS, "--relay",

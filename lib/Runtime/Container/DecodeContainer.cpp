@@ -33,28 +33,28 @@ Status container::checkHeader(std::span<const std::byte> header,
                               uint64_t fileBytes, const std::string &where) {
   if (header.size() < kHeaderBytes ||
       std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
-    return refuse(where, "is no .mpcx file");
+    return refuse(where, "is not an .mpcx file");
   auto version = readAt<uint32_t>(header, kVersionAt);
   if (version != kFormatVersion)
     return refuse(where, "has format version " + std::to_string(version) +
-                             ", but this build reads version " +
+                             ", but this build supports version " +
                              std::to_string(kFormatVersion) +
                              "; compile the model again");
   auto declared = readAt<uint64_t>(header, kFileBytesAt);
   if (declared != fileBytes)
-    return refuse(where, "says that it has " + std::to_string(declared) +
-                             " bytes, but it has " + std::to_string(fileBytes) +
+    return refuse(where, "declares " + std::to_string(declared) +
+                             " bytes, but has " + std::to_string(fileBytes) +
                              ": it is damaged");
   auto table = readAt<uint64_t>(header, kTableBytesAt);
   if (table > kMostTableBytes || table > fileBytes - kHeaderBytes ||
       readAt<uint32_t>(header, kReservedAt) != 0)
-    return refuse(where, "has a header that makes no sense: it is damaged");
+    return refuse(where, "has an invalid header: it is damaged");
   return {};
 }
 
 Status Decoder::spend(size_t amount) {
   if (amount > budget)
-    return refuse(where, "has a table that repeats itself beyond measure");
+    return refuse(where, "has a table with too many repetitions");
   budget -= amount;
   return {};
 }
@@ -72,7 +72,7 @@ Status Decoder::readType(const flatbuffers::String &element,
   std::optional<ElementType> parsed =
       parseElementType({element.data(), element.size()});
   if (!parsed)
-    return refuse(place, "has an element type that is unknown");
+    return refuse(place, "has an unknown element type");
   if (!isAligned(shape))
     return refuse(place, "has a shape that is not aligned");
   if (Status status = spend(shape.size() * sizeof(int64_t)); !status.ok())
@@ -122,7 +122,7 @@ Status Decoder::readValues(
       if (TensorType type = read.initialType();
           int64_t(section.size()) != *type.byteCount())
         return refuse(place, "of type " + type.toString() +
-                                 " begins with a value of " +
+                                 " has an initial value of " +
                                  std::to_string(section.size()) + " bytes");
       read.initial = std::shared_ptr<const void>(owner, section.data());
     }
@@ -171,7 +171,7 @@ Status Decoder::readSpecialisation(const fb::Specialisation &from,
       parseElementType({from.narrowest()->data(), from.narrowest()->size()});
   if (!narrowest || !isFloat(*narrowest) || from.longest_reduction() < 1 ||
       from.longest_chain() < 0)
-    return refuse(where, "describes its rounding in a way that makes no sense");
+    return refuse(where, "has an invalid description of its rounding");
   to.narrowest = *narrowest;
   to.longestReduction = from.longest_reduction();
   to.longestChain = from.longest_chain();
@@ -191,13 +191,13 @@ Status Decoder::readSpecialisation(const fb::Specialisation &from,
       return status;
   }
   if (to.programs.empty())
-    return refuse(where, "holds code for no target");
+    return refuse(where, "contains code for no target");
   return {};
 }
 
 Result<Contents> Decoder::decode() {
   if (bytes.size() < kHeaderBytes)
-    return refuse(where, "is no .mpcx file");
+    return refuse(where, "is not an .mpcx file");
   if (Status status = checkHeader(bytes, bytes.size(), where); !status.ok())
     return status;
   if (digestOf(bytes) != readAt<Digest>(bytes, kDigestAt))
@@ -228,7 +228,7 @@ Result<Contents> Decoder::decode() {
         !status.ok())
       return status;
   if (contents.specialisations.empty())
-    return refuse(where, "holds no program");
+    return refuse(where, "contains no program");
   return std::move(contents);
 }
 

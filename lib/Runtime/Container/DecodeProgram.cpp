@@ -46,7 +46,7 @@ Status Decoder::readGemm(const fb::Gemm &from, const std::string &place,
       from.activation() > uint8_t(GemmProblem::Activation::GeluTanhGradient) ||
       from.bias_gradient() > uint8_t(GemmProblem::BiasGradient::Result) ||
       from.compute() > uint8_t(GemmProblem::Compute::Bf16x9))
-    return refuse(place, "has a product of an unknown kind");
+    return refuse(place, "has a GEMM of an unknown kind");
   to.m = from.m();
   to.n = from.n();
   to.k = from.k();
@@ -80,7 +80,7 @@ Status Decoder::readCollective(const fb::Collective &from,
   if (!element || !accumulate ||
       from.kind() > uint8_t(Collective::Kind::Broadcast) ||
       from.reduction() > uint8_t(Collective::Reduction::Max))
-    return refuse(place, "has a message of an unknown kind");
+    return refuse(place, "has a collective of an unknown kind");
   to.kind = Collective::Kind(from.kind());
   to.reduction = Collective::Reduction(from.reduction());
   to.element = *element;
@@ -175,7 +175,7 @@ Status Decoder::readCuda(const fb::Cuda &from, const std::string &place,
       return refuse(place, "refers to code that does not exist");
     section = sections[number];
     if (section.size() > left)
-      return refuse(place, "refers to more code than the file holds");
+      return refuse(place, "refers to more code than the file contains");
     left -= section.size();
     return Status();
   };
@@ -345,8 +345,9 @@ Status Decoder::readTarget(const fb::Target &from, const std::string &place,
   to.code = sections[from.code()];
   bool forGpu = program.target.rfind("cuda:", 0) == 0;
   if (forGpu != (from.cuda() != nullptr))
-    return refuse(place, forGpu ? "holds no kernels for GPUs"
-                                : "holds kernels for GPUs and is for none");
+    return refuse(place,
+                  forGpu ? "contains no GPU kernels"
+                         : "contains GPU kernels but its target is not a GPU");
   if (forGpu) {
     if (Status status = readCuda(*from.cuda(), place, to.cuda.emplace());
         !status.ok())

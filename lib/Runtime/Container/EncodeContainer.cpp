@@ -351,8 +351,8 @@ Result<std::vector<std::byte>> Encoder::build() {
   uint64_t tableBytes = builder.GetSize();
   if (tableBytes > kMostTableBytes)
     return Status(StatusCode::InvalidArgument, contents.model,
-                  "takes a table of " + std::to_string(tableBytes) +
-                      " bytes, but a file holds at most " +
+                  "needs a table of " + std::to_string(tableBytes) +
+                      " bytes, but a file can contain at most " +
                       std::to_string(kMostTableBytes));
   buildTable(tableBytes);
   uint64_t fileBytes = kHeaderBytes + tableBytes;

@@ -92,8 +92,8 @@ FailureOr<Value> ElementEmitter::emitMatmul(Operation *op, const Request &at) {
   auto matmul = cast<MatmulOp>(op);
   PackedAttr packed = matmul.getPackedAttr();
   if (!readsElements(matmul.getRhs(), packed))
-    return op->emitOpError("has a packed operand, which only contraction "
-                           "kernels read"),
+    return op->emitOpError(
+               "has a packed operand, which only contraction kernels support"),
            failure();
   if (at.lanes > 1)
     return emitPerLane(matmul.getResult(), at);
@@ -138,12 +138,12 @@ FailureOr<Value> ElementEmitter::emitConv(Operation *op, const Request &at) {
   auto conv = cast<ConvOp>(op);
   PackedAttr packed = conv.getPackedAttr();
   if (!readsElements(conv.getFilter(), packed))
-    return op->emitOpError("has a packed filter, which only contraction "
-                           "kernels read"),
+    return op->emitOpError(
+               "has a packed filter, which only contraction kernels support"),
            failure();
   if (conv.getPadValue())
-    return op->emitOpError("pads with a number, which only contraction kernels "
-                           "read"),
+    return op->emitOpError(
+               "pads with a number, which only contraction kernels support"),
            failure();
   if (at.lanes > 1)
     return emitPerLane(conv.getResult(), at);

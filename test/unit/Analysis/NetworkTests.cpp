@@ -111,10 +111,10 @@ TEST(NetworkTest, LineOfAnAllReduce) {
 }
 
 TEST(NetworkTest, WhatIsNoNetwork) {
-  EXPECT_NE(errorOf("nvlnk").find("'nvlnk' is none of nvlink, "),
+  EXPECT_NE(errorOf("nvlnk").find("'nvlnk' is not one of nvlink, "),
             std::string::npos);
-  EXPECT_NE(errorOf("").find("'' is none of"), std::string::npos);
-  EXPECT_NE(errorOf("nvlink+").find("'' is none of"), std::string::npos);
+  EXPECT_NE(errorOf("").find("'' is not one of"), std::string::npos);
+  EXPECT_NE(errorOf("nvlink+").find("'' is not one of"), std::string::npos);
   EXPECT_EQ(
       errorOf("nvlink,lanes=2"),
       "'lanes' is not a field of nvlink4; it has bandwidth, latency, ranks, "

@@ -146,7 +146,7 @@ TEST(DecoderSignatureTest, NamesWhatIsWrong) {
   EXPECT_NE(textOf(inputs).find("begins with 'past'"), std::string::npos);
   inputs = decoderInputs();
   inputs.push_back({"cache_position", ElementType::I64, {-1}, {}});
-  EXPECT_NE(textOf(inputs).find("'cache_position' is none of"),
+  EXPECT_NE(textOf(inputs).find("'cache_position' is not one of"),
             std::string::npos);
   // Numbers of types that tokens, positions and masks have not.
   for (auto [index, element] : {std::pair{0, ElementType::I16},

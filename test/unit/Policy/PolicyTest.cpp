@@ -256,7 +256,7 @@ TEST(PolicyTest, PipesAndFilesWithoutEndAreRefused) {
           .str());
   sys::fs::remove(path);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(errorOfFile(path), (path + ": is no regular file").str());
+  EXPECT_EQ(errorOfFile(path), (path + ": is not a regular file").str());
   sys::fs::remove(path);
 }
 

@@ -184,8 +184,8 @@ TEST_F(CompareTest, NonFiniteReferencesMustBeMetInKind) {
     EXPECT_FALSE(error.ok) << wrong;
     EXPECT_EQ(error.overflows, 0);
     EXPECT_EQ(describeFinitenessError(error, reference.getShape()),
-              "1 of 3 elements are not the NaN or infinity that the reference "
-              "is, first at [1]");
+              "1 of 3 elements differ from a NaN or infinity of the reference, "
+              "first at [1]");
   }
   for (double wrong : {0.0, -kInf, kNan}) {
     Tensor actual = floats("tensor<3xf32>", {1, kNan, wrong});

@@ -107,7 +107,7 @@ TEST(ReplacedArguments, WhatIsWrittenIsNoOtherArgument) {
   Status status = executable.run(arguments).status();
   EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
   EXPECT_EQ(status.text(), "shares memory with input 'w', but the program "
-                           "writes one of them; give each a buffer of its own");
+                           "writes one of them; give them separate buffers");
 }
 
 TEST(ReplacedArguments, ValidateRefusesSenselessOnes) {

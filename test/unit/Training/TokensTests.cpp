@@ -79,8 +79,7 @@ TEST_F(TokensTest, RefusesWhatIsNoText) {
   ASSERT_TRUE(
       writeNpy(path("cut.npy"), countUp<int32_t>(ElementType::I32, 4)).ok());
   fs::resize_file(path("cut.npy"), fs::file_size(path("cut.npy")) - 1);
-  EXPECT_EQ(textOf("cut.npy"),
-            "declares i32[4], but holds 15 bytes of elements");
+  EXPECT_EQ(textOf("cut.npy"), "declares i32[4], but has 15 bytes of elements");
 }
 
 /// Labels are the tokens shifted by one, also across the ends of examples.

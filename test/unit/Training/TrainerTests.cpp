@@ -509,7 +509,8 @@ TEST_F(TrainerTest, RefusesAFolderThatCannotBeMade) {
   choices.checkpoints = (folder / "file").string();
   Result<FitReport> report = trainer.fit(data, choices);
   ASSERT_FALSE(report.ok());
-  EXPECT_NE(report.status().text().find("cannot be made"), std::string::npos);
+  EXPECT_NE(report.status().text().find("cannot be created"),
+            std::string::npos);
 }
 
 TEST_F(TrainerTest, RefusesNumbersThatAreNone) {

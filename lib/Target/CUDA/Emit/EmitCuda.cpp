@@ -123,7 +123,7 @@ void KernelPrinter::printSignature(raw_ostream &os) {
   for (BlockArgument argument : kernel.getArguments().take_front(count)) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type) {
-      fail(kernel, "has an argument that is no memory");
+      fail(kernel, "has an argument that is not a memref");
       return;
     }
     int64_t number = argument.getArgNumber();
@@ -167,7 +167,7 @@ void KernelPrinter::printSharedArrays() {
     buffers[array] = {name, /*isArray=*/type.getRank() > 0};
   }
   if (!kernel.getPrivateAttributions().empty())
-    fail(kernel, "keeps private memory as an argument; use memref.alloca");
+    fail(kernel, "has private memory as an argument; use memref.alloca");
 }
 
 /// Returns true if `name`, possibly read from a file, is an ASCII identifier.
@@ -180,7 +180,7 @@ static bool isIdentifier(StringRef name) {
 LogicalResult KernelPrinter::print(raw_ostream &os) {
   if (!isIdentifier(kernel.getName()))
     return kernel.emitError() << "kernel '" << kernel.getName()
-                              << "' has a name that is no identifier of C++";
+                              << "' has a name that is not a C++ identifier";
   std::string head;
   llvm::raw_string_ostream headStream(head);
   printComment(headStream);

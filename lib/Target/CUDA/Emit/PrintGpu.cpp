@@ -74,7 +74,7 @@ bool KernelPrinter::printGpu(Operation *op) {
   }
   if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
     if (!shuffle.getValid().use_empty()) {
-      fail(op, "asks which lanes a shuffle reached, which kernels do not know");
+      fail(op, "uses the validity result of a shuffle, which is not supported");
       return true;
     }
     std::string name = "mpc::shuffle";

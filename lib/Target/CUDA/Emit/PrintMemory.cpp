@@ -21,7 +21,8 @@ KernelPrinter::Buffer KernelPrinter::bufferOf(Value memref, Operation *op) {
   auto found = buffers.find(memref);
   if (found != buffers.end())
     return found->second;
-  fail(op, "uses memory that is neither an argument nor made in the kernel");
+  fail(op,
+       "uses memory that is neither an argument nor allocated in the kernel");
   return {"nothing"};
 }
 
@@ -31,7 +32,7 @@ Expression KernelPrinter::offset(MemRefType type, Indices indices,
   int64_t start;
   if (mlir::failed(type.getStridesAndOffset(strides, start)) ||
       llvm::is_contained(strides, ShapedType::kDynamic)) {
-    fail(op, "accesses memory whose strides are not known");
+    fail(op, "accesses memory with unknown strides");
     return Expression("0");
   }
   std::optional<Expression> sum;
@@ -178,7 +179,7 @@ void KernelPrinter::printSubview(memref::SubViewOp op) {
   int64_t start;
   if (mlir::failed(sourceType.getStridesAndOffset(strides, start)) ||
       llvm::is_contained(strides, ShapedType::kDynamic)) {
-    fail(op, "takes a part of memory whose strides are not known");
+    fail(op, "takes a view of memory with unknown strides");
     return;
   }
   std::optional<Expression> sum;

@@ -43,7 +43,7 @@ std::string KernelPrinter::typeName(Type type, Operation *op) {
     }
   std::string text;
   llvm::raw_string_ostream(text) << type;
-  fail(op, "uses the type " + text + ", which kernels do not have");
+  fail(op, "uses the type " + text + ", which kernels do not support");
   return "void";
 }
 

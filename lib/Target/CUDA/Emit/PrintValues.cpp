@@ -39,7 +39,7 @@ Expression KernelPrinter::take(Value value) {
   auto found = values.find(value);
   if (found == values.end()) {
     fail(value.getDefiningOp() ? value.getDefiningOp() : kernel.getOperation(),
-         "has a value that no expression stands for");
+         "has a value without an expression");
     return Expression("0");
   }
   llvm::erase(waiting, value);

@@ -103,7 +103,7 @@ TEST_F(CudaDevice, RefusesCopiesThatMakeNoSense) {
   EXPECT_FALSE(buffer.copyFrom(host, elsewhere).ok());
   Buffer hostToo = makeVector(1);
   EXPECT_EQ(hostToo.copyFrom(host, stream).text(),
-            "neither buffer lies on device 'cuda'");
+            "neither buffer is on device 'cuda'");
 }
 
 TEST_F(CudaDevice, MemoryThatIsNotThereIsExhausted) {
@@ -230,9 +230,8 @@ TEST_F(CudaDevice, RefusesMessagesAmongRanks) {
                     {BufferRef::Kind::Result, 0, 0, 4, true}};
   Status status = makeCudaExecutable(*makeCudaDevice(), program).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
-  EXPECT_EQ(status.text(),
-            "has message 'all_reduce_0' among ranks, but "
-            "this device was made for one; make it by cudaForRanks()");
+  EXPECT_EQ(status.text(), "has collective 'all_reduce_0', but this device "
+                           "was made for one rank; use cudaForRanks()");
 }
 
 //===----------------------------------------------------------------------===//

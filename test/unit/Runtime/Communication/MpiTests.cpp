@@ -128,7 +128,7 @@ TEST_F(Mpi, ARankThatGivesUpEndsAllAtOnce) {
   outcome = launch(2, "exit");
   EXPECT_NE(outcome.code, 0);
   EXPECT_LT(outcome.seconds, 50);
-  EXPECT_EQ(countOf(outcome.text, "rank 1 of 2: ends with status 3, and with "
+  EXPECT_EQ(countOf(outcome.text, "rank 1 of 2: exits with status 3, and with "
                                   "it all ranks\n"),
             1)
       << outcome.text;

@@ -85,9 +85,9 @@ TEST(MessageFile, RefusesWhatMakesNoSense) {
   };
   EXPECT_EQ(refused([](Collective &) {}), "");
   EXPECT_EQ(refused([](Collective &how) { how.kind = Kind(4); }),
-            "has a message of an unknown kind");
+            "has a collective of an unknown kind");
   EXPECT_EQ(refused([](Collective &how) { how.reduction = Reduction(4); }),
-            "has a message of an unknown kind");
+            "has a collective of an unknown kind");
   EXPECT_NE(refused([](Collective &how) { how.ranks = -1; }), "");
   EXPECT_NE(refused([](Collective &how) { how.element = ElementType::F64; }),
             "");

@@ -317,7 +317,7 @@ TEST(GemmReference, RefusesWhatNoLibraryHas) {
   p.biasGradient = GemmProblem::BiasGradient::Result;
   Status status = computeGemm(p, none);
   EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(status.text(), "sums a result that is no activation's gradient");
+  EXPECT_EQ(status.text(), "sums a result without an activation gradient");
   p.biasGradient = GemmProblem::BiasGradient::None;
   p.bias = true;
   EXPECT_EQ(computeGemm(p, none).text(), "has 4 buffers, but got 3");
