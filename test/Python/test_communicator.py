@@ -107,9 +107,9 @@ def test_what_a_transport_raises_ends_the_training():
 
 
 def test_what_is_no_communicator():
-    with pytest.raises(mpc.InvalidArgument, match="is a int, no mpc.Communicator"):
+    with pytest.raises(mpc.InvalidArgument, match="is a int, not an mpc.Communicator"):
         trained(3)
-    with pytest.raises(mpc.InvalidArgument, match="of 0 threads; takes 1 to 65536"):
+    with pytest.raises(mpc.InvalidArgument, match="of 0 threads; the number must be from 1 to 65536"):
         mpc.Communicator.threads(0)
     wrong = mpc.Communicator()
     wrong.rank, wrong.size = 2, 2
@@ -271,16 +271,16 @@ def test_a_relay_that_ends(tmp_path):
 
 
 @pytest.mark.parametrize("variables, said", [
-    ({"RANK": "0"}, "WORLD_SIZE is '', no number from 1"),
-    ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', no number from 1"),
-    ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK is '-1', no number from 0"),
+    ({"RANK": "0"}, "WORLD_SIZE is '', expected a number of at least 1"),
+    ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', expected a number of at least 1"),
+    ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK is '-1', expected a number of at least 0"),
     ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK is 2, but WORLD_SIZE 2"),
-    ({"RANK": "0", "WORLD_SIZE": "99999999999"}, "WORLD_SIZE is '99999999999', no number from 1"),
+    ({"RANK": "0", "WORLD_SIZE": "99999999999"}, "WORLD_SIZE is '99999999999', expected a number of at least 1"),
     ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set"),
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "x"}, "MASTER_PORT is 'x'"),
-    ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "70000"}, "70000, no port"),
+    ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "70000"}, "70000, not a port"),
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_WORLD_SIZE": "x"},
-     "LOCAL_WORLD_SIZE is 'x', no number from 1"),
+     "LOCAL_WORLD_SIZE is 'x', expected a number of at least 1"),
 ])
 def test_malformed_variables_are_said(variables, said):
     with pytest.raises(Exception, match=said):
@@ -294,14 +294,14 @@ def test_one_rank_is_alone():
 
 def test_malformed_variables_end_the_module():
     done = plain("nowhere", {"RANK": "1", "WORLD_SIZE": "x"})
-    assert done.returncode == 2 and done.stderr == "error: launcher: WORLD_SIZE is 'x', no number from 1\n"
+    assert done.returncode == 2 and done.stderr == "error: launcher: WORLD_SIZE is 'x', expected a number of at least 1\n"
 
 
 @pytest.mark.parametrize("timeout", ["nan", "inf", "-3", "0", "abc", ""])
 def test_a_timeout_that_is_none(timeout, capsys):
     variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
     assert mpc.train.main(["model.onnx", f"--rank-timeout={timeout}"], variables) == 2
-    assert capsys.readouterr().err == f"error: usage: --rank-timeout: '{timeout}' is no positive number of seconds\n"
+    assert capsys.readouterr().err == f"error: usage: --rank-timeout: '{timeout}' is not a positive number of seconds\n"
 
 
 def test_help_waits_for_nobody():

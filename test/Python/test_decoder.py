@@ -97,7 +97,7 @@ def test_reads_tokenizer_files(tmp_path):
     decoder = mpc.Decoder(MODEL, policy="float32", capacity=64, chunk=8, tokenizer=tmp_path / "tokenizer.json")
     assert "".join(decoder.generate("w1 w2 w3 w4 w5", tokens=3)) == "w54 w35 w39"
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(mpc.InvalidArgument, match="bad.json: is no tokenizer"):
+    with pytest.raises(mpc.InvalidArgument, match="bad.json: is not a tokenizer"):
         mpc.Decoder(MODEL, tokenizer=tmp_path / "bad.json")
     with pytest.raises(mpc.NotFound, match="none.json"):
         mpc.Decoder(MODEL, tokenizer=tmp_path / "none.json")

@@ -253,7 +253,7 @@ def test_wrong_batches_are_errors(batches):
     kept = trainer.state_dict()
     for wrong, text in ((3, "a int where a mapping"), ({"foo": {}}, "part 'foo', none of model"),
                         ({"model": {**kept["model"], "v": x}}, "'v': is not a parameter of this training"),
-                        ({"optimizer": {"a": 1}}, "is no state of torch's"),
+                        ({"optimizer": {"a": 1}}, "is not a torch state"),
                         (trainer_of(optimizer="sgd").state_dict(), "dampening in its state, which adam has not")):
         with pytest.raises(mpc.InvalidArgument, match=text):
             trainer.load_state_dict(wrong)

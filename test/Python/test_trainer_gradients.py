@@ -317,7 +317,7 @@ def test_windows_and_halves_have_the_same_gradients(batch):
 def test_several_outputs_ask_for_a_choice(batch):
     x, y = batch
     module = Case(lambda m, v: (m.a(v), {"logits": m.b(m.a(v))}))
-    with pytest.raises(mpc.InvalidArgument, match="2 tensors.*1.logits.*which one the loss judges"):
+    with pytest.raises(mpc.InvalidArgument, match="2 tensors.*1.logits.*one that the loss reads"):
         mpc.Trainer(module, x)
     trainer = mpc.Trainer(module, x, loss="softmax_cross_entropy,output=1.logits", policy="float32", threads=1)
     trainer.step(x, y)
@@ -444,7 +444,7 @@ def test_options_put_dropouts_into_the_gradient_too(batch):
     trainer = mpc.Trainer(module, x, policy="float32", threads=1, dropout={"a": 0.25})
     trainer.step(x, y)
     assert "rng" in trainer.state_dict()["trainer"]
-    with pytest.raises(mpc.InvalidArgument, match="'c' is no submodule of Case; it has a, b, drop"):
+    with pytest.raises(mpc.InvalidArgument, match="'c' is not a submodule of Case; it has a, b, drop"):
         mpc.Trainer(module, x, dropout={"c": 0.5})
 
 
@@ -457,7 +457,7 @@ def test_options_put_dropouts_into_the_gradient_too(batch):
     (lambda m, x: m.b(m.a(x)) if x.sum() > 0 else m.b(-m.a(x)), "decides in its forward pass by the values"),
     (lambda m, x: m.b(m.a(x)) * x.sum().item(), "decides in its forward pass by the values"),
     (lambda m, x: m.b(m.a(x)[torch.randperm(6)]), "needs aten.randperm.default in a step of training"),
-    (lambda m, x: m.b(m.a(x)).argmax(1), "judges output 'output', which has elements of torch.int64"),
+    (lambda m, x: m.b(m.a(x)).argmax(1), "reads output 'output', which has elements of torch.int64"),
     (lambda m, x: m.b(m.a(x)).detach(), "has no parameter that needs a gradient"),
     (lambda m, x: m.c(x), "has no attribute 'c'")])
 def test_what_cannot_be_traced_is_an_error(batch, function, text):

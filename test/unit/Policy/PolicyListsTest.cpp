@@ -172,8 +172,8 @@ TEST(PolicyListsTest, EveryPrefixOfAGoodTextIsAnError) {
 
 TEST(PolicyListsTest, SystemErrorsSayWhereAndWhat) {
   EXPECT_EQ(errorOf(R"({"name": "a", "system": {}})"),
-            "test.json: system: algorithm minimum_cut imitates no system with "
-            "op lists; use torch_autocast or tensorflow_painting");
+            "test.json: system: algorithm minimum_cut imitates no framework "
+            "with op lists; use torch_autocast or tensorflow_painting");
   auto ofSystem = [](StringRef system) {
     return errorOf((R"({"name": "a", "algorithm": "tensorflow_painting",
                         "system": )" +

@@ -151,9 +151,10 @@ TEST_F(TokensTest, ReadsPartsFromFilesAndFolders) {
   EXPECT_EQ(Dataset::read(folder.string(), "test", 2)->size(), 2);
   Result<Dataset> tooLong = Dataset::read(folder.string(), "test", 9);
   ASSERT_FALSE(tooLong.ok());
-  EXPECT_EQ(tooLong.status().toString(),
-            path("val.bin") + ": tokens: are 5, but an example of 9 and the "
-                              "one behind it take 10");
+  EXPECT_EQ(
+      tooLong.status().toString(),
+      path("val.bin") +
+          ": tokens: are 5, but an example of 9 and the next token need 10");
   // Arrays keep their previous folder.
   write("train.npz", "");
   EXPECT_FALSE(Dataset::holdsTokens(folder.string()));

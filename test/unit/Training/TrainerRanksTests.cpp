@@ -100,8 +100,8 @@ TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
               choices.batch = rank ? 32 : 16;
               return choices;
             }),
-            "rank 1: has the batch 32, but rank 0 has 16; start all ranks "
-            "alike");
+            "rank 1: has the batch 32, but rank 0 has 16; start all ranks with "
+            "the same arguments");
   for (int field = 0; field < 5; ++field)
     EXPECT_EQ(messageOf([&](int rank) {
                 CompileOptions choices = options("float32");

@@ -347,8 +347,8 @@ TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   Bytes file = makeFile();
   file[kVersionAt] = std::byte{1};
   sign(file);
-  EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 12; compile the model again");
+  EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build "
+                           "supports version 12; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
@@ -535,8 +535,8 @@ TEST_F(ExecutableFileTest, RefusesLayersThatMakeNoSense) {
   EXPECT_NE(refused([](Layers &layers) { layers[0].gradient[0].count = -1; }),
             "");
   EXPECT_EQ(refused([](Layers &layers) { layers[0].variables[0].type = ""; }),
-            "m.mpcx: target 0: main: layer 'a/b': has variable 'w' of a type "
-            "that is unknown");
+            "m.mpcx: target 0: main: layer 'a/b': has variable 'w' of an "
+            "unknown type");
   EXPECT_NE(refused([](Layers &layers) {
               layers[0].variables[0].stored[0] = "no type";
             }),
