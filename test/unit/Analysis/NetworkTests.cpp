@@ -58,7 +58,7 @@ TEST(NetworkTest, TreesAreForSmallMessages) {
   EXPECT_DOUBLE_EQ(allReduce(links, 8, 5), allReduce(links, 8, 8));
 }
 
-TEST(NetworkTest, PiecesAreReducedInsideAGroupFirst) {
+TEST(NetworkTest, ShardsAreReducedInsideAGroupFirst) {
   Network links = network("link,ranks=4,latency=0,bandwidth=100e9+"
                           "link,latency=1e-5,bandwidth=1e9");
   // Three quarters there and back inside, and each rank a quarter outside.

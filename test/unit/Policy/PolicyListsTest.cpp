@@ -47,7 +47,7 @@ TEST(PolicyListsTest, ComputeModesAreStoredInFloat32) {
   EXPECT_EQ(policy.getStore(), PolicyType::Float32);
 }
 
-TEST(PolicyListsTest, TypesThatCannotStandInAFieldSayWhy) {
+TEST(PolicyListsTest, InvalidTypesOfAFieldAreExplained) {
   EXPECT_EQ(errorOf(R"({"name": "a", "compute": "float8_e4m3fn"})"),
             "test.json: compute: type float8_e4m3fn has no kernels yet; use "
             "float32, float16, bfloat16, tf32, bf16x2 or bf16x3");

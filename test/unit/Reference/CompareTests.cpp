@@ -44,7 +44,7 @@ TEST_F(CompareTest, ExactModelStillGetsTheRoundingTerm) {
   EXPECT_FALSE(compareOutput(far, reference, reference, 1, true).ok);
 }
 
-TEST_F(CompareTest, ZeroReferenceIsJudgedAbsolutely) {
+TEST_F(CompareTest, ZeroReferenceHasAnAbsoluteTolerance) {
   Tensor zeros = floats("tensor<2xf32>", {0, 0});
   EXPECT_TRUE(
       compareOutput(floats("tensor<2xf32>", {1e-8, 0}), zeros, zeros, 1, true)

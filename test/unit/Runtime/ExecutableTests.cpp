@@ -122,7 +122,7 @@ void sumKernel(void *const *buffers, int64_t begin, int64_t end, void *) {
           std::accumulate(left, left + kCount, 0.0f);
 }
 
-TEST(Executable, RunsLaterItemsBehindAllOthers) {
+TEST(Executable, RunsLaterItemsAfterAllOthers) {
   Program program = makeProgram();
   Launch &sum = program.launches[0];
   sum.function = sumKernel;

@@ -28,7 +28,7 @@ protected:
   }
 };
 
-TEST_F(Files, PartsStandOneBehindTheOther) {
+TEST_F(Files, PartsAreContiguous) {
   std::string file = path("a");
   ASSERT_TRUE(writeWholeFile(file, {"first ", "", "second"}).ok());
   EXPECT_EQ(*readWholeFile(file), "first second");

@@ -102,7 +102,7 @@ TEST(TextData, LabelsAreTheNextTokens) {
   }
 }
 
-TEST(TextData, NeedsATokenBehindTheExample) {
+TEST(TextData, NeedsATokenAfterTheExample) {
   Buffer tokens = countUp<int32_t>(ElementType::I32, 4);
   EXPECT_EQ(Dataset::fromTokens(tokens, 3)->size(), 1);
   Result<Dataset> data = Dataset::fromTokens(tokens, 4);

@@ -176,7 +176,7 @@ TEST_F(CudaDevice, MemoryOfTheHostProgramsIsChecked) {
   EXPECT_FALSE(Buffer::fromDevice(device, vectorType(), 4098, 4000).ok());
 }
 
-TEST_F(CudaDevice, CallsBackBehindTheWork) {
+TEST_F(CudaDevice, CallsBackAfterTheWork) {
   Device device = *makeCudaDevice();
   Executable executable = *makeCudaExecutable(device, makeCudaProgram());
   Stream stream = *Stream::create(device);

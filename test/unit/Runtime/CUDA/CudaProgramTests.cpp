@@ -219,7 +219,7 @@ TEST_F(CudaProgram, AGraphPerSetOfBuffersUpToALimit) {
     EXPECT_TRUE(isResult(*outputs[i].toHost(on.stream), float(i))) << i;
 }
 
-TEST_F(CudaProgram, AGraphThatCannotBeRewrittenIsMadeAnew) {
+TEST_F(CudaProgram, AGraphThatCannotBeUpdatedIsRebuilt) {
   machine().graphUpdates = false;
   Fixture on;
   Buffer input = on.upload(4);

@@ -170,7 +170,7 @@ TEST_F(NcclTest, EveryKindOfMessage) {
   }
 }
 
-TEST_F(NcclTest, PiecesThatDoNotDivideAreFilledUp) {
+TEST_F(NcclTest, ShardsThatDoNotDivideArePadded) {
   FakeNccl nccl;
   nccl.sent = [](int, float own) { return own; };
   Collective how = meanOver(3);

@@ -96,7 +96,7 @@ TEST(Relay, CallsAreAskedAndAnswered) {
   EXPECT_EQ(relay.sent, "pq");
 }
 
-TEST(Relay, FailuresAreTold) {
+TEST(Relay, FailuresAreReported) {
   Relay relay;
   std::shared_ptr<Communicator> end = join(relay, 0, 2);
   end->describe("message 'gradients' of step");

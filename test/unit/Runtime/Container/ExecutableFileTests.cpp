@@ -273,7 +273,7 @@ TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
   EXPECT_NE(refusal(*encode(contents)), "");
 }
 
-TEST_F(ExecutableFileTest, KeepsOfWhichTensorAnArgumentIsAPiece) {
+TEST_F(ExecutableFileTest, RecordsTheTensorOfAShardedArgument) {
   Contents contents = makeContents({"cpu:avx2"});
   std::shared_ptr<void> initial = allocateAligned(60);
   std::memset(initial.get(), 1, 60);

@@ -46,7 +46,7 @@ TEST(PreludeMatrices, WarpgroupsAgainstDouble) {
   }
 }
 
-TEST(PreludeMatrices, AProductThatNobodyWaitsForIsReported) {
+TEST(PreludeMatrices, AWgmmaWithoutAWaitIsReported) {
   HostModule module =
       compileKernels("#define EARLY\n" + std::string(kWarpgroups), {"rows"});
   auto a = random16(64 * 64, kHalf, 1), b = random16(64 * 64, kHalf, 2);

@@ -47,7 +47,7 @@ TEST(BindArrays, FindsByNameAndPosition) {
 
 // Parameter copies and optimizer states may be omitted: copies are rounded from
 // the given parameter, states have the value in the file or are zero.
-TEST(BindArrays, BeginsWhatAStepKeeps) {
+TEST(BindArrays, InitializesTheStateOfAStep) {
   auto initial = std::make_shared<std::array<float, 2>>(
       std::array<float, 2>{0.5f, 1.0f / 3});
   ProgramValue weight = {"w", {ElementType::F32, {2}}, "parameter"};

@@ -298,7 +298,7 @@ TEST(GemmReference, ScalesEightBits) {
 }
 
 // Emulated f32 is f32: a sum that tf32 and bf16x2 would lose.
-TEST(GemmReference, EmulatedF32KeepsItsDigits) {
+TEST(GemmReference, EmulatedF32KeepsItsPrecision) {
   GemmProblem p;
   p.compute = GemmProblem::Compute::Bf16x9;
   Buffers buffers(p);
