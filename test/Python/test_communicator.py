@@ -135,7 +135,7 @@ class Mute(Exception):
 
 @pytest.mark.parametrize("raised, said", [(Mute(), "Mute"), (ValueError("\udc80"), r"\\udc80"),
                                           (ValueError("first\nsecond"), "first$"), (ValueError("a\0b"), "a$")])
-def test_what_cannot_be_said(raised, said):
+def test_exceptions_of_a_transport_are_reported(raised, said):
     class Broken(mpc.Communicator):
         rank, size = 0, 2
 
@@ -171,7 +171,7 @@ def test_an_end_of_two_threads():
                for said in failures), failures
 
 
-def test_ranks_say_what_differs():
+def test_ranks_report_what_differs():
     ends = mpc.Communicator.threads(2)
 
     def make(end):
@@ -282,7 +282,7 @@ def test_a_relay_that_ends(tmp_path):
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_WORLD_SIZE": "x"},
      "LOCAL_WORLD_SIZE is 'x', expected a number of at least 1"),
 ])
-def test_malformed_variables_are_said(variables, said):
+def test_malformed_variables_are_reported(variables, said):
     with pytest.raises(Exception, match=said):
         mpc.train.ranks(variables)
 

@@ -43,7 +43,7 @@ def test_tokens_come_one_by_one(decoder):
     assert [next(writing), next(writing)] == GREEDY[:2]
 
 
-def test_draws_are_the_seeds(decoder):
+def test_random_numbers_depend_on_the_seed(decoder):
     drawn = [list(decoder.generate([1], tokens=20, temperature=2.0, seed=seed)) for seed in (7, 7, 8)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert list(decoder.generate([1, 2, 3, 4, 5], tokens=12, temperature=2.0, top_k=1)) == GREEDY

@@ -52,7 +52,7 @@ def test_no_byte_moves(driver, product, factors):
     assert "on cuda:0" in repr(y)
 
 
-def test_streams_are_told_and_waited_for(driver, product, factors):
+def test_streams_are_passed_and_waited_for(driver, product, factors):
     function, x, w, _ = product
     y = function(x, w)
     own = y.__cuda_array_interface__["stream"]

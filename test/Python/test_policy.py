@@ -71,7 +71,7 @@ def test_overrides_add_up():
     (lambda: mpc.Policy.from_json("{"), mpc.InvalidArgument, "is not valid JSON"),
     (lambda: mpc.Policy.from_json("[1]"), mpc.InvalidArgument, "not an object"),
 ])
-def test_what_is_wrong_is_said_at_once(make, error, text):
+def test_errors_are_reported_immediately(make, error, text):
     with pytest.raises(error, match=text):
         make()
 
@@ -82,7 +82,7 @@ def test_overrides_are_keys_and_types(dense, overrides):
         mpc.compile(dense, overrides=overrides)
 
 
-def test_it_stands_where_a_name_does(cnn):
+def test_a_policy_object_replaces_a_name(cnn):
     path, images = cnn
     policy = mpc.Policy("mixed_bfloat16", overrides={"layer:0/conv2": "float32"})
     function = mpc.compile(path, images, policy=policy)
