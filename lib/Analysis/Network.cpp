@@ -120,7 +120,7 @@ static Expected<NetworkLevel> parseLevel(StringRef text, int capability) {
   else if (name == "link")
     level.name = "link";
   else
-    return bad("'" + name + "' is none of " + Network::describeNames());
+    return bad("'" + name + "' is not one of " + Network::describeNames());
   for (StringRef field : ArrayRef(fields).drop_front())
     if (Error error = setField(level, field))
       return std::move(error);

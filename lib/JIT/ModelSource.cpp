@@ -59,7 +59,7 @@ Result<SourceBytes> ModelSource::read() const {
   std::error_code error = llvm::sys::fs::status(state->name, status);
   if (!error && status.type() != llvm::sys::fs::file_type::regular_file)
     return Status(StatusCode::InvalidArgument, state->name,
-                  "is no regular file; give a model's file");
+                  "is not a regular file; give a model file");
   if (!error) {
     // Copies small files: accessing a mapped page of a file that another
     // process truncated raises SIGBUS.

@@ -81,9 +81,9 @@ static void visitOptions(PipelineOptions &options, Visit visit) {
   visit("relaxed", "drop narrow-then-widen pairs inside kernels",
         options.relaxedRounding);
   visit("library-gemms",
-        "give products to the library where it has their epilogue",
+        "replace GEMMs by library calls where the epilogue is supported",
         options.libraryGemms);
-  visit("schedules", "table of kernels' schedules", options.schedules);
+  visit("schedules", "table of kernel schedules", options.schedules);
   visit("step-loss-scale", "loss scale of a model that is a training step",
         options.stepLossScale);
   visit("set", "overrides KEY=TYPE", options.sets);
@@ -97,10 +97,10 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   OptimizerOptions &optimizer = training.optimizer;
   ScheduleOptions &schedule = training.schedule;
   visit("loss", "kind of loss", loss.kind);
-  visit("loss-output", "the output that is judged", loss.output);
+  visit("loss-output", "the output that the loss reads", loss.output);
   visit("labels", "classes or dense; of loss output, an input", loss.labels);
   visit("label-smoothing", "share spread over classes", loss.labelSmoothing);
-  visit("ignore-index", "class that does not count", loss.ignoreIndex);
+  visit("ignore-index", "class that the loss ignores", loss.ignoreIndex);
   visit("delta", "delta of huber", loss.delta);
   visit("optimizer", "kind of optimizer", optimizer.kind);
   visit("optimizer-form", "torch or keras", optimizer.form);
@@ -111,7 +111,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("learning-rate", "learning rate", schedule.base);
   visit("warmup", "steps of warm-up", schedule.warmup);
   visit("schedule-steps", "steps of the whole schedule", schedule.steps);
-  visit("final-rate", "where the schedule ends", schedule.final);
+  visit("final-rate", "final value of the schedule", schedule.final);
   visit("period", "steps between drops", schedule.period);
   visit("gamma", "factor of a drop", schedule.gamma);
   visit("loss-scale", "PRESET[,field=value...]", training.lossScale);
@@ -123,7 +123,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("ranks", "ranks that train together", training.distribution.ranks);
   visit("sync-batch-norm", "batch norms over all ranks",
         training.distribution.syncBatchNorm);
-  visit("shard", "none or optimizer: what each rank has a piece of",
+  visit("shard", "none or optimizer: what is sharded over ranks",
         training.distribution.shard);
   visit("network-latency", "seconds of a message",
         training.distribution.latency);
@@ -138,7 +138,7 @@ static void visitOptions(TrainingOptions &training, Visit visit) {
   visit("cotangent", "its input that takes the cotangent of the loss-output",
         training.cotangent);
   visit("init-seed",
-        "draw initial values from this seed; negative keeps the model's",
+        "seed of random initial values; negative keeps the model's",
         training.initialSeed, /*absent=*/-1);
   visit("statistics-momentum", "weight of a batch in running statistics",
         training.statisticsMomentum);

@@ -419,21 +419,20 @@ static constexpr Stage kStages[] = {
      buildSimplify},
     {"differentiate", "A loss, its gradients and the optimizer's updates",
      buildDifferentiate, /*training=*/true},
-    {"weights", "Weights in the form in which the policy stores them",
-     buildWeights},
+    {"weights", "Quantized weights according to the policy", buildWeights},
     {"precision", "Storage, compute and accumulate types by policy",
      buildPrecision},
     // Types determine the wire format; flags, norms and clipping use the
     // averaged gradients.
-    {"distribute", "Gradients averaged over ranks", buildDistribute,
+    {"distribute", "Gradients all-reduced over ranks", buildDistribute,
      /*training=*/true},
     {"loss-scale", "Scaled loss, checked gradients, predicated updates",
      buildLossScale, /*training=*/true},
-    {"pad", "Extents that the target's matrix units want, where that pays",
+    {"pad", "Contractions padded for the target's matrix units, if profitable",
      buildPad},
     {"layout", "Data layout per value, constants packed for the target",
      buildLayout},
-    {"fuse", "Regions that become one kernel each", buildFuse},
+    {"fuse", "Fused regions, one per kernel", buildFuse},
     {"plan", "One arena and an ordered list of launches", buildPlan},
 };
 

@@ -344,9 +344,9 @@ std::string mpc::reference::describeFinitenessError(const OutputError &error,
   llvm::raw_string_ostream os(text);
   os << (overflowed ? error.overflows : error.mismatches) << " of "
      << productOf(shape)
-     << (overflowed ? " elements are not finite where the reference is"
-                    : " elements are not the NaN or infinity that the "
-                      "reference is")
+     << (overflowed
+             ? " elements are not finite where the reference is"
+             : " elements differ from a NaN or infinity of the reference")
      << ", first at ";
   printPosition(error.firstMismatch, shape, os);
   return text;

@@ -154,7 +154,7 @@ LogicalResult mpc::reference::evaluateCollective(
       for (SmallVector<Tensor> &own : results)
         own.push_back(*values[broadcast.getRoot()]);
     } else {
-      return op->emitOpError("has no meaning in the reference interpreter");
+      return op->emitOpError("is not supported by the reference interpreter");
     }
   }
   return success();

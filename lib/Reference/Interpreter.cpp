@@ -160,7 +160,7 @@ static LogicalResult checkOperands(Operation *op,
                                    ArrayRef<const Tensor *> operands) {
   if (operands.size() != op->getNumOperands())
     return op->emitOpError() << "is given " << operands.size()
-                             << " operands, it takes " << op->getNumOperands();
+                             << " operands, expected " << op->getNumOperands();
   for (auto [index, value] : llvm::enumerate(op->getOperands()))
     if (operands[index]->getType() != value.getType())
       return op->emitOpError()
@@ -170,7 +170,7 @@ static LogicalResult checkOperands(Operation *op,
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
       return op->emitOpError() << "cannot be evaluated: result type " << type
-                               << " is no static tensor";
+                               << " is not a static tensor";
   }
   return success();
 }
@@ -194,7 +194,7 @@ static LogicalResult evaluateOp(Operation *op,
       return success();
   }
   return op->emitOpError(
-      "has no meaning in the reference interpreter, which executes mpc ops");
+      "is not supported by the reference interpreter, which executes mpc ops");
 }
 
 LogicalResult mpc::reference::evaluate(Operation *op,

@@ -239,8 +239,8 @@ static void evaluateOneHot(OneHotOp op, Evaluation &evaluation) {
 static LogicalResult evaluateConstant(ConstantOp op, Evaluation &evaluation) {
   FailureOr<Tensor> value = Tensor::fromAttr(op.getValue());
   if (failed(value))
-    return op.emitOpError(
-        "has no data of its type's size; the resource is missing or elided");
+    return op.emitOpError("has no data of the size of its type; the resource "
+                          "is missing or elided");
   evaluation.results.push_back(std::move(*value));
   return success();
 }

@@ -178,7 +178,7 @@ static Status checkCopy(const Buffer &to, const Buffer &from,
   };
   if (elsewhere(to) || elsewhere(from))
     return Status(StatusCode::InvalidArgument, "copy",
-                  "a buffer lies on another device than the stream's, '" +
+                  "a buffer is not on the device of the stream, '" +
                       stream.device().name() + "'");
   return {};
 }

@@ -76,7 +76,7 @@ static bool canAccumulate(ElementType element, ElementType sum) {
 
 std::string Collective::obstacle() const {
   if (ranks < 1 || ranks > kMostRanks)
-    return "has a number of ranks that makes no sense";
+    return "has an invalid number of ranks";
   if (kind == Kind::Broadcast && (root < 0 || root >= ranks))
     return "comes from rank " + std::to_string(root) + ", which does not exist";
   if (!reduces())

@@ -97,7 +97,7 @@ static bool isOwn(const struct stat &facts) {
 static std::string faultOf(const struct stat &facts, bool holds) {
   if (facts.st_uid != ::geteuid() && !(holds && facts.st_uid == 0))
     return "belongs to user " + std::to_string(facts.st_uid) +
-           ", and this process runs as user " + std::to_string(::geteuid());
+           ", but this process runs as user " + std::to_string(::geteuid());
   bool isSticky = holds && (facts.st_mode & S_ISVTX);
   if ((facts.st_mode & (S_IWGRP | S_IWOTH)) && !isSticky) {
     char mode[8];
@@ -114,14 +114,13 @@ static File openFolder(int at, const std::string &name, const std::string &path,
   File opened{::openat(at, name.c_str(),
                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
   struct stat facts;
-  std::string fault, cure =
-                         "; make it mode 700, and empty it, or name a folder "
-                         "of this user by MPC_CACHE_DIR";
+  std::string fault, cure = "; set its mode to 700 and empty it, or set "
+                            "MPC_CACHE_DIR to a folder of this user";
   if (opened.descriptor < 0) {
     if (::fstatat(at, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(facts.st_mode)) {
       fault = "is a symbolic link";
-      cure = "; name the folder itself by MPC_CACHE_DIR";
+      cure = "; set MPC_CACHE_DIR to its target";
     }
   } else if (::fstat(opened.descriptor, &facts) != 0) {
     fault = "cannot be examined";
@@ -131,8 +130,8 @@ static File openFolder(int at, const std::string &name, const std::string &path,
   if (fault.empty())
     return opened;
   if (opened.descriptor >= 0 && facts.st_uid != ::geteuid())
-    cure = "; name a folder of this user by MPC_CACHE_DIR";
-  refusal = {path, fault + ": nothing is taken from it or kept in it" + cure};
+    cure = "; set MPC_CACHE_DIR to a folder of this user";
+  refusal = {path, fault + ": the cache is not used" + cure};
   return File{-1};
 }
 

@@ -72,8 +72,8 @@ static Status bindReplaced(const Program &program,
       return Status(StatusCode::InvalidArgument,
                     "output '" + program.results[i].name + "'",
                     "replaces input '" + program.arguments[size_t(alias)].name +
-                        "', but another buffer was given; give the input's or "
-                        "a null one");
+                        "', but has another buffer; give the buffer of the "
+                        "input or a null buffer");
     results[i] = argument;
   }
   if (!replacesAny)
@@ -98,8 +98,8 @@ static Status bindReplaced(const Program &program,
                     "input '" + program.arguments[second].name + "'",
                     "shares memory with input '" +
                         program.arguments[first].name +
-                        "', but the program writes one of them; give each a "
-                        "buffer of its own");
+                        "', but the program writes one of them; give them "
+                        "separate buffers");
   }
   return {};
 }
@@ -113,7 +113,7 @@ static Status checkMemory(const char *what,
     if (owner && owner != detail::DeviceAccess::impl(device))
       return Status(StatusCode::InvalidArgument,
                     std::string(what) + " '" + declared[i].name + "'",
-                    "lies on another device than '" + device.name() +
+                    "is on another device than '" + device.name() +
                         "', which runs the program");
   }
   return {};
@@ -200,8 +200,8 @@ Status Executable::checkOn(std::span<const Buffer> arguments,
       if (!given[i].onDevice())
         return Status(StatusCode::InvalidArgument,
                       std::string(what) + " '" + declared[i].name + "'",
-                      "lies in host memory, but an asynchronous run takes "
-                      "buffers on the device; copy it there first");
+                      "is in host memory, but an asynchronous run needs "
+                      "buffers on the device; copy it to the device first");
     return {};
   };
   if (Status status = onDevice("input", program.arguments, arguments);
@@ -238,7 +238,7 @@ Status Executable::timeRuns(std::span<RunBuffers> sets, const Stream &stream,
                             std::span<double> milliseconds) const {
   if (sets.empty())
     return Status(StatusCode::InvalidArgument, program().name,
-                  "no buffers were given to time it on");
+                  "no buffers were given for timing");
   for (RunBuffers &set : sets) {
     if (Status status = bindReplaced(program(), set.arguments, set.results);
         !status.ok())

@@ -89,28 +89,28 @@ static std::string obstacleOf8Bits(const GemmProblem &p) {
   bool narrowA = isFloat8(p.operandA), narrowB = isFloat8(p.operandB);
   if (!narrowA && !narrowB) {
     if (p.scales)
-      return "scales operands that are not of 8 bits";
+      return "scales operands that are not 8-bit floats";
     if (isFloat8(p.result))
-      return "gives 8 bits from operands that are not of 8 bits";
-    return p.operandA == p.operandB ? "" : "has operands of two types";
+      return "has an 8-bit result of operands that are not 8-bit";
+    return p.operandA == p.operandB ? "" : "has operands of different types";
   }
   if (!narrowA || !narrowB)
-    return "has one operand of 8 bits and one of more";
+    return "has only one 8-bit operand";
   if (p.operandA == ElementType::F8E5M2 && p.operandB == ElementType::F8E5M2)
     return "has two operands of type f8E5M2";
   if (p.result == ElementType::F64)
-    return "gives f64 from operands of 8 bits";
+    return "has an f64 result of 8-bit operands";
   if (p.result == ElementType::F8E5M2 && p.operandA == p.operandB)
-    return "gives f8E5M2 from operands of type f8E4M3FN";
+    return "has an f8E5M2 result of f8E4M3FN operands";
   if (p.transposeA || !p.transposeB)
-    return "has 8-bit operands that do not lie as [m, k] and [n, k]";
+    return "has 8-bit operands whose layouts are not [m, k] and [n, k]";
   if (p.m % 16 || p.n % 16 || p.k % 16)
-    return "has 8-bit operands whose extents are no multiples of 16";
+    return "has 8-bit operands whose extents are not multiples of 16";
   if (p.isGradient() || p.auxiliary ||
       p.biasGradient != GemmProblem::BiasGradient::None)
-    return "has a gradient's epilogue on operands of 8 bits";
+    return "has a gradient epilogue with 8-bit operands";
   if (p.residual && isFloat8(p.result))
-    return "has a residual and a result of 8 bits";
+    return "has a residual and an 8-bit result";
   return "";
 }
 
@@ -118,9 +118,9 @@ std::string GemmProblem::obstacle() const {
   if (!slots())
     return "has no size that fits in memory";
   if (!isFloat(operandA) || !isFloat(operandB) || !isFloat(result))
-    return "has operands or a result that are no floats";
+    return "has operands or a result that are not floats";
   if ((resultScale || amax) && !isFloat8(result))
-    return "scales or measures a result that is not of 8 bits";
+    return "has a result scale or amax of a result that is not 8-bit";
   if (std::string text = obstacleOf8Bits(*this); !text.empty())
     return text;
   if (compute != Compute::Native && operandA != ElementType::F32)
@@ -133,16 +133,16 @@ std::string GemmProblem::obstacle() const {
     return std::string("has both a bias and the activation ") +
            nameOf(activation);
   if (auxiliary && (!hasActivation || isGradient()))
-    return "keeps what a gradient needs, but has no activation";
+    return "has an auxiliary output but no activation";
   if ((auxiliary || isGradient()) && !isRelu() && n % 8)
-    return "has an auxiliary buffer whose lines of " + std::to_string(n) +
-           " elements are no multiples of 8";
+    return "has an auxiliary buffer whose rows of " + std::to_string(n) +
+           " elements are not multiples of 8";
   if (biasGradient == BiasGradient::None)
     return "";
   if (batch != 1)
     return "has a bias gradient and " + std::to_string(batch) + " batches";
   if (biasGradient == BiasGradient::Result)
-    return isGradient() ? "" : "sums a result that is no activation's gradient";
+    return isGradient() ? "" : "sums a result without an activation gradient";
   if (hasActivation || bias || residual)
     return "sums an operand and has another epilogue";
   return "";

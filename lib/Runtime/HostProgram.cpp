@@ -194,7 +194,7 @@ const std::string &DeviceImpl::architecture() const {
 Status DeviceImpl::execute(const Program &program, const Addresses &,
                            CollectiveThread *, std::span<double>) {
   return Status(StatusCode::Internal, program.name,
-                "device '" + name() + "' runs no program in host memory");
+                "device '" + name() + "' does not run programs in host memory");
 }
 
 Result<std::shared_ptr<LoadedProgram>>
@@ -209,7 +209,7 @@ Result<std::shared_ptr<StreamImpl>> DeviceImpl::createStream() {
 
 Result<std::shared_ptr<StreamImpl>> DeviceImpl::wrapStream(void *) {
   return Status(StatusCode::InvalidArgument, "device '" + name() + "'",
-                "has no streams of a host program to take");
+                "cannot wrap streams of the application");
 }
 
 Result<std::shared_ptr<void>>
@@ -239,12 +239,12 @@ Status DeviceImpl::fetch(void *to, const void *from, bool fromDevice,
 
 Status StreamImpl::waitFor(void *) {
   return Status(StatusCode::InvalidArgument, "stream",
-                "this device has no events of a host program to wait for");
+                "this device cannot wait for events of the application");
 }
 
 Status StreamImpl::record(void *) {
   return Status(StatusCode::InvalidArgument, "stream",
-                "this device has no events of a host program to record");
+                "this device cannot record events of the application");
 }
 
 Status StreamImpl::then(std::function<void(const Status &)> function) {

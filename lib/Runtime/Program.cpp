@@ -180,13 +180,13 @@ static Status validateLayers(const Program &program) {
                                       " ops or values of type '" + share.type +
                                       "' and weight " +
                                       std::to_string(share.weight) +
-                                      ", which makes no sense");
+                                      ", which is invalid");
     for (const VariableType &variable : layer.variables)
       if (!isTypeName(variable.type) ||
           !std::all_of(variable.stored.begin(), variable.stored.end(),
                        isTypeName))
         return malformed(where, "has variable '" + variable.name +
-                                    "' of a type that is unknown");
+                                    "' of an unknown type");
   }
   return {};
 }
@@ -206,7 +206,7 @@ static Status validateChecks(const Program &program) {
                        std::string("of ") + (ofResult ? "result " : "extent ") +
                            std::to_string(check.number) + " and argument " +
                            std::to_string(check.argument) +
-                           " refers to something that does not exist");
+                           " refers to a value that does not exist");
   }
   return {};
 }
@@ -215,24 +215,24 @@ static Status validateChecks(const Program &program) {
 static Status validateGemm(const Launch &launch, const std::string &where) {
   const GemmProblem &gemm = *launch.gemm;
   if (std::string text = gemm.obstacle(); !text.empty())
-    return malformed(where, "product " + gemm.toString() + " " + text);
+    return malformed(where, "GEMM " + gemm.toString() + " " + text);
   std::vector<GemmProblem::Slot> slots = *gemm.slots();
   if (slots.size() != launch.buffers.size())
     return malformed(where, "has " + std::to_string(launch.buffers.size()) +
-                                " buffers, product " + gemm.toString() +
-                                " has " + std::to_string(slots.size()));
+                                " buffers, GEMM " + gemm.toString() + " has " +
+                                std::to_string(slots.size()));
   for (size_t i = 0; i < slots.size(); ++i) {
     const BufferRef &ref = launch.buffers[i];
     const GemmProblem::Slot &slot = slots[i];
     std::string buffer = "buffer " + std::to_string(i);
     if (ref.bytes != slot.bytes)
       return malformed(where, buffer + " has " + std::to_string(ref.bytes) +
-                                  " bytes, product " + gemm.toString() +
+                                  " bytes, GEMM " + gemm.toString() +
                                   " needs " + std::to_string(slot.bytes));
     if (ref.written != slot.written)
-      return malformed(
-          where, buffer + " is " + (ref.written ? "written" : "read") +
-                     ", which product " + gemm.toString() + " does not do");
+      return malformed(where,
+                       buffer + " is " + (ref.written ? "written" : "read") +
+                           ", which GEMM " + gemm.toString() + " does not do");
   }
   return {};
 }
@@ -242,9 +242,9 @@ static Status validateGemm(const Launch &launch, const std::string &where) {
 static Status validateCollective(const Launch &launch,
                                  const std::string &where) {
   const Collective &message = *launch.collective;
-  std::string self = "message " + message.toString();
+  std::string self = "collective " + message.toString();
   if (launch.gemm)
-    return malformed(where, "is a product and a message");
+    return malformed(where, "is both a GEMM and a collective");
   if (std::string text = message.obstacle(); !text.empty())
     return malformed(where, self + " " + text);
   const size_t count = launch.buffers.size() / 2;
@@ -306,7 +306,7 @@ Status mpc::validate(const Program &program, bool needsCode) {
         (value.type.shape.size() != 1 || !value.initialType().byteCount() ||
          *value.initialType().byteCount() < *value.type.byteCount()))
       return malformed(self + ": " + value.name,
-                       "type " + value.type.toString() + " is no piece of " +
+                       "type " + value.type.toString() + " is not a shard of " +
                            value.initialType().toString());
   for (const ProgramValue &value : program.arguments)
     if (reinterpret_cast<uintptr_t>(value.initial.get()) % kBufferAlignment !=
@@ -322,8 +322,7 @@ Status mpc::validate(const Program &program, bool needsCode) {
         (constant.bytes > 0 && !constant.data))
       return malformed(self + ": " + constant.name,
                        "constant of type " + constant.type.toString() +
-                           " holds " + std::to_string(constant.bytes) +
-                           " bytes");
+                           " has " + std::to_string(constant.bytes) + " bytes");
     if (reinterpret_cast<uintptr_t>(constant.data.get()) % kBufferAlignment !=
         0)
       return malformed(self + ": " + constant.name,
@@ -347,7 +346,7 @@ Status mpc::validate(const Program &program, bool needsCode) {
       if (ranks.value_or(launch.collective->ranks) != launch.collective->ranks)
         return malformed(where, "is for " +
                                     std::to_string(launch.collective->ranks) +
-                                    " ranks, an earlier message for " +
+                                    " ranks, an earlier collective for " +
                                     std::to_string(*ranks));
       ranks = launch.collective->ranks;
     }
@@ -357,14 +356,14 @@ Status mpc::validate(const Program &program, bool needsCode) {
       return malformed(
           where, "items " + std::to_string(launch.items) + ", grain " +
                      std::to_string(launch.grain) + ", scratch " +
-                     std::to_string(launch.scratchBytes) + " make no sense");
+                     std::to_string(launch.scratchBytes) + " are invalid");
     if (launch.laterItems < 0 || launch.laterItems > launch.items ||
         launch.sharedBytes < 0)
       return malformed(where, std::to_string(launch.laterItems) +
-                                  " later ones of " +
+                                  " later items of " +
                                   std::to_string(launch.items) + " items and " +
                                   std::to_string(launch.sharedBytes) +
-                                  " bytes that they share make no sense");
+                                  " bytes that they share are invalid");
     if (!isLaunchable(launch.grid))
       return malformed(
           where, "grid of " + std::to_string(launch.grid.blocks[0]) + "x" +
@@ -372,14 +371,14 @@ Status mpc::validate(const Program &program, bool needsCode) {
                      std::to_string(launch.grid.blocks[2]) + " blocks of " +
                      std::to_string(launch.grid.threads) + " threads with " +
                      std::to_string(launch.grid.sharedBytes) +
-                     " bytes of shared memory makes no sense");
+                     " bytes of shared memory is invalid");
     for (size_t j = 0; j < launch.buffers.size(); ++j) {
       const BufferRef &ref = launch.buffers[j];
       std::string buffer = "buffer " + std::to_string(j);
       std::optional<int64_t> extent = extentOf(program, ref);
       if (!extent)
         return malformed(where,
-                         buffer + " refers to something that does not exist");
+                         buffer + " refers to a value that does not exist");
       if (ref.offset < 0 || ref.bytes < 0 || ref.bytes > *extent ||
           ref.offset > *extent - ref.bytes)
         return malformed(where, buffer + " reaches from byte " +

@@ -20,10 +20,11 @@ static Status outOfRange(const Program &program, const RunCheck &check,
   if (check.argument >= 0)
     text +=
         " of input '" + program.arguments[size_t(check.argument)].name + "'";
-  return Status(
-      StatusCode::InvalidArgument, check.op.empty() ? program.name : check.op,
-      text + " is outside an extent of " + extent + "; indices lie between -" +
-          extent + " and " + std::to_string(check.number - 1));
+  return Status(StatusCode::InvalidArgument,
+                check.op.empty() ? program.name : check.op,
+                text + " is outside an extent of " + extent +
+                    "; indices must be between -" + extent + " and " +
+                    std::to_string(check.number - 1));
 }
 
 Status detail::readChecks(const Program &program, int64_t *words,
@@ -77,8 +78,8 @@ int64_t mpc::countNonFinite(const Buffer &buffer) {
 std::string NonFiniteResult::text() const {
   return "output '" + name + "' holds " + std::to_string(count) +
          " infinities or NaNs among " + std::to_string(elements) +
-         " elements, though all inputs are finite; 'mpc check' names the op "
-         "that overflows first, and 'mpc calibrate' makes a policy for the "
+         " elements, although all inputs are finite; 'mpc check' names the op "
+         "that overflows first, and 'mpc calibrate' writes a policy for the "
          "ranges of sample inputs";
 }
 

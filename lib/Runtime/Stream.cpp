@@ -39,6 +39,6 @@ Status Stream::waitFor(const Stream &other) const {
 Status Stream::then(std::function<void(const Status &)> function) const {
   if (!function)
     return Status(StatusCode::InvalidArgument, "stream",
-                  "no function to call was given");
+                  "no callback was given");
   return impl->then(std::move(function));
 }

@@ -36,7 +36,7 @@ Result<InputFile> InputFile::open(const std::string &path) {
   InputFile file(path, descriptor, 0);
   struct stat facts;
   if (::fstat(descriptor, &facts) != 0 || !S_ISREG(facts.st_mode))
-    return Status(StatusCode::InvalidArgument, path, "is no regular file");
+    return Status(StatusCode::InvalidArgument, path, "is not a regular file");
   file.bytes = uint64_t(facts.st_size);
   return file;
 }
@@ -90,7 +90,7 @@ Result<std::string> mpc::readWholeFile(const std::string &path,
     return Status(StatusCode::ResourceExhausted, path,
                   "has " + std::to_string(file->size()) +
                       " bytes, but at most " + std::to_string(mostBytes) +
-                      " are expected here; name another file");
+                      " are expected; name another file");
   std::string bytes(file->size(), '\0');
   if (Status status = file->read(bytes.data(), bytes.size()); !status.ok())
     return status;
@@ -192,6 +192,6 @@ Status mpc::makeFolder(const std::string &path) {
   std::filesystem::create_directories(path, error);
   if (error)
     return Status(StatusCode::NotFound, path,
-                  "cannot be made: " + error.message());
+                  "cannot be created: " + error.message());
   return {};
 }

@@ -73,10 +73,9 @@ Result<ElementType> parseTypeCode(std::string_view code,
     if (entry.code == normal)
       return entry.type;
   return badArray(
-      where,
-      "array of type '" + std::string(code) +
-          "' is not read; use bool, int8..64, uint8..64, float16, bfloat16 "
-          "(as <V2 or uint16), float32 or float64");
+      where, "array of type '" + std::string(code) +
+                 "' is not supported; use bool, int8..64, uint8..64, float16, "
+                 "bfloat16 (as <V2 or uint16), float32 or float64");
 }
 
 std::string_view typeCode(ElementType type) {
@@ -100,17 +99,17 @@ public:
     NpyHeader header;
     bool sawType = false, sawOrder = false, sawShape = false;
     if (!eat('{'))
-      return fail("does not begin with '{'");
+      return fail("does not start with '{'");
     while (!eat('}')) {
       std::string key;
       if (!parseString(key) || !eat(':'))
-        return fail("has no key where one must stand");
+        return fail("lacks a key");
       if (key == "descr" && !sawType) {
         std::string code;
         if (peek() == '[')
           return fail("describes a structured array; save one array per field");
         if (!parseString(code))
-          return fail("has a type that is no string");
+          return fail("has a type that is not a string");
         Result<ElementType> type = parseTypeCode(code, where);
         if (!type.ok())
           return type.status();
@@ -132,7 +131,7 @@ public:
     }
     skipSpace();
     if (at != text.size())
-      return fail("goes on after '}'");
+      return fail("has data after '}'");
     if (!sawType || !sawOrder || !sawShape)
       return fail("lacks descr, fortran_order or shape");
     return header;
@@ -181,7 +180,7 @@ private:
   }
   Status parseShape(std::vector<int64_t> &shape) {
     if (!eat('('))
-      return fail("has a shape that is no tuple");
+      return fail("has a shape that is not a tuple");
     while (!eat(')')) {
       skipSpace();
       size_t start = at;
@@ -193,7 +192,7 @@ private:
             __builtin_add_overflow(extent, int64_t(text[at] - '0'), &extent))
           return fail("has an extent that does not fit in 63 bits");
       if (at == start)
-        return fail("has a shape with something that is no extent");
+        return fail("has a shape with an entry that is not an extent");
       if (at < text.size() && text[at] == 'L')
         ++at;
       shape.push_back(extent);
@@ -216,8 +215,9 @@ Result<NpyHeader> mpc::parseNpyHeader(std::string_view prefix,
                                       const std::string &where) {
   constexpr std::string_view kMagic("\x93NUMPY", 6);
   if (prefix.size() < 10 || prefix.substr(0, 6) != kMagic)
-    return badArray(where,
-                    "is no .npy array: it does not begin with NumPy's mark");
+    return badArray(
+        where,
+        "is not a .npy array: it does not start with NumPy's magic string");
   auto byte = [&](size_t i) {
     return size_t(static_cast<unsigned char>(prefix[i]));
   };
@@ -225,7 +225,7 @@ Result<NpyHeader> mpc::parseNpyHeader(std::string_view prefix,
   if (major < 1 || major > 3)
     return badArray(where, "is a .npy array of version " +
                                std::to_string(major) +
-                               ", but versions 1 to 3 are read");
+                               ", but versions 1 to 3 are supported");
   size_t start = 8 + lengthBytes;
   if (prefix.size() < start)
     return badArray(where, "ends inside the .npy header");
@@ -323,7 +323,7 @@ Result<Buffer> mpc::readNpyFrom(const ByteSource &source, uint64_t totalBytes,
   std::optional<int64_t> bytes = header->type.byteCount();
   if (!bytes || uint64_t(*bytes) != totalBytes - header->dataOffset)
     return badArray(where, "declares " + header->type.toString() +
-                               ", but holds " +
+                               ", but has " +
                                std::to_string(totalBytes - header->dataOffset) +
                                " bytes of elements");
   if (uint64_t(*bytes) > mostBytes)

@@ -99,16 +99,16 @@ Result<std::vector<NamedArray>> mpc::readNpz(const std::string &path,
     return Status(StatusCode::NotFound, path,
                   std::string("cannot be opened: ") + strerror(errno));
   if (!S_ISREG(file.st_mode))
-    return badZip(path, "is no regular file");
+    return badZip(path, "is not a regular file");
   int error = 0;
   std::unique_ptr<zip_t, void (*)(zip_t *)> archive(
       zip_open(path.c_str(), ZIP_RDONLY, &error), zip_discard);
   if (!archive)
-    return badZip(path, "is no .npz (zip) file: " + openError(error));
+    return badZip(path, "is not an .npz (zip) file: " + openError(error));
   zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   if (count > kMostEntries)
     return badZip(path, "holds " + std::to_string(count) + " arrays; at most " +
-                            std::to_string(kMostEntries) + " are read");
+                            std::to_string(kMostEntries) + " are supported");
   std::vector<NamedArray> arrays;
   std::set<std::string> names;
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -118,7 +118,7 @@ Result<std::vector<NamedArray>> mpc::readNpz(const std::string &path,
       return array.status();
     mostBytes -= array->data.size();
     if (!names.insert(array->name).second)
-      return badZip(array->where, "stands twice in the file");
+      return badZip(array->where, "occurs twice in the file");
     arrays.push_back(std::move(*array));
   }
   return arrays;
@@ -130,8 +130,9 @@ Status mpc::writeNpz(const std::string &path,
     return status;
   struct stat facts;
   if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode))
-    return Status(StatusCode::InvalidArgument, path,
-                  "is a device or a pipe, which holds no archive; name a file");
+    return Status(
+        StatusCode::InvalidArgument, path,
+        "is a device or a pipe, which cannot contain an archive; name a file");
   // Reserve the name with an empty file, which cannot be replaced by a link.
   std::string temporary = path + ".XXXXXX";
   int holder = ::mkostemp(temporary.data(), O_CLOEXEC);

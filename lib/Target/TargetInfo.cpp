@@ -97,7 +97,7 @@ std::string TargetInfo::describeUnknown(StringRef text) {
   if (findFamily(family))
     llvm::erase_if(
         all, [&](StringRef name) { return name.split(':').first != family; });
-  return "is none of " + llvm::join(all, ", ");
+  return "is not one of " + llvm::join(all, ", ");
 }
 
 std::vector<TargetInfo> TargetInfo::runnable() {

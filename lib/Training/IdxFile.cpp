@@ -63,7 +63,7 @@ Result<Buffer> training::readIdx(const std::string &path) {
     return Status(StatusCode::NotFound, path,
                   std::string("cannot be opened: ") + strerror(errno));
   if (!S_ISREG(facts.st_mode))
-    return bad("is no regular file");
+    return bad("is not a regular file");
   // zlib reads uncompressed files unchanged.
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rbe"),
                                                   gzclose);

@@ -59,13 +59,13 @@ llvm::Expected<Budget> Budget::parse(llvm::StringRef text) {
           .Case("cosine", Measure::Cosine)
           .Default(std::nullopt);
   if (!measure)
-    return fail("names no measure");
+    return fail("does not name a measure");
   number = number.trim();
   bool isPercent = number.consume_back("%");
   Budget budget{*measure, 0};
   if (number.trim().getAsDouble(budget.limit) || !std::isfinite(budget.limit) ||
       budget.limit < 0)
-    return fail("gives no limit of 0 or more");
+    return fail("needs a limit of at least 0");
   if (isPercent)
     budget.limit /= 100;
   return budget;

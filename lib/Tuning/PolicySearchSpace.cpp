@@ -59,7 +59,7 @@ llvm::Expected<std::optional<CostBudget>> CostBudget::parse(StringRef text) {
       !(budget.share > 0 && budget.share <= 1))
     return llvm::createStringError(
         llvm::inconvertibleErrorCode(),
-        "'" + text + "' gives no share of float32's " + name +
+        "'" + text + "' is not a fraction of float32's " + name +
             " above 0x and up to 1x; use \"" + name + " 0.6x\"");
   return budget;
 }

@@ -66,7 +66,7 @@ def test_numbers_of_python_take_the_type_of_the_input():
         np.testing.assert_array_equal(turned(kind, 3)((1, 2, 3)), [3, 2, 1])
     for kind, numbers, text in (("i32", [1.5, 2, 3], "not f64"), ("i8", [1, 2, 300], "a number that no i8 is"),
                                 ("ui8", [1, -2, 3], "a number that no ui8 is"), ("f32", [1j, 2, 3], "input 'x'"),
-                                ("f32", ["1", "2", "3"], "input 'x'"), ("f32", [[1.0], [1.0, 2.0]], "is no array")):
+                                ("f32", ["1", "2", "3"], "input 'x'"), ("f32", [[1.0], [1.0, 2.0]], "is not an array")):
         with pytest.raises(mpc.InvalidArgument, match=text):
             turned(kind, 3)(numbers)
     # Arrays have an explicit type; an implicit conversion would hide its cost.

@@ -107,16 +107,16 @@ def test_what_a_transport_raises_ends_the_training():
 
 
 def test_what_is_no_communicator():
-    with pytest.raises(mpc.InvalidArgument, match="is a int, no mpc.Communicator"):
+    with pytest.raises(mpc.InvalidArgument, match="is a int, not an mpc.Communicator"):
         trained(3)
-    with pytest.raises(mpc.InvalidArgument, match="of 0 threads; takes 1 to 65536"):
+    with pytest.raises(mpc.InvalidArgument, match="of 0 threads; the number must be from 1 to 65536"):
         mpc.Communicator.threads(0)
     wrong = mpc.Communicator()
     wrong.rank, wrong.size = 2, 2
     with pytest.raises(mpc.InvalidArgument, match="has rank 2 of 2"):
         trained(wrong)
     wrong.rank, wrong.size = "a", 2
-    with pytest.raises(mpc.InvalidArgument, match="has the rank 'a', no number"):
+    with pytest.raises(mpc.InvalidArgument, match="has the rank 'a', not a number"):
         trained(wrong)
     wrong.rank, wrong.size = 0, 2**31 - 1
     with pytest.raises(mpc.InvalidArgument, match="is of 2147483647 ranks; there are at most 65536"):
@@ -135,7 +135,7 @@ class Mute(Exception):
 
 @pytest.mark.parametrize("raised, said", [(Mute(), "Mute"), (ValueError("\udc80"), r"\\udc80"),
                                           (ValueError("first\nsecond"), "first$"), (ValueError("a\0b"), "a$")])
-def test_what_cannot_be_said(raised, said):
+def test_exceptions_of_a_transport_are_reported(raised, said):
     class Broken(mpc.Communicator):
         rank, size = 0, 2
 
@@ -171,7 +171,7 @@ def test_an_end_of_two_threads():
                for said in failures), failures
 
 
-def test_ranks_say_what_differs():
+def test_ranks_report_what_differs():
     ends = mpc.Communicator.threads(2)
 
     def make(end):
@@ -243,7 +243,7 @@ def test_the_program_asks_who_does_its_messages(tmp_path):
 def test_a_relay_that_is_none(tmp_path):
     program, path = str(pathlib.Path(mpc.__file__).parent / "bin" / "mpc"), str(data_file(tmp_path))
     for relay, said in (("0,0,2147483647", "relay: has no rank 0 of 2147483647"),
-                        ("0,0,2", "relay: descriptor 0 is no stream socket"),
+                        ("0,0,2", "relay: descriptor 0 is not a stream socket"),
                         ("3", "--relay 3: is not DESCRIPTOR,RANK,RANKS"),
                         ("0,2,2", "relay: has no rank 2 of 2"), ("0,0,2,1", "is not DESCRIPTOR,RANK,RANKS")):
         done = subprocess.run([program, "train", str(MODEL), "--data", path, "--relay", relay], capture_output=True,
@@ -254,8 +254,8 @@ def test_a_relay_that_is_none(tmp_path):
 def test_a_relay_that_ends(tmp_path):
     """A relay that exits, or answers with a wrong size, causes a located error."""
     program, path = str(pathlib.Path(mpc.__file__).parent / "bin" / "mpc"), str(data_file(tmp_path))
-    for answer, said in ((b"", "the process that does its messages has ended"),
-                         (struct.pack("=2Q", 0, 1), "was answered with 1 bytes in place of"),
+    for answer, said in ((b"", "the process that communicates for it has exited"),
+                         (struct.pack("=2Q", 0, 1), "received 1 bytes instead of"),
                          (struct.pack("=2Q", 1, 4) + b"oops", "oops")):
         here, there = socket.socketpair()
         with subprocess.Popen([program, "train", str(MODEL), "--data", path, *ARGUMENTS, "--relay",
@@ -271,18 +271,18 @@ def test_a_relay_that_ends(tmp_path):
 
 
 @pytest.mark.parametrize("variables, said", [
-    ({"RANK": "0"}, "WORLD_SIZE is '', no number from 1"),
-    ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', no number from 1"),
-    ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK is '-1', no number from 0"),
+    ({"RANK": "0"}, "WORLD_SIZE is '', expected a number of at least 1"),
+    ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', expected a number of at least 1"),
+    ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK is '-1', expected a number of at least 0"),
     ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK is 2, but WORLD_SIZE 2"),
-    ({"RANK": "0", "WORLD_SIZE": "99999999999"}, "WORLD_SIZE is '99999999999', no number from 1"),
+    ({"RANK": "0", "WORLD_SIZE": "99999999999"}, "WORLD_SIZE is '99999999999', expected a number of at least 1"),
     ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set"),
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "x"}, "MASTER_PORT is 'x'"),
-    ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "70000"}, "70000, no port"),
+    ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "70000"}, "70000, not a port"),
     ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_WORLD_SIZE": "x"},
-     "LOCAL_WORLD_SIZE is 'x', no number from 1"),
+     "LOCAL_WORLD_SIZE is 'x', expected a number of at least 1"),
 ])
-def test_malformed_variables_are_said(variables, said):
+def test_malformed_variables_are_reported(variables, said):
     with pytest.raises(Exception, match=said):
         mpc.train.ranks(variables)
 
@@ -294,14 +294,14 @@ def test_one_rank_is_alone():
 
 def test_malformed_variables_end_the_module():
     done = plain("nowhere", {"RANK": "1", "WORLD_SIZE": "x"})
-    assert done.returncode == 2 and done.stderr == "error: launcher: WORLD_SIZE is 'x', no number from 1\n"
+    assert done.returncode == 2 and done.stderr == "error: launcher: WORLD_SIZE is 'x', expected a number of at least 1\n"
 
 
 @pytest.mark.parametrize("timeout", ["nan", "inf", "-3", "0", "abc", ""])
 def test_a_timeout_that_is_none(timeout, capsys):
     variables = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
     assert mpc.train.main(["model.onnx", f"--rank-timeout={timeout}"], variables) == 2
-    assert capsys.readouterr().err == f"error: usage: --rank-timeout: '{timeout}' is no positive number of seconds\n"
+    assert capsys.readouterr().err == f"error: usage: --rank-timeout: '{timeout}' is not a positive number of seconds\n"
 
 
 def test_help_waits_for_nobody():

@@ -37,7 +37,7 @@ def test_torchrun(tmp_path):
     np.testing.assert_allclose(losses(done.stdout), losses(plain(path).stdout), rtol=1e-4)
 
 
-def test_torchrun_says_a_failure_once(tmp_path):
+def test_torchrun_reports_a_failure_once(tmp_path):
     done = subprocess.run([*TORCHRUN, "-m", "mpc.train", str(MODEL), "--data", str(tmp_path / "nothing"), *ARGUMENTS],
                           capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode != 0
@@ -93,7 +93,7 @@ os._exit(0)  # gloo's threads would wait for ranks that have ended
     assert said[0].startswith("rank 1: failed: ") and said[0].removeprefix("rank 1: failed: ") in said[1], said
 
 
-def test_a_rank_that_dies_is_said_in_one_sentence():
+def test_a_rank_that_dies_is_reported_in_one_sentence():
     program = """
 import os, torch.distributed as dist, mpc, sys
 dist.init_process_group("gloo")

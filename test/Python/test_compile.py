@@ -126,7 +126,7 @@ def test_errors_name_place_and_values(dense, factors):
         function(x[:3], w)
     with pytest.raises(mpc.InvalidArgument, match="unknown policy 'half'"):
         mpc.compile(dense, policy="half")(x, w)
-    with pytest.raises(mpc.InvalidArgument, match="none of 'cpu', 'cuda' and 'cuda:N'"):
+    with pytest.raises(mpc.InvalidArgument, match="not one of 'cpu', 'cuda' and 'cuda:N'"):
         mpc.compile(dense, device="tpu")
     with pytest.raises(mpc.InvalidArgument, match="batch is 0, expected at least 1"):
         mpc.compile(dense, batch=0)(x, w)

@@ -43,7 +43,7 @@ def test_tokens_come_one_by_one(decoder):
     assert [next(writing), next(writing)] == GREEDY[:2]
 
 
-def test_draws_are_the_seeds(decoder):
+def test_random_numbers_depend_on_the_seed(decoder):
     drawn = [list(decoder.generate([1], tokens=20, temperature=2.0, seed=seed)) for seed in (7, 7, 8)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert list(decoder.generate([1, 2, 3, 4, 5], tokens=12, temperature=2.0, top_k=1)) == GREEDY
@@ -97,7 +97,7 @@ def test_reads_tokenizer_files(tmp_path):
     decoder = mpc.Decoder(MODEL, policy="float32", capacity=64, chunk=8, tokenizer=tmp_path / "tokenizer.json")
     assert "".join(decoder.generate("w1 w2 w3 w4 w5", tokens=3)) == "w54 w35 w39"
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(mpc.InvalidArgument, match="bad.json: is no tokenizer"):
+    with pytest.raises(mpc.InvalidArgument, match="bad.json: is not a tokenizer"):
         mpc.Decoder(MODEL, tokenizer=tmp_path / "bad.json")
     with pytest.raises(mpc.NotFound, match="none.json"):
         mpc.Decoder(MODEL, tokenizer=tmp_path / "none.json")

@@ -52,7 +52,7 @@ def test_no_byte_moves(driver, product, factors):
     assert "on cuda:0" in repr(y)
 
 
-def test_streams_are_told_and_waited_for(driver, product, factors):
+def test_streams_are_passed_and_waited_for(driver, product, factors):
     function, x, w, _ = product
     y = function(x, w)
     own = y.__cuda_array_interface__["stream"]
@@ -134,14 +134,14 @@ def test_numbers_come_along(driver):
 
 def test_what_cannot_be(driver, product, dense, factors):
     function, x, w, _ = product
-    for wrong, text in ((Array(driver, factors[0], ordinal=1), "input 'x': lies on cuda:1, but the model runs on cuda:0"),
-                        (factors[0], "input 'x': lies in host memory, but others lie on cuda:0"),
+    for wrong, text in ((Array(driver, factors[0], ordinal=1), "input 'x': is on cuda:1, but the model runs on cuda:0"),
+                        (factors[0], "input 'x': is in host memory, but other inputs are on cuda:0"),
                         (Array(driver, factors[0].astype(np.float64)), "input 'x' has elements of type f32, not f64"),
-                        (Array(driver, factors[0].astype(np.complex64)), "input 'x': has elements of a type that no"),
+                        (Array(driver, factors[0].astype(np.complex64)), "input 'x': has an element type that models"),
                         (Array(driver, factors[0][:, :32]), "4")):
         with pytest.raises(mpc.InvalidArgument, match=text):
             function(wrong, w)
-    with pytest.raises(mpc.InvalidArgument, match="input 'x': lies on device 0, where this does not run; compile for"):
+    with pytest.raises(mpc.InvalidArgument, match="input 'x': is on device 0, but the model does not run there; compile for"):
         mpc.compile(dense, policy="float32")(x, w)
 
 

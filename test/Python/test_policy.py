@@ -35,7 +35,7 @@ def test_a_name_has_types():
 
 def test_auto_has_the_types_of_this_machine():
     assert mpc.Policy("auto").compute_dtype in ("float32", "bfloat16", "float16")
-    with pytest.raises(mpc.InvalidArgument, match="stands for another"):
+    with pytest.raises(mpc.InvalidArgument, match="is an alias"):
         mpc.Policy("auto", overrides={"op:softmax": "float32"})
 
 
@@ -68,21 +68,21 @@ def test_overrides_add_up():
     (lambda: mpc.Policy("/nowhere/p.json"), mpc.NotFound, "cannot be read"),
     (lambda: mpc.Policy({"name": "p", "compute": "int8"}), mpc.InvalidArgument, "compute"),
     (lambda: mpc.Policy("float32", overrides={"layers:a": "float16"}), mpc.InvalidArgument, "layers:a"),
-    (lambda: mpc.Policy.from_json("{"), mpc.InvalidArgument, "is no JSON"),
+    (lambda: mpc.Policy.from_json("{"), mpc.InvalidArgument, "is not valid JSON"),
     (lambda: mpc.Policy.from_json("[1]"), mpc.InvalidArgument, "not an object"),
 ])
-def test_what_is_wrong_is_said_at_once(make, error, text):
+def test_errors_are_reported_immediately(make, error, text):
     with pytest.raises(error, match=text):
         make()
 
 
 @pytest.mark.parametrize("overrides", ["layer:0=float32", [("a",)], {"layer:0": None}, 3])
 def test_overrides_are_keys_and_types(dense, overrides):
-    with pytest.raises(mpc.InvalidArgument, match="no mapping of keys to types"):
+    with pytest.raises(mpc.InvalidArgument, match="not a mapping of keys to types"):
         mpc.compile(dense, overrides=overrides)
 
 
-def test_it_stands_where_a_name_does(cnn):
+def test_a_policy_object_replaces_a_name(cnn):
     path, images = cnn
     policy = mpc.Policy("mixed_bfloat16", overrides={"layer:0/conv2": "float32"})
     function = mpc.compile(path, images, policy=policy)

@@ -17,7 +17,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="no program dot, of Graphviz")
 
 
-def test_explain_tells_types_rules_and_kernels(cnn):
+def test_explain_reports_types_rules_and_kernels(cnn):
     path, images = cnn
     function = mpc.compile(path, images, policy="mixed_bfloat16", overrides={"layer:0/conv2": "float32"})
     report = function.explain()
@@ -80,7 +80,7 @@ def test_edges_go_from_inputs_to_results(dense, factors):
     assert [(e["from"], e["to"], e["type"]) for e in report.edges] == [("x", 0, "bf16"), (0, "y", "f32")]
 
 
-def test_a_notebook_without_graphviz_is_told(cnn, monkeypatch):
+def test_a_notebook_without_graphviz_is_reported(cnn, monkeypatch):
     path, images = cnn
     report = mpc.compile(path, images, policy="float32").explain()
     monkeypatch.setenv("PATH", "")
@@ -165,7 +165,7 @@ def test_explain_knows_the_shapes_of_the_last_call():
     assert sum(k["bytes"] for k in large.kernels) > sum(k["bytes"] for k in small.kernels)
 
 
-def test_check_judges_the_arrays_that_it_gets(cnn):
+def test_check_uses_the_given_arrays(cnn):
     path, images = cnn
     wide = mpc.compile(path, policy="float32").check(images)
     narrow = mpc.compile(path, policy="mixed_bfloat16").check(image=images, per_op=True)
@@ -240,7 +240,7 @@ def test_a_report_is_saved_as_a_page(cnn, tmp_path):
 
 
 @needs_dot
-def test_a_page_of_a_model_in_memory_bears_its_name(dense, factors, tmp_path):
+def test_a_page_of_a_model_in_memory_has_its_name(dense, factors, tmp_path):
     report = mpc.compile(dense, *factors, policy="mixed_bfloat16").explain()
     report.save_html(str(tmp_path / "report.html"))
     assert data_of(tmp_path / "report.html")["document"] == dict(report)
@@ -258,7 +258,7 @@ def test_errors_are_found_from_arrays(dense, factors):
 
 
 @needs_dot
-def test_a_page_that_cannot_be_made_is_told(cnn, tmp_path, monkeypatch):
+def test_a_page_that_cannot_be_written_is_reported(cnn, tmp_path, monkeypatch):
     path, images = cnn
     report = mpc.compile(path, images, policy="float32").explain()
     with pytest.raises(mpc.Error, match="nowhere"):

@@ -76,7 +76,7 @@ def test_failures_and_questions_are_of_their_thread(dense, factors):
     assert all(together(mixed))
 
 
-def test_trainers_step_side_by_side():
+def test_trainers_step_concurrently():
     numbers = np.random.default_rng(0)
     x, y = numbers.standard_normal((2, 1, 8, 8), np.float32), numbers.integers(0, 10, 2)
 

@@ -45,7 +45,7 @@ def test_tensors_mean_what_pytorch_means():
     assert negative.is_neg() and torch.equal(function(negative), negative.relu())
     mine = x.clone().as_subclass(Mine).requires_grad_()
     assert torch.equal(function(mine), x.relu())
-    with pytest.raises(mpc.InvalidArgument, match="input '.*': is no array: .*to_dense"):
+    with pytest.raises(mpc.InvalidArgument, match="input '.*': is not an array: .*to_dense"):
         function(x.to_sparse())
 
 

@@ -249,7 +249,7 @@ def test_an_override_of_a_layer_without_gradients():
     assert len(found) == 3 and all(part.isfinite().all() for part in found)
 
 
-def test_an_override_that_no_op_has_is_told():
+def test_an_override_that_matches_no_op_is_reported():
     options = {"policy": "mixed_bfloat16", "overrides": {"layer:1": "float32", "layer:tail": "float32", "op:conv": "float32"}}
     module, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()), torch.randn(8, 64)
     with pytest.warns(mpc.ModelWarning) as told:
@@ -261,7 +261,7 @@ def test_an_override_that_no_op_has_is_told():
         _step(module, x, {"policy": "mixed_bfloat16", "overrides": {"layers:0": "float32"}})
 
 
-def test_dropout_draws_what_eager_mode_draws():
+def test_dropout_matches_eager_mode():
     module = torch.nn.Dropout(0.5)
     compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})
     x = torch.ones(64)
@@ -271,7 +271,7 @@ def test_dropout_draws_what_eager_mode_draws():
     assert torch.equal(compiled(x), wanted)
 
 
-def test_draws_do_not_cut_a_graph(monkeypatch):
+def test_random_ops_do_not_split_a_graph(monkeypatch):
     """Random numbers are generated before the graph, in eager mode's order and memory formats."""
     made = []
     compile_text = mpc.torch._function.compile
@@ -287,7 +287,7 @@ def test_draws_do_not_cut_a_graph(monkeypatch):
     assert len(made) == 2
 
 
-def test_draws_of_data_keep_their_place():
+def test_random_numbers_of_data_keep_their_position():
     def function(x):
         chances = torch.sigmoid(x)
         return torch.bernoulli(chances) * 2 + F.dropout(x, 0.5) + torch.rand(8)
@@ -300,7 +300,7 @@ def test_draws_of_data_keep_their_place():
     assert torch.allclose(compiled(x), wanted)
 
 
-def test_what_mpc_lacks_runs_in_eager_mode_and_is_told():
+def test_unsupported_ops_run_in_eager_mode_and_are_reported():
     module = torch_modules.Apply(lambda m, x: torch.fft.rfft(x @ m.w).abs() @ m.w[:, :2][:3], w=torch.randn(4, 4))
     reference = copy.deepcopy(module).double()
     compiled = torch.compile(module, backend="mpc", options={"policy": "float32"})
@@ -311,7 +311,7 @@ def test_what_mpc_lacks_runs_in_eager_mode_and_is_told():
     assert (y - w).norm() < bound("float32", 4) * w.norm()
 
 
-def test_arrays_come_as_they_lie(monkeypatch):
+def test_arrays_keep_their_layout(monkeypatch):
     """Views of parameters and results, which are copied where they have gaps or another order."""
     module = torch_modules.Apply(lambda m, x: torch.cat([(x @ m.w.t()).split(8, 1)[1].tanh(), x[:, :8]], 1) @ m.v.t(),
                                  w=torch.randn(16, 32), v=torch.randn(5, 16))

@@ -172,7 +172,7 @@ def test_event_files_of_the_program(tmp_path):
     assert found["test/loss"] == pytest.approx(dict(zip((20, 40), ends)), rel=1e-6)
     (tmp_path / "file").write_text("")
     refused = train(tmp_path / "file" / "events")
-    assert refused.returncode == 1 and "cannot be made a folder of event files" in refused.stdout + refused.stderr
+    assert refused.returncode == 1 and "the folder of event files cannot be created" in refused.stdout + refused.stderr
 
 
 def events(folder):
@@ -226,7 +226,7 @@ def test_the_interpreter_ends_cleanly():
     ({"loss": "hinge"}, mpc.InvalidArgument, "loss: is 'hinge', none of"),
     ({"loss": "huber,beta=1"}, mpc.InvalidArgument, "no field 'beta'"),
     ({"optimizer": "lion"}, mpc.InvalidArgument, "is 'lion', none of"),
-    ({"optimizer": "adam,rho=1"}, mpc.InvalidArgument, "no number 'rho'"),
+    ({"optimizer": "adam,rho=1"}, mpc.InvalidArgument, "no hyperparameter 'rho'"),
     ({"schedule": "cosine"}, mpc.InvalidArgument, "cosine,steps=N"),
     ({"schedule": "sawtooth"}, mpc.InvalidArgument, "unknown schedule 'sawtooth'"),
     ({"lr": float("nan")}, mpc.InvalidArgument, "learning rate"),
@@ -253,7 +253,7 @@ def test_wrong_batches_are_errors(batches):
     kept = trainer.state_dict()
     for wrong, text in ((3, "a int where a mapping"), ({"foo": {}}, "part 'foo', none of model"),
                         ({"model": {**kept["model"], "v": x}}, "'v': is not a parameter of this training"),
-                        ({"optimizer": {"a": 1}}, "is no state of torch's"),
+                        ({"optimizer": {"a": 1}}, "is not a torch state"),
                         (trainer_of(optimizer="sgd").state_dict(), "dampening in its state, which adam has not")):
         with pytest.raises(mpc.InvalidArgument, match=text):
             trainer.load_state_dict(wrong)

@@ -327,10 +327,10 @@ def test_windows_and_halves_have_the_same_gradients(batch):
     assert max(distances(window.sync(), whole).values()) < 2e-5
 
 
-def test_several_outputs_ask_for_a_choice(batch):
+def test_several_outputs_need_a_choice(batch):
     x, y = batch
     module = Case(lambda m, v: (m.a(v), {"logits": m.b(m.a(v))}))
-    with pytest.raises(mpc.InvalidArgument, match="2 tensors.*1.logits.*which one the loss judges"):
+    with pytest.raises(mpc.InvalidArgument, match="2 tensors.*1.logits.*one that the loss reads"):
         mpc.Trainer(module, x)
     trainer = mpc.Trainer(module, x, loss="softmax_cross_entropy,output=1.logits", policy="float32", threads=1)
     trainer.step(x, y)
@@ -414,7 +414,7 @@ def test_dropouts_drop_what_pytorch_drops(name):
     assert abs(float(kept.mean()) - 0.75) < 4 * (0.75 * 0.25 / count) ** 0.5
 
 
-def test_draws_follow_the_seed_and_go_on_from_a_state(batch):
+def test_random_numbers_follow_the_seed_and_the_state(batch):
     x, y = batch
     module = Case(lambda m, v: m.b(F.dropout(m.a(v), 0.5) + 0.1 * torch.randn_like(v) + 0.1 * torch.rand(4)))
     first, second, other = (mpc.Trainer(module, x, optimizer="sgd", lr=0.1, policy="float32", threads=1, seed=seed)
@@ -430,7 +430,7 @@ def test_draws_follow_the_seed_and_go_on_from_a_state(batch):
     assert torch.equal(first.state_dict()["model"]["b.weight"], other.state_dict()["model"]["b.weight"])
 
 
-def test_noise_has_pytorchs_moments():
+def test_random_numbers_have_pytorchs_moments():
     class Noise(nn.Module):
         def __init__(self):
             super().__init__()
@@ -457,7 +457,7 @@ def test_options_put_dropouts_into_the_gradient_too(batch):
     trainer = mpc.Trainer(module, x, policy="float32", threads=1, dropout={"a": 0.25})
     trainer.step(x, y)
     assert "rng" in trainer.state_dict()["trainer"]
-    with pytest.raises(mpc.InvalidArgument, match="'c' is no submodule of Case; it has a, b, drop"):
+    with pytest.raises(mpc.InvalidArgument, match="'c' is not a submodule of Case; it has a, b, drop"):
         mpc.Trainer(module, x, dropout={"c": 0.5})
 
 
@@ -470,7 +470,7 @@ def test_options_put_dropouts_into_the_gradient_too(batch):
     (lambda m, x: m.b(m.a(x)) if x.sum() > 0 else m.b(-m.a(x)), "decides in its forward pass by the values"),
     (lambda m, x: m.b(m.a(x)) * x.sum().item(), "decides in its forward pass by the values"),
     (lambda m, x: m.b(m.a(x)[torch.randperm(6)]), "needs aten.randperm.default in a step of training"),
-    (lambda m, x: m.b(m.a(x)).argmax(1), "judges output 'output', which has elements of torch.int64"),
+    (lambda m, x: m.b(m.a(x)).argmax(1), "reads output 'output', which has elements of torch.int64"),
     (lambda m, x: m.b(m.a(x)).detach(), "has no parameter that needs a gradient"),
     (lambda m, x: m.c(x), "has no attribute 'c'")])
 def test_what_cannot_be_traced_is_an_error(batch, function, text):
@@ -484,7 +484,7 @@ def test_a_renormed_table_is_an_error(batch):
         mpc.Trainer(module, batch[0])
 
 
-def test_a_module_in_inference_mode_is_told(batch):
+def test_a_module_in_inference_mode_is_reported(batch):
     x, y = batch
     module = Case(lambda m, v: m.b(m.norm(m.drop(m.a(v)))), norm=nn.BatchNorm1d(4), drop=nn.Dropout(0.5)).eval()
     wanted = eager(module, x, y)

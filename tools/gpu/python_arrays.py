@@ -214,7 +214,7 @@ class Checks:
     def check_errors(self):
         torch = self.torch
         function, x, w, tx, tw = self.layer()
-        cases = [((tx, w), "input 'w': lies in host memory, but others lie on cuda:0"),
+        cases = [((tx, w), "input 'w': is in host memory, but other inputs are on cuda:0"),
                  ((tx.double(), tw), "has elements of type f32, not f64"),
                  ((tx[:, :8], tw), "was compiled for"), ((tx.to(torch.complex64), tw), "no model takes")]
         for arguments, text in cases:

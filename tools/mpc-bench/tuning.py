@@ -178,7 +178,7 @@ def print_table(arguments, names):
                     code, found = model.tune("--inputs", *model.samples[:4], "--budget",
                                              f"rms {budget}", "-o", file, *flags)
                 if code == 4:
-                    print(f"| {name} | {budget} | float32 itself has the error more |" + " |" * (len(head) - 2),
+                    print(f"| {name} | {budget} | float32 itself errs more |" + " |" * (len(head) - 2),
                           flush=True)
                     continue
                 if code:

@@ -131,7 +131,7 @@ std::vector<Status> StoredCheck::run(Json &document, bool &ok) {
                    "has no graph to compute the answer from; give --expected")};
   if (arguments.perOp)
     return {Status(StatusCode::InvalidArgument, model,
-                   "is compiled already, --per-op needs the model itself")};
+                   "is already compiled, but --per-op needs the model itself")};
   Result<std::vector<NamedArray>> given =
       loadArrays(arguments.inputs, arguments.common.maxMemory);
   if (!given.ok())

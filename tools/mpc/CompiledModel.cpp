@@ -57,8 +57,7 @@ static Result<ExecutableFile> chooseByDims(const ExecutableFile &file,
   }
   return Status(StatusCode::InvalidArgument, options.model,
                 "was compiled for " + held + ", not for " +
-                    describeDims(wanted) +
-                    "; compile the model for that as well");
+                    describeDims(wanted) + "; also compile the model for that");
 }
 
 Result<ExecutableFile>

@@ -182,7 +182,7 @@ static Result<std::optional<std::string>> runDot(const std::string &program,
   ScopedTempFolder folder("mpc-graph");
   if (!folder.ok())
     return Status(StatusCode::Unavailable, "--html",
-                  "no temporary folder can be made");
+                  "cannot create a temporary folder");
   std::string input = folder.path("graph.dot"),
               output = folder.path("places.json"), log = folder.path("log");
   if (Status status = writeWholeFile(input, {text}); !status.ok())

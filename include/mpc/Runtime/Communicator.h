@@ -85,8 +85,10 @@ Result<std::shared_ptr<Communicator>> joinRelay(int descriptor, int rank,
 
 /// Notes on failures that all ranks know, so that exactly one reports each:
 /// this rank, or another one.
-inline constexpr const char *kFailureToTell = "all ranks end, this one tells";
-inline constexpr const char *kFailureTold = "all ranks end, another one tells";
+inline constexpr const char *kFailureToTell =
+    "all ranks stop; this rank reports the failure";
+inline constexpr const char *kFailureTold =
+    "all ranks stop; another rank reports the failure";
 
 /// Agrees on a failure collectively: returns this rank's `own` failure if there
 /// is one, else that of the lowest failing rank, with one of these notes;

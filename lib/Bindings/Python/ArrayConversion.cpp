@@ -141,8 +141,8 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
     held = plainTensor(held);
   if (isMasked(held))
     throw StatusError(
-        wrongInput(input, "is a masked array, whose mask no model takes; fill "
-                          "it with a value (filled()) first"));
+        wrongInput(input, "is a masked array, which is not supported; replace "
+                          "masked elements (filled()) first"));
   bool brain = false;
   nb::ndarray<nb::ro> array;
   if (!nb::hasattr(held, "__dlpack__") || !nb::try_cast(held, array)) {
@@ -153,8 +153,8 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
       held = nb::module_::import_("numpy").attr("asarray")(held);
     } catch (nb::python_error &error) {
       std::string why = nb::str(error.value()).c_str();
-      throw StatusError(
-          wrongInput(input, "is no array: " + why.substr(0, why.find('\n'))));
+      throw StatusError(wrongInput(input, "is not an array: " +
+                                              why.substr(0, why.find('\n'))));
     }
     nb::object dtype = held.attr("dtype");
     nb::str type{nb::handle(dtype)};
@@ -164,19 +164,20 @@ Buffer python::toBuffer(nb::handle object, const std::string &input) {
     if (!nb::try_cast(held, array))
       throw StatusError(wrongInput(
           input, "has elements of type " + std::string(type.c_str()) +
-                     ", which no model takes; convert it"));
+                     ", which models do not support; convert it"));
   }
   if (array.device_type() != nb::device::cpu::value &&
       array.device_type() != nb::device::cuda_host::value)
     throw StatusError(wrongInput(
-        input, "lies on device " + std::to_string(array.device_id()) +
-                   ", where this does not run; compile for that device "
-                   "(device=\"cuda\"), or copy the array to host memory"));
+        input,
+        "is on device " + std::to_string(array.device_id()) +
+            ", but the model does not run there; compile for that device "
+            "(device=\"cuda\"), or copy the array to host memory"));
   std::optional<ElementType> known = elementOf(array.dtype());
   if (!known)
     throw StatusError(wrongInput(
         input, "has a type of " + std::to_string(array.dtype().bits) +
-                   " bits that no model takes; convert it"));
+                   " bits that models do not support; convert it"));
   TensorType type{brain ? ElementType::BF16 : *known, {}};
   for (size_t axis = 0; axis < array.ndim(); ++axis)
     type.shape.push_back(int64_t(array.shape(axis)));

@@ -62,10 +62,11 @@ static const DType &typeOf(ElementType element) {
   for (const DType &known : kTypes)
     if (known.element == element)
       return known;
-  throw StatusError(
-      Status(StatusCode::Unavailable, "result",
-             "has the type " + std::string(elementTypeName(element)) +
-                 ", which arrays lack; cast it to another in the model"));
+  throw StatusError(Status(StatusCode::Unavailable, "result",
+                           "has the type " +
+                               std::string(elementTypeName(element)) +
+                               ", which arrays do not support; cast it to "
+                               "another type in the model"));
 }
 
 nb::dlpack::dtype python::dlpackType(ElementType element) {

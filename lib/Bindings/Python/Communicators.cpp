@@ -115,7 +115,7 @@ static int numberOf(const nb::object &made, const char *name) {
     throw StatusError(Status(StatusCode::InvalidArgument, "communicator",
                              std::string("has the ") + name + " " +
                                  nb::cast<std::string>(nb::repr(given)) +
-                                 ", no number"));
+                                 ", not a number"));
   return number;
 }
 

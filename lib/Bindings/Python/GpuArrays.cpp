@@ -179,9 +179,9 @@ static Described describeInterface(nb::handle object, const std::string &input,
   nb::str name(type);
   std::optional<ElementType> element = elementNamed(name.c_str());
   if (!element)
-    throw StatusError(wrong(input, "has elements of type " +
-                                       std::string(name.c_str()) +
-                                       ", which no model takes; convert it"));
+    throw StatusError(
+        wrong(input, "has elements of type " + std::string(name.c_str()) +
+                         ", which models do not support; convert it"));
   found.type.element = *element;
   for (nb::handle extent : fields["shape"])
     found.type.shape.push_back(nb::cast<int64_t>(extent));
@@ -216,8 +216,8 @@ static Described describe(nb::handle object, const std::string &input,
   if (nb::try_cast(capsule, array))
     element = elementOf(array.dtype());
   if (!element)
-    throw StatusError(
-        wrong(input, "has elements of a type that no model takes; convert it"));
+    throw StatusError(wrong(
+        input, "has an element type that models do not support; convert it"));
   Described found;
   found.type.element = *element;
   for (size_t axis = 0; axis < array.ndim(); ++axis)
@@ -241,9 +241,9 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
   if (!place.onGpu) {
     Buffer host = python::toBuffer(object, input);
     if (!host.type().shape.empty())
-      throw StatusError(wrong(input, "lies in host memory, but others lie on " +
-                                         gpuName(number) +
-                                         "; move it there too"));
+      throw StatusError(
+          wrong(input, "is in host memory, but other inputs are on " +
+                           gpuName(number) + "; move it there too"));
     Buffer copy = valueOf(Buffer::allocateOn(stream, host.type()));
     if (Status status = copy.copyFrom(host, stream); !status.ok())
       throw StatusError(status);
@@ -251,10 +251,9 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
     return copy;
   }
   if (place.ordinal >= 0 && place.ordinal != number)
-    throw StatusError(wrong(input, "lies on " + gpuName(place.ordinal) +
-                                       ", but the model runs on " +
-                                       gpuName(number) +
-                                       "; move it, or compile for that GPU"));
+    throw StatusError(wrong(
+        input, "is on " + gpuName(place.ordinal) + ", but the model runs on " +
+                   gpuName(number) + "; move it, or compile for that GPU"));
   Framework from = frameworkOf(object);
   nb::object whole = withoutGaps(object, from);
   bool ordered = from == framework && ordersMemory(from);
@@ -264,9 +263,9 @@ Buffer Gpu::take(nb::handle object, const std::string &input,
                      ordered ? nb::int_(-1) : nb::int_(numberOf(stream)))
           : describeInterface(whole, input, stream);
   if (!found.contiguous)
-    throw StatusError(
-        wrong(input, "has gaps between its elements, or another order than "
-                     "its indices; copy it on the GPU first"));
+    throw StatusError(wrong(
+        input,
+        "is not contiguous in row-major order; copy it on the GPU first"));
   std::optional<int64_t> bytes = found.type.byteCount();
   if (!bytes)
     throw StatusError(wrong(input, "has no size that fits in memory"));

@@ -43,7 +43,7 @@ static Device makeDevice(const std::string &name, int threads) {
     return valueOf(
         Device::cuda({.ordinal = std::stoi(name.substr(prefix.size()))}));
   throw StatusError(Status(StatusCode::InvalidArgument, "device '" + name + "'",
-                           "is none of 'cpu', 'cuda' and 'cuda:N'"));
+                           "is not one of 'cpu', 'cuda' and 'cuda:N'"));
 }
 
 NB_MODULE(_mpc, module) {

@@ -25,7 +25,7 @@ void python::addCompiler(nb::module_ &module) {
     module.def(entry, [](const nb::args &, const nb::kwargs &) {
       throw StatusError(
           Status(StatusCode::Unavailable, "mpc",
-                 "needs a compiler here, which this package was built without; "
+                 "needs the compiler, which this package was built without; "
                  "compile to an .mpcx file elsewhere and mpc.load() it"));
     });
 }

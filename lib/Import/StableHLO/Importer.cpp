@@ -126,7 +126,7 @@ Operation *Importer::adopt(Operation *op) {
   if (++opsMade > options.maxOps) {
     if (!hasTooMany)
       emitError(op->getLoc())
-          << "makes more than " << options.maxOps
+          << "results in more than " << options.maxOps
           << " ops after inlining calls and unrolling loops";
     hasTooMany = true;
     return nullptr;

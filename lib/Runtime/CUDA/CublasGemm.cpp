@@ -136,7 +136,7 @@ Status CublasGemm::check(BlasResult result, const char *call) const {
   return Status(StatusCode::Internal, gemm.toString(),
                 std::string(call) + " failed with " +
                     describeBlasError(context->library(), result) +
-                    "; compile with --gemm=own to do without the library");
+                    "; compile with --gemm=own to avoid the library");
 }
 
 Status CublasGemm::set(int attribute, const void *value, size_t bytes) const {
@@ -354,9 +354,9 @@ Result<std::vector<BlasCandidate>> CublasGemm::candidates(int most) const {
   std::erase_if(found,
                 [](const BlasCandidate &candidate) { return candidate.state; });
   if (found.empty())
-    return Status(StatusCode::Unavailable, gemm.toString(),
-                  "cuBLASLt has no algorithm for this product; compile with "
-                  "--gemm=own");
+    return Status(
+        StatusCode::Unavailable, gemm.toString(),
+        "cuBLASLt has no algorithm for this GEMM; compile with --gemm=own");
   return found;
 }
 

@@ -94,10 +94,10 @@ CudaDevice::rankLibrary(const Program &program) {
   if (message == program.launches.end())
     return std::shared_ptr<CollectiveBackend>();
   if (!services.joinRanks)
-    return Status(StatusCode::Unavailable, program.name,
-                  "has message '" + message->kernel +
-                      "' among ranks, but this device was made for one; make "
-                      "it by cudaForRanks()");
+    return Status(
+        StatusCode::Unavailable, program.name,
+        "has collective '" + message->kernel +
+            "', but this device was made for one rank; use cudaForRanks()");
   if (message->collective->ranks != services.ranks)
     return Status(StatusCode::InvalidArgument, program.name,
                   "was compiled for " +
@@ -182,7 +182,7 @@ Status CudaDevice::copy(void *to, bool toDevice, const void *from,
         cu.memcpyDtoHAsync(to, toCuAddress(from), bytes, queue),
         "cuMemcpyDtoHAsync", "copy");
   return Status(StatusCode::InvalidArgument, "copy",
-                "neither buffer lies on device '" + deviceName + "'");
+                "neither buffer is on device '" + deviceName + "'");
 }
 
 Status CudaDevice::fetch(void *to, const void *from, bool fromDevice,

@@ -35,7 +35,7 @@ static Result<CudaDriver> findEntryPoints(void *handle, const char *library) {
       reinterpret_cast<GetVersion>(dlsym(handle, "cuDriverGetVersion"));
   if (!getVersion)
     return unavailable(std::string(library) +
-                       " lacks cuDriverGetVersion; it is no CUDA driver");
+                       " lacks cuDriverGetVersion; it is not a CUDA driver");
   int version = 0;
   if (getVersion(&version) != 0 || version < kCudaInterface)
     return unavailable("the driver in " + std::string(library) +
@@ -45,8 +45,9 @@ static Result<CudaDriver> findEntryPoints(void *handle, const char *library) {
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress_v2"));
   if (!getProcAddress)
-    return unavailable(std::string(library) +
-                       " lacks cuGetProcAddress_v2; it is no complete driver");
+    return unavailable(
+        std::string(library) +
+        " lacks cuGetProcAddress_v2; it is not a complete driver");
   CudaDriver driver;
   std::string missing;
   visitEntryPoints(driver, [&](const char *name, auto &function) {
@@ -60,7 +61,7 @@ static Result<CudaDriver> findEntryPoints(void *handle, const char *library) {
   });
   if (!missing.empty())
     return unavailable(std::string(library) + " lacks " + missing +
-                       "; it is no complete driver");
+                       "; it is not a complete driver");
   return driver;
 }
 

@@ -188,8 +188,8 @@ Status CudaInstance::asynchronousFailure(Status status) const {
     return status;
   return status.withNote(
       "a kernel of '" + program.name +
-      "' or other work on this GPU failed, which ends the use of the GPU in "
-      "this process; a device with checkLaunches names the kernel");
+      "' or other work on this GPU failed, so this process cannot use the GPU "
+      "any more; a device with checkLaunches names the kernel");
 }
 
 Status CudaInstance::previousAsyncError() {

@@ -103,7 +103,7 @@ static Status noCode(const Program &program, const CudaCode &code,
   return Status(StatusCode::Unavailable, program.name,
                 "has machine code for " + (held.empty() ? "no GPU" : held) +
                     ", which does not run on " + gpu.name + " (" +
-                    gpu.architecture() + "); compile it for that");
+                    gpu.architecture() + "); compile it for that architecture");
 }
 
 Status CudaLaunches::loadModules(const CudaServices &services) {
@@ -214,7 +214,7 @@ Status CudaLaunches::checkResidency() const {
     if (blocks > most)
       return Status(StatusCode::Unavailable, describe(i),
                     "has " + std::to_string(blocks) +
-                        " blocks that wait for each other, but " +
+                        " co-resident blocks (grid barrier), but " +
                         context->gpu().name + " runs " + std::to_string(most) +
                         " at once; use a whole GPU, or the CPU");
   }
@@ -242,7 +242,7 @@ Status CudaLaunches::prepareProducts(GemmLibrary *library) {
       continue;
     if (!library)
       return Status(StatusCode::Unavailable, describe(i),
-                    "is a product for a library, but there is none; compile "
+                    "is a library GEMM, but no library is available; compile "
                     "with --gemm=own");
     Result<std::shared_ptr<PreparedGemm>> prepared =
         library->prepare(*launch.gemm, alignmentsOf(launch), describe(i));

@@ -28,17 +28,17 @@ static Status unavailable(const std::string &text) {
 Status detail::identify(Nvrtc &nvrtc, const std::string &library) {
   int major = 0, minor = 0, count = 0;
   if (nvrtc.version(&major, &minor) != 0)
-    return unavailable(library + " does not tell its version");
+    return unavailable(library + " does not report its version");
   nvrtc.versionText = std::to_string(major) + "." + std::to_string(minor);
   if (major < kLeastMajor)
     return unavailable(library + " is version " + nvrtc.versionText +
                        ", but kernels need " + std::to_string(kLeastMajor) +
                        ".0 or later; install a newer CUDA toolkit");
   if (nvrtc.supportedCount(&count) != 0 || count <= 0)
-    return unavailable(library + " does not tell its architectures");
+    return unavailable(library + " does not report its architectures");
   nvrtc.architectures.resize(size_t(count));
   if (nvrtc.supported(nvrtc.architectures.data()) != 0)
-    return unavailable(library + " does not tell its architectures");
+    return unavailable(library + " does not report its architectures");
   return {};
 }
 
@@ -65,7 +65,7 @@ Result<Nvrtc> detail::loadNvrtc(const std::string &path) {
   Status status;
   if (!functions.missing().empty())
     status = unavailable(path + " lacks " + functions.missing() +
-                         "; it is no NVRTC or one that is too old");
+                         "; it is not NVRTC or is too old");
   else
     status = identify(nvrtc, path);
   if (status.ok())
@@ -114,9 +114,8 @@ Status detail::checkArchitecture(const Nvrtc &nvrtc,
   for (int known : nvrtc.architectures)
     list += (list.empty() ? "sm_" : ", sm_") + std::to_string(known);
   return Status(StatusCode::Unavailable, architecture,
-                "is no architecture that NVRTC " + nvrtc.versionText +
-                    " makes code for (" + list +
-                    "); install a CUDA toolkit that knows it");
+                "is not an architecture that NVRTC " + nvrtc.versionText +
+                    " supports (" + list + "); install a newer CUDA toolkit");
 }
 
 NvrtcOutput detail::compileProgram(const Nvrtc &nvrtc, const std::string &text,
@@ -161,7 +160,7 @@ NvrtcOutput detail::compileProgram(const Nvrtc &nvrtc, const std::string &text,
     if (error)
       output.failure = describe("nvrtcGetCUBIN", error);
     else if (size == 0)
-      output.failure = "the compiler gave no machine code";
+      output.failure = "the compiler returned no machine code";
     if (!output.failure.empty())
       output.cubin.clear();
   }

@@ -43,9 +43,9 @@ Result<std::vector<std::string>> mpc::gatherTexts(Communicator &group,
       !status.ok())
     return status;
   auto wrong = [&group] {
-    return Status(StatusCode::Unavailable,
-                  detail::rankName(group.rank(), group.size()),
-                  "its transport's all-gather does not give what was sent");
+    return Status(
+        StatusCode::Unavailable, detail::rankName(group.rank(), group.size()),
+        "the all-gather of its transport returns other bytes than were sent");
   };
   const size_t most = *std::max_element(lengths.begin(), lengths.end());
   if (most > kMostBytes || lengths[size_t(group.rank())] != length)

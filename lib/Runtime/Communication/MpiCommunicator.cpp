@@ -94,8 +94,8 @@ template <typename Handle> struct MpiState {
     if (finalized || state.aborted)
       return;
     if (code != 0 && !state.parted)
-      state.endAll("ends with status " + std::to_string(code) +
-                   ", and with it all ranks");
+      state.endAll("exits with status " + std::to_string(code) +
+                   ", which stops all ranks");
     if (!state.isOurs)
       return;
     Deadline deadline(state.patience,
@@ -174,7 +174,7 @@ Status MpiCommunicator<Handle>::wait(int code, Handle request, const char *name,
                      " for the other ranks in " +
                      (purpose.empty() ? "a message" : purpose) + " (" + name +
                      " of " + std::to_string(bytes) +
-                     " bytes), and ends all ranks");
+                     " bytes); stopping all ranks");
       if (waited > kSeconds + double(bytes) * state.size / kBytesPerSecond)
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
@@ -266,7 +266,7 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
   state.patience = options.patience;
   Deadline deadline(options.patience, "mpi: waited " +
                                           secondsText(options.patience) +
-                                          " for the other ranks to begin");
+                                          " for the other ranks to start");
   int begun = 0, threads = 0;
   if (calls.initialized(&begun) != 0)
     return unavailable("MPI_Initialized of " + library + " failed");
@@ -277,8 +277,8 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
     return failure(state, begun ? "MPI_Query_thread" : "MPI_Init_thread", code,
                    "");
   if (threads < kMpiThreadSerialized)
-    return unavailable("MPI allows calls from one thread alone; begin it with "
-                       "MPI_THREAD_SERIALIZED");
+    return unavailable("MPI allows calls from one thread only; initialize it "
+                       "with MPI_THREAD_SERIALIZED");
   // A private communicator, separate from the host program's messages.
   const char *name = "MPI_Comm_dup";
   int code = calls.commDup(calls.world, &state.group);
@@ -297,11 +297,11 @@ join(const MpiCalls<Handle> &calls, const std::string &library,
   if (code != 0)
     return failure(state, name, code, "");
   if (::on_exit(MpiState<Handle>::leave, &state) != 0)
-    return unavailable("the end of the process cannot be awaited");
+    return unavailable("on_exit() cannot register a handler");
   if (int launched = launchedRanks(); launched > 1 && state.size == 1)
     return unavailable("a launcher started " + std::to_string(launched) +
                        " ranks, but " + library +
-                       " knows of one: it is another MPI than the launcher's");
+                       " sees one: it is not the MPI of the launcher");
   return std::shared_ptr<Communicator>(
       std::make_shared<MpiCommunicator<Handle>>(state, mostBytes));
 }

@@ -67,7 +67,7 @@ static Result<MpiLibrary> identify(void *handle, const std::string &path) {
   }
   if (!missing.empty())
     return unavailable(path + " lacks " + missing +
-                       "; it is no MPI library or one older than MPI 3");
+                       "; it is not an MPI library or is older than MPI 3");
   return library;
 }
 

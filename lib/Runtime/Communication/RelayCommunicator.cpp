@@ -105,7 +105,8 @@ bool RelayCommunicator::read(void *data, size_t bytes) const {
 Status RelayCommunicator::ask(Call call, int root, size_t bytes,
                               const void *sent, size_t sentBytes,
                               void *received, size_t receivedBytes) {
-  constexpr const char *kGone = "the process that does its messages has ended";
+  constexpr const char *kGone =
+      "the process that communicates for it has exited";
   constexpr size_t kMostText = 1 << 16;
   const std::array<uint64_t, 4> head = {uint64_t(call), uint64_t(root), bytes,
                                         sentBytes};
@@ -116,8 +117,8 @@ Status RelayCommunicator::ask(Call call, int root, size_t bytes,
     return failure(kGone);
   if (answer[0] == 0) {
     if (answer[1] != receivedBytes)
-      return failure("was answered with " + std::to_string(answer[1]) +
-                     " bytes in place of " + std::to_string(receivedBytes));
+      return failure("received " + std::to_string(answer[1]) +
+                     " bytes instead of " + std::to_string(receivedBytes));
     return read(received, receivedBytes) ? Status() : failure(kGone);
   }
   std::string text(size_t(std::min<uint64_t>(answer[1], kMostText)), '\0');
@@ -138,7 +139,7 @@ Result<std::shared_ptr<Communicator>> mpc::joinRelay(int descriptor, int rank,
   if (::getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0 ||
       type != SOCK_STREAM)
     return bad("descriptor " + std::to_string(descriptor) +
-               " is no stream socket");
+               " is not a stream socket");
   return std::shared_ptr<Communicator>(
       std::make_shared<RelayCommunicator>(descriptor, rank, size));
 }

@@ -37,22 +37,22 @@ Status container::checkHeader(std::span<const std::byte> header,
                               uint64_t fileBytes, const std::string &where) {
   if (header.size() < kHeaderBytes ||
       std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0)
-    return refuse(where, "is no .mpcx file");
+    return refuse(where, "is not an .mpcx file");
   auto version = readAt<uint32_t>(header, kVersionAt);
   if (version != kFormatVersion)
     return refuse(where, "has format version " + std::to_string(version) +
-                             ", but this build reads version " +
+                             ", but this build supports version " +
                              std::to_string(kFormatVersion) +
                              "; compile the model again");
   auto declared = readAt<uint64_t>(header, kFileBytesAt);
   if (declared != fileBytes)
-    return refuse(where, "says that it has " + std::to_string(declared) +
-                             " bytes, but it has " + std::to_string(fileBytes) +
+    return refuse(where, "declares " + std::to_string(declared) +
+                             " bytes, but has " + std::to_string(fileBytes) +
                              ": it is damaged");
   auto table = readAt<uint64_t>(header, kTableBytesAt);
   if (table > kMostTableBytes || table > fileBytes - kHeaderBytes ||
       readAt<uint32_t>(header, kReservedAt) != 0)
-    return refuse(where, "has a header that makes no sense: it is damaged");
+    return refuse(where, "has an invalid header: it is damaged");
   return {};
 }
 
@@ -209,7 +209,7 @@ static Status checkKernels(const Program &program, const StoredCuda &cuda,
         return refuse(place, "has code for a kernel that does not exist");
   }
   if (bytes > fileBytes)
-    return refuse(place, "refers to more code than the file holds");
+    return refuse(place, "refers to more code than the file contains");
   for (const Launch &launch : program.launches)
     if (!launch.gemm && !launch.collective && !names.count(launch.kernel))
       return refuse(place, "lacks kernel '" + launch.kernel + "'");
@@ -239,8 +239,9 @@ static Status checkProgram(const StoredProgram &stored, size_t fileBytes,
                            const std::string &place) {
   bool forGpu = stored.program.target.starts_with("cuda:");
   if (forGpu != stored.cuda.has_value())
-    return refuse(place, forGpu ? "holds no kernels for GPUs"
-                                : "holds kernels for GPUs and is for none");
+    return refuse(place,
+                  forGpu ? "contains no GPU kernels"
+                         : "contains GPU kernels but its target is not a GPU");
   if (forGpu)
     if (Status status =
             checkKernels(stored.program, *stored.cuda, fileBytes, place);
@@ -257,10 +258,10 @@ static Status checkSpecialisation(Contents &contents,
                                   size_t fileBytes, const std::string &where) {
   if (!isFloat(specialisation.narrowest) ||
       specialisation.longestReduction < 1 || specialisation.longestChain < 0)
-    return refuse(where, "describes its rounding in a way that makes no sense");
+    return refuse(where, "has an invalid description of its rounding");
   std::vector<StoredProgram> &programs = specialisation.programs;
   if (programs.empty())
-    return refuse(where, "holds code for no target");
+    return refuse(where, "contains code for no target");
   if (programs.size() > kMostPrograms)
     return refuse(where, "holds code for " + std::to_string(programs.size()) +
                              " targets, more than " +
@@ -287,7 +288,7 @@ Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
                                    std::span<const std::byte> bytes,
                                    const std::string &where) {
   if (bytes.size() < kHeaderBytes)
-    return refuse(where, "is no .mpcx file");
+    return refuse(where, "is not an .mpcx file");
   if (Status status = checkHeader(bytes, bytes.size(), where); !status.ok())
     return status;
   if (digestOf(bytes) != readAt<Digest>(bytes, kDigestAt))
@@ -297,7 +298,7 @@ Result<Contents> container::decode(const std::shared_ptr<const void> &owner,
       !status.ok())
     return status;
   if (contents.specialisations.empty())
-    return refuse(where, "holds no program");
+    return refuse(where, "contains no program");
   for (StoredSpecialisation &specialisation : contents.specialisations)
     if (Status status =
             checkSpecialisation(contents, specialisation, bytes.size(), where);

@@ -110,7 +110,7 @@ Result<std::vector<std::byte>> container::encode(Contents contents) {
     if (targets > kMostPrograms)
       return Status(StatusCode::InvalidArgument, contents.model,
                     "has code for " + std::to_string(targets) +
-                        " targets, but a file holds at most " +
+                        " targets, but a file can contain at most " +
                         std::to_string(kMostPrograms));
     for (StoredProgram &stored : specialisation.programs)
       if (stored.program.cuda)
@@ -127,8 +127,8 @@ Result<std::vector<std::byte>> container::encode(Contents contents) {
   std::string table = head.table + body.table;
   if (table.size() > kMostTableBytes)
     return Status(StatusCode::InvalidArgument, contents.model,
-                  "takes a table of " + std::to_string(table.size()) +
-                      " bytes, but a file holds at most " +
+                  "needs a table of " + std::to_string(table.size()) +
+                      " bytes, but a file can contain at most " +
                       std::to_string(kMostTableBytes));
   uint64_t tableBytes = table.size(), fileBytes = kHeaderBytes + tableBytes;
   for (uint64_t size : sizes)

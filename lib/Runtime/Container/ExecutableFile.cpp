@@ -124,7 +124,7 @@ Result<ExecutableFile> ExecutableFile::open(const std::string &path) {
   if (::fstat(file.descriptor, &facts) != 0)
     return unreadable(strerror(errno));
   if (!S_ISREG(facts.st_mode))
-    return unreadable("it is no regular file");
+    return unreadable("it is not a regular file");
   auto size = size_t(facts.st_size);
   // Check the header before allocating memory for the rest.
   std::array<std::byte, kHeaderBytes> header{};
@@ -185,7 +185,7 @@ Result<ExecutableFile> ExecutableFile::forShapes(const Shapes &shapes) const {
     held += (held.empty() ? "" : "; ") + describeArguments(stored, shapes);
   return Status(StatusCode::InvalidArgument, state->where,
                 "was compiled for " + held + ", not for " + asked +
-                    "; compile the model for that as well");
+                    "; also compile the model for that");
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,23 +256,24 @@ static const StoredProgram *chooseForGpu(const StoredSpecialisation &contents,
 static Status noTarget(const StoredSpecialisation &contents,
                        const Device &device, const std::string &isa,
                        const std::string &where) {
-  std::string text =
-      "holds code for " + joined(contents.programs, [](const StoredProgram &s) {
-        return s.program.target;
-      });
+  std::string text = "contains code for " +
+                     joined(contents.programs, [](const StoredProgram &s) {
+                       return s.program.target;
+                     });
   if (!device.architecture().empty())
     return Status(StatusCode::Unavailable, where,
                   text + ", but device " + device.name() +
                       " runs cuda:" + device.architecture() +
-                      "; compile the model for it as well");
+                      "; also compile the model for it");
   std::string machine = joined(detail::cpuLevels(), [](std::string_view level) {
     return "cpu:" + std::string(level);
   });
-  return Status(StatusCode::Unavailable, where,
-                text + ", but this machine runs " +
-                    (machine.empty() ? "none of mpc's levels" : machine) +
-                    (isa.empty() ? std::string()
-                                 : ", and cpu:" + isa + " was asked for"));
+  return Status(
+      StatusCode::Unavailable, where,
+      text + ", but this machine runs " +
+          (machine.empty() ? "none of the supported levels" : machine) +
+          (isa.empty() ? std::string()
+                       : ", and cpu:" + isa + " was requested"));
 }
 
 Result<Executable> ExecutableFile::load(Device device,
@@ -304,8 +305,8 @@ Result<Executable> ExecutableFile::load(Device device,
   if (device.needsCode()) {
     if (!options.trusted)
       return Status(StatusCode::InvalidArgument, state->where,
-                    "holds machine code, which runs only where the caller says "
-                    "that the file is trusted (LoadOptions::trusted)");
+                    "contains machine code, which runs only if the caller "
+                    "declares the file as trusted (LoadOptions::trusted)");
     if (stored->cuda)
       program->cuda = stored->cuda->copy();
     else if (Status status = detail::loadCode(

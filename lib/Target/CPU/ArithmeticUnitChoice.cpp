@@ -31,15 +31,15 @@ static FailureOr<PanelForm> panelFormOf(Operation *op, PackedAttr packed,
       (interleave == 2 &&
        (columns % (2 * lanes) || element.getIntOrFloatBitWidth() != 16)) ||
       interleave > 2)
-    return op->emitError() << "the constant operand is packed in panels of "
-                           << columns << " columns with interleave "
-                           << interleave << ", which '" << target.name()
-                           << "' code for " << sumType
-                           << " sums cannot read; pack it for the target's "
-                           << target.blockColumns() << " columns";
+    return op->emitError()
+           << "the constant operand is packed in panels of " << columns
+           << " columns with interleave " << interleave << ", which '"
+           << target.name() << "' code for " << sumType
+           << " accumulators cannot read; pack it for the target's "
+           << target.blockColumns() << " columns";
   if (interleave == 2 && !sumType.isF32())
-    return op->emitError() << "an interleaved operand needs f32 sums, not "
-                           << sumType;
+    return op->emitError()
+           << "an interleaved operand needs f32 accumulators, not " << sumType;
   int64_t depth = packed.getDepth();
   if (depth != wanted)
     return op->emitError() << "the constant operand is packed for units that "
@@ -61,10 +61,10 @@ static FailureOr<PanelForm> narrowFormOf(Operation *op, DequantizeOp narrow,
                                          Type sumType, ArithmeticUnit unit,
                                          const CpuTarget &target) {
   if (unit != ArithmeticUnit::MultiplyAdd || !sumType.isF32())
-    return op->emitError()
-           << "the constant operand is stored in "
-           << getElementTypeOrSelf(narrow.getValues())
-           << ", which code for f32 sums of f32 factors widens, and no other";
+    return op->emitError() << "the constant operand is stored in "
+                           << getElementTypeOrSelf(narrow.getValues())
+                           << ", which can be dequantized only for f32 "
+                              "operands and accumulators";
   if (narrow.getDepth() > 1 && !target.hasDotInt8())
     return op->emitError() << "the constant operand is stored for units that "
                               "multiply "

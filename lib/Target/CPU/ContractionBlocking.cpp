@@ -504,11 +504,13 @@ static LogicalResult checkPacking(const Contraction &c, BlocksAttr blocks) {
       chunk <= c.product.depth &&
       (chunk == c.product.depth || chunk % c.depthOfStep() == 0))
     return success();
-  return c.op->emitError()
-         << "the schedule " << blocks << " does not pack panels of "
-         << c.packed.getColumns() << " columns: it takes these columns, 1 row, "
-         << "pack = right, nothing ahead, and chunks of up to "
-         << c.product.depth << " positions, whole steps of " << c.depthOfStep();
+  return c.op->emitError() << "the schedule " << blocks
+                           << " does not pack panels of "
+                           << c.packed.getColumns()
+                           << " columns: it needs these columns, 1 row, "
+                           << "pack = right, no prefetch, and chunks of up to "
+                           << c.product.depth << " positions, a multiple of "
+                           << c.depthOfStep();
 }
 
 static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
@@ -526,10 +528,10 @@ static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
     return success();
   return c.op->emitError()
          << "the schedule " << blocks << " does not read keys in place: it "
-         << "takes " << rows << " rows, " << c.lanes << " columns, a divisor "
-         << "of " << heads << " heads as blocks of an item, chunks of less "
-         << "than " << positions << " positions, whole ones of " << whole
-         << ", and rows ahead only where those of all heads lie side by side";
+         << "needs " << rows << " rows, " << c.lanes << " columns, a divisor "
+         << "of " << heads << " heads as blocks_per_item, chunks of less "
+         << "than " << positions << " positions, a multiple of " << whole
+         << ", and prefetches rows only if those of all heads are adjacent";
 }
 
 BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
@@ -573,57 +575,55 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   bool isDepthwise = c.form == ContractionForm::Depthwise;
   if (c.packed && !isDepthwise && columns != c.packed.getColumns())
     return refuse() << "has " << columns
-                    << " columns, the packed operand panels of "
+                    << " columns, but the packed operand has panels of "
                     << c.packed.getColumns();
   if (columns % c.lanes)
-    return refuse() << "has " << columns << " columns, no multiple of the "
-                    << c.lanes << " lanes of " << c.sumType << " sums";
+    return refuse() << "has " << columns << " columns, not a multiple of the "
+                    << c.lanes << " lanes of " << c.sumType << " accumulators";
   if (c.pair && columns % (2 * c.pair->block))
-    return refuse() << "has " << columns << " columns, no multiple of the "
-                    << 2 * c.pair->block
-                    << " in which both halves of pairs stand";
+    return refuse() << "has " << columns << " columns, not a multiple of the "
+                    << 2 * c.pair->block << " of both halves of a pair";
   // Accumulators, the panel's vectors and a row's broadcast.
   int64_t vectors = c.vectors(columns), registers = c.target.registers();
   if (isTiled(c.unit)) {
     if (rows > c.mostRows(columns) || vectors > 2)
       return refuse() << "has blocks of " << rows << " rows and " << columns
-                      << " columns, which do not fit the "
-                      << c.mostRows(columns) << " rows and " << 2 * c.lanes
+                      << " columns, which exceed the " << c.mostRows(columns)
+                      << " rows and " << 2 * c.lanes
                       << " columns of two by two tiles";
   } else if (rows > registers || columns / c.lanes > registers ||
              (rows + 1) * vectors + 1 > registers)
     return refuse() << "has blocks of " << rows << " rows and " << columns
-                    << " columns, which do not fit the " << registers
+                    << " columns, which exceed the " << registers
                     << " registers of '" << c.target.name() << "'";
   if (!blocks.packsLeft() && !c.storesRows())
-    return refuse() << "reads the left operand in place, which does not lie in "
-                       "memory as "
-                    << c.factorType()
-                    << " without padding: " << c.lhs().getType();
-  if (!blocks.packsRight() && !c.storesPanels(columns))
     return refuse()
-           << "reads the right operand in place, which does not lie in "
-              "panels of "
-           << columns << " columns: " << c.rhs().getType();
+           << "reads the left operand in place, which is not stored as "
+           << c.factorType() << " without padding: " << c.lhs().getType();
+  if (!blocks.packsRight() && !c.storesPanels(columns))
+    return refuse() << "reads the right operand in place, which is not stored "
+                       "in panels of "
+                    << columns << " columns: " << c.rhs().getType();
   if (blocks.packsRight() && c.packed && !isDepthwise && c.terms.count == 1)
-    return refuse() << "packs the right operand, which is packed in panels of "
-                    << c.packed.getColumns() << " columns";
+    return refuse()
+           << "packs the right operand, which is already packed in panels of "
+           << c.packed.getColumns() << " columns";
   if (blocks.fetchesRows() &&
       (c.form != ContractionForm::Product || chunk || blocks.packsLeft() ||
        c.transposeLhs || isTiled(c.unit)))
-    return refuse() << "fetches rows ahead, which only a product does that "
-                       "reads its left operand in place, row by row, and its "
-                       "depth at once";
+    return refuse()
+           << "prefetches rows, which needs a GEMM that reads its left operand "
+              "in place by rows, with the whole depth in one chunk";
   if (blocks.fetchesResiduals() && (chunk || c.residuals().empty()))
-    return refuse() << "fetches residuals ahead, of which the kernel has none "
-                       "that is added to sums in registers";
+    return refuse() << "prefetches residuals, but the kernel adds none to "
+                       "accumulators in registers";
   switch (c.form) {
   case ContractionForm::Product:
     if (chunk > c.product.depth)
       return refuse() << "has chunks of " << chunk
-                      << " positions, the depth is " << c.product.depth;
+                      << " positions, but the depth is " << c.product.depth;
     if (chunk < c.product.depth && chunk % c.depthOfStep())
-      return refuse() << "has chunks of " << chunk << " positions, of which '"
+      return refuse() << "has chunks of " << chunk << " positions, but '"
                       << c.target.name() << "' code multiplies "
                       << c.depthOfStep() << " at once";
     break;
@@ -636,17 +636,18 @@ LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
         (chunk == 0 || chunk % out[2] || out[1] % (chunk / out[2])))
       return refuse() << "has chunks of " << chunk
                       << " positions, which do not divide images of " << out[1]
-                      << " lines of " << out[2] << " into whole lines";
+                      << " rows of " << out[2] << " into whole rows";
     break;
   }
   default:
     if (chunk)
       return refuse() << "has chunks of " << chunk
-                      << " positions; sums of windows and of attention are "
-                         "taken over the depth at once (chunk = 0)";
+                      << " positions, but convolutions and attention need the "
+                         "whole depth (chunk = 0)";
     if (panels && c.form != ContractionForm::Convolution)
-      return refuse() << "gives an item " << panels
-                      << " panels, where items have all (panels_per_item = 0)";
+      return refuse()
+             << "gives an item " << panels
+             << " panels, but items must have all (panels_per_item = 0)";
   }
   return success();
 }

@@ -56,7 +56,8 @@ static FailureOr<GemmExtents> shapeOf(const Contraction &c) {
   int64_t rank = result.getRank();
   if (rank < 2)
     return c.op->emitError()
-           << "code generation takes results of rank 2 or more, not " << result;
+           << "code generation needs a result of rank 2 or more, not "
+           << result;
   GemmExtents shape;
   shape.m = result.getDimSize(rank - 2);
   shape.n = result.getDimSize(rank - 1);
@@ -105,7 +106,7 @@ FailureOr<Operation *> Contraction::find(func::FuncOp kernel) {
       return WalkResult::advance();
     if (anchor) {
       op->emitError() << "kernel '" << kernel.getName()
-                      << "' holds a second contraction";
+                      << "' contains a second contraction";
       return WalkResult::interrupt();
     }
     anchor = op;

@@ -22,9 +22,8 @@ geometryOf(OpTy op, Value image, Value positions, ArrayRef<int64_t> window) {
   ConvolutionGeometry g;
   int64_t rank = input.getRank() - 2;
   if (rank < 1 || rank > 3)
-    return op.emitError() << "code generation takes convolutions of 1 to 3 "
-                             "spatial dimensions, "
-                             "not "
+    return op.emitError() << "code generation supports convolutions of 1 to 3 "
+                             "spatial dimensions, not "
                           << rank;
   g.spatialRank = rank;
   g.channelsLast = op.getLayout() == ImageLayout::channels_last;

@@ -63,11 +63,11 @@ static LogicalResult checkSignature(func::FuncOp kernel) {
     if (!tensor || !tensor.hasStaticShape())
       return kernel.emitError()
              << "kernel '" << kernel.getName() << "' has the type " << type
-             << "; code generation takes statically shaped tensors";
+             << "; code generation needs statically shaped tensors";
   }
   if (!llvm::hasSingleElement(kernel.getBody()))
     return kernel.emitError()
-           << "kernel '" << kernel.getName() << "' must be one block";
+           << "kernel '" << kernel.getName() << "' must have one block";
   return success();
 }
 

@@ -26,14 +26,15 @@ static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
   if (given && !blocks)
     return kernel.emitError() << "kernel '" << kernel.getName() << "' has the "
                               << exe::kScheduleAttr << " " << given
-                              << "; kernels of CPUs have #tile.blocks";
+                              << "; CPU kernels need #tile.blocks";
   FailureOr<Operation *> anchor = Contraction::find(kernel);
   if (failed(anchor))
     return failure();
   if (given && !*anchor)
-    return kernel.emitError() << "kernel '" << kernel.getName() << "' has the "
-                              << exe::kScheduleAttr << " " << given
-                              << ", which cuts a contraction; it holds none";
+    return kernel.emitError()
+           << "kernel '" << kernel.getName() << "' has the "
+           << exe::kScheduleAttr << " " << given
+           << ", which blocks a contraction, but the kernel has none";
   // Nothing to schedule.
   if (!*anchor || elementCount((*anchor)->getResult(0)) == 0)
     return success();
@@ -57,9 +58,8 @@ struct ScheduleCpuKernelsPass
     TargetInfo target = exe::targetOf(module);
     std::optional<CpuTarget> level = CpuTarget::of(target);
     if (!level) {
-      module.emitError()
-          << "kernels are scheduled for a level of CPU, not for '"
-          << target.name() << "'";
+      module.emitError() << "CPU schedules need a CPU target, not '"
+                         << target.name() << "'";
       return signalPassFailure();
     }
     for (auto kernel : module.getOps<func::FuncOp>())

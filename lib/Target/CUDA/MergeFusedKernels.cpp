@@ -135,9 +135,8 @@ private:
       return success();
     for (Operation *user : scratch.getUsers())
       if (!isa<memref::ViewOp>(user))
-        return user->emitOpError()
-               << "uses the scratch buffer of a part of a kernel other than "
-                  "through a view";
+        return user->emitOpError() << "uses the scratch buffer of a fused part "
+                                      "other than through a view";
     return success();
   }
 
@@ -160,7 +159,8 @@ private:
           });
     return fits ? success()
                 : part.function.emitOpError()
-                      << "is read by another part of its kernel and has "
+                      << "is a producer of a fused kernel and has an "
+                         "unsupported launch of "
                       << part.blocks() << " blocks of " << part.threads
                       << " threads";
   }

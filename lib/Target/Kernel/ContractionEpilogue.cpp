@@ -259,7 +259,7 @@ LogicalResult ContractionEpilogue::check() const {
              << "an epilogue result has the type " << result.value.getType()
              << "; it must be elementwise in the contraction's result, "
              << roots.front().getType()
-             << ", or a transpose or slice of that which keeps the last "
+             << ", or a transpose or slice of it that preserves the last "
                 "dimension";
   return success();
 }

@@ -37,7 +37,7 @@ FailureOr<Value> mpc::emitDequantized(ElementEmitter &emitter,
                                       int64_t lanes) {
   if (!narrow.isMatrix() && (lanes > 1 || narrow.getDepth() > 1))
     return narrow.emitOpError(
-               "has panels, which no element is read from alone"),
+               "has panels, from which single elements cannot be read"),
            failure();
   OpBuilder &builder = emitter.getBuilder();
   Location loc = emitter.getLoc();

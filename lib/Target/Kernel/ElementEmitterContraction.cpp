@@ -102,8 +102,8 @@ static FailureOr<Value> emitMatmul(ElementEmitter &e, Operation *op,
   auto matmul = cast<MatmulOp>(op);
   PackedAttr packed = matmul.getPackedAttr();
   if (!readsElements(matmul.getRhs(), packed))
-    return op->emitOpError("has a packed operand, which only contraction "
-                           "kernels read"),
+    return op->emitOpError(
+               "has a packed operand, which only contraction kernels support"),
            failure();
   if (at.lanes > 1)
     return e.emitPerLane(matmul.getResult(), at);
@@ -152,12 +152,12 @@ static FailureOr<Value> emitConv(ElementEmitter &e, Operation *op,
   auto conv = cast<ConvOp>(op);
   PackedAttr packed = conv.getPackedAttr();
   if (!readsElements(conv.getFilter(), packed))
-    return op->emitOpError("has a packed filter, which only contraction "
-                           "kernels read"),
+    return op->emitOpError(
+               "has a packed filter, which only contraction kernels support"),
            failure();
   if (conv.getPadValue())
-    return op->emitOpError("pads with a number, which only contraction kernels "
-                           "read"),
+    return op->emitOpError(
+               "pads with a number, which only contraction kernels support"),
            failure();
   if (at.lanes > 1)
     return e.emitPerLane(conv.getResult(), at);

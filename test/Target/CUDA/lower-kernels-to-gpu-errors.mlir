@@ -10,7 +10,7 @@ func.func private @unscheduled(%x: tensor<8xf32>) -> tensor<8xf32>
 
 // -----
 
-// expected-error @below {{no family of kernels is called 'warp'}}
+// expected-error @below {{unknown kernel family 'warp'}}
 // expected-error @below {{no code could be generated for kernel 'unknown_family'}}
 func.func private @unknown_family(%x: tensor<8xf32>) -> tensor<8xf32>
     attributes {mpc.kernel_kind = "elementwise", mpc.schedule = {family = "warp"}} {

@@ -80,7 +80,7 @@ gpu.module @kernels {
 gpu.module @kernels {
   gpu.func @no_team() kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
-    // expected-error @+1 {{'tile.for_each' op has no team; kernels of a GPU need one}}
+    // expected-error @+1 {{'tile.for_each' op has no thread mapping, which GPU kernels need}}
     tile.for_each %row in (16) cycles(1.0) {
     }
     gpu.return
@@ -93,7 +93,7 @@ gpu.module @kernels {
   gpu.func @other_vectors(%x: memref<64xf32>) kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
     tile.for_each %row in (1) cycles(1.0) threads(#tile.threads<members = 32, vector = 4>) {
-      // expected-error @+1 {{'tile.loop' op goes by 2 from 0 to 64; a team of vectors of 4 walks whole lines of whole vectors}}
+      // expected-error @+1 {{'tile.loop' op goes by 2 from 0 to 64; a thread mapping with vectors of 4 needs rows that start at 0 and consist of whole vectors}}
       tile.loop (%c) from (0) to (64) by 2 {
       }
     }
@@ -107,7 +107,7 @@ gpu.module @kernels {
   gpu.func @keeps_nothing() kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
     tile.for_each %row in (1) cycles(1.0) threads(#tile.threads<members = 32>) {
-      // expected-error @+1 {{'tile.buffer' op is of a team that keeps nothing}}
+      // expected-error @+1 {{'tile.buffer' op needs a thread mapping with a memory for buffers (keep)}}
       %kept = tile.buffer "values" : <[32] x f32>
     }
     gpu.return
@@ -121,7 +121,7 @@ gpu.module @kernels {
 gpu.module @kernels {
   gpu.func @few_blocks() kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 3, 1, 1>} {
-    // expected-error @+1 {{'tile.for_each' op has 16 items; 3 blocks take 12}}
+    // expected-error @+1 {{'tile.for_each' op has 16 items; 3 blocks process 12}}
     tile.for_each %row in (16) cycles(1.0) threads(#tile.threads<members = 8, items = 4>) {
     }
     gpu.return
@@ -133,7 +133,7 @@ gpu.module @kernels {
 gpu.module @kernels {
   gpu.func @other_threads() kernel
       attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 4, 1, 1>} {
-    // expected-error @+1 {{'tile.for_each' op is of teams that make blocks of 32 threads; the kernel has 64}}
+    // expected-error @+1 {{'tile.for_each' op needs blocks of 32 threads, but the kernel has 64}}
     tile.for_each %row in (16) cycles(1.0) threads(#tile.threads<members = 8, items = 4>) {
     }
     gpu.return

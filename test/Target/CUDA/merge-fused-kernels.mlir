@@ -67,7 +67,7 @@ gpu.module @kernels {
       attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 1, 1, 1>, mpc.inputs = 0, mpc.scratch = 8,
                   mpc.fused_part = {inputs = array<i64>, kernel = "k", outputs = array<i64: 0>}} {
     %c0 = arith.constant 0 : index
-    // expected-error @below {{'memref.load' op uses the scratch buffer of a part of a kernel other than through a view}}
+    // expected-error @below {{'memref.load' op uses the scratch buffer of a fused part other than through a view}}
     %a = memref.load %scratch[%c0] : memref<8xi8>
     gpu.return
   }
@@ -112,7 +112,7 @@ gpu.module @kernels {
 // -----
 
 gpu.module @kernels {
-  // expected-error @below {{is read by another part of its kernel and has 2 blocks of 64 threads}}
+  // expected-error @below {{is a producer of a fused kernel and has an unsupported launch of 2 blocks of 64 threads}}
   gpu.func @wide_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
       attributes {known_block_size = array<i32: 64, 1, 1>, known_grid_size = array<i32: 2, 1, 1>, mpc.inputs = 1,
                   mpc.fused_part = {inputs = array<i64: 0>, kernel = "wide", outputs = array<i64: -1>}} {
@@ -166,7 +166,7 @@ gpu.module @kernels {
 
 // Not where the consumer has more threads, which would miss the producer's barriers.
 gpu.module @kernels {
-  // expected-error @below {{is read by another part of its kernel and has 4 blocks of 32 threads}}
+  // expected-error @below {{is a producer of a fused kernel and has an unsupported launch of 4 blocks of 32 threads}}
   gpu.func @few_part0(%x: memref<8xf32>, %y: memref<8xf32>) kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 4, 1, 1>, mpc.inputs = 1,
                   mpc.fused_part = {inputs = array<i64: 0>, kernel = "few", lead = "tile", outputs = array<i64: -1>}} {

@@ -96,7 +96,7 @@ TEST_F(ForcedTypesTest, TensorFloat32IsThereFromCapability80) {
   EXPECT_TRUE(fusionTarget("cuda:sm_90a").roundsToTensorFloat32);
 }
 
-TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
+TEST_F(ForcedTypesTest, Bf16SplitsNeedATargetThatSupportsThem) {
   StringRef policy = R"({"name": "a", "overrides": {"name:first": "bf16x3"}})";
   EXPECT_FALSE(plan(policy, "first"));
   EXPECT_EQ(said, "override 'name:first=bf16x3' forces bf16x3 on 'first', but "
@@ -114,7 +114,7 @@ TEST_F(ForcedTypesTest, Bf16TermsNeedATargetThatHasThem) {
 
 // Three terms have f32's precision: a GPU's kernels compute f32 where they are
 // permitted. Two terms have less.
-TEST_F(ForcedTypesTest, ThreeBf16TermsAreAPermissionOnGpus) {
+TEST_F(ForcedTypesTest, ThreeBf16SplitsAreAPermissionOnGpus) {
   CastFusionTarget gpu = fusionTarget("cuda:sm_90");
   std::optional<OpPlan> first = plan(
       R"({"name": "a", "overrides": {"name:first": "bf16x3"}})", "first", gpu);
@@ -131,7 +131,7 @@ TEST_F(ForcedTypesTest, ThreeBf16TermsAreAPermissionOnGpus) {
 
 // Vectors of a CPU compute f32 where either is permitted; its tiles multiply
 // terms.
-TEST_F(ForcedTypesTest, Bf16TermsAreAPermissionOnCpus) {
+TEST_F(ForcedTypesTest, Bf16SplitsAreAPermissionOnCpus) {
   for (StringRef type : {"bf16x2", "bf16x3"}) {
     std::string policy =
         (R"({"name": "a", "overrides": {"name:first": ")" + type + R"("}})")

@@ -53,7 +53,7 @@ struct Kernels : FusionGraph {
   }
 };
 
-TEST_F(FusibilityTest, ContractionsTakeNarrowOperandsAsTheyLie) {
+TEST_F(FusibilityTest, ContractionsReadLowPrecisionOperandsInPlace) {
   parse(
       R"(func.func @f(%x: tensor<4x4xf32>, %m: tensor<1x4x4xf32>, %q: tensor<1x4x4xf32>) {
     %0 = mpc.matmul %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("matmul")

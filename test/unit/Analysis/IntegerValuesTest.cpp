@@ -174,7 +174,7 @@ TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
 
 // Three halvings of a length, as in subsampling encoders: the value between two
 // roundings is not an integer, and determines the integer after the next one.
-TEST_F(IntegerValuesTest, ArithmeticBehindARoundingFeedsIntegers) {
+TEST_F(IntegerValuesTest, ArithmeticAfterARoundingFeedsIntegers) {
   func::FuncOp func = parse(
       R"(func.func @f(%n: tensor<4xi64>, %share: tensor<4xf32>, %x: tensor<4x8xf32>) {
     %half = mpc.constant dense<0.5> : tensor<f32>

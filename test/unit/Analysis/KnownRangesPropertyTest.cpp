@@ -277,7 +277,7 @@ protected:
   int64_t bounded = 0, integral = 0;
 };
 
-TEST_F(KnownRangesPropertyTest, EveryValueLiesInItsRange) {
+TEST_F(KnownRangesPropertyTest, EveryValueIsInItsRange) {
   constexpr unsigned kGraphs = 1500;
   for (unsigned seed = 0; seed < kGraphs && !HasFailure(); ++seed) {
     std::string text = BoundedGraph(seed).text();

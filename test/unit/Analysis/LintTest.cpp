@@ -50,7 +50,7 @@ protected:
   MLIRContext context;
 };
 
-TEST_F(LintTest, AnOverflowIsToldOnceWhereItArises) {
+TEST_F(LintTest, AnOverflowIsReportedOnceAtItsSource) {
   EXPECT_EQ(lint(R"(func.func @f(%c: tensor<4xi1>) {
     %far = mpc.constant dense<-1.0e9> : tensor<f32>
     %zero = mpc.constant dense<0.0> : tensor<f32>
@@ -126,7 +126,7 @@ TEST_F(LintTest, SumsCountInTheTypeTheyAccumulateIn) {
   EXPECT_EQ(lint(text("50000", "f32")), Codes{});
 }
 
-TEST_F(LintTest, NarrowedCountsAreToldOnce) {
+TEST_F(LintTest, LowPrecisionCountsAreReportedOnce) {
   EXPECT_EQ(lint(R"(func.func @f(%n: tensor<4xi64>) {
     %one = mpc.constant dense<1.0> : tensor<f16>
     %0 = mpc.cast %n : tensor<4xi64> to tensor<4xf16> loc("frames")

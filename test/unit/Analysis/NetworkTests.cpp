@@ -58,7 +58,7 @@ TEST(NetworkTest, TreesAreForSmallMessages) {
   EXPECT_DOUBLE_EQ(allReduce(links, 8, 5), allReduce(links, 8, 8));
 }
 
-TEST(NetworkTest, PiecesAreReducedInsideAGroupFirst) {
+TEST(NetworkTest, ShardsAreReducedInsideAGroupFirst) {
   Network links = network("link,ranks=4,latency=0,bandwidth=100e9+"
                           "link,latency=1e-5,bandwidth=1e9");
   // Three quarters there and back inside, and each rank a quarter outside.
@@ -111,10 +111,10 @@ TEST(NetworkTest, LineOfAnAllReduce) {
 }
 
 TEST(NetworkTest, WhatIsNoNetwork) {
-  EXPECT_NE(errorOf("nvlnk").find("'nvlnk' is none of nvlink, "),
+  EXPECT_NE(errorOf("nvlnk").find("'nvlnk' is not one of nvlink, "),
             std::string::npos);
-  EXPECT_NE(errorOf("").find("'' is none of"), std::string::npos);
-  EXPECT_NE(errorOf("nvlink+").find("'' is none of"), std::string::npos);
+  EXPECT_NE(errorOf("").find("'' is not one of"), std::string::npos);
+  EXPECT_NE(errorOf("nvlink+").find("'' is not one of"), std::string::npos);
   EXPECT_EQ(
       errorOf("nvlink,lanes=2"),
       "'lanes' is not a field of nvlink4; it has bandwidth, latency, ranks, "

@@ -216,7 +216,7 @@ TEST_F(PaddingTest, OneSmallProductDoesNotMakeEverythingLarger) {
   EXPECT_TRUE(PaddingPlan(func, target("cuda:sm_80")).isEmpty());
 }
 
-TEST_F(PaddingTest, ParametersArePaddedAnewInEveryRun) {
+TEST_F(PaddingTest, ParametersArePaddedInEveryRun) {
   // The gain of one small matmul is less than the cost of padding its weights
   // each time; that of a large one is more.
   auto isPadded = [&](int64_t rows, StringRef role) {
@@ -240,7 +240,7 @@ TEST_F(PaddingTest, ParametersArePaddedAnewInEveryRun) {
   EXPECT_TRUE(isPadded(1 << 18, "parameter_copy"));
 }
 
-TEST_F(PaddingTest, PlacesBehindSomeOpsAreNotZero) {
+TEST_F(PaddingTest, PaddingAfterSomeOpsIsNotZero) {
   func::FuncOp func = parse(R"(
     func.func @f(%x: tensor<16x30xf32>, %b: tensor<30xf32>) -> tensor<16x30xf32> {
       %0 = mpc.add %x, %b : (tensor<16x30xf32>, tensor<30xf32>) -> tensor<16x30xf32>

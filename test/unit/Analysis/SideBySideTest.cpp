@@ -51,12 +51,12 @@ TEST(SideBySide, WhatWaitsForAMemberDoesNotJoin) {
   EXPECT_EQ(groupsOf({{}, {}, {1}, {0}}), (Groups{{0, 1}, {2, 3}}));
 }
 
-TEST(SideBySide, OthersKeepTheirPlace) {
+TEST(SideBySide, OthersKeepTheirPosition) {
   EXPECT_EQ(groupsOf({{}, {}, {}}, {1}), (Groups{{0, 2}, {1}}));
   EXPECT_EQ(groupsOf({{}, {}, {}}, {0}), (Groups{{0}, {1, 2}}));
 }
 
-TEST(SideBySide, NothingComesFromFarAway) {
+TEST(SideBySide, LookAheadIsLimited) {
   EXPECT_EQ(groupsOf({{}, {0}, {1}, {}}, {}, /*window=*/2),
             (Groups{{0}, {1, 3}, {2}}));
 }
@@ -66,7 +66,7 @@ TEST(SideBySide, RefusedLaunchesComeLater) {
 }
 
 /// Every launch is scheduled once, after all of its producers, for any graph.
-TEST(SideBySide, OrdersOfDrawnPrograms) {
+TEST(SideBySide, OrdersOfRandomPrograms) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
     Groups reads(2 + random() % 20);

@@ -90,7 +90,7 @@ TEST_F(SourceOpsTest, LayerWithBiasIsTwoOpsElsewhere) {
   EXPECT_NE(sources.getGroup(find("matmul")), sources.getGroup(find("add")));
 }
 
-TEST_F(SourceOpsTest, AnOpThatStandsAloneLeavesItsGroup) {
+TEST_F(SourceOpsTest, AnIsolatedOpLeavesItsGroup) {
   func::FuncOp func = parse(kLinearArguments, kLinear);
   FrameworkOps sources(func, policy(),
                        [](Operation *op) { return isa<AddOp>(op); });

@@ -21,7 +21,7 @@ TEST(StepTimelineTest, NothingTakesNoTime) {
   EXPECT_EQ(simulateStep({}).seconds, 0);
 }
 
-TEST(StepTimelineTest, MessagesRunBesideWhatFollows) {
+TEST(StepTimelineTest, MessagesOverlapLaterLaunches) {
   StepTimeline step = simulateStep({launch(1), message(2), launch(3)});
   EXPECT_DOUBLE_EQ(step.seconds, 4);
   EXPECT_DOUBLE_EQ(step.launchSeconds, 4);
@@ -39,7 +39,7 @@ TEST(StepTimelineTest, ALaunchWaitsForWhatItNeeds) {
       6);
 }
 
-TEST(StepTimelineTest, MessagesGoOneBehindTheOther) {
+TEST(StepTimelineTest, MessagesAreSequential) {
   EXPECT_DOUBLE_EQ(simulateStep({message(2), message(2), launch(1, 2)}).seconds,
                    5);
   EXPECT_DOUBLE_EQ(

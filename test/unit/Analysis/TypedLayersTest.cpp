@@ -102,14 +102,14 @@ TEST_F(TypedLayersTest, WhatOthersReadIsStoredAsItsReadersShareIt) {
   EXPECT_EQ(text(found[1].storage), "f32:1:128");
 }
 
-TEST_F(TypedLayersTest, VariablesHaveTheTypeThatThePolicyKeepsThemIn) {
+TEST_F(TypedLayersTest, VariablesHaveTheStorageTypeOfThePolicy) {
   std::vector<LayerTypes> found = layers(kForward);
   ASSERT_EQ(found[0].variables.size(), 2u); // a scalar is a literal
   EXPECT_EQ(text(found[0].variables[0]), "constant w f32 in bf16");
   EXPECT_EQ(text(found[0].variables[1]), "constant b f32 in f32");
 }
 
-TEST_F(TypedLayersTest, AnOpStandsForTheLayersOfItsNodes) {
+TEST_F(TypedLayersTest, AnOpRepresentsTheLayersOfItsNodes) {
   // A merged matmul of two layers and a layer whose op was removed.
   std::vector<LayerTypes> found = layers(R"(
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
@@ -174,7 +174,7 @@ func.func @main(%x: tensor<4x4xbf16> {mpc.role = #mpc.role<input>, mpc.name = "x
   return %2, %5 : tensor<f32>, tensor<4x4xf32>
 })";
 
-TEST_F(TypedLayersTest, GradientsAreToldFromTheForwardPass) {
+TEST_F(TypedLayersTest, GradientsAreDistinguishedFromTheForwardPass) {
   std::vector<LayerTypes> found = layers(kStep);
   ASSERT_EQ(paths(found), "[dense][]");
   EXPECT_EQ(text(found[0].compute), "bf16:1:128 f32:1:0");
@@ -185,7 +185,7 @@ TEST_F(TypedLayersTest, GradientsAreToldFromTheForwardPass) {
   EXPECT_EQ(text(found[1].gradient), "");
 }
 
-TEST_F(TypedLayersTest, AMasterStandsBehindItsCopy) {
+TEST_F(TypedLayersTest, AMasterFollowsItsCopy) {
   std::vector<LayerTypes> found = layers(kStep);
   ASSERT_EQ(found[0].variables.size(), 2u);
   EXPECT_EQ(text(found[0].variables[0]), "parameter w f32 in f32,bf16");
@@ -202,7 +202,7 @@ func.func @main(%x: tensor<4xf32>)
             "");
 }
 
-TEST_F(TypedLayersTest, VariablesOfALayerThatKeepsThemNarrowAreNarrow) {
+TEST_F(TypedLayersTest, LowPrecisionVariablesOfALayerAreLowPrecision) {
   llvm::Expected<Policy> policy =
       Policy::parse(R"({"name": "p", "extends": "keras_mixed_bfloat16",
                         "layers": {"net/dense": "bfloat16"}})",

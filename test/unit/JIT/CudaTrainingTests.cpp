@@ -142,7 +142,7 @@ TEST_F(CudaTraining, AnOverflowSkipsTheStep) {
 
 // The tolerance is none of bfloat16's size where float32 is promised, and a
 // wrong number of the optimizer is seen.
-TEST_F(CudaTraining, TheJudgeFindsFaults) {
+TEST_F(CudaTraining, TheOracleFindsFaults) {
   std::string path = writeModel(kTransformerLayer);
   CompileOptions right = stepOptions(kSubjects[4], "mixed_bfloat16", "adam");
   CompileOptions wide = stepOptions(kSubjects[4], "float32", "adam");

@@ -26,7 +26,7 @@ namespace {
 // Rows
 //===----------------------------------------------------------------------===//
 
-TEST(SlidingCacheTest, WindowBeginsWithTheLastRows) {
+TEST(SlidingCacheTest, WindowStartsWithTheLastRows) {
   constexpr int64_t kRows = 5, kRow = 2, kSlack = 4;
   Stream stream = *Stream::create(*Device::cpu());
   // The surrounding bytes of the same allocation do not change.
@@ -146,7 +146,7 @@ TEST(DecoderSignatureTest, NamesWhatIsWrong) {
   EXPECT_NE(textOf(inputs).find("begins with 'past'"), std::string::npos);
   inputs = decoderInputs();
   inputs.push_back({"cache_position", ElementType::I64, {-1}, {}});
-  EXPECT_NE(textOf(inputs).find("'cache_position' is none of"),
+  EXPECT_NE(textOf(inputs).find("'cache_position' is not one of"),
             std::string::npos);
   // Numbers of types that tokens, positions and masks have not.
   for (auto [index, element] : {std::pair{0, ElementType::I16},
@@ -381,7 +381,7 @@ TEST_F(DecoderTest, CachesOfEightBitsSlideForkAndJoin) {
   }
 }
 
-TEST_F(DecoderTest, SequencesAreApartAndForkWhereTheyStand) {
+TEST_F(DecoderTest, SequencesAreIndependentAndForkAtTheirPosition) {
   Result<Decoder> decoder = Decoder::open(engine, model, options);
   ASSERT_TRUE(decoder.ok()) << decoder.status().toString();
   auto logitsOf = [&](size_t begin, size_t count) {

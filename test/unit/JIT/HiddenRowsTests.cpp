@@ -81,7 +81,7 @@ TEST(HiddenRowsTest, OneRowMoreIsTooMany) {
       << text;
 }
 
-TEST(HiddenRowsTest, WithoutAMaskAllIsSeen) {
+TEST(HiddenRowsTest, WithoutAMaskAllRowsAreAttended) {
   EXPECT_TRUE(textFor(attention("", "")).ends_with("longer than the cache"));
   EXPECT_TRUE(textFor(attention("%mask", "tensor<1x1x1x8xf32>"))
                   .ends_with("longer than the cache"));

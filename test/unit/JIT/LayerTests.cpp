@@ -102,7 +102,7 @@ TEST_F(LayerTest, OverridesAreSeen) {
   EXPECT_EQ(compiled.layer("head")->computeType(), "f16");
 }
 
-TEST_F(LayerTest, JoinedProductsStandForTheirLayers) {
+TEST_F(LayerTest, MergedMatmulsRepresentTheirLayers) {
   // A training step for a GPU loads both weights as one.
   CompileOptions choices = options("mixed_bfloat16");
   choices.target = "cuda:sm_80";

@@ -33,7 +33,7 @@ TEST(SamplerTest, GreedyTakesTheFirstOfTheLargest) {
   EXPECT_EQ(draw({}, 3), (std::map<int64_t, int>{{1, 3}}));
 }
 
-TEST(SamplerTest, DrawsByProbability) {
+TEST(SamplerTest, SamplesByProbability) {
   constexpr int kCount = 20000;
   for (double temperature : {0.5, 1.0, 3.0}) {
     std::map<int64_t, int> drawn =
@@ -63,7 +63,7 @@ TEST(SamplerTest, KeepsTheMostLikely) {
   EXPECT_EQ(draw({.temperature = 1, .topK = 2, .topP = 0.6}, 1000).size(), 2u);
 }
 
-TEST(SamplerTest, EqualSeedsDrawEqually) {
+TEST(SamplerTest, EqualSeedsSampleEqually) {
   auto tokens = [](uint64_t seed) {
     Sampler sampler = *Sampler::create({.temperature = 2, .seed = seed});
     std::vector<int64_t> result;

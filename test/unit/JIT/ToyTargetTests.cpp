@@ -122,7 +122,8 @@ TEST_F(ToyTarget, IsATargetLikeAnyOther) {
   // It is nobody's choice where nothing is asked for.
   EXPECT_EQ(TargetInfo::native()->family(), "cpu");
   EXPECT_FALSE(TargetInfo::parse("toy:vector"));
-  EXPECT_EQ(TargetInfo::describeUnknown("toy:vector"), "is none of toy:scalar");
+  EXPECT_EQ(TargetInfo::describeUnknown("toy:vector"),
+            "is not one of toy:scalar");
 }
 
 TEST_F(ToyTarget, RunsAClassifierWithinTolerance) {

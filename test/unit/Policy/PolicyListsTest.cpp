@@ -47,7 +47,7 @@ TEST(PolicyListsTest, ComputeModesAreStoredInFloat32) {
   EXPECT_EQ(policy.getStore(), PolicyType::Float32);
 }
 
-TEST(PolicyListsTest, TypesThatCannotStandInAFieldSayWhy) {
+TEST(PolicyListsTest, InvalidTypesOfAFieldAreExplained) {
   EXPECT_EQ(errorOf(R"({"name": "a", "compute": "float8_e4m3fn"})"),
             "test.json: compute: type float8_e4m3fn has no kernels yet; use "
             "float32, float16, bfloat16, tf32, bf16x2 or bf16x3");
@@ -172,8 +172,8 @@ TEST(PolicyListsTest, EveryPrefixOfAGoodTextIsAnError) {
 
 TEST(PolicyListsTest, SystemErrorsSayWhereAndWhat) {
   EXPECT_EQ(errorOf(R"({"name": "a", "system": {}})"),
-            "test.json: system: algorithm minimum_cut imitates no system with "
-            "op lists; use torch_autocast or tensorflow_painting");
+            "test.json: system: algorithm minimum_cut imitates no framework "
+            "with op lists; use torch_autocast or tensorflow_painting");
   auto ofSystem = [](StringRef system) {
     return errorOf((R"({"name": "a", "algorithm": "tensorflow_painting",
                         "system": )" +

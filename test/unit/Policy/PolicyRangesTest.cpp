@@ -68,7 +68,7 @@ TEST(PolicyRangesTest, TheLargestRangeHolds) {
   EXPECT_EQ(policy.getModel(), "abc");
 }
 
-TEST(PolicyRangesTest, TheDigestTellsThemApart) {
+TEST(PolicyRangesTest, TheDigestDistinguishesThem) {
   std::string plain = parse(R"("default": "high")").digest();
   for (StringRef fields :
        {R"("products": {"a": "f16"})", R"("values": {"a": "narrow"})",

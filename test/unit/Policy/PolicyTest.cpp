@@ -256,7 +256,7 @@ TEST(PolicyTest, PipesAndFilesWithoutEndAreRefused) {
           .str());
   sys::fs::remove(path);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_EQ(errorOfFile(path), (path + ": is no regular file").str());
+  EXPECT_EQ(errorOfFile(path), (path + ": is not a regular file").str());
   sys::fs::remove(path);
 }
 
@@ -342,8 +342,8 @@ TEST(PolicyTest, AmbiguityIsAnError) {
 
   Error twice = names.addOverride("name:x=bfloat16");
   EXPECT_EQ(toString(std::move(twice)),
-            "overrides 'name:x=float32' and 'name:x=bfloat16' give one key two "
-            "types; keep one of them");
+            "overrides 'name:x=float32' and 'name:x=bfloat16' set different "
+            "types for one key; keep one of them");
 }
 
 TEST(PolicyTest, BadOverridesAreErrors) {
@@ -420,9 +420,8 @@ TEST(PolicyTest, InputsAreProtectedByNameLayerOrKind) {
   EXPECT_EQ(decide(policy, "matmul", "", {"fc"}), "");
   EXPECT_NE(policy.digest(), load("mixed_float16").digest());
   EXPECT_EQ(toString(policy.addOverride("inputs:fc=float16")),
-            "override 'inputs:fc=float16' sets inputs to float16, but what "
-            "an op reads can only be kept in float32; for another type set the "
-            "op itself");
+            "override 'inputs:fc=float16' sets inputs to float16, but inputs "
+            "can only be kept in float32; for another type, override the op");
 }
 
 //===----------------------------------------------------------------------===//

@@ -44,7 +44,7 @@ TEST_F(CompareTest, ExactModelStillGetsTheRoundingTerm) {
   EXPECT_FALSE(compareOutput(far, reference, reference, 1, true).ok);
 }
 
-TEST_F(CompareTest, ZeroReferenceIsJudgedAbsolutely) {
+TEST_F(CompareTest, ZeroReferenceHasAnAbsoluteTolerance) {
   Tensor zeros = floats("tensor<2xf32>", {0, 0});
   EXPECT_TRUE(
       compareOutput(floats("tensor<2xf32>", {1e-8, 0}), zeros, zeros, 1, true)
@@ -184,8 +184,8 @@ TEST_F(CompareTest, NonFiniteReferencesMustBeMetInKind) {
     EXPECT_FALSE(error.ok) << wrong;
     EXPECT_EQ(error.overflows, 0);
     EXPECT_EQ(describeFinitenessError(error, reference.getShape()),
-              "1 of 3 elements are not the NaN or infinity that the reference "
-              "is, first at [1]");
+              "1 of 3 elements differ from a NaN or infinity of the reference, "
+              "first at [1]");
   }
   for (double wrong : {0.0, -kInf, kNan}) {
     Tensor actual = floats("tensor<3xf32>", {1, kNan, wrong});

@@ -55,7 +55,7 @@ TEST_F(LossScaleTest, GrowsAfterTheIntervalAndBacksOffAtOnce) {
   expect(after({8, 2, 1}, false, base), {4, 0, 1});
 }
 
-TEST_F(LossScaleTest, BoundsHoldAndLiftWhatLiesOutside) {
+TEST_F(LossScaleTest, BoundsHoldAndClampOutliers) {
   std::string bounded = base + ", min = 1.0, max = 24.0";
   expect(after({1, 0, 1}, false, bounded), {1, 0, 1});
   expect(after({0.25, 0, 1}, false, bounded), {1, 0, 1});

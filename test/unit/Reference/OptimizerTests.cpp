@@ -275,7 +275,7 @@ TEST_F(UpdateTest, KerasMomentumMovesByTheBuffer) {
               {1 + 0.9 * m - 0.1 * 2, m});
 }
 
-TEST_F(UpdateTest, TorchMomentumBeginsWithTheGradient) {
+TEST_F(UpdateTest, TorchMomentumStartsWithTheGradient) {
   std::string text = "momentum = 0.9, dampening = 0.3";
   expectClose(update("sgd", text, 1, 2, {7}, 0, 0.1), {1 - 0.1 * 2, 2});
   double b = 0.9 * 7 + 0.7 * 2;
@@ -372,7 +372,7 @@ TEST_F(UpdateTest, KerasOnJaxFusesTheMultiplier) {
   EXPECT_EQ(moment(keras + ", weight_decay = 0.5", m, g, factor), coupled);
 }
 
-TEST_F(UpdateTest, DecayIsInTheGradientOrBesideIt) {
+TEST_F(UpdateTest, DecayIsCoupledOrDecoupled) {
   expectClose(update("sgd", "weight_decay = 0.5", 4, 2, {}, 0, 0.1),
               {4 - 0.1 * (2 + 0.5 * 4)});
   expectClose(update("sgd", "weight_decay = 0.5, decoupled", 4, 2, {}, 0, 0.1),

@@ -84,7 +84,7 @@ TEST_F(RecurrentTest, GruOfOneUnitInBothForms) {
 }
 
 // Two features, two units, two samples, both directions.
-TEST_F(RecurrentTest, BidirectionalRnnWalksTimeBothWays) {
+TEST_F(RecurrentTest, BidirectionalRnnIteratesBothWays) {
   Tensor x = random("tensor<4x2x2xf64>"), w = random("tensor<2x2x2xf64>"),
          r = random("tensor<2x2x2xf64>"), h0 = random("tensor<2x2x2xf64>");
   SmallVector<Tensor> results =

@@ -49,7 +49,7 @@ TEST(Collective, ValidateRefusesWhatDoesNotExist) {
   EXPECT_EQ(refusal([](Program &) {}), "");
   Collective how;
   how.ranks = 0;
-  EXPECT_NE(refusalOf(how).find("a number of ranks that makes no sense"),
+  EXPECT_NE(refusalOf(how).find("an invalid number of ranks"),
             std::string::npos);
   how.ranks = INT64_MAX;
   EXPECT_NE(refusalOf(how), "");
@@ -112,5 +112,5 @@ TEST(Collective, AProgramHasOneNumberOfRanks) {
               program.launches[1].collective->kind = Kind::Broadcast;
               program.launches[1].collective->ranks = 2;
             }),
-            "is for 2 ranks, an earlier message for 4");
+            "is for 2 ranks, an earlier collective for 4");
 }

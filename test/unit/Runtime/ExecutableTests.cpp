@@ -122,7 +122,7 @@ void sumKernel(void *const *buffers, int64_t begin, int64_t end, void *) {
           std::accumulate(left, left + kCount, 0.0f);
 }
 
-TEST(Executable, RunsLaterItemsBehindAllOthers) {
+TEST(Executable, RunsLaterItemsAfterAllOthers) {
   Program program = makeProgram();
   Launch &sum = program.launches[0];
   sum.function = sumKernel;
@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "has no code"},
         BadProgram{"noArgument",
                    [](Program &p) { p.launches[0].buffers[0].index = 1; },
-                   "refers to something that does not exist"},
+                   "refers to a value that does not exist"},
         BadProgram{"arenaTooShort", [](Program &p) { p.arenaBytes -= 1; },
                    "reaches from byte 0"},
         BadProgram{"negativeOffset",
@@ -262,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "grain 0"},
         BadProgram{"moreLaterItemsThanAll",
                    [](Program &p) { p.launches[0].laterItems = kCount + 1; },
-                   "later ones of"},
+                   "later items of"},
         BadProgram{"negativeShare",
                    [](Program &p) { p.launches[0].sharedBytes = -1; },
                    "-1 bytes that they share"},

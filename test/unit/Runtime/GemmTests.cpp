@@ -177,38 +177,38 @@ TEST(GemmProblem, NamesItsObstacle) {
   const GemmProblem reduced = reducedProblem();
   const std::vector<Case> cases = {
       {plain, [](GemmProblem &p) { p.result = ElementType::I32; },
-       "has operands or a result that are no floats"},
+       "has operands or a result that are not floats"},
       {plain, [](GemmProblem &p) { p.operandB = ElementType::BF16; },
-       "has operands of two types"},
+       "has operands of different types"},
       {plain, [](GemmProblem &p) { p.scales = true; },
-       "scales operands that are not of 8 bits"},
+       "scales operands that are not 8-bit floats"},
       {plain, [](GemmProblem &p) { p.result = ElementType::F8E5M2; },
-       "gives 8 bits from operands that are not of 8 bits"},
+       "has an 8-bit result of operands that are not 8-bit"},
       {plain, [](GemmProblem &p) { p.amax = true; },
-       "scales or measures a result that is not of 8 bits"},
+       "has a result scale or amax of a result that is not 8-bit"},
       {reduced, [](GemmProblem &p) { p.resultScale = true; },
-       "scales or measures a result that is not of 8 bits"},
+       "has a result scale or amax of a result that is not 8-bit"},
       {plain, [](GemmProblem &p) { p.operandA = ElementType::F8E4M3FN; },
-       "has one operand of 8 bits and one of more"},
+       "has only one 8-bit operand"},
       {reduced,
        [](GemmProblem &p) { p.operandA = p.operandB = ElementType::F8E5M2; },
        "has two operands of type f8E5M2"},
       {reduced, [](GemmProblem &p) { p.result = ElementType::F64; },
-       "gives f64 from operands of 8 bits"},
+       "has an f64 result of 8-bit operands"},
       {reduced, [](GemmProblem &p) { p.result = ElementType::F8E5M2; },
-       "gives f8E5M2 from operands of type f8E4M3FN"},
+       "has an f8E5M2 result of f8E4M3FN operands"},
       {reduced, [](GemmProblem &p) { p.transposeB = false; },
-       "has 8-bit operands that do not lie as [m, k] and [n, k]"},
+       "has 8-bit operands whose layouts are not [m, k] and [n, k]"},
       {reduced, [](GemmProblem &p) { p.k = 24; },
-       "has 8-bit operands whose extents are no multiples of 16"},
+       "has 8-bit operands whose extents are not multiples of 16"},
       {reduced, [](GemmProblem &p) { p.activation = Activation::ReluGradient; },
-       "has a gradient's epilogue on operands of 8 bits"},
+       "has a gradient epilogue with 8-bit operands"},
       {reduced,
        [](GemmProblem &p) {
          p.result = ElementType::F8E4M3FN;
          p.residual = true;
        },
-       "has a residual and a result of 8 bits"},
+       "has a residual and an 8-bit result"},
       {reduced, [](GemmProblem &p) { p.compute = Compute::Tf32; },
        "rounds operands that are not f32"},
       {plain,
@@ -224,13 +224,13 @@ TEST(GemmProblem, NamesItsObstacle) {
        },
        "has both a bias and the activation relu gradient"},
       {plain, [](GemmProblem &p) { p.auxiliary = true; },
-       "keeps what a gradient needs, but has no activation"},
+       "has an auxiliary output but no activation"},
       {plain,
        [](GemmProblem &p) {
          p.activation = Activation::GeluTanhGradient;
          p.n = 12;
        },
-       "has an auxiliary buffer whose lines of 12 elements are no multiples of "
+       "has an auxiliary buffer whose rows of 12 elements are not multiples of "
        "8"},
       {plain,
        [](GemmProblem &p) {
@@ -239,7 +239,7 @@ TEST(GemmProblem, NamesItsObstacle) {
        },
        "has a bias gradient and 2 batches"},
       {plain, [](GemmProblem &p) { p.biasGradient = BiasGradient::Result; },
-       "sums a result that is no activation's gradient"},
+       "sums a result without an activation gradient"},
       {plain,
        [](GemmProblem &p) {
          p.biasGradient = BiasGradient::A;

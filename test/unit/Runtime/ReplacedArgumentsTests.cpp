@@ -94,9 +94,9 @@ TEST(ReplacedArguments, RunIntoTakesTheArgumentOrNothing) {
   EXPECT_EQ(arguments[0].as<float>()[0], 3);
   results[1] = filled(0);
   Status status = executable.runInto(arguments, results);
-  EXPECT_EQ(status.toString(), "output 'w': replaces input 'w', but another "
-                               "buffer was given; give the input's or a null "
-                               "one");
+  EXPECT_EQ(status.toString(),
+            "output 'w': replaces input 'w', but has another buffer; give the "
+            "buffer of the input or a null buffer");
   EXPECT_EQ(arguments[0].as<float>()[0], 3);
 }
 
@@ -107,7 +107,7 @@ TEST(ReplacedArguments, WhatIsWrittenIsNoOtherArgument) {
   Status status = executable.run(arguments).status();
   EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
   EXPECT_EQ(status.text(), "shares memory with input 'w', but the program "
-                           "writes one of them; give each a buffer of its own");
+                           "writes one of them; give them separate buffers");
 }
 
 TEST(ReplacedArguments, ValidateRefusesSenselessOnes) {

@@ -93,7 +93,7 @@ TEST_F(RunChecks, AnIndexOutOfRangeFailsThatRunAlone) {
   EXPECT_EQ(failed.status().code(), StatusCode::InvalidArgument);
   EXPECT_EQ(failed.status().toString(),
             "lookup: index -5 of input 'i' is outside an extent of 4; indices "
-            "lie between -4 and 3");
+            "must be between -4 and 3");
   EXPECT_TRUE(run({1, 2, 3, 4}, {0, 3, -4}).ok());
 }
 

@@ -28,7 +28,7 @@ protected:
   }
 };
 
-TEST_F(Files, PartsStandOneBehindTheOther) {
+TEST_F(Files, PartsAreContiguous) {
   std::string file = path("a");
   ASSERT_TRUE(writeWholeFile(file, {"first ", "", "second"}).ok());
   EXPECT_EQ(*readWholeFile(file), "first second");
@@ -67,7 +67,7 @@ TEST_F(Files, FoldersAreMadeWithThoseAboveThem) {
   EXPECT_TRUE(makeFolder(path("a/b")).ok());
   EXPECT_TRUE(fs::is_directory(folder / "a" / "b"));
   ASSERT_TRUE(writeWholeFile(path("file"), {"bytes"}).ok());
-  EXPECT_NE(makeFolder(path("file/c")).toString().find("cannot be made"),
+  EXPECT_NE(makeFolder(path("file/c")).toString().find("cannot be created"),
             std::string::npos);
 }
 

@@ -109,15 +109,16 @@ TEST(Npy, RefusalsNameTheReason) {
   };
   std::string good = "'fortran_order': False, 'shape': (1,)";
   std::vector<Case> cases = {
-      {"", "does not begin with NumPy's mark"},
-      {"PK\x03\x04 something else", "does not begin with NumPy's mark"},
+      {"", "does not start with NumPy's magic string"},
+      {"PK\x03\x04 something else", "does not start with NumPy's magic string"},
       {npyFile("{'descr': '<f4', " + good + "}", "abcd", 9), "version 9"},
       {npyFile("{'descr': '<f4', " + good + "}", "abc"), "holds 3 bytes"},
       {npyFile("{'descr': '<f4', " + good + "}", "abcde"), "holds 5 bytes"},
       {npyFile("{'descr': '>f4', " + good + "}", "abcd"), "big-endian"},
-      {npyFile("{'descr': '|O', " + good + "}", "abcd"), "'|O' is not read"},
+      {npyFile("{'descr': '|O', " + good + "}", "abcd"),
+       "'|O' is not supported"},
       {npyFile("{'descr': '<c8', " + good + "}", "abcdabcd"),
-       "'<c8' is not read"},
+       "'<c8' is not supported"},
       {npyFile("{'descr': [('a', '<f4')], " + good + "}", "abcd"),
        "structured array"},
       {npyFile("{'descr': '<f4', 'shape': (1,)}", "abcd"), "lacks descr"},
@@ -125,7 +126,7 @@ TEST(Npy, RefusalsNameTheReason) {
        "neither True nor False"},
       {npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
                "abcd"),
-       "something that is no extent"},
+       "an entry that is not an extent"},
       {npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': "
                "(99999999999999999999,)}",
                "abcd"),

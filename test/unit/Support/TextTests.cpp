@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::string_literals;
 
-TEST(TextTest, PrintableKeepsWhatReadersSee) {
+TEST(TextTest, PrintableKeepsVisibleCharacters) {
   for (const char *text : {"", "conv1/Relu_2", "a b", "it's \"x\" <y> $z `w`",
                            "caf\u00e9", "\u5c42", "\U0001f642", "C:\\x"})
     EXPECT_EQ(printable(text), text);

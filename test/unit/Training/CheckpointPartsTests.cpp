@@ -97,7 +97,7 @@ protected:
 
 } // namespace
 
-TEST_F(CheckpointPartsTest, PiecesBecomeTensorsAgain) {
+TEST_F(CheckpointPartsTest, ShardsAreMergedIntoTensors) {
   save(4);
   EXPECT_EQ(found(), 4);
   EXPECT_EQ(names(), (std::vector<std::string>{
@@ -128,7 +128,7 @@ TEST_F(CheckpointPartsTest, RanksThatEndAtAnyMomentLeaveTheLastOne) {
   EXPECT_EQ(names().size(), 8u);
 }
 
-TEST_F(CheckpointPartsTest, PartsGoWithTheirCheckpoint) {
+TEST_F(CheckpointPartsTest, ShardsAreRemovedWithTheirCheckpoint) {
   // Parts of two ranks that were killed, at a step that three ranks repeat.
   for (int64_t rank = 0; rank < 2; ++rank)
     ASSERT_TRUE(saveCheckpointPart(folder.string(), 12, rank, 2, {}).ok());
@@ -143,7 +143,7 @@ TEST_F(CheckpointPartsTest, PartsGoWithTheirCheckpoint) {
   }
 }
 
-TEST_F(CheckpointPartsTest, DamagedPartsAreNamedAndPassedOver) {
+TEST_F(CheckpointPartsTest, DamagedShardsAreReportedAndSkipped) {
   save(4);
   save(8);
   fs::path part = folder / "step-000000000008.part-1-of-3.safetensors";
@@ -180,7 +180,7 @@ TEST_F(CheckpointPartsTest, DamagedPartsAreNamedAndPassedOver) {
   EXPECT_EQ(found(), 8);
 }
 
-TEST_F(CheckpointPartsTest, PiecesThatDoNotFitAreRefused) {
+TEST_F(CheckpointPartsTest, MismatchedShardsAreRefused) {
   auto reasonOf = [&](auto change) {
     Checkpoint checkpoint = saveParts(4);
     change(checkpoint);

@@ -216,8 +216,8 @@ TEST_F(CheckpointTest, PassesOverWhatIsLargerThanTheModel) {
   EXPECT_EQ(found->checkpoint.step, 100);
   ASSERT_EQ(found->passedOver.size(), 1u);
   EXPECT_EQ(found->passedOver[0].text(),
-            "has 1099511627776 bytes, but at most 16778216 are expected here; "
-            "name another file");
+            "has 1099511627776 bytes, but at most 16778216 are expected; name "
+            "another file");
   // It may be a larger model's, whose folder no other run may have.
   fs::remove(folder / "step-000000000100.safetensors");
   EXPECT_EQ(loadCheckpoint(folder.string(), 1000).status().code(),

@@ -43,7 +43,7 @@ struct Update {
   std::map<std::string, double> numbers;
 };
 
-TEST_F(RankShardTest, EveryOptimizerUpdatesPieces) {
+TEST_F(RankShardTest, EveryOptimizerUpdatesShards) {
   const Update updates[] = {
       {"sgd", "torch", {}},
       {"sgd", "keras", {{"momentum", 0.9}, {"nesterov", 1}}},
@@ -63,7 +63,7 @@ TEST_F(RankShardTest, EveryOptimizerUpdatesPieces) {
   }
 }
 
-TEST_F(RankShardTest, PoliciesWindowsAndClippingKnowPieces) {
+TEST_F(RankShardTest, PoliciesWindowsAndClippingSupportShards) {
   struct Case {
     const char *policy;
     int64_t window;
@@ -88,7 +88,7 @@ TEST_F(RankShardTest, PoliciesWindowsAndClippingKnowPieces) {
   }
 }
 
-TEST_F(RankShardTest, FrozenParametersHaveNoPieces) {
+TEST_F(RankShardTest, FrozenParametersHaveNoShards) {
   for (const char *policy : {"float32", "mixed_float16"}) {
     CompileOptions choices = options(policy);
     choices.training->freeze = {"twice/weight", "scale"};

@@ -79,8 +79,7 @@ TEST_F(TokensTest, RefusesWhatIsNoText) {
   ASSERT_TRUE(
       writeNpy(path("cut.npy"), countUp<int32_t>(ElementType::I32, 4)).ok());
   fs::resize_file(path("cut.npy"), fs::file_size(path("cut.npy")) - 1);
-  EXPECT_EQ(textOf("cut.npy"),
-            "declares i32[4], but holds 15 bytes of elements");
+  EXPECT_EQ(textOf("cut.npy"), "declares i32[4], but has 15 bytes of elements");
 }
 
 /// Labels are the tokens shifted by one, also across the ends of examples.
@@ -103,7 +102,7 @@ TEST(TextData, LabelsAreTheNextTokens) {
   }
 }
 
-TEST(TextData, NeedsATokenBehindTheExample) {
+TEST(TextData, NeedsATokenAfterTheExample) {
   Buffer tokens = countUp<int32_t>(ElementType::I32, 4);
   EXPECT_EQ(Dataset::fromTokens(tokens, 3)->size(), 1);
   Result<Dataset> data = Dataset::fromTokens(tokens, 4);
@@ -152,9 +151,10 @@ TEST_F(TokensTest, ReadsPartsFromFilesAndFolders) {
   EXPECT_EQ(Dataset::read(folder.string(), "test", 2)->size(), 2);
   Result<Dataset> tooLong = Dataset::read(folder.string(), "test", 9);
   ASSERT_FALSE(tooLong.ok());
-  EXPECT_EQ(tooLong.status().toString(),
-            path("val.bin") + ": tokens: are 5, but an example of 9 and the "
-                              "one behind it take 10");
+  EXPECT_EQ(
+      tooLong.status().toString(),
+      path("val.bin") +
+          ": tokens: are 5, but an example of 9 and the next token need 10");
   // Arrays keep their previous folder.
   write("train.npz", "");
   EXPECT_FALSE(Dataset::holdsTokens(folder.string()));

@@ -94,14 +94,14 @@ TEST_F(TrainerRanksTest, AnOverflowOfOneSkipsTheStepOfAllAndIsNamed) {
   }
 }
 
-TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
+TEST_F(TrainerRanksTest, RanksThatDifferAreReportedBeforeTraining) {
   EXPECT_EQ(messageOf([&](int rank) {
               CompileOptions choices = options("float32");
               choices.batch = rank ? 32 : 16;
               return choices;
             }),
-            "rank 1: has the batch 32, but rank 0 has 16; start all ranks "
-            "alike");
+            "rank 1: has the batch 32, but rank 0 has 16; start all ranks with "
+            "the same arguments");
   for (int field = 0; field < 5; ++field)
     EXPECT_EQ(messageOf([&](int rank) {
                 CompileOptions choices = options("float32");
@@ -131,7 +131,7 @@ TEST_F(TrainerRanksTest, RanksThatDifferAreToldBeforeTheyTrain) {
 }
 
 // An error of one rank ends both at once: neither waits.
-TEST_F(TrainerRanksTest, AFailureOfOneIsToldByAll) {
+TEST_F(TrainerRanksTest, AFailureOfOneIsReportedByAll) {
   const std::string told = "rank 1: failed: ";
   for (auto [spoil, said] :
        {std::pair<std::function<void(CompileOptions &)>, const char *>(

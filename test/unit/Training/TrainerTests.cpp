@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, TrainerPolicyTest,
                          testing::Values("float32", "mixed_float16",
                                          "mixed_bfloat16"));
 
-TEST_P(TrainerPolicyTest, LearnsAndJudges) {
+TEST_P(TrainerPolicyTest, LearnsAndEvaluates) {
   Trainer trainer = makeTrainer(options(GetParam()));
   Dataset data = points(320, 1), test = points(64, 2);
   TrainingMetrics before = *trainer.evaluate(test, {});
@@ -190,7 +190,7 @@ TEST_P(TrainerPolicyTest, HalvesAreTheWholeStep) {
   EXPECT_EQ(whole.takeMetrics()->loss, halves.takeMetrics()->loss);
 }
 
-TEST_F(TrainerTest, TrainsWhatLiesInMemory) {
+TEST_F(TrainerTest, TrainsFromMemory) {
   std::string_view text(kModel);
   ModelSource source = ModelSource::fromBytes(
       "memory.mlir", SourceBytes::copyOf(std::as_bytes(std::span(text))));
@@ -427,7 +427,7 @@ TEST_F(TrainerTest, AccumulationAveragesBatches) {
   EXPECT_EQ(fit(trainer, data, fitting).steps, 2);
 }
 
-TEST_F(TrainerTest, StopsWhereItIsTold) {
+TEST_F(TrainerTest, StopsWhenRequested) {
   Dataset data = points(160, 6);
   FitOptions choices;
   choices.epochs = 100;
@@ -509,7 +509,8 @@ TEST_F(TrainerTest, RefusesAFolderThatCannotBeMade) {
   choices.checkpoints = (folder / "file").string();
   Result<FitReport> report = trainer.fit(data, choices);
   ASSERT_FALSE(report.ok());
-  EXPECT_NE(report.status().text().find("cannot be made"), std::string::npos);
+  EXPECT_NE(report.status().text().find("cannot be created"),
+            std::string::npos);
 }
 
 TEST_F(TrainerTest, RefusesNumbersThatAreNone) {
@@ -611,7 +612,7 @@ TEST_F(TrainerTest, NewsDoNotDecideWhatIsTrained) {
   }
 }
 
-TEST_F(TrainerTest, TellsWhatIsTrained) {
+TEST_F(TrainerTest, ReportsWhatIsTrained) {
   CompileOptions compile = options("float32");
   compile.training->freeze = {"w1", "b.*"};
   for (bool cached : {false, true}) {

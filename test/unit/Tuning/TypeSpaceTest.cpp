@@ -143,7 +143,7 @@ TEST_F(TypeSpaceTest, AWideChoiceErrsNothing) {
   EXPECT_GE(search.plan(open, 0).error, search.plan(open, 1e18).error);
 }
 
-TEST_F(TypeSpaceTest, BeginsFromWhatBuiltInPoliciesChoose) {
+TEST_F(TypeSpaceTest, StartsFromBuiltInPolicies) {
   func::FuncOp function = parse(kLayers);
   PolicySearchSpace types =
       space(function, {PolicyType::Float16, PolicyType::BFloat16});
@@ -167,7 +167,7 @@ TEST_F(TypeSpaceTest, BeginsFromWhatBuiltInPoliciesChoose) {
 
 /// Quantized weights that the target's kernels unpack are choices of f32
 /// matmuls, and cost their bytes.
-TEST_F(TypeSpaceTest, WeightsAreChoicesOfTheirProducts) {
+TEST_F(TypeSpaceTest, WeightTypesAreOptionsOfTheirMatmuls) {
   func::FuncOp function = parse(R"(
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %w = mpc.constant dense<0.3> : tensor<64x64xf32>
@@ -249,7 +249,7 @@ func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
       EXPECT_FALSE(option.weights.isNarrow());
 }
 
-TEST_F(TypeSpaceTest, MemoryIsOfConstantsAndOfWhatStandsBetweenKernels) {
+TEST_F(TypeSpaceTest, MemoryCountsConstantsAndValuesBetweenKernels) {
   func::FuncOp function = parse(kLayers);
   std::vector<PolicyType> kinds = {PolicyType::Float16};
   PolicySearchSpace types = space(function, kinds, TuningObjective::Memory);

@@ -51,7 +51,7 @@ class Communicator:
     def threads(ranks: int, timeout: float = 120) -> list[_mpc.Communicator]:
         """Endpoints of a group inside this process, one per thread."""
         if not hasattr(ranks, "__index__") or not 1 <= ranks <= 65536:
-            raise InvalidArgument("communicator", f"of {ranks!r} threads; takes 1 to 65536")
+            raise InvalidArgument("communicator", f"of {ranks!r} threads; the number must be from 1 to 65536")
         return list(_mpc.connect_threads(ranks, _patience(timeout)))
 
     @staticmethod
@@ -62,7 +62,7 @@ class Communicator:
 
 def _patience(timeout: float) -> float:
     if not isinstance(timeout, (int, float)) or not 0 <= timeout < math.inf:
-        raise InvalidArgument("communicator", f"with the timeout {timeout!r}; takes seconds from 0")
+        raise InvalidArgument("communicator", f"with the timeout {timeout!r}; it must be at least 0 seconds")
     # Longer timeouts overflow clocks.
     return min(float(timeout), 1e8)
 
@@ -87,7 +87,7 @@ class _Torch(Communicator):
         self._group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         if self.rank < 0:
-            raise InvalidArgument("communicator", "is of a process group that has not this rank")
+            raise InvalidArgument("communicator", "belongs to a process group without this rank")
 
     def _bytes(self, view: memoryview) -> Any:
         import warnings
@@ -140,7 +140,7 @@ def native(given: Any) -> _mpc.Communicator | None:
     if type(given).__name__ == "ProcessGroup" or type(given).__module__.startswith("torch"):
         given = _Torch(given, 120)
     if not all(hasattr(given, name) for name in ("rank", "size", "all_gather", "all_to_all", "broadcast")):
-        raise InvalidArgument("communicator", f"is a {type(given).__name__}, no mpc.Communicator")
+        raise InvalidArgument("communicator", f"is a {type(given).__name__}, not an mpc.Communicator")
     return _mpc.communicator_of(given)
 
 

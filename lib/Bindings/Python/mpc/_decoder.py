@@ -115,7 +115,7 @@ class Decoder:
         if not isinstance(prompt, str):
             return [int(token) for token in prompt]
         if self._tokenizer is None:
-            raise InvalidArgument(self._name, "is given text, but no tokenizer that makes tokens of it; "
+            raise InvalidArgument(self._name, "was given text, but has no tokenizer; "
                                   "give mpc.Decoder its tokenizer.json")
         return list(self._tokenizer.encode(prompt).ids)
 
@@ -154,11 +154,11 @@ def _read_tokenizer(given: Any) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        raise Unavailable(path, "is read by the package tokenizers, which is not installed: "
+        raise Unavailable(path, "needs the package tokenizers, which is not installed: "
                           "pip install tokenizers") from None
     if not os.path.isfile(path):
         raise NotFound(path, "is no file")
     try:
         return Tokenizer.from_file(path)
     except Exception as error:  # noqa: BLE001 - the package raises Exception itself
-        raise InvalidArgument(path, f"is no tokenizer: {error}") from None
+        raise InvalidArgument(path, f"is not a tokenizer: {error}") from None

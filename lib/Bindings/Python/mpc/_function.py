@@ -88,7 +88,7 @@ class _Ended:
     def __call__(self, *_: Any, **__: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             time.sleep(1)  # The thread ends with the interpreter.
-        raise Unavailable("", "the interpreter ends, and functions of mpc with it")
+        raise Unavailable("", "functions of mpc cannot be called while the interpreter exits")
 
     def __getattr__(self, name: str) -> Any:
         return self()
@@ -253,7 +253,7 @@ def as_overrides(overrides: Any) -> dict[str, str]:
     except (TypeError, ValueError):
         pairs = None
     if pairs is None or not all(isinstance(part, str) for pair in pairs.items() for part in pair):
-        raise InvalidArgument("overrides", f'is {overrides!r}, no mapping of keys to types, such as '
+        raise InvalidArgument("overrides", f'is {overrides!r}, not a mapping of keys to types, such as '
                               '{"layer:head": "float32"}')
     return pairs
 

@@ -44,7 +44,7 @@ def size_of(extent: Any) -> int:
 def type_of(value: Any, device: torch.device = HOST) -> Type:
     """The type of a tensor on `device`; raises Unsupported if mpc has none."""
     if not isinstance(value, torch.Tensor):
-        raise Unsupported("a value that is no tensor")
+        raise Unsupported("a value that is not a tensor")
     if value.dtype not in ELEMENT or value.layout is not torch.strided:
         raise Unsupported(f"tensors of {value.dtype}")
     if value.device != device and value.device.type != "meta":
@@ -114,7 +114,7 @@ def lower_node(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callab
     for part, kind, used in zip(made, b.results, b.used):
         assert not used or part is None or part.type == kind, f"{node.target} gives {part.type}, not {kind}"
         if used and part is None and kind is not None and 0 not in kind.shape:
-            raise Unsupported("a result of it that somebody reads")
+            raise Unsupported("this result, which is used")
     return made
 
 
@@ -259,7 +259,7 @@ def _memory(b: Builder, node: Node, fake: Callable[[Node], Any], read: Callable[
             made = b.slice_axis(made, axis, 0, 1)
     order = dense_order(made.shape, strides)
     if order is None:
-        raise Unsupported("the storage of a tensor with gaps between its elements")
+        raise Unsupported("the storage of a non-contiguous tensor")
     made = b.transpose(made, order)
     start, offset = size_of(whole.storage_offset()), size_of(value.storage_offset())
     if base.op == "placeholder":
@@ -311,7 +311,7 @@ def write(module: GraphModule, values: dict[Node, Any], device: torch.device = H
     returned: list[Value] = []
     results = [_result(b, part, values, env, places, returned) for part in _outputs(module)]
     if not arguments and not constants and returned:
-        raise Unsupported("no tensor goes in")
+        raise Unsupported("a graph without tensor inputs")
     types = ", ".join(f'{v.type} {{mpc.role = #mpc.role<output>, mpc.name = "r{i}"}}' for i, v in enumerate(returned))
     text = "\n".join([f"func.func @main({', '.join(signature)}) -> ({types}) {{", *b.lines,
                       f"  return {', '.join(v.name for v in returned)} : {', '.join(str(v.type) for v in returned)}",

@@ -10,4 +10,4 @@ try:
 except ImportError:
     _interpreters = None
 if _interpreters is not None and _interpreters.get_current() != _interpreters.get_main():
-    raise ImportError("mpc works in the main interpreter alone, and this is a subinterpreter")
+    raise ImportError("mpc supports the main interpreter only, and this is a subinterpreter")

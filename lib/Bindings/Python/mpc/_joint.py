@@ -166,12 +166,12 @@ class _Flat(torch.nn.Module):
                  for path, leaf in pytree.tree_flatten_with_path(result)[0] if isinstance(leaf, torch.Tensor)]
         names = [name for name, _ in found]
         if self._wanted not in names and (self._wanted and len(found) != 1 or len(found) > 1 or not found):
-            which = f"none is called '{self._wanted}'" if self._wanted else "say which one the loss judges by output="
-            raise InvalidArgument("loss", f"judges an output of the module, which has {len(found)} tensors "
+            which = f"none is called '{self._wanted}'" if self._wanted else "set output= to the one that the loss reads"
+            raise InvalidArgument("loss", f"reads an output of the module, which has {len(found)} tensors "
                                   f"({', '.join(names)}); {which}")
         self.output, value = found[names.index(self._wanted) if self._wanted in names else 0]
         if not value.is_floating_point():
-            raise InvalidArgument("loss", f"judges output '{self.output}', which has elements of {value.dtype}")
+            raise InvalidArgument("loss", f"reads output '{self.output}', which has elements of {value.dtype}")
         # Never a view of an input or a buffer.
         return value.clone()
 
@@ -245,10 +245,10 @@ def _dropouts(module: torch.nn.Module, wanted: Mapping[str, float]) -> Iterator[
         for name, probability in wanted.items():
             part = parts.get(name.replace(".", "/"))
             if part is None:
-                raise InvalidArgument("dropout", f"'{name}' is no submodule of {type(module).__name__}; it has "
+                raise InvalidArgument("dropout", f"'{name}' is not a submodule of {type(module).__name__}; it has "
                                       f"{', '.join(parts)}")
             if not 0 <= probability < 1:
-                raise InvalidArgument("dropout", f"'{name}={probability}' is no probability in [0, 1)")
+                raise InvalidArgument("dropout", f"'{name}={probability}' is not a probability in [0, 1)")
             if isinstance(part, torch.nn.modules.dropout._DropoutNd):
                 kept.append((part, part.p))
                 part.p = probability

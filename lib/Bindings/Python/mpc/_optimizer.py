@@ -38,7 +38,7 @@ _MANNER["adamw"] = _MANNER["adam"]
 def split_kind(text: str, what: str) -> tuple[str, dict[str, str]]:
     """Parses "KIND,field=value,..." as in `mpc train`."""
     if not isinstance(text, str):
-        raise InvalidArgument(what, f"is {text!r}, no text such as 'KIND,FIELD=VALUE'")
+        raise InvalidArgument(what, f"is {text!r}, not text such as 'KIND,FIELD=VALUE'")
     kind, *parts = text.split(",")
     fields = {}
     for part in parts:
@@ -53,7 +53,7 @@ def number(what: str, key: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise InvalidArgument(what, f"'{value}' is no number for {key}") from None
+        raise InvalidArgument(what, f"'{value}' is not a number for {key}") from None
 
 
 def choose_optimizer(options: _mpc.OptimizerOptions, text: str, numbers: Mapping[str, Any]) -> None:
@@ -97,7 +97,7 @@ def to_torch(options: _mpc.OptimizerOptions, rate: float, parameters: Sequence[s
     """The equivalent state of a torch optimizer: `state` is mpc's, by name; `step` creates a parameter's
     step counter."""
     if options.form != "torch":
-        raise InvalidArgument("optimizer", f"has the form '{options.form}', whose state torch has no names for")
+        raise InvalidArgument("optimizer", f"has the form '{options.form}', whose state has no torch names")
     entries: dict[int, dict[str, Any]] = {}
     for index, name in enumerate(parameters):
         entry = {key: state[f"{name}.{end}"] for key, end in _STATES[options.kind].items() if f"{name}.{end}" in state}
@@ -115,7 +115,7 @@ def from_torch(options: _mpc.OptimizerOptions, parameters: Sequence[str], state:
     the schedule.
     """
     if not {"param_groups", "state"} <= set(given):
-        raise InvalidArgument("optimizer", "is no state of torch's, which has param_groups and state")
+        raise InvalidArgument("optimizer", "is not a torch state, which has param_groups and state")
     groups = given["param_groups"]
     indices = [index for group in groups for index in group["params"]]
     if len(indices) != len(parameters):

@@ -77,7 +77,7 @@ class Policy:
         if not overrides and not layers and name is None:
             return
         if self._builtin == "auto":
-            raise InvalidArgument("policy 'auto'", "stands for another one and cannot be changed; name that")
+            raise InvalidArgument("policy 'auto'", "is an alias and cannot be changed; use the policy that it selects")
         if self._builtin is not None:
             self._fields = {"name": f"{self._builtin}_changed", "extends": self._builtin}
             self._builtin = None
@@ -105,7 +105,7 @@ class Policy:
         try:
             fields = json.loads(text)
         except json.JSONDecodeError as error:
-            raise InvalidArgument("policy", f"is no JSON: {error}") from None
+            raise InvalidArgument("policy", f"is not valid JSON: {error}") from None
         if not isinstance(fields, dict):
             raise InvalidArgument("policy", f"is a JSON {type(fields).__name__}, not an object")
         return cls(fields)

@@ -86,7 +86,7 @@ class Explanation(Report):
         the model again. Raises `mpc.Unavailable` if Graphviz' program `dot` is not on the PATH, or if the
         explanation was pickled, which drops the model."""
         if self._write_page is None:
-            raise Unavailable(str(self["model"]), "is not with an explanation that was pickled; save the page where it "
+            raise Unavailable(str(self["model"]), "is not part of a pickled explanation; save the page where it "
                               "was explained")
         self._write_page(os.fspath(path))
 

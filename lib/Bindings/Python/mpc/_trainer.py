@@ -360,13 +360,13 @@ def _choose_schedule(options: _mpc.ScheduleOptions, text: str, rate: float) -> N
         found = _optimizer.number("schedule", key, value)
         setattr(options, key, found if key in ("final", "gamma") else int(found))
     if kind in ("cosine", "linear") and options.steps == 0:
-        raise InvalidArgument("schedule", f"is {kind}, which ends: give its length in updates, '{kind},steps=N'")
+        raise InvalidArgument("schedule", f"is {kind}, which has an end: give its length in updates, '{kind},steps=N'")
 
 
 def _need_parts(what: str, given: Any, parts: Sequence[str] | None = None) -> None:
     """Raises unless `given` is a mapping with keys from `parts`."""
     if not isinstance(given, Mapping):
-        raise InvalidArgument(what, f"holds a {type(given).__name__} where a mapping is wanted")
+        raise InvalidArgument(what, f"has a {type(given).__name__}, expected a mapping")
     for name in given:
         if parts is not None and name not in parts:
             raise InvalidArgument(what, f"has a part '{name}', none of {', '.join(parts)}")

@@ -37,7 +37,7 @@ class _Problem(Exception):
 def _number(variables: Mapping[str, str], name: str, least: int) -> int:
     text = variables.get(name, "")
     if not text.isascii() or not text.isdecimal() or len(text) > 9 or int(text) < least:
-        raise _Problem(f"{name} is '{text}', no number from {least}")
+        raise _Problem(f"{name} is '{text}', expected a number of at least {least}")
     return int(text)
 
 
@@ -52,9 +52,9 @@ def ranks(variables: Mapping[str, str]) -> tuple[int, int] | None:
     if size == 1:
         return None
     if not variables.get("MASTER_ADDR"):
-        raise _Problem("MASTER_ADDR is not set, where the ranks meet")
+        raise _Problem("MASTER_ADDR is not set; set it to the address of rank 0")
     if _number(variables, "MASTER_PORT", 1) > 65535:
-        raise _Problem(f"MASTER_PORT is {variables['MASTER_PORT']}, no port")
+        raise _Problem(f"MASTER_PORT is {variables['MASTER_PORT']}, not a port")
     if "LOCAL_WORLD_SIZE" in variables:
         _number(variables, "LOCAL_WORLD_SIZE", 1)
     return rank, size
@@ -73,7 +73,7 @@ def _patience(arguments: Sequence[str]) -> float:
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise _Problem(f"--rank-timeout: '{text}' is no positive number of seconds")
+        raise _Problem(f"--rank-timeout: '{text}' is not a positive number of seconds")
     # Longer timeouts overflow the transport's.
     return min(max(seconds, 1e-3), 1e8)
 

@@ -95,7 +95,7 @@ std::string KernelPrinter::typeName(Type type, Operation *op) {
     }
   std::string text;
   llvm::raw_string_ostream(text) << type;
-  fail(op, "uses the type " + text + ", which kernels do not have");
+  fail(op, "uses the type " + text + ", which kernels do not support");
   return "void";
 }
 
@@ -238,7 +238,7 @@ Expression KernelPrinter::take(Value value) {
   auto found = values.find(value);
   if (found == values.end()) {
     fail(value.getDefiningOp() ? value.getDefiningOp() : kernel.getOperation(),
-         "has a value that no expression stands for");
+         "has a value without an expression");
     return Expression("0");
   }
   llvm::erase(waiting, value);
@@ -405,7 +405,8 @@ KernelPrinter::Buffer KernelPrinter::bufferOf(Value memref, Operation *op) {
   auto found = buffers.find(memref);
   if (found != buffers.end())
     return found->second;
-  fail(op, "uses memory that is neither an argument nor made in the kernel");
+  fail(op,
+       "uses memory that is neither an argument nor allocated in the kernel");
   return {"nothing"};
 }
 
@@ -415,7 +416,7 @@ Expression KernelPrinter::offset(MemRefType type, Indices indices,
   int64_t start;
   if (mlir::failed(type.getStridesAndOffset(strides, start)) ||
       llvm::is_contained(strides, ShapedType::kDynamic)) {
-    fail(op, "accesses memory whose strides are not known");
+    fail(op, "accesses memory with unknown strides");
     return Expression("0");
   }
   std::optional<Expression> sum;
@@ -827,7 +828,7 @@ void KernelPrinter::printSignature(raw_ostream &os) {
   for (BlockArgument argument : kernel.getArguments().take_front(count)) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type) {
-      fail(kernel, "has an argument that is no memory");
+      fail(kernel, "has an argument that is not a memref");
       return;
     }
     int64_t number = argument.getArgNumber();
@@ -871,7 +872,7 @@ void KernelPrinter::printSharedArrays() {
     buffers[array] = {name, /*isArray=*/type.getRank() > 0};
   }
   if (!kernel.getPrivateAttributions().empty())
-    fail(kernel, "keeps private memory as an argument; use memref.alloca");
+    fail(kernel, "has private memory as an argument; use memref.alloca");
 }
 
 /// Returns true if `name`, possibly read from a file, is an ASCII identifier.
@@ -884,7 +885,7 @@ static bool isIdentifier(StringRef name) {
 LogicalResult KernelPrinter::print(raw_ostream &os) {
   if (!isIdentifier(kernel.getName()))
     return kernel.emitError() << "kernel '" << kernel.getName()
-                              << "' has a name that is no identifier of C++";
+                              << "' has a name that is not a C++ identifier";
   std::string head;
   llvm::raw_string_ostream headStream(head);
   printComment(headStream);

@@ -65,7 +65,7 @@ bool mpc::printGpu(KernelPrinter &p, Operation *op) {
   if (auto shuffle = dyn_cast<gpu::ShuffleOp>(op)) {
     if (!shuffle.getValid().use_empty()) {
       p.fail(op,
-             "asks which lanes a shuffle reached, which kernels do not know");
+             "uses the validity result of a shuffle, which is not supported");
       return true;
     }
     std::string name = "mpc::shuffle";

@@ -103,7 +103,7 @@ static void printSubview(KernelPrinter &p, memref::SubViewOp op) {
   int64_t start;
   if (mlir::failed(sourceType.getStridesAndOffset(strides, start)) ||
       llvm::is_contained(strides, ShapedType::kDynamic)) {
-    p.fail(op, "takes a part of memory whose strides are not known");
+    p.fail(op, "takes a view of memory with unknown strides");
     return;
   }
   std::optional<Expression> sum;

@@ -155,7 +155,7 @@ void BlockRunner::runThread(void *argument) {
   BlockRunner &runner = *thread->runner;
   runner.kernel(runner.kernelArguments);
   if (!thread->openProducts.empty() || !thread->productGroups.empty())
-    runner.stop("ends while products of matrices are under way", 0);
+    runner.stop("exits with matrix multiplications (wgmma) in flight", 0);
   thread->state = State::Ended;
   runner.leave(*thread);
   while (true)
@@ -464,8 +464,8 @@ void BlockRunner::fillTable() {
   gridBarrier = [](Interface *table, const void *key, int blocks, int line) {
     BlockRunner &runner = self(table);
     if (!runner.launch.cooperative)
-      runner.stop("waits for other blocks in a launch that does not run all "
-                  "of them at once",
+      runner.stop("waits for other blocks in a launch whose blocks are not all "
+                  "co-resident",
                   line);
     Thread &mine = *runner.running;
     const Thread &first = runner.current->threads.front();

@@ -132,7 +132,7 @@ static std::vector<size_t> parameterBytes(const std::string &source,
 Status HostRunner::prepare(const Program &program) {
   if (!program.cuda)
     return Status(StatusCode::InvalidArgument, program.name,
-                  "holds no kernels for GPUs, but was made for " +
+                  "contains no GPU kernels, but its target is " +
                       program.target);
   const std::vector<CudaCode::Kernel> &list = program.cuda->kernels;
   HostKernelOptions options = common->options.kernels;

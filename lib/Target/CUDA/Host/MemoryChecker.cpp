@@ -171,9 +171,9 @@ bool MemoryChecker::ordered(uint32_t epochThen, int threadThen,
 std::string MemoryChecker::judge(const Cell &cell, const Accessor &who,
                                  Access kind) const {
   if (cell.copying)
-    return ", to which an asynchronous copy has not landed yet";
+    return ", whose asynchronous copy has not completed";
   if (kind != Access::Write && !cell.initialised)
-    return ", which nobody has written";
+    return ", which is uninitialized";
   auto otherBlock = [&](uint32_t then) {
     return then < blocks.back().firstEpoch;
   };
@@ -181,15 +181,15 @@ std::string MemoryChecker::judge(const Cell &cell, const Accessor &who,
   if (!bothAtomic &&
       !ordered(cell.writeEpoch, cell.writer, cell.writeStep, who)) {
     if (otherBlock(cell.writeEpoch))
-      return ", which another block writes without an order between";
+      return ", which another block writes without synchronization";
     return ", which " + threadName(cell.writer) +
-           " writes without a barrier between";
+           " writes without a barrier in between";
   }
   if (kind == Access::Read || cell.readEpoch == 0)
     return {};
   if (otherBlock(cell.readEpoch)) {
     if (!ordered(cell.readEpoch, cell.reader, cell.readStep, who))
-      return ", which another block reads without an order between";
+      return ", which another block reads without synchronization";
     return {};
   }
   bool sameWarp = cell.reader / kWarpSize == who.thread / kWarpSize;
@@ -200,9 +200,9 @@ std::string MemoryChecker::judge(const Cell &cell, const Accessor &who,
   if (inOrder)
     return {};
   if (cell.reader == who.thread)
-    return ", which other threads read without a barrier between";
+    return ", which other threads read without a barrier in between";
   return ", which " + threadName(cell.reader) +
-         " reads without a barrier between";
+         " reads without a barrier in between";
 }
 
 void MemoryChecker::record(Cell &cell, const Accessor &who, Access kind) const {

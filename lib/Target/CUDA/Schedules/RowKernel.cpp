@@ -94,17 +94,19 @@ static LogicalResult checkTeam(GpuKernel &kernel, const RowReductionPlan &plan,
   };
   bool isVertical = plan.form().isVertical();
   if (team.getColumns() != isVertical)
-    return refuse("a team with columns =", isVertical, team.getColumns());
+    return refuse("a thread mapping with columns =", isVertical,
+                  team.getColumns());
   int64_t threads = team.getMembers() * team.getItems();
   if (threads != schedule.threads)
-    return refuse("as many threads as the team's members and items make,",
-                  threads, schedule.threads);
+    return refuse("members times items threads,", threads, schedule.threads);
   if (plan.lanes() % team.getVector())
-    return refuse("vectors that divide", plan.lanes(), team.getVector());
+    return refuse("a vector width that divides", plan.lanes(),
+                  team.getVector());
   int64_t covered = team.getSplits() * team.getSteps() * team.getMembers() *
                     (isVertical ? 1 : team.getVector());
   if (covered < plan.length())
-    return refuse("a team that covers all positions,", plan.length(), covered);
+    return refuse("a thread mapping that covers all positions,", plan.length(),
+                  covered);
   if (team.getSplits() > 1 && !plan.isOneWalk())
     return refuse("splits =", 1, team.getSplits());
   int64_t shared =
@@ -112,7 +114,7 @@ static LogicalResult checkTeam(GpuKernel &kernel, const RowReductionPlan &plan,
           ? plan.keptBytes() * threads * team.getVector() * team.getSteps()
           : 0;
   if (schedule.sharedBytes < shared)
-    return refuse("bytes of shared memory for what is kept, at least", shared,
+    return refuse("bytes of shared memory for buffers, at least", shared,
                   schedule.sharedBytes);
   int64_t scratch = 0;
   if (!plan.columnSums().empty())
@@ -149,11 +151,11 @@ LogicalResult mpc::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
   if (!plan)
     return kernel.kernel.emitError()
            << "kernel '" << kernel.kernel.getName()
-           << "' is scheduled by rows but has no row form";
+           << "' has a row schedule but is not a row kernel";
   if (!team)
     return kernel.kernel.emitError()
            << "kernel '" << kernel.kernel.getName()
-           << "' is scheduled by rows but its schedule has no team";
+           << "' has a row schedule without a thread mapping";
   if (failed(checkTeam(kernel, *plan, team)))
     return failure();
   if (plan->rowCount() == 0)

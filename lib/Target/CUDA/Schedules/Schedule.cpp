@@ -215,5 +215,5 @@ FailureOr<const KernelFamily *> mpc::familyOf(func::FuncOp kernel,
     if (family->name() == schedule.family)
       return family.get();
   return kernel.emitError()
-         << "no family of kernels is called '" << schedule.family << "'";
+         << "unknown kernel family '" << schedule.family << "'";
 }

@@ -31,7 +31,7 @@ ThreadGroupLowering::ThreadGroupLowering(gpu::GPUFuncOp function, ForEachOp own)
 
 LogicalResult ThreadGroupLowering::lower() {
   if (!team)
-    return own.emitOpError("has no team; kernels of a GPU need one");
+    return own.emitOpError("has no thread mapping, which GPU kernels need");
   if (failed(checkLaunch()))
     return failure();
   Block &block = own.getBody().front();
@@ -77,17 +77,17 @@ LogicalResult ThreadGroupLowering::checkLaunch() {
   auto block = kernel.function.getKnownBlockSize();
   int64_t threads = team.getMembers() * team.getItems();
   if (!grid || !block || block->front() != threads)
-    return own.emitOpError("is of teams that make blocks of ")
-           << threads << " threads; the kernel has "
+    return own.emitOpError("needs blocks of ")
+           << threads << " threads, but the kernel has "
            << (block ? block->front() : 0);
   int64_t blocks = team.getEveryBlock() ? 1 : (*grid)[0] - team.getFirstBlock();
   int64_t taken = blocks * team.getItems() * team.getRounds();
   if (taken < static_cast<int64_t>(own.getCount()))
     return own.emitOpError("has ") << own.getCount() << " items; " << blocks
-                                   << " blocks take " << taken;
+                                   << " blocks process " << taken;
   if ((*grid)[1] != team.getSplits())
-    return own.emitOpError("is shared by ")
-           << team.getSplits() << " blocks; the grid has " << (*grid)[1];
+    return own.emitOpError("is split over ")
+           << team.getSplits() << " blocks, but the grid has " << (*grid)[1];
   return success();
 }
 
@@ -260,9 +260,10 @@ LogicalResult ThreadGroupLowering::lowerWalk(ItemLoopOp walk) {
               llvm::all_of(walk.getFrom(), [](int64_t at) { return at == 0; });
   if (!fits)
     return walk.emitOpError()
-           << "goes by " << walk.getBy() << " from " << walk.getFrom().back()
-           << " to " << walk.getTo().back() << "; a team of vectors of " << by
-           << " walks whole lines of whole vectors";
+           << "loops by " << walk.getBy() << " from " << walk.getFrom().back()
+           << " to " << walk.getTo().back()
+           << "; a thread mapping with vectors of " << by
+           << " needs rows that start at 0 and consist of whole vectors";
   bool unrolled =
       team.getKeep() == Place::registers || team.getSteps() <= kUnrolledSteps;
   OpBuilder &builder = kernel.builder;
@@ -314,7 +315,8 @@ LogicalResult ThreadGroupLowering::makeBuffer(ItemBufferOp keep) {
   Type element = keep.getType().getElement();
   int64_t steps = team.getSteps(), vector = team.getVector();
   if (team.getKeep() == Place::nowhere)
-    return keep.emitOpError("is of a team that keeps nothing");
+    return keep.emitOpError(
+        "needs a thread mapping with a memory for buffers (keep)");
   if (team.getKeep() == Place::registers) {
     buffers[keep] =
         kernel.local(steps, lanesOf(element, vector), keep.getName());

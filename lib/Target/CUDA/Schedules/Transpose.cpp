@@ -236,7 +236,7 @@ public:
     if (!transpose.applies())
       return kernel.kernel.emitError()
              << "kernel '" << kernel.kernel.getName()
-             << "' has no transpose that tiles are made for";
+             << "' has no transpose that can be tiled";
     return transpose.emit(kernel);
   }
 };

@@ -56,40 +56,40 @@ LogicalResult mpc::checkSchedule(func::FuncOp kernel,
   std::optional<Schedule> wanted =
       (*family)->scheduleAs(kernel, target, *given);
   if (!wanted)
-    return refuse() << "which has no such kernels";
+    return refuse() << "which does not support this kernel";
 
   for (const auto &entry : given->parameters)
     if (!wanted->parameters.count(entry.first))
       return refuse() << "with '" << entry.first
-                      << "', which says nothing about this kernel";
+                      << "', which is not a parameter of this kernel";
   for (const auto &[name, number] : wanted->parameters) {
     auto found = given->parameters.find(name);
     if (found == given->parameters.end())
       return refuse() << "without its '" << name << "'";
     if (found->second != number)
       return refuse() << "with a '" << name << "' of " << found->second
-                      << "; the kernel takes " << number;
+                      << "; the kernel needs " << number;
   }
   if (given->team != wanted->team) {
     if (!given->team || !wanted->team)
       return refuse() << (wanted->team ? "without its" : "with a")
-                      << " team of threads";
-    return refuse() << "with the team " << given->team << "; the kernel takes "
-                    << wanted->team;
+                      << " thread mapping";
+    return refuse() << "with the thread mapping " << given->team
+                    << "; the kernel needs " << wanted->team;
   }
   if (given->threads != wanted->threads)
     return refuse() << "with " << given->threads
-                    << " threads; the kernel takes " << wanted->threads;
+                    << " threads; the kernel needs " << wanted->threads;
   if (given->blocks != wanted->blocks)
     return refuse() << "with a grid of " << gridOf(*given)
-                    << " blocks; the kernel takes " << gridOf(*wanted);
+                    << " blocks; the kernel needs " << gridOf(*wanted);
   if (given->sharedBytes != wanted->sharedBytes)
     return refuse() << "with " << given->sharedBytes
-                    << " bytes of shared memory; the kernel takes "
+                    << " bytes of shared memory; the kernel needs "
                     << wanted->sharedBytes;
   if (given->scratchBytes != wanted->scratchBytes)
     return refuse() << "with " << given->scratchBytes
-                    << " bytes of scratch memory; the kernel takes "
+                    << " bytes of scratch memory; the kernel needs "
                     << wanted->scratchBytes;
   return success();
 }

@@ -247,7 +247,7 @@ module attributes {exe.target = "cpu:avx512"} {}
 
 // -----
 
-// expected-error @below {{target 'cpu:sse2' is none of cpu:avx2, cpu:avxvnni,}}
+// expected-error @below {{target 'cpu:sse2' is not one of cpu:avx2, cpu:avxvnni,}}
 module attributes {exe.target = #exe.target<"cpu:sse2">} {}
 
 // -----

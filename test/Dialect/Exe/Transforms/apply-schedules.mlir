@@ -17,7 +17,7 @@
 // BAD: error: {{.*}}bad.json: the schedule of 'k_fc' is not an attribute: #tile.blocks<rows
 // DEEP: error: {{.*}}deep.json: the schedule of 'k_fc' is not an attribute: {{\[{60}$}}
 // LACKS: error: {{.*}}lacks.json: kernel 215afca49273d6bf82d8bd43dd8af18b has no 'schedule'
-// LARGE: error: the schedule has blocks of 30 rows and 64 columns, which do not fit the 32 registers of 'avx512'
+// LARGE: error: the schedule has blocks of 30 rows and 64 columns, which exceed the 32 registers of 'avx512'
 
 //--- kernels.mlir
 module attributes {exe.target = #exe.target<"cpu:avx512">} {

@@ -10,7 +10,7 @@
 // CHECK: module attributes {exe.target = #exe.target<"cuda:sm_90a">}
 // AGAIN: module attributes {exe.target = #exe.target<"cpu:avx512">}
 // NATIVE: module attributes {exe.target = #exe.target<"cpu:{{avx2|avxvnni|avx512|avx512vnni|avx512bf16|amx|amxfp16}}">}
-// UNKNOWN: target 'tpu' is none of cpu:avx2, cpu:avxvnni, cpu:avx512, cpu:avx512vnni, cpu:avx512bf16, cpu:amx, cpu:amxfp16, cuda:sm_60,
+// UNKNOWN: target 'tpu' is not one of cpu:avx2, cpu:avxvnni, cpu:avx512, cpu:avx512vnni, cpu:avx512bf16, cpu:amx, cpu:amxfp16, cuda:sm_60,
 func.func @f() {
   return
 }

@@ -2,7 +2,7 @@
 
 // Hand-written row schedules that are invalid.
 
-// expected-error @below {{kernel 'no_team' is scheduled by rows but its schedule has no team}}
+// expected-error @below {{kernel 'no_team' has a row schedule without a thread mapping}}
 // expected-error @below {{no code could be generated for kernel 'no_team'}}
 func.func private @no_team(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
     mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128}} {
@@ -12,7 +12,7 @@ func.func private @no_team(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribu
 
 // -----
 
-// expected-error @below {{needs as many threads as the team's members and items make, 32, found 128}}
+// expected-error @below {{needs members times items threads, 32, found 128}}
 // expected-error @below {{no code could be generated}}
 func.func private @other_threads(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
     mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128, team = #tile.threads<members = 32, steps = 16>}} {
@@ -22,7 +22,7 @@ func.func private @other_threads(%x: tensor<64x512xf32>) -> tensor<64x512xf32> a
 
 // -----
 
-// expected-error @below {{needs a team that covers all positions, 512, found 256}}
+// expected-error @below {{needs a thread mapping that covers all positions, 512, found 256}}
 // expected-error @below {{no code could be generated}}
 func.func private @short(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
     mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 32, team = #tile.threads<members = 32, vector = 4, steps = 2>}} {
@@ -32,7 +32,7 @@ func.func private @short(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attribute
 
 // -----
 
-// expected-error @below {{needs vectors that divide 1, found 4}}
+// expected-error @below {{needs a vector width that divides 1, found 4}}
 // expected-error @below {{no code could be generated}}
 func.func private @unaligned(%x: tensor<64x513xf32>) -> tensor<64x513xf32> attributes {mpc.kernel_kind = "row",
     mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 32, team = #tile.threads<members = 32, vector = 4, steps = 5>}} {
@@ -42,7 +42,7 @@ func.func private @unaligned(%x: tensor<64x513xf32>) -> tensor<64x513xf32> attri
 
 // -----
 
-// expected-error @below {{needs bytes of shared memory for what is kept, at least 2048, found 0}}
+// expected-error @below {{needs bytes of shared memory for buffers, at least 2048, found 0}}
 // expected-error @below {{no code could be generated}}
 func.func private @no_memory(%x: tensor<64x512xf32>) -> tensor<64x512xf32> attributes {mpc.kernel_kind = "row",
     mpc.schedule = {family = "row", blocks = array<i64: 64, 1, 1>, threads = 128, team = #tile.threads<members = 128, vector = 4, keep = shared>}} {

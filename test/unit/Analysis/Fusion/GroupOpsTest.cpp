@@ -46,7 +46,7 @@ protected:
   TargetInfo cpu = *TargetInfo::parse("cpu:avx512");
 };
 
-TEST_F(GroupOpsTest, ReadersAreSeenBehindViews) {
+TEST_F(GroupOpsTest, ReadersAreFoundThroughViews) {
   OwningOpRef<ModuleOp> module = parse(R"(
   func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
     %0 = mpc.exp %x : tensor<4x8xf32>

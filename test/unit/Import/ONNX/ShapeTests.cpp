@@ -139,7 +139,7 @@ TEST(Batch, FollowsWhereTheOldOneFitsAsWell) {
 }
 
 // Sequences before examples: the batch is the second dimension.
-TEST(Batch, FollowsBehindAnotherDimension) {
+TEST(Batch, FollowsAfterAnotherDimension) {
   ModelBuilder b;
   b.input("x", {4, 2, 3});
   b.ints("shape", {6, 4, 1});

@@ -341,7 +341,7 @@ TEST(BlasLibrary, EndsItsHandleInItsContext) {
 }
 
 // The heuristic is queried with the alignment of each buffer.
-TEST(CublasGemm, TellsTheAlignmentOfItsBuffers) {
+TEST(CublasGemm, ReportsTheAlignmentOfItsBuffers) {
   FakeBlas blas;
   auto context = BlasContext::create(blas.table);
   GemmProblem problem;

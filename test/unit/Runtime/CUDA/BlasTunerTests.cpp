@@ -120,7 +120,7 @@ TEST_F(BlasTunerTest, TakesTheFastestInGraphs) {
 }
 
 // A candidate that takes milliseconds is not repeated for long.
-TEST_F(BlasTunerTest, LeavesOutWhatIsFarBehind) {
+TEST_F(BlasTunerTest, SkipsSlowCandidates) {
   alone = {9, 1, 1.5f};
   FakeBlas fake;
   fake.computes = false;
@@ -188,7 +188,7 @@ TEST_F(BlasTunerTest, RemembersTheChoice) {
 }
 
 // Cache entries are specific to the compute type and to the buffers.
-TEST_F(BlasTunerTest, TellsProblemsApart) {
+TEST_F(BlasTunerTest, DistinguishesProblems) {
   problem.m = problem.n = problem.k = 16;
   problem.transposeB = true;
   auto isTimed = [&] {
@@ -219,7 +219,7 @@ TEST_F(BlasTunerTest, TellsProblemsApart) {
 }
 
 // An algorithm that needs aligned buffers is not reused for other buffers.
-TEST_F(BlasTunerTest, TellsAlignmentsApart) {
+TEST_F(BlasTunerTest, DistinguishesAlignments) {
   auto isTimed = [&](std::vector<size_t> alignments) {
     FakeBlas fake;
     EXPECT_TRUE(choose(fake, alignments).ok());

@@ -81,7 +81,7 @@ TEST_F(CudaAlignment, AMisalignedArgumentIsRenewedAtHome) {
   EXPECT_TRUE(isResult(*x.vector.toHost(on.stream), 1));
 }
 
-TEST_F(CudaAlignment, AlignedMemoryIsUsedWhereItLies) {
+TEST_F(CudaAlignment, AlignedMemoryIsUsedInPlace) {
   Fixture on;
   Executable executable = *makeCudaExecutable(on.device, makeCudaProgram());
   Shifted x(on.device, on.stream, 16), y(on.device, on.stream, 240);

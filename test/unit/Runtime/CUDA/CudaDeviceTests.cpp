@@ -103,7 +103,7 @@ TEST_F(CudaDevice, RefusesCopiesThatMakeNoSense) {
   EXPECT_FALSE(buffer.copyFrom(host, elsewhere).ok());
   Buffer hostToo = makeVector(1);
   EXPECT_EQ(hostToo.copyFrom(host, stream).text(),
-            "neither buffer lies on device 'cuda'");
+            "neither buffer is on device 'cuda'");
 }
 
 TEST_F(CudaDevice, MemoryThatIsNotThereIsExhausted) {
@@ -176,7 +176,7 @@ TEST_F(CudaDevice, MemoryOfTheHostProgramsIsChecked) {
   EXPECT_FALSE(Buffer::fromDevice(device, vectorType(), 4098, 4000).ok());
 }
 
-TEST_F(CudaDevice, CallsBackBehindTheWork) {
+TEST_F(CudaDevice, CallsBackAfterTheWork) {
   Device device = *makeCudaDevice();
   Executable executable = *makeCudaExecutable(device, makeCudaProgram());
   Stream stream = *Stream::create(device);
@@ -230,9 +230,8 @@ TEST_F(CudaDevice, RefusesMessagesAmongRanks) {
                     {BufferRef::Kind::Result, 0, 0, 4, true}};
   Status status = makeCudaExecutable(*makeCudaDevice(), program).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
-  EXPECT_EQ(status.text(),
-            "has message 'all_reduce_0' among ranks, but "
-            "this device was made for one; make it by cudaForRanks()");
+  EXPECT_EQ(status.text(), "has collective 'all_reduce_0', but this device "
+                           "was made for one rank; use cudaForRanks()");
 }
 
 //===----------------------------------------------------------------------===//

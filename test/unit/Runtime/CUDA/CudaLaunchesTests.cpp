@@ -54,7 +54,7 @@ TEST_F(CudaLaunches, MachineCodeForOtherGpusAloneIsUnavailable) {
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
   EXPECT_EQ(status.toString(),
             "main: has machine code for sm_80, which does not run on Recording "
-            "GPU (sm_90); compile it for that");
+            "GPU (sm_90); compile it for that architecture");
 }
 
 TEST_F(CudaLaunches, ACompilersFailureIsPassedOn) {
@@ -99,10 +99,11 @@ TEST_F(CudaLaunches, BlocksThatWaitForEachOtherRunAtOnce) {
   grid.cooperative = true;
   grid.sharedBytes = 200 << 10;
   grid.blocks = {133, 1, 1};
-  EXPECT_EQ(makeCudaExecutable(device, program).status().toString(),
-            "main: kernel 'double' (mul): has 133 blocks that wait for each "
-            "other, but Recording GPU runs 132 at once; use a whole GPU, or "
-            "the CPU");
+  EXPECT_EQ(
+      makeCudaExecutable(device, program).status().toString(),
+      "main: kernel 'double' (mul): has 133 co-resident blocks "
+      "(grid barrier), but Recording GPU runs 132 at once; use a whole GPU, or "
+      "the CPU");
   grid.blocks = {132, 1, 1};
   Result<Executable> executable = makeCudaExecutable(device, program);
   ASSERT_TRUE(executable.ok()) << executable.status().toString();
@@ -191,8 +192,8 @@ TEST_F(CudaLaunches, AProductNeedsALibrary) {
   Status status = makeCudaExecutable(device, makeProduct()).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
   EXPECT_EQ(status.toString(),
-            "main: kernel 'fc' (MatMul): is a product for a library, but there "
-            "is none; compile with --gemm=own");
+            "main: kernel 'fc' (MatMul): is a library GEMM, but no library is "
+            "available; compile with --gemm=own");
 }
 
 TEST_F(CudaLaunches, AMissingLibrarySaysSo) {

@@ -219,7 +219,7 @@ TEST_F(CudaProgram, AGraphPerSetOfBuffersUpToALimit) {
     EXPECT_TRUE(isResult(*outputs[i].toHost(on.stream), float(i))) << i;
 }
 
-TEST_F(CudaProgram, AGraphThatCannotBeRewrittenIsMadeAnew) {
+TEST_F(CudaProgram, AGraphThatCannotBeUpdatedIsRebuilt) {
   machine().graphUpdates = false;
   Fixture on;
   Buffer input = on.upload(4);
@@ -436,8 +436,8 @@ TEST_F(CudaProgram, AnAsynchronousRunRefusesHostMemory) {
   std::array inputs = {makeVector(1)};
   std::array outputs = {on.allocate()};
   EXPECT_EQ(on.executable.runAsync(inputs, outputs, on.stream).toString(),
-            "input 'x': lies in host memory, but an asynchronous run takes "
-            "buffers on the device; copy it there first");
+            "input 'x': is in host memory, but an asynchronous run needs "
+            "buffers on the device; copy it to the device first");
 }
 
 TEST_F(CudaProgram, RefusesBuffersAndStreamsOfOthers) {
@@ -447,7 +447,7 @@ TEST_F(CudaProgram, RefusesBuffersAndStreamsOfOthers) {
   std::array inputs = {on.upload(1)};
   std::array outputs = {*Buffer::allocateOn(elsewhere, vectorType())};
   EXPECT_EQ(on.executable.runAsync(inputs, outputs, on.stream).text(),
-            "lies on another device than 'cuda', which runs the program");
+            "is on another device than 'cuda', which runs the program");
   std::array own = {on.allocate()};
   EXPECT_EQ(on.executable.runAsync(inputs, own, elsewhere).code(),
             StatusCode::InvalidArgument);

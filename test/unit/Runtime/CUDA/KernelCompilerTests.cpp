@@ -49,7 +49,7 @@ protected:
   KernelCompileReport report;
 };
 
-TEST_F(KernelCompilerTest, EveryKernelBehindThePreludeInOrder) {
+TEST_F(KernelCompilerTest, EveryKernelAfterThePreludeInOrder) {
   auto binaries = compileKernels(code, "sm_80", options, &report);
   ASSERT_TRUE(binaries.ok()) << binaries.status().toString();
   std::vector<std::string> names;
@@ -189,7 +189,7 @@ TEST_F(KernelCompilerTest, WhatSpillsIsCompiledForOneBlockPerProcessor) {
   EXPECT_EQ(textOf(binaries->back()).find("MPC_RESIDENT"), std::string::npos);
 }
 
-TEST_F(KernelCompilerTest, TheRealCompilerTellsOfSpills) {
+TEST_F(KernelCompilerTest, TheRealCompilerReportsSpills) {
   Result<const Nvrtc *> installed = installedNvrtc();
   if (!installed.ok())
     GTEST_SKIP() << installed.status().text();

@@ -170,7 +170,7 @@ TEST_F(NcclTest, EveryKindOfMessage) {
   }
 }
 
-TEST_F(NcclTest, PiecesThatDoNotDivideAreFilledUp) {
+TEST_F(NcclTest, ShardsThatDoNotDivideArePadded) {
   FakeNccl nccl;
   nccl.sent = [](int, float own) { return own; };
   Collective how = meanOver(3);
@@ -241,8 +241,8 @@ TEST_F(NcclTest, DevicesOfOneRankAndOfOthersRefuse) {
       makeCudaExecutable(*makeCudaDevice(), makeRankedProgram(meanOver(2)))
           .status()
           .text(),
-      "has message 'gradients' among ranks, but this device was made for "
-      "one; make it by cudaForRanks()");
+      "has collective 'gradients', but this device was made for one rank; "
+      "use cudaForRanks()");
   EXPECT_EQ(makeCudaExecutable(*makeCudaDevice({}, servicesOf(nccl, 0, 4)),
                                makeRankedProgram(meanOver(2)))
                 .status()

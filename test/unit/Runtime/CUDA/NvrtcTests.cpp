@@ -46,10 +46,10 @@ TEST(Nvrtc, FailuresOfQuestionsAreReported) {
   FakeNvrtc::reset();
   Nvrtc nvrtc = FakeNvrtc::table();
   FakeNvrtc::state().versionError = 1;
-  EXPECT_EQ(identify(nvrtc, "l").text(), "l does not tell its version");
+  EXPECT_EQ(identify(nvrtc, "l").text(), "l does not report its version");
   FakeNvrtc::reset();
   FakeNvrtc::state().architecturesError = 1;
-  EXPECT_EQ(identify(nvrtc, "l").text(), "l does not tell its architectures");
+  EXPECT_EQ(identify(nvrtc, "l").text(), "l does not report its architectures");
 }
 
 TEST(Nvrtc, ArchitecturesThatItLacksAreNamed) {
@@ -74,7 +74,7 @@ TEST(Nvrtc, NothingLeaksAfterFailures) {
   EXPECT_EQ(bad.log, "line 3");
   EXPECT_TRUE(bad.cubin.empty());
   EXPECT_EQ(compileProgram(nvrtc, "empty", {}).failure,
-            "the compiler gave no machine code");
+            "the compiler returned no machine code");
   EXPECT_EQ(compileProgram(nvrtc, "refused", {}).failure,
             "nvrtcCreateProgram failed with NVRTC_ERROR_OTHER");
   EXPECT_EQ(FakeNvrtc::state().created, 3);

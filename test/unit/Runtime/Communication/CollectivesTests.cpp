@@ -223,7 +223,7 @@ Result<std::vector<float>> runMirrored(const Program &program, Mirror &mirror,
 
 } // namespace
 
-TEST(CollectiveThread, LaunchesRunBesideAMessageUntilOneNeedsIt) {
+TEST(CollectiveThread, LaunchesOverlapACollectiveUntilOneNeedsIt) {
   auto fill = [](void *const *buffers, int64_t, int64_t, void *) {
     *static_cast<float *>(buffers[0]) = 5;
   };

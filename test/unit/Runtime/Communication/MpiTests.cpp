@@ -111,9 +111,9 @@ TEST_F(Mpi, ARankThatHangsEndsAllInTime) {
     EXPECT_NE(outcome.code, 0);
     EXPECT_LT(outcome.seconds, 60);
     EXPECT_EQ(countOf(outcome.text,
-                      "rank 0 of 2: waited 2 s for the other ranks in message "
-                      "'exchanged' of main (MPI_Iallgather of 400 bytes), and "
-                      "ends all ranks\n"),
+                      "rank 0 of 2: waited 2 s for the other ranks in "
+                      "message 'exchanged' of main (MPI_Iallgather of "
+                      "400 bytes); stopping all ranks\n"),
               1)
         << outcome.text;
   }
@@ -128,9 +128,10 @@ TEST_F(Mpi, ARankThatGivesUpEndsAllAtOnce) {
   outcome = launch(2, "exit");
   EXPECT_NE(outcome.code, 0);
   EXPECT_LT(outcome.seconds, 50);
-  EXPECT_EQ(countOf(outcome.text, "rank 1 of 2: ends with status 3, and with "
-                                  "it all ranks\n"),
-            1)
+  EXPECT_EQ(
+      countOf(outcome.text,
+              "rank 1 of 2: exits with status 3, which stops all ranks\n"),
+      1)
       << outcome.text;
 }
 

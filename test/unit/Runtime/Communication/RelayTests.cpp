@@ -96,7 +96,7 @@ TEST(Relay, CallsAreAskedAndAnswered) {
   EXPECT_EQ(relay.sent, "pq");
 }
 
-TEST(Relay, FailuresAreTold) {
+TEST(Relay, FailuresAreReported) {
   Relay relay;
   std::shared_ptr<Communicator> end = join(relay, 0, 2);
   end->describe("message 'gradients' of step");
@@ -110,19 +110,20 @@ TEST(Relay, FailuresAreTold) {
   other = std::thread([&] { relay.serve(0, "abc"); });
   status = end->broadcast(data, 4, 1);
   other.join();
-  EXPECT_EQ(status.text(), "was answered with 3 bytes in place of 4");
+  EXPECT_EQ(status.text(), "received 3 bytes instead of 4");
   relay.close();
   EXPECT_EQ(end->broadcast(data, 4, 1).text(),
-            "the process that does its messages has ended");
+            "the process that communicates for it has exited");
 }
 
 TEST(Relay, WhatIsNoRelay) {
   EXPECT_EQ(joinRelay(0, 2, 2).status().text(), "has no rank 2 of 2");
   EXPECT_EQ(joinRelay(0, 0, 0).status().text(), "has no rank 0 of 0");
   int file = ::open("/dev/null", O_RDONLY);
-  EXPECT_NE(joinRelay(file, 0, 2).status().text().find("is no stream socket"),
-            std::string::npos);
+  EXPECT_NE(
+      joinRelay(file, 0, 2).status().text().find("is not a stream socket"),
+      std::string::npos);
   ::close(file);
-  EXPECT_NE(joinRelay(-1, 0, 2).status().text().find("is no stream socket"),
+  EXPECT_NE(joinRelay(-1, 0, 2).status().text().find("is not a stream socket"),
             std::string::npos);
 }

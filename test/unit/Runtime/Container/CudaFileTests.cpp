@@ -220,10 +220,11 @@ TEST(CudaFile, TakesTheProgramThatSuitsTheGpu) {
   EXPECT_EQ(chosen(file, "sm_86"), "cuda:sm_80");
   EXPECT_EQ(chosen(file, "sm_120"), "cuda:sm_90");
   EXPECT_EQ(chosen(file, "sm_75"), "cuda:sm_75");
-  EXPECT_EQ(chosen(file, "sm_70"),
-            "holds code for cuda:sm_80, cuda:sm_90a, cuda:sm_90, cuda:sm_75, "
-            "but device cuda runs cuda:sm_70; compile the model for it as "
-            "well");
+  EXPECT_EQ(
+      chosen(file, "sm_70"),
+      "contains code for cuda:sm_80, cuda:sm_90a, cuda:sm_90, cuda:sm_75, "
+      "but device cuda runs cuda:sm_70; also compile the model for "
+      "it");
   Result<Executable> onCpu = file.load(*Device::cpu(), {.trusted = true});
   ASSERT_FALSE(onCpu.ok());
   EXPECT_EQ(onCpu.status().code(), StatusCode::Unavailable);
@@ -245,11 +246,12 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
   EXPECT_EQ(refusal(contents), "m.mpcx: target 0: lacks kernel 'k_three'");
   contents = makeContents({"sm_80"});
   contents.specialisations[0].programs[0].program.cuda = nullptr;
-  EXPECT_EQ(refusal(contents), "m.mpcx: target 0: holds no kernels for GPUs");
+  EXPECT_EQ(refusal(contents), "m.mpcx: target 0: contains no GPU kernels");
   contents = makeContents({"sm_80"});
   contents.specialisations[0].programs[0].program.target = "cpu:avx2";
-  EXPECT_EQ(refusal(contents),
-            "m.mpcx: target 0: holds kernels for GPUs and is for none");
+  EXPECT_EQ(
+      refusal(contents),
+      "m.mpcx: target 0: contains GPU kernels but its target is not a GPU");
   for (LaunchGrid grid :
        {LaunchGrid{{-1, 1, 1}, 32, 0}, LaunchGrid{{1, 70000, 1}, 32, 0},
         LaunchGrid{{1, 1, 1}, 0, 0}, LaunchGrid{{1, 1, 1}, 1025, 0},
@@ -266,16 +268,15 @@ TEST(CudaFile, RefusesWhatMakesNoSense) {
   contents = makeContents({"sm_80"});
   contents.specialisations[0].programs[0].program.launches[1].gemm->amax = true;
   EXPECT_NE(refusal(contents).find(
-                "scales or measures a result that is not of 8 bits"),
+                "has a result scale or amax of a result that is not 8-bit"),
             std::string::npos);
   contents = makeContents({"sm_80"});
   contents.specialisations[0].programs[0].program.launches[1].gemm->bias = true;
-  EXPECT_NE(refusal(contents).find("has 3 buffers, product"),
-            std::string::npos);
+  EXPECT_NE(refusal(contents).find("has 3 buffers, GEMM"), std::string::npos);
   contents = makeContents({"sm_80"});
   contents.specialisations[0].programs[0].program.launches[1].buffers[1] = {
       BufferRef::Kind::Arena, 0, 0, 256, true};
-  EXPECT_NE(refusal(contents).find("buffer 1 is written, which product"),
+  EXPECT_NE(refusal(contents).find("buffer 1 is written, which GEMM"),
             std::string::npos);
   for (auto change :
        {+[](GemmProblem &gemm) {

@@ -225,10 +225,10 @@ TEST_F(ExecutableFileTest, HoldsSeveralSetsOfShapes) {
   EXPECT_EQ(file->forShapes({{"z", {3}}})->dims().at("n"), 8);
   EXPECT_EQ(file->forShapes({{"x", {4}}}).status().toString(),
             "m.mpcx: was compiled for x f32[8]; x f32[16], not for x [4]; "
-            "compile the model for that as well");
+            "also compile the model for that");
 
   contents.specialisations.clear();
-  EXPECT_NE(refusal(*encode(contents)).find("holds no program"),
+  EXPECT_NE(refusal(*encode(contents)).find("contains no program"),
             std::string::npos);
 }
 
@@ -273,7 +273,7 @@ TEST_F(ExecutableFileTest, KeepsWhatAStepNeeds) {
   EXPECT_NE(refusal(*encode(contents)), "");
 }
 
-TEST_F(ExecutableFileTest, KeepsOfWhichTensorAnArgumentIsAPiece) {
+TEST_F(ExecutableFileTest, RecordsTheTensorOfAShardedArgument) {
   Contents contents = makeContents({"cpu:avx2"});
   std::shared_ptr<void> initial = allocateAligned(60);
   std::memset(initial.get(), 1, 60);
@@ -332,22 +332,23 @@ TEST_F(ExecutableFileTest, SaysWhichLevelsItHasWhereNoneFits) {
       *encode(makeContents({"cpu:avx9", "cpu:avx10"})), "m.mpcx");
   Status status = file.load(cpu, {.trusted = true}).status();
   EXPECT_EQ(status.code(), StatusCode::Unavailable);
-  EXPECT_NE(status.toString().find(
-                "m.mpcx: holds code for cpu:avx9, cpu:avx10, but this machine "
-                "runs cpu:"),
-            std::string::npos)
+  EXPECT_NE(
+      status.toString().find(
+          "m.mpcx: contains code for cpu:avx9, cpu:avx10, but this machine "
+          "runs cpu:"),
+      std::string::npos)
       << status.toString();
   ExecutableFile other = *ExecutableFile::fromBytes(makeFile(), "m.mpcx");
   status = other.load(cpu, {.trusted = true, .isa = "amx"}).status();
-  EXPECT_NE(status.text().find("cpu:amx was asked for"), std::string::npos);
+  EXPECT_NE(status.text().find("cpu:amx was requested"), std::string::npos);
 }
 
 TEST_F(ExecutableFileTest, RefusesAnotherVersion) {
   Bytes file = makeFile();
   file[kVersionAt] = std::byte{1};
   sign(file);
-  EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build reads "
-                           "version 13; compile the model again");
+  EXPECT_EQ(refusal(file), "m.mpcx: has format version 1, but this build "
+                           "supports version 13; compile the model again");
 }
 
 TEST_F(ExecutableFileTest, RefusesCodeThatIsNone) {
@@ -373,11 +374,11 @@ TEST_F(ExecutableFileTest, RefusesWhatIsNoFile) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_EQ(ExecutableFile::open(pipe).status().code(), StatusCode::NotFound);
   writeFile(path, {});
-  EXPECT_EQ(ExecutableFile::open(path).status().text(), "is no .mpcx file");
+  EXPECT_EQ(ExecutableFile::open(path).status().text(), "is not an .mpcx file");
   std::string text = "func.func @main() { return }\n";
   text.resize(200, ' ');
   writeFile(path, std::as_bytes(std::span(text)));
-  EXPECT_EQ(ExecutableFile::open(path).status().text(), "is no .mpcx file");
+  EXPECT_EQ(ExecutableFile::open(path).status().text(), "is not an .mpcx file");
 }
 
 TEST_F(ExecutableFileTest, TakesNoMemoryForAHeaderThatLies) {
@@ -542,14 +543,14 @@ TEST_F(ExecutableFileTest, RefusesLayersThatMakeNoSense) {
             "m.mpcx: target 0: main: layer 'a/b': appears twice");
   EXPECT_EQ(refused([](Layers &layers) { layers[0].compute[0].type = "f99"; }),
             "m.mpcx: target 0: main: layer 'a/b': has 2 ops or values of type "
-            "'f99' and weight 64, which makes no sense");
+            "'f99' and weight 64, which is invalid");
   EXPECT_NE(refused([](Layers &layers) { layers[0].storage[0].weight = -1; }),
             "");
   EXPECT_NE(refused([](Layers &layers) { layers[0].gradient[0].count = -1; }),
             "");
   EXPECT_EQ(refused([](Layers &layers) { layers[0].variables[0].type = ""; }),
-            "m.mpcx: target 0: main: layer 'a/b': has variable 'w' of a type "
-            "that is unknown");
+            "m.mpcx: target 0: main: layer 'a/b': has variable 'w' of an "
+            "unknown type");
   EXPECT_NE(refused([](Layers &layers) {
               layers[0].variables[0].stored[0] = "no type";
             }),

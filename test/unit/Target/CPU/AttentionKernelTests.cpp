@@ -120,7 +120,7 @@ TEST(AttentionKernel, RowsOfAllHeads) {
 
 // Split-KV over several work items: whole parts, a last one that is shorter,
 // and one that ends within a vector.
-TEST(AttentionKernel, KeysInParts) {
+TEST(AttentionKernel, SplitKv) {
   for (int64_t t : {4096, 4136, 4129})
     expectKernel(attention(1, 1, 1, 1, t, 64, 32, "f32"));
   expectKernel(attention(2, 6, 2, 3, 5000, 32, 48, "bf16", "", "causal"));
@@ -134,7 +134,7 @@ TEST(AttentionKernel, KeysInParts) {
 
 // Queries that see the first keys alone, or the last, or none: parts without
 // unmasked keys have no weight.
-TEST(AttentionKernel, PartsThatKeepNothing) {
+TEST(AttentionKernel, FullyMaskedSplits) {
   constexpr int64_t kPositions = 2100;
   KernelCheck check;
   auto masking = [](unsigned argument, reference::Tensor &tensor) {
@@ -160,7 +160,7 @@ TEST(AttentionKernel, PartsThatKeepNothing) {
 }
 
 // Maxima of parts far apart neither overflow nor vanish.
-TEST(AttentionKernel, LargeScoresInParts) {
+TEST(AttentionKernel, LargeScoresWithSplitKv) {
   KernelCheck check;
   check.scale = 20.0;
   expectKernel(attention(1, 4, 4, 2, 2100, 32, 32, "f32"), check);
@@ -336,7 +336,7 @@ func.func private @k(%q: tensor<{0}>, %k: tensor<{1}>, %v: tensor<{2}>, %r: tens
                            : epilogue);
 }
 
-TEST(AttentionKernel, StoresHeadsBehindPositions) {
+TEST(AttentionKernel, StoresHeadsAfterPositions) {
   for (const char *type : {"f32", "bf16", "f16"}) {
     std::string stored = type;
     expectKernel(transposedAttention("0, 2, 1, 3", "2x10x3x21", type, stored));
@@ -347,7 +347,7 @@ TEST(AttentionKernel, StoresHeadsBehindPositions) {
 
 // Elementwise ops on either side of the transpose see the elements of their own
 // shape.
-TEST(AttentionKernel, EpilogueBehindTheTranspose) {
+TEST(AttentionKernel, EpilogueAfterTheTranspose) {
   expectKernel(transposedAttention(
       "0, 2, 1, 3", "2x10x3x21", "bf16", "bf16",
       "%2 = mpc.add %1, %r : (tensor<2x10x3x21xf32>, tensor<2x10x3x21xf32>) "

@@ -140,7 +140,7 @@ static void expectConvInAllForms(Conv conv) {
   }
 }
 
-TEST(ConvKernel, PointwiseIsAProduct) {
+TEST(ConvKernel, PointwiseIsAMatmul) {
   expectConvInAllForms(
       {.input = {2, 5, 6, 20}, .outputs = 40, .window = {1, 1}});
 }
@@ -247,7 +247,7 @@ TEST(ConvKernel, UnusualPadding) {
 
 // Tiles of one row skip the rows of the window above and below the image: some
 // or all of its rows, also if the reduction over the depth is split.
-TEST(ConvKernel, LinesOfPadding) {
+TEST(ConvKernel, RowsOfPadding) {
   expectConvInAllForms({.input = {2, 3, 40, 70},
                         .outputs = 20,
                         .window = {3, 3},
@@ -274,7 +274,7 @@ TEST(ConvKernel, NoChannels) {
 }
 
 // Shapes that nobody thought of.
-TEST(ConvKernel, DrawnShapes) {
+TEST(ConvKernel, RandomShapes) {
   std::mt19937 engine(11);
   auto draw = [&](int64_t least, int64_t most) {
     return std::uniform_int_distribution<int64_t>(least, most)(engine);

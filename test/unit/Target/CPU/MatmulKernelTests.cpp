@@ -195,7 +195,7 @@ TEST(MatmulKernel, BatchesBroadcast) {
 
 // Matmuls with K blocking: whole chunks and a remainder, operands in
 // either order, groups of rows and panels that do not divide evenly.
-TEST(MatmulKernel, DeepProducts) {
+TEST(MatmulKernel, LargeDepths) {
   expectKernel(plain("70x1030xf32", "1030x75xf32", "70x75xf32"));
   expectKernel(
       plain("1030x70xf32", "1030x75xf32", "70x75xf32", "transpose_lhs"));
@@ -252,7 +252,7 @@ TEST(MatmulKernel, PackedWideType) {
 }
 
 // Shapes that nobody thought of.
-TEST(MatmulKernel, DrawnShapes) {
+TEST(MatmulKernel, RandomShapes) {
   std::mt19937 engine(7);
   auto draw = [&](int64_t most) {
     return std::uniform_int_distribution<int64_t>(1, most)(engine);

@@ -115,7 +115,7 @@ TEST(PairKernel, BatchesAndPlainOperands) {
 /// Accumulators of a large matmul are spilled to memory between parts of K.
 TEST(PairKernel, LargeProducts) { expectPair({1, 200, 1100, 528, "f32"}); }
 
-TEST(PairKernel, TermsOfF32) {
+TEST(PairKernel, Bf16SplitsOfF32) {
   expectPair({1, 17, 64, 32, "f32", 1, "compute(bf16x3)"});
 }
 

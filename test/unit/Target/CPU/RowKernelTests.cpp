@@ -70,7 +70,7 @@ TEST(ReduceKernel, LongMatricesInTheOrderOfMemory) {
 // the error of 8,192 of them is 8e-5. In loops over several axes, which a
 // broadcast operand prevents from collapsing, no accumulator has more than 64
 // summands. The check cannot detect this: the interpreter adds one by one.
-TEST(ReduceKernel, LongSumsOverAnyAxesAreAddedUpInParts) {
+TEST(ReduceKernel, LongSumsOverAnyAxesAreSplit) {
   auto fill = [](unsigned, reference::Tensor &tensor) {
     llvm::fill(tensor.floats(), double(0.15f));
   };

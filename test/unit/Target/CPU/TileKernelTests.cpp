@@ -92,7 +92,7 @@ static void expectInTiles(const std::string &text) {
 
 // One position more than pairs, incomplete steps, rows of one
 // tile and of several, blocks of two sizes, one column of tiles and two.
-TEST(TileKernel, RestsOfProducts) {
+TEST(TileKernel, RemaindersOfMatmuls) {
   for (auto [m, k, n] :
        {std::tuple(1, 64, 10), std::tuple(49, 785, 70), std::tuple(33, 31, 33),
         std::tuple(100, 14, 64), std::tuple(16, 2048, 160)})

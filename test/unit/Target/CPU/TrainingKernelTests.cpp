@@ -111,7 +111,7 @@ static void expectPools(const std::string &in, const std::string &out,
   }
 }
 
-TEST(PoolGradient, WindowsSideBySide) {
+TEST(PoolGradient, DisjointWindows) {
   expectPools("2x6x8x20", "2x3x4x20",
               "window([2, 2]) strides([2, 2]) pad([0, 0], [0, 0]) "
               "dilations([1, 1]) layout(channels_last)",

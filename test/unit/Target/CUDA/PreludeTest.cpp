@@ -551,6 +551,6 @@ TEST_F(Copies, ReadingThemBeforeIsReported) {
       run("#define EARLY\n" + std::string(kCopies), /*checks=*/true);
   EXPECT_EQ(status.text(),
             "kernel 'copies', block (0,0,0), thread (0,0,0): reads shared 'a' "
-            "at offset 0, to which an asynchronous copy has not landed yet");
+            "at offset 0, whose asynchronous copy has not completed");
   EXPECT_EQ(status.where(), "kernel.cu:13");
 }

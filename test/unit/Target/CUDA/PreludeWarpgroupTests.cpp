@@ -46,7 +46,7 @@ TEST(PreludeMatrices, WarpgroupsAgainstDouble) {
   }
 }
 
-TEST(PreludeMatrices, AProductThatNobodyWaitsForIsReported) {
+TEST(PreludeMatrices, AWgmmaWithoutAWaitIsReported) {
   HostModule module =
       compileKernels("#define EARLY\n" + std::string(kWarpgroups), {"rows"});
   auto a = random16(64 * 64, kHalf, 1), b = random16(64 * 64, kHalf, 2);
@@ -58,7 +58,7 @@ TEST(PreludeMatrices, AProductThatNobodyWaitsForIsReported) {
                     {HostArgument::input("a", a), HostArgument::input("b", b),
                      HostArgument::output("d", d)});
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.toString().find("products of matrices are under way"),
+  EXPECT_NE(status.toString().find("matrix multiplications (wgmma) in flight"),
             std::string::npos)
       << status.toString();
 }

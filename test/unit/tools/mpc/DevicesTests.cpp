@@ -80,7 +80,7 @@ TEST(DevicesTest, AnUnknownGpuIsListedWithoutFigures) {
   EXPECT_TRUE(gpu["policy"].is_null());
 }
 
-TEST(DevicesTest, WithoutAGpuTheReasonStands) {
+TEST(DevicesTest, WithoutAGpuTheReasonIsReported) {
   Result<std::vector<GpuInfo>> none =
       Status(StatusCode::Unavailable, "cuda", "no driver here");
   DeviceReport report = reportWith(none);

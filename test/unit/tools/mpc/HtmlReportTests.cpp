@@ -44,7 +44,7 @@ Json drawn(const Json &explanation) {
   return Json();
 }
 
-TEST(GraphDrawingTest, AnOpLiesBelowTheOneItReadsHoweverDeep) {
+TEST(GraphDrawingTest, AnOpIsDrawnBelowItsOperands) {
   // A graph that is taller than five digits of pixels.
   const Json drawing = drawn(chainOf(1800));
   if (drawing.is_null())

@@ -47,7 +47,7 @@ TEST(BindArrays, FindsByNameAndPosition) {
 
 // Parameter copies and optimizer states may be omitted: copies are rounded from
 // the given parameter, states have the value in the file or are zero.
-TEST(BindArrays, BeginsWhatAStepKeeps) {
+TEST(BindArrays, InitializesTheStateOfAStep) {
   auto initial = std::make_shared<std::array<float, 2>>(
       std::array<float, 2>{0.5f, 1.0f / 3});
   ProgramValue weight = {"w", {ElementType::F32, {2}}, "parameter"};
@@ -100,8 +100,9 @@ TEST(BindArrays, NamesEveryProblem) {
   ASSERT_EQ(problems.size(), 2u);
   EXPECT_EQ(problems[0].toString(),
             "file.npz: array 'x' has shape [3,2], but the model expects [2,3]");
-  EXPECT_EQ(problems[1].toString(), "input 'ids': no array was given for it; "
-                                    "add i64[2] with that name or as 'arg1'");
+  EXPECT_EQ(
+      problems[1].toString(),
+      "input 'ids': has no array; add i64[2] with that name or as 'arg1'");
   problems = bindArrays({zeros("x", {ElementType::F64, {2, 3}}),
                          zeros("ids", {ElementType::I32, {2}})},
                         wantedValues(), "arg", bound);

@@ -26,7 +26,7 @@ static uint64_t rounded(double value, const llvm::fltSemantics &semantics) {
   return exact.bitcastToAPInt().getZExtValue();
 }
 
-TEST(StoredModelTest, DrawsTheSameNumbersInEveryFloatType) {
+TEST(StoredModelTest, SamplesTheSameNumbersInEveryFloatType) {
   Buffer wide = draw(ElementType::F64), single = draw(ElementType::F32),
          half = draw(ElementType::F16), brain = draw(ElementType::BF16);
   for (size_t i = 0; i < 20000; ++i) {
@@ -38,7 +38,7 @@ TEST(StoredModelTest, DrawsTheSameNumbersInEveryFloatType) {
   }
 }
 
-TEST(StoredModelTest, DrawsIntegersBelowTheirBound) {
+TEST(StoredModelTest, SamplesIntegersBelowTheirBound) {
   for (ElementType element :
        {ElementType::I8, ElementType::UI8, ElementType::I1}) {
     Buffer drawn = draw(element, 7);

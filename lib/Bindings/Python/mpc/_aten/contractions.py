@@ -28,7 +28,7 @@ def product(b: Builder, x: Value, y: Value, element: str | None = None) -> Value
 def _integer_product(b: Builder, x: Value, y: Value) -> Value:
     """Integer matmul, which has no kernel, as a sum of products."""
     if x.element == "i1":
-        raise Unsupported("a product of matrices of booleans")
+        raise Unsupported("a matmul of booleans")
     left = b.reshape(x, x.shape + (1,))
     right = b.reshape(y, y.shape[:-2] + (1,) + y.shape[-2:])
     return b.reduce("reduce_sum", b.mul(left, right), [left.rank - 2])
@@ -183,7 +183,7 @@ def attention_backward(b: Builder, gradient: Value, query: Value, key: Value, va
 def _on_gpu(b: Builder, query: Value, key: Value, value: Value, mask: Value | None, dropout: float, causal: bool,
             scale: float | None) -> tuple[Value | None, ...]:
     if b.used[1]:
-        raise Unsupported("sums of attention that somebody reads")
+        raise Unsupported("the log-sum-exp output of attention, which is used")
     result, _ = attention(b, query, key, value, dropout, causal, attn_mask=mask, scale=scale)
     return (result, *[None] * (len(b.results) - 1))
 

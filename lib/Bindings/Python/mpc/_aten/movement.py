@@ -73,7 +73,7 @@ def as_strided_scatter(b: Builder, x: Value, source: Value, size: Sequence[int],
     # The result's storage is a copy of the operand's, which must be the whole operand, possibly permuted.
     memory = b.memory()
     if memory.value.shape != (math.prod(x.shape),) or dense_order(x.shape, memory.strides) is None:
-        raise Unsupported("a storage that its tensor is only a part of")
+        raise Unsupported("a view of a part of a storage")
     places = b.places(size, stride, memory.first(size, stride, offset))
     source = b.reshape(b.cast(source, x.element), (math.prod(size),))
     changed = scatter_tuples(b, memory.value, b.reshape(places, (math.prod(size), 1)), source, False)

@@ -137,7 +137,7 @@ def _top(b: Builder, x: Value, k: int, dim: int, largest: bool) -> tuple[Value, 
     if x.rank == 0:
         return x, b.scalar(0, "i64")
     if x.element == "i1" or k == 0:
-        raise Unsupported("an order of booleans")
+        raise Unsupported("sorting booleans")
     axis = axis_of(dim, x.rank)
     shape = tuple(k if i == axis else e for i, e in enumerate(x.shape))
     values, places = b.emit("top_k", [x], [Type(shape, x.element), Type(shape, "i64")], "arrow",

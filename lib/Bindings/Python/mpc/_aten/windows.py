@@ -168,7 +168,7 @@ def _average(rank: int, kernel: Any, stride: Any, padding: Any, ceil_mode: bool,
 def _avg_pool(b: Builder, rank: int, x: Value, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count: bool,
               divisor: int | None) -> Value:
     if divisor is not None and (ceil_mode or not count):
-        raise Unsupported("a divisor of its own with ceil_mode")
+        raise Unsupported("divisor_override with ceil_mode")
     if not x.is_float:
         raise Unsupported("a mean of integers")
     shape, x = b.results[0].shape, _batched(b, x, rank)
@@ -195,7 +195,7 @@ def avg_pool3d(b: Builder, x: Value, kernel: Any, stride: Any = (), padding: Any
 def avg_pool2d_backward(b: Builder, gradient: Value, x: Value, kernel: Any, stride: Any, padding: Any, ceil_mode: bool,
                         count_include_pad: bool, divisor_override: int | None = None) -> Value:
     if divisor_override is not None:
-        raise Unsupported("the gradient of a pool with a divisor of its own")
+        raise Unsupported("the gradient of a pool with divisor_override")
     shape, gradient = x.shape, _batched(b, gradient, 2)
     kind = Type((gradient.shape[0],) + shape[-3:], gradient.element)
     text = _average(2, kernel, stride, padding, ceil_mode, count_include_pad)

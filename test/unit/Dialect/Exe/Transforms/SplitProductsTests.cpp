@@ -99,7 +99,7 @@ func.func @main(%x: tensor<4x16x64xf32>, %w: tensor<64x64xbf16>, %dy: tensor<64x
               3);
 }
 
-TEST_F(SplitProducts, TakesJointProductsApart) {
+TEST_F(SplitProducts, SplitsMergedMatmuls) {
   expectSplit(R"(
 func.func @main(%x: tensor<64x64xbf16>, %v: tensor<64x32xbf16>, %w: tensor<64x32xbf16>, %a: tensor<32xbf16>, %b: tensor<32xbf16>)
     -> (tensor<64x32xbf16>, tensor<64x32xbf16>) {
@@ -120,7 +120,7 @@ func.func @main(%x: tensor<64x64xbf16>, %v: tensor<64x32xbf16>, %w: tensor<64x32
               4);
 }
 
-TEST_F(SplitProducts, StoresAResidualWideInItsMaker) {
+TEST_F(SplitProducts, StoresAResidualInF32InItsProducer) {
   expectSplit(R"(
 func.func @main(%x: tensor<64x64xf32>, %h: tensor<64x64xbf16>, %w: tensor<64x64xbf16>) -> (tensor<64x64xf32>, tensor<64x64xf32>, tensor<64x64xbf16>) {
   %n = mpc.fusion kind(row) name("norm") (%p = %x : tensor<64x64xf32>) -> tensor<64x64xbf16> {

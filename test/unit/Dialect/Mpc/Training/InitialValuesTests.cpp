@@ -79,7 +79,7 @@ TEST_F(InitialValues, layersGoByFanIn) {
   }
 }
 
-TEST_F(InitialValues, tablesAreNormalAndNormsBeginAsNothing) {
+TEST_F(InitialValues, tablesAreNormalAndNormsAreInitiallyIdentity) {
   auto found = distributions(R"(
     func.func @f(%t: tensor<50x8xf32>, %s: tensor<8xf32>, %b: tensor<8xf32>, %p: tensor<4x8xf32>, %i: tensor<4xi32>) -> tensor<4x8xf32> {
       %0 = mpc.gather %t, %i axis(0) : (tensor<50x8xf32>, tensor<4xi32>) -> tensor<4x8xf32>
@@ -119,7 +119,7 @@ TEST_F(InitialValues, movedWeightsGoByFanIn) {
   }
 }
 
-TEST_F(InitialValues, normsOverTheBatchBeginAsNothing) {
+TEST_F(InitialValues, normsOverTheBatchAreInitiallyIdentity) {
   auto found = distributions(R"(
     func.func @f(%s: tensor<3xf32>, %b: tensor<3xf32>, %x: tensor<4x3xf32>, %m: tensor<3xf32>, %v: tensor<3xf32>) {
       %0:3 = mpc.batch_norm_training %x, %s, %b, %m, %v epsilon(1.0e-5) momentum(0.1) : (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>, tensor<3xf32>)

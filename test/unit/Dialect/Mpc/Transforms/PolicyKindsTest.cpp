@@ -19,7 +19,7 @@ using namespace mpc;
 
 namespace {
 
-TEST(PolicyKindsTest, EveryOpStandsInAListOfMixedFloat16) {
+TEST(PolicyKindsTest, EveryOpIsInAListOfMixedFloat16) {
   MLIRContext context;
   context.loadDialect<MpcDialect>();
   llvm::Expected<Policy> policy = Policy::load("mixed_float16");

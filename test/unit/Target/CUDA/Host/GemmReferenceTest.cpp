@@ -298,7 +298,7 @@ TEST(GemmReference, ScalesEightBits) {
 }
 
 // Emulated f32 is f32: a sum that tf32 and bf16x2 would lose.
-TEST(GemmReference, EmulatedF32KeepsItsDigits) {
+TEST(GemmReference, EmulatedF32KeepsItsPrecision) {
   GemmProblem p;
   p.compute = GemmProblem::Compute::Bf16x9;
   Buffers buffers(p);
@@ -317,7 +317,7 @@ TEST(GemmReference, RefusesWhatNoLibraryHas) {
   p.biasGradient = GemmProblem::BiasGradient::Result;
   Status status = computeGemm(p, none);
   EXPECT_EQ(status.code(), StatusCode::InvalidArgument);
-  EXPECT_EQ(status.text(), "sums a result that is no activation's gradient");
+  EXPECT_EQ(status.text(), "sums a result without an activation gradient");
   p.biasGradient = GemmProblem::BiasGradient::None;
   p.bias = true;
   EXPECT_EQ(computeGemm(p, none).text(), "has 4 buffers, but got 3");

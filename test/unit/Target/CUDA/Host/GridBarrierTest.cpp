@@ -83,7 +83,7 @@ TEST(GridBarrier, ABarrierOfTheBlockIsNotEnough) {
   std::vector<int> y;
   Status status = runRing("mpc::barrier();", together(), y);
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.text().find("which nobody has written"), std::string::npos)
+  EXPECT_NE(status.text().find("which is uninitialized"), std::string::npos)
       << status.toString();
 }
 
@@ -100,8 +100,9 @@ TEST(GridBarrier, ReadersOfTheLastStepAreNotOrdered) {
        HostArgument::output("y", y), HostArgument::inOut("counters", counters),
        HostArgument::scalar(steps)});
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.text().find("which another block reads without an order"),
-            std::string::npos)
+  EXPECT_NE(
+      status.text().find("which another block reads without synchronization"),
+      std::string::npos)
       << status.toString();
 }
 
@@ -121,8 +122,8 @@ TEST(GridBarrier, NeedsALaunchOfAllBlocksAtOnce) {
   std::vector<int> y;
   Status status = runRing(kMeet, grid(6, 64), y);
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.text().find("waits for other blocks in a launch that does "
-                               "not run all of them at once"),
+  EXPECT_NE(status.text().find("waits for other blocks in a launch whose "
+                               "blocks are not all co-resident"),
             std::string::npos)
       << status.toString();
 }

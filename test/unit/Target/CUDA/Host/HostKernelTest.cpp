@@ -158,7 +158,8 @@ TEST(HostKernel, RefillingAStageThatOthersReadIsReported) {
   Status status = runGemm(module, 64, 64, 64, ThreadOrder::Ascending, c);
   EXPECT_NE(status.text().find("writes shared 'aTile'"), std::string::npos)
       << status.toString();
-  EXPECT_NE(status.text().find("without a barrier between"), std::string::npos)
+  EXPECT_NE(status.text().find("without a barrier in between"),
+            std::string::npos)
       << status.toString();
 }
 

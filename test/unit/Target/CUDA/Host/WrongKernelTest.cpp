@@ -191,16 +191,16 @@ std::vector<std::string> *WrongKernel::names;
 
 TEST_F(WrongKernel, MissingBarrier) {
   expect("missing_barrier", 5, "(0,0,0)",
-         "reads shared 'row' at offset 252, which nobody has written");
+         "reads shared 'row' at offset 252, which is uninitialized");
   expect("missing_second_barrier", 12, "(0,0,0)",
          "reads shared 'row' at offset 252, which thread (63,0,0) writes "
-         "without a barrier between");
+         "without a barrier in between");
 }
 
 TEST_F(WrongKernel, OnlySyncWarpOrdersAWarp) {
   expect("shuffle_is_no_barrier", 19, "(27,0,0)",
          "reads shared 'row' at offset 104, which thread (26,0,0) writes "
-         "without a barrier between");
+         "without a barrier in between");
   Status status = run("warp_order_is_enough");
   EXPECT_TRUE(status.ok()) << status.toString();
 }
@@ -208,7 +208,7 @@ TEST_F(WrongKernel, OnlySyncWarpOrdersAWarp) {
 TEST_F(WrongKernel, AtomicsDoNotOrderPlainAccesses) {
   expect("atomics_and_writes", 116, "(5,0,0)",
          "writes 'y' at offset 0, which thread (4,0,0) writes without a "
-         "barrier between");
+         "barrier in between");
 }
 
 TEST_F(WrongKernel, BlocksWriteTheSameElement) {
@@ -216,7 +216,7 @@ TEST_F(WrongKernel, BlocksWriteTheSameElement) {
   EXPECT_EQ(status.toString(),
             "kernel.cu:112: kernel 'blocks_race', block (1,0,0), thread "
             "(0,0,0): writes 'y' at offset 0, which another block writes "
-            "without an order between");
+            "without synchronization");
   EXPECT_TRUE(run("blocks_race", grid(1, 64)).ok());
 }
 
@@ -258,15 +258,15 @@ TEST_F(WrongKernel, MoreSharedMemoryThanABlockHas) {
 
 TEST_F(WrongKernel, ReadsWhatNobodyWrote) {
   expect("uninitialised_shared", 63, "(0,0,0)",
-         "reads shared 'row' at offset 252, which nobody has written");
+         "reads shared 'row' at offset 252, which is uninitialized");
   expect("reads_its_output", 70, "(0,0,0)",
-         "reads 'y' at offset 0, which nobody has written");
+         "reads 'y' at offset 0, which is uninitialized");
 }
 
 #if MPC_HOST_KERNEL_COMPILER_IS_CLANG
 TEST_F(WrongKernel, AddsToWhatNobodyWrote) {
   expect("uninitialised_sum", 67, "(0,0,0)",
-         "reads shared 'row' at offset 0, which nobody has written");
+         "reads shared 'row' at offset 0, which is uninitialized");
 }
 #endif
 

@@ -207,7 +207,7 @@ func.func private @k(%x: tensor<1x4x5x6x8xbf16>, %w: tensor<8x8x3x3x3xbf16>) -> 
 
 /// Filters stored channels last or outputs last, and images with a fused cast,
 /// movement or concatenation.
-TEST(ConvolutionKernel, OperandsAreReadWhereTheyLie) {
+TEST(ConvolutionKernel, OperandsAreReadInPlace) {
   CudaKernelBatch batch;
   auto add = [&](const std::string &arguments, const std::string &before,
                  const std::string &image, const std::string &filter,

@@ -143,7 +143,7 @@ TEST(GemmKernel, EveryTile) {
 
 /// Few tiles over a long k: several blocks share each, in one run after the
 /// other on the same scratch memory.
-TEST(GemmKernel, LongProductsAreSplit) {
+TEST(GemmKernel, LongContractionsUseSplitK) {
   CudaKernelBatch batch;
   for (const std::string &text :
        {kernel("%x: tensor<20x2304xbf16>, %w: tensor<2304x40xbf16>, %b: "
@@ -280,7 +280,7 @@ TEST(GemmKernel, OperandsAreCastOnTheWayIn) {
   batch.expect();
 }
 
-TEST(GemmKernel, OperandsAreReadWhereTheyLie) {
+TEST(GemmKernel, OperandsAreReadInPlace) {
   CudaKernelBatch batch;
   // Heads are concatenated, from either order.
   batch.add(kernel("%x: tensor<2x10x12x8xbf16>, %w: tensor<96x24xbf16>",

@@ -123,7 +123,7 @@ TEST(GemmPairs, EveryTile) {
   batch.expect();
 }
 
-TEST(GemmPairs, LongProductsAreSplit) {
+TEST(GemmPairs, LongContractionsUseSplitK) {
   CudaKernelBatch batch;
   std::string text = Pair{1, 20, 2304, 24, "bf16"}.text();
   CudaTarget target;

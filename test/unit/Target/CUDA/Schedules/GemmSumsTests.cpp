@@ -118,7 +118,7 @@ TEST(GemmOperandSums, EveryTile) {
 
 /// The blocks of a tile leave their sums for the last one, in one run after the
 /// other on the same scratch memory.
-TEST(GemmOperandSums, LongProductsAreSplit) {
+TEST(GemmOperandSums, LongContractionsUseSplitK) {
   CudaKernelBatch batch;
   for (bool sumsLeft : {false, true})
     for (const Gradients &gradients :
@@ -187,7 +187,7 @@ TEST(GemmOperandSums, OlderArchitectures) {
 
 /// The summed operand reaches the GEMM through reshapes and concats, and the
 /// other operand through a cast.
-TEST(GemmOperandSums, OperandsAreReadWhereTheyLie) {
+TEST(GemmOperandSums, OperandsAreReadInPlace) {
   CudaKernelBatch batch;
   batch.add(kernel("%x: tensor<40x24xf32>, %g: tensor<2x20x36xbf16>) -> "
                    "(tensor<24x36xf32>, tensor<36xf32>)",

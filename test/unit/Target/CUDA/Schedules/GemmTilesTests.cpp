@@ -47,7 +47,7 @@ TEST(GemmTiles, FitTheSharedMemoryOfEveryArchitecture) {
 
 /// ldmatrix reads 16 bytes of eight lines at once: in eight different groups of
 /// four banks.
-TEST(GemmTiles, LinesOfATileLieInDifferentBanks) {
+TEST(GemmTiles, RowsOfATileAreInDifferentBanks) {
   CudaTarget target;
   ParsedGemm gemm(product(4096, 4096, 4096, "bf16"), target);
   for (const GemmTiles &tiles : GemmTiles::candidates(*gemm.problem, target))

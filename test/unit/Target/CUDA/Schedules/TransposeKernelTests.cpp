@@ -45,7 +45,7 @@ TEST(CudaTranspose, Shapes) {
   }
 }
 
-TEST(CudaTranspose, ShortLinesAreMaps) {
+TEST(CudaTranspose, ShortRowsAreMaps) {
   FamilyBatch batch("map");
   for (Case c : {Case{"2x3x9x10", "2x9x10x3", "[0, 2, 3, 1]"},
                  Case{"7x40", "40x7", "[1, 0]"}, Case{"1x40", "40x1", "[1, 0]"},
