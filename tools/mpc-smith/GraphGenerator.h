@@ -42,7 +42,7 @@ public:
 private:
   using Piece = void (GraphGenerator::*)();
 
-  // Elementwise.cpp
+  // GenerateElementwise.cpp
   void unaryChain();
   void arithmetic();
   void choices();
@@ -51,18 +51,16 @@ private:
   void wholeFloats();
   void activationForms();
 
-  // Layers.cpp
+  // GenerateLayers.cpp
   void denseLayers();
   void productOfValues();
   void convolution();
   void transposedConvolution();
   void pooling();
   void recurrent();
-
-  // GenerateQuantized.cpp
   void quantizedLayers();
 
-  // Attention.cpp
+  // GenerateAttention.cpp
   void attentionOp();
   void attentionOfOps();
   void attentionLayer();
@@ -75,7 +73,7 @@ private:
   void positions();
   void losses();
 
-  // Movement.cpp
+  // GenerateMovement.cpp
   void movement();
   void padding();
   void gathers();

@@ -91,7 +91,7 @@ protected:
                  int64_t each, int64_t gate, const Item &item);
   bool isStored(mlir::Value result) const;
 
-  // RecurrentGemm.cpp: GEMM of all columns.
+  // GEMM of all columns.
   void holdFragments();
   void multiply(size_t product);
   /// Returns the GEMM's result for a column of units, by its index in the GEMM.

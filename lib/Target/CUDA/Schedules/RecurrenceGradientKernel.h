@@ -37,7 +37,7 @@ private:
   /// GEMM.
   bool reachesInitialState() { return isStored(op.getInitialHGradient()); }
 
-  // RecurrenceGradientCell.cpp: per-thread computation.
+  // Per-thread computation.
   void emitCell(size_t product, mlir::Value time, const Item &item);
   void lstm(mlir::Value time, const Item &item);
   void linearGru(mlir::Value time, const Item &item);

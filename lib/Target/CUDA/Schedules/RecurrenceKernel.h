@@ -33,7 +33,7 @@ private:
   void emitStep(mlir::Value step);
   void storeFinalStates();
 
-  // RecurrenceCell.cpp: per-thread computation.
+  // Per-thread computation.
   void emitCell(size_t product, mlir::Value time, const Item &item);
   mlir::Value lstm(const Item &item);
   mlir::Value linearGru(const Item &item);
