@@ -10,7 +10,7 @@ import random
 import statistics
 import struct
 
-FLOAT, INT64 = 1, 7
+FLOAT, INT64, BOOL = 1, 7, 9
 CODES = {"f": FLOAT, "q": INT64}
 
 # ===----------------------------------------------------------------------=== #
@@ -71,6 +71,8 @@ def _attribute(name, value):
         return message.real(2, value).integer(20, 1)
     if isinstance(value, int):
         return message.integer(3, value).integer(20, 2)
+    if isinstance(value, Graph):
+        return message.nested(6, value.body).integer(20, 5)
     for each in value:
         message.integer(8, each)
     return message.integer(20, 7)

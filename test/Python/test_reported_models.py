@@ -78,13 +78,34 @@ def rms_norm_of_large_rows():
     return nodes, {"x": x}, constants, {"y": h / np.sqrt((h * h).mean(-1, keepdims=True) + 1e-6)}
 
 
-@case
-def unit_vectors_of_zeros_and_small_rows():
+def _zeros_and_small_rows():
     x, w = numbers(6, 32), np.linalg.qr(numbers(32, 32, seed=1))[0].astype("f4")
     x[1], x[2], x[3] = 0, x[2] * 1e-5, x[3] * 300
-    h = x.astype("f8") @ w
-    nodes = [N("MatMul", "x,w", "h"), N("ReduceL2", "h", "n", axes=[-1]), N("Clip", "n,eps", "c"), N("Div", "h,c", "y")]
-    return nodes, {"x": x}, {"w": w, "eps": np.float32(1e-12)}, {"y": h / np.maximum(np.linalg.norm(h, axis=-1, keepdims=True), 1e-12)}
+    return x, w, x.astype("f8") @ w
+
+
+def _unit_vectors(norm):
+    x, w, h = _zeros_and_small_rows()
+    nodes = [N("MatMul", "x,w", "h"), *norm, N("Clip", "n,eps", "c"), N("Div", "h,c", "y")]
+    constants = {"w": w, "eps": np.float32(1e-12), "two": np.float32(2), "half": np.float32(0.5), "axis": np.array([-1])}
+    return nodes, {"x": x}, constants, {"y": h / np.maximum(np.linalg.norm(h, axis=-1, keepdims=True), 1e-12)}
+
+
+NORMS = {"norms": [N("ReduceL2", "h", "n", axes=[-1])], "powers": [N("Pow", "h,two", "sq"), N("ReduceSum", "sq,axis", "s"), N("Pow", "s,half", "n")]}
+for _form, _norm in NORMS.items():
+    CASES[f"unit_vectors_by_{_form}"] = lambda norm=_norm: _unit_vectors(norm)
+
+
+@case
+def cosines_of_zeros_and_small_rows():
+    x, w, h = _zeros_and_small_rows()
+    k = numbers(6, 32, seed=2)
+    k[4] = 0
+    nodes = [N("MatMul", "x,w", "h"), N("Mul", "h,k", "hk"), N("ReduceSum", "hk,axis", "dot", keepdims=0), N("Mul", "h,h", "hh"), N("ReduceSum", "hh,axis", "h2", keepdims=0),
+             N("Mul", "k,k", "kk"), N("ReduceSum", "kk,axis", "k2", keepdims=0), N("Mul", "h2,k2", "m"), N("Sqrt", "m", "r"), N("Clip", "r,eps", "c"), N("Div", "dot,c", "y")]
+    wide = k.astype("f8")
+    return (nodes, {"x": x, "k": k}, {"w": w, "axis": np.array([-1]), "eps": np.float32(1e-8)},
+            {"y": (h * wide).sum(-1) / np.maximum(np.sqrt((h * h).sum(-1) * (wide * wide).sum(-1)), 1e-8)})
 
 
 @case
@@ -109,6 +130,26 @@ def attention_masked_by_minus_1e12():
 
 
 @case
+def a_mask_that_two_layers_share():
+    q, k, v = (numbers(3, 2, 8, 16, seed=i) for i in range(3))
+    lowest, causal = np.finfo("f4").min, np.tril(np.ones((8, 8), bool))
+    keep = np.arange(8) >= np.array([0, 3, 7])[:, None]  # Padding in front: the first rows see nothing.
+    bias = np.where(keep[:, None, None] & causal, np.float32(0), lowest)
+
+    def attend(x):
+        return softmax(((x @ k.swapaxes(2, 3)).astype("f4") / 4 + bias).astype("f8")) @ v
+
+    def layer(x, y):
+        return [N("MatMul", f"{x},kt", f"s{y}"), N("Div", f"s{y},four", f"t{y}"), N("Add", f"t{y},bias", f"u{y}"), N("Softmax", f"u{y}", f"p{y}"), N("MatMul", f"p{y},v", y)]
+
+    nodes = [N("Transpose", "k", "kt", perm=[0, 1, 3, 2]), N("Unsqueeze", "keep,axes", "keep4"), N("And", "keep4,causal", "seen"),
+             N("Where", "seen,zero,lowest", "bias"), *layer("q", "y1"), N("Add", "y1,q", "q1"), *layer("q1", "y")]
+    constants = {"four": np.float32(4), "zero": np.float32(0), "lowest": lowest, "axes": np.array([1, 2]), "causal": causal}
+    wide = q.astype("f8")
+    return nodes, {"q": q, "k": k, "v": v, "keep": keep}, constants, {"y": attend(attend(wide) + wide)}
+
+
+@case
 def mean_as_a_scaled_sum():
     x = np.random.default_rng(0).uniform(2, 6, (1, 3, 160, 160)).astype("f4")
     nodes = [N("Relu", "x", "r"), N("ReduceSum", "r,axes", "t"), N("Mul", "t,share", "y"), N("GlobalAveragePool", "r", "z")]
@@ -124,6 +165,15 @@ def norms_of_float16_models():
     nodes = [N("InstanceNormalization", "x,s,b", "y"), N("ReduceMean", "x", "m", axes=[1, 2, 3])]
     return (nodes, {"x": x}, {"s": np.ones(2, "f2"), "b": np.zeros(2, "f2")},
             {"y": (wide - mean) / np.sqrt(variance + 1e-5), "m": wide.mean(keepdims=True)}, {"bounds": {"float32": 2e-3}, "policies": ["float32"]})
+
+
+@case
+def batch_norm_of_a_large_mean():
+    mean, variance, scale, bias = np.array([1e4, -3e4, 2e3], "f4"), np.full(3, 0.25, "f4"), numbers(3, seed=1), numbers(3, seed=2)
+    x = mean[:, None] + numbers(4, 3, 50) / 2
+    wide = (x.astype("f8") - mean[:, None]) / np.sqrt(variance.astype("f8")[:, None] + np.float32(1e-5))
+    return ([N("BatchNormalization", "x,s,b,m,v", "y")], {"x": x}, {"s": scale, "b": bias, "m": mean, "v": variance},
+            {"y": wide * scale[:, None] + bias[:, None]}, {"policies": ["float32"], "bounds": {"float32": 1e-6}})
 
 
 @case
@@ -160,6 +210,27 @@ def boxes_moved_apart_by_class():
              N("Unsqueeze", "offset,axis", "o"), N("Add", "boxes,o", "y")]
     return (nodes, {"boxes": boxes, "kind": kind}, {"one": np.float32(1), "axis": np.array([1])},
             {"y": boxes + kind[:, None].astype("f4") * (boxes.max() + np.float32(1))}, {"bounds": dict.fromkeys(FLOATS, 1e-6)})
+
+
+@case
+def boxes_of_three_strides():
+    """The head of a YOLO near the corner of 1280 pixels: a box errs by less than 16-bit coordinates do."""
+    nodes, feeds, wanted = [], {}, []
+    constants = {"parts": np.array([2, 2, 1]), "two": np.float32(2), "half": np.float32(0.5), "size": np.float32(40), "flat": np.array([1, -1, 5])}
+    for i, (stride, side) in enumerate(((8, 20), (16, 10), (32, 5))):
+        x, w = numbers(1, 6, side, side, seed=i), numbers(5, 6, 1, 1, seed=i + 3)
+        cells = np.arange(1280 // stride - side, 1280 // stride)
+        grid = np.stack(np.meshgrid(cells, cells), -1).astype("f4")[None]
+        feeds[f"x{i}"] = x
+        constants |= {f"w{i}": w, f"grid{i}": grid, f"stride{i}": np.float32(stride)}
+        nodes += [N("Conv", f"x{i},w{i}", f"c{i}"), N("Transpose", f"c{i}", f"t{i}", perm=[0, 2, 3, 1]), N("Sigmoid", f"t{i}", f"s{i}"),
+                  N("Split", f"s{i},parts", f"xy{i},wh{i},score{i}", axis=-1), N("Mul", f"xy{i},two", f"a{i}"), N("Sub", f"a{i},half", f"b{i}"),
+                  N("Add", f"b{i},grid{i}", f"d{i}"), N("Mul", f"d{i},stride{i}", f"e{i}"), N("Mul", f"wh{i},two", f"f{i}"), N("Pow", f"f{i},two", f"g{i}"),
+                  N("Mul", f"g{i},size", f"h{i}"), N("Concat", f"e{i},h{i},score{i}", f"r{i}", axis=-1), N("Reshape", f"r{i},flat", f"y{i}")]
+        s = 1 / (1 + np.exp(-np.einsum("nchw,oc->nhwo", x.astype("f8"), w[:, :, 0, 0])))
+        wanted.append(np.concatenate([(s[..., :2] * 2 - 0.5 + grid) * stride, (s[..., 2:4] * 2) ** 2 * 40, s[..., 4:]], -1).reshape(1, -1, 5))
+    nodes.append(N("Concat", "y0,y1,y2", "y", axis=1))
+    return nodes, feeds, constants, {"y": np.concatenate(wanted, 1)}, {"bounds": {"float32": 1e-6, "mixed_float16": 0.25 / 1280, "mixed_bfloat16": 1.5 / 1280}}
 
 
 def _nearest(n_in, n_out, mode, near):
@@ -208,6 +279,19 @@ def a_loop_that_ends_early():
         sums.append(state.sum())
     return ([N("Loop", "ten,yes,x,zero", "y,acc,sums", body=body)], {"x": x},
             {"ten": np.int64(10), "yes": np.array(True), "zero": np.int64(0), "w": w, "three": np.int64(3)}, {"y": state, "acc": np.int64(6), "sums": np.array(sums)})
+
+
+@case
+def a_branch_in_a_branch_that_captures_of_both():
+    x, w = numbers(1, 2, 4, 4), numbers(2, 2, 1, 1, seed=1)
+    inner = [G([N("Add", "up,tiled", "i")], ["i"]), G([N("Identity", "up", "i")], ["i"])]
+    outer = G([N("Conv", "x,w", "c"), N("Resize", "c,,scales", "up", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+               N("Not", "no", "n"), N("If", "n", "o", then_branch=inner[0], else_branch=inner[1])], ["o"],
+              constants={"scales": np.array([1, 1, 2, 2], "f4"), "w": w})
+    nodes = [N("Tile", "x,twice", "tiled"), N("If", "yes", "m", then_branch=outer, else_branch=G([N("Identity", "tiled", "o")], ["o"])), N("Relu", "m", "y")]
+    c = np.einsum("nchw,oc->nohw", x.astype("f8"), w[:, :, 0, 0])
+    return (nodes, {"x": x}, {"twice": np.array([1, 1, 2, 2]), "yes": np.array(True), "no": np.array(False)},
+            {"y": np.maximum(c.repeat(2, 2).repeat(2, 3) + np.tile(x, (1, 1, 2, 2)), 0)})
 
 
 @case
@@ -407,7 +491,7 @@ def products_of_integers_that_wrap():
 
 
 # ===----------------------------------------------------------------------=== #
-# Outputs that pass through
+# Outputs that pass through, optional inputs and outputs
 # ===----------------------------------------------------------------------=== #
 
 
@@ -419,18 +503,39 @@ def one_value_as_several_outputs():
             {"policies": ["float32"], "bounds": EXACT})
 
 
+@case
+def inputs_and_outputs_left_out():
+    x = numbers(3, 4)
+    d = x - x.astype("f8").mean(1, keepdims=True)
+    inverse = 1 / np.sqrt((d * d).mean(1, keepdims=True) + 1e-5)
+    nodes = [N("Clip", "x,,one", "c"), N("LayerNormalization", "x,ones", "n,,inverse"), N("Dropout", "x", "same,mask"),
+             N("Pad", "x,pads", "zeros"), N("Pad", "x,pads", "edges", mode="edge")]
+    part, pads = x[:2, 1:], ((2, 0), (0, 3))
+    return (nodes, {"x": x}, {"one": np.float32(1), "ones": np.ones(4, "f4"), "pads": np.array([2, -1, -1, 3])},
+            {"c": np.minimum(x, 1), "n": d * inverse, "inverse": inverse, "same": x, "mask": np.ones((3, 4), bool), "zeros": np.pad(part, pads), "edges": np.pad(part, pads, "edge")},
+            {"policies": ["float32"], "bounds": {"float32": 1e-6}})
+
+
+@case
+def weights_among_the_inputs_of_an_old_file():
+    x, w, b = numbers(2, 3), numbers(3, 3, seed=1), numbers(3, seed=2)
+    return [N("MatMul", "x,w", "h"), N("Add", "h,b", "y")], {"x": x}, {"w": w, "b": b}, {"y": x.astype("f8") @ w + b}, {"opset": 9, "ir": 3}
+
+
 # ===----------------------------------------------------------------------=== #
 # Running
 # ===----------------------------------------------------------------------=== #
 
 
-def save(path, nodes, inputs, constants, wanted, opset=17):
+def save(path, nodes, inputs, constants, wanted, opset=17, ir=10):
     def info(name, array):
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
-    graph = helper.make_graph(nodes, "g", [info(n, a) for n, a in inputs.items()], [helper.make_empty_tensor_value_info(n) for n in wanted],
+    # Before version 4 of the format initializers are inputs as well.
+    declared = inputs | constants if ir < 4 else inputs
+    graph = helper.make_graph(nodes, "g", [info(n, a) for n, a in declared.items()], [helper.make_empty_tensor_value_info(n) for n in wanted],
                               [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir), path)
 
 
 def distance(found, wanted):
@@ -450,7 +555,7 @@ def distance(found, wanted):
 def test_model(name, tmp_path):
     nodes, inputs, constants, wanted, *more = CASES[name]()
     more = more[0] if more else {}
-    save(tmp_path / "model.onnx", nodes, inputs, constants, wanted, more.get("opset", 17))
+    save(tmp_path / "model.onnx", nodes, inputs, constants, wanted, more.get("opset", 17), more.get("ir", 10))
     for policy in more.get("policies", FLOATS):
         found = mpc.compile(tmp_path / "model.onnx", policy=policy)(*inputs.values())
         found = found if isinstance(found, tuple) else (found,)

@@ -21,6 +21,7 @@ onnx = pytest.importorskip("onnx")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence  # noqa: E402
 
 pytestmark = [pytest.mark.filterwarnings("ignore"),
               pytest.mark.skipif(not shutil.which("mpc"), reason="needs the mpc command")]
@@ -99,6 +100,19 @@ class Sequences(nn.Module):
         return self.fc(self.lstm(x)[0][:, -1])
 
 
+class Padded(nn.Module):
+    """A recurrent network on padded sequences."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.fc = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 3)
+        self.register_buffer("lengths", torch.tensor([7, 7, 6, 5, 5, 3, 2, 1]))
+
+    def forward(self, x):
+        packed, (last, _) = self.lstm(pack_padded_sequence(x, self.lengths, batch_first=True))
+        return self.fc(pad_packed_sequence(packed, batch_first=True)[0].mean(1) + last[0])
+
+
 class Boxes(nn.Module):
     """The head of a detector: boxes from distances to a grid of points, and classes."""
 
@@ -132,6 +146,8 @@ CASES = {
                F.cross_entropy),
     "lstm": (Sequences, lambda n: (floats(n, 7, 4), torch.randint(0, 3, (n,))), "softmax_cross_entropy",
              F.cross_entropy),
+    "padded": (Padded, lambda n: (floats(n, 7, 4), torch.randint(0, 3, (n,))), "softmax_cross_entropy",
+               F.cross_entropy),
     "boxes": (Boxes, lambda n: (floats(n, 2, 6, 6), floats(n, 36, 7)), "huber", F.huber_loss),
 }
 EXPORTERS = {
@@ -192,8 +208,9 @@ def train_by_mpc(data, x, y, loss, folder, *flags):
     return json.loads(done.stdout.splitlines()[-1]), done.stderr, (folder / "trained.onnx").read_bytes()
 
 
-@pytest.mark.parametrize("kind", EXPORTERS)
-@pytest.mark.parametrize("case", CASES)
+# Dynamo exports no packed sequences.
+@pytest.mark.parametrize("case, kind", [(case, kind) for case in CASES for kind in EXPORTERS
+                                        if case != "padded" or kind.startswith("script")])
 def test_trains_as_torch(case, kind, tmp_path):
     make, draw, mpc_loss, loss = CASES[case]
     torch.manual_seed(0)
@@ -326,6 +343,21 @@ def test_batch_norms_keep_their_modes(tmp_path):
         np.testing.assert_allclose(after[name], wanted[name], rtol=2e-5, atol=2e-5, err_msg=name)
     for name in ("held.running_mean", "held.running_var"):
         np.testing.assert_array_equal(after[name], wanted[name], err_msg=name)
+
+
+def test_merged_initializers_train_apart(tmp_path):
+    torch.manual_seed(0)
+    # The exporter stores the ones and the zeros of a new batch norm once each.
+    module = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)).eval()
+    x, y = floats(4 * BATCH, 4), torch.randint(0, 3, (4 * BATCH,))
+    data = export(module, x[:BATCH], "script")
+    assert len(initializers(data)) == len(list(module.parameters()))
+    document, _, exported = train_by_mpc(data, x, y, "softmax_cross_entropy", tmp_path)
+    assert names(document, "trained") == {name for name, _ in module.named_parameters()}
+    assert names(document, "statistics") == {"2.running_mean", "2.running_var"}
+    after, wanted = tensors(exported), train_by_torch(module.train(), x, y, F.cross_entropy).state_dict()
+    for name in names(document, "trained") | names(document, "statistics"):
+        np.testing.assert_allclose(after[name], wanted[name], rtol=2e-5, atol=2e-5, err_msg=name)
 
 
 def test_float16_models_are_exported(tmp_path):

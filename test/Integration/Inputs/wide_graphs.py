@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prints graphs whose kernels would be large: `wide_graphs.py KIND N`.
 
-join    N affine functions of N columns, one concat along columns
-repeat  one concat of N times the same value
-double  y = concat(y, y), N times
+join      N affine functions of N columns, one concat along columns
+products  N matmuls of one input, one concat along columns
+repeat    one concat of N times the same value
+double    y = concat(y, y), N times
 """
 import sys
 
@@ -22,6 +23,14 @@ if kind == "join":
         lines += [f"%c{i} = mpc.constant dense<{1 + i / 8}> : tensor<f32>",
                   f"%s{i} = mpc.sub %x{i}, %c{i} : ({column}, tensor<f32>) -> {column}",
                   f"%d{i} = mpc.mul %s{i}, %c{i} : ({column}, tensor<f32>) -> {column}"]
+    parts = [f"%d{i}" for i in range(n)]
+    lines.append(f"%y = mpc.concat {', '.join(parts)} axis(1) : ({', '.join([column] * n)}) -> {joined}")
+    result, output = "%y", joined
+elif kind == "products":
+    rows, weight, column, joined = tensor(8, 16), tensor(16, 1), tensor(8, 1), tensor(8, n)
+    inputs = [("%x", rows)] + [(f"%w{i}", weight) for i in range(n)]
+    for i in range(n):
+        lines.append(f"%d{i} = mpc.matmul %x, %w{i} : ({rows}, {weight}) -> {column}")
     parts = [f"%d{i}" for i in range(n)]
     lines.append(f"%y = mpc.concat {', '.join(parts)} axis(1) : ({', '.join([column] * n)}) -> {joined}")
     result, output = "%y", joined
