@@ -12,13 +12,15 @@
 #include "mpc/JIT/Options.h"
 #include "mpc/Runtime/Device.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+class Validator;
+} // namespace CLI
 
 namespace mpc::tool {
 
