@@ -22,6 +22,8 @@
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 
@@ -33,8 +35,6 @@
 namespace mpc {
 #define GEN_PASS_DEF_PLANPASS
 #include "mpc/Dialect/Exe/Transforms/Passes.h.inc"
-#include "mpc/Dialect/Mpc/IR/MpcFusionOps.h"
-#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 } // namespace mpc
 
 using namespace mlir;
