@@ -2,6 +2,9 @@
 """Small models modelled on user reports about graph compilers, against NumPy in float64."""
 
 import math
+import pathlib
+import subprocess
+import sys
 from fractions import Fraction
 
 import mpc
@@ -570,3 +573,16 @@ def test_an_einsum_that_does_not_fit_is_refused(equation, shapes, tmp_path):
     save(tmp_path / "model.onnx", [N("Einsum", "x0,x1", "y", equation=equation)], arrays, {}, {"y": None})
     with pytest.raises(mpc.InvalidArgument, match="Einsum"):
         mpc.compile(tmp_path / "model.onnx", policy="float32")(*arrays.values())
+
+
+def test_a_sequence_ends_with_its_table_of_positions(tmp_path):
+    pytest.importorskip("onnxruntime")
+    maker = pathlib.Path(__file__).resolve().parents[1] / "Integration" / "Inputs" / "counting_decoder.py"
+    subprocess.run([sys.executable, maker, tmp_path / "given.onnx", "given", "3", "0"], check=True)
+    decoder = mpc.Decoder(tmp_path / "given.onnx", policy="float32", capacity=80, chunk=8)
+    sequence = decoder.start()
+    sequence.feed([1] * 60)
+    with pytest.raises(mpc.InvalidArgument, match="a sequence of 60 tokens takes no 5 more: '.*' looks up positions in a table of 64 rows"):
+        sequence.feed([1] * 5)
+    sequence.feed([1] * 4)
+    assert sequence.length == 64

@@ -445,6 +445,17 @@ def test_a_cross_entropy_of_ignored_labels(labels):
         torch.testing.assert_close(f, w, rtol=1e-5, atol=1e-5, equal_nan=True)
 
 
+@pytest.mark.parametrize("function", [
+    lambda x, i: F.embedding(i, x), lambda x, i: x.index_select(0, i), lambda x, i: x.gather(0, i[:, None]),
+    lambda x, i: x[i], lambda x, i: x[i, 0 * i]])
+def test_an_index_out_of_range_is_an_error(function):
+    compiled = torch.compile(function, backend="mpc", options={"policy": "float32"})
+    x, within = torch.randn(5, 3), torch.tensor([0, 4])
+    assert torch.equal(compiled(x, within), function(x, within))
+    with pytest.raises(mpc.InvalidArgument, match="index 5 .*is outside an extent of 5"):
+        compiled(x, within + 1)
+
+
 def test_strides_and_aliases_of_results():
     def function(x):
         y = x.t() + 1

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Writes a decoder of one block without an input for positions, which derives them. Prints the most likely tokens
-according to ONNX Runtime, with a cache that grows token by token.
+"""Writes a decoder of one block that derives positions, or is given them. Prints the most likely tokens according to
+ONNX Runtime, with a cache that grows token by token.
   mask       ALiBi, keys counted by the attention mask, as BLOOM's
   distance   ALiBi, keys counted back from the newest one, as MPT's
   rotary     rotary positions from the length of the past, as Llama's
   table      learned positions from the length of the past, as GPT-2's
   counted    learned positions counted by the attention mask, as OPT's
+  given      learned positions from an input 'position_ids'
   squared    a bias by the square of the number of rows, which is no position
 usage: counting_decoder.py FILE KIND PROMPT TOKENS"""
 import sys
@@ -70,6 +71,8 @@ def build(kind):
     elif kind == "counted":
         fresh = g("Slice", counted, g("Unsqueeze", past, [0]), [1 << 40], [1])
         x = g("Add", x, g("Gather", weight(ROWS, WIDTH), fresh))
+    elif kind == "given":
+        x = g("Add", x, g("Gather", weight(ROWS, WIDTH), "position_ids"))
     elif kind == "squared":
         bias = g("Add", bias, g.real(g("Mul", rows, rows)))
 
@@ -99,6 +102,7 @@ def build(kind):
     cache = [f"0.{each}" for each in ("key", "value")]
     inputs = [value("input_ids", TensorProto.INT64, ["batch", "tokens"]),
               value("attention_mask", TensorProto.INT64, ["batch", "total"])]
+    inputs += [value("position_ids", TensorProto.INT64, ["batch", "tokens"])] * (kind == "given")
     inputs += [value(f"past_key_values.{each}", TensorProto.FLOAT, ["batch", HEADS, "past", SIZE]) for each in cache]
     outputs = [value("logits", TensorProto.FLOAT, ["batch", "tokens", WORDS])]
     outputs += [value(f"present.{each}", TensorProto.FLOAT, ["batch", HEADS, "total", SIZE]) for each in cache]
@@ -113,9 +117,10 @@ def main():
     fed, chosen, length = [int(token) for token in prompt.split(",")], [], 0
     past = {f"past_key_values.0.{each}": np.zeros((1, HEADS, 0, SIZE), np.float32) for each in ("key", "value")}
     while len(chosen) < int(tokens):
+        positions = {"position_ids": np.arange(length, length + len(fed))[None]} if kind == "given" else {}
         length += len(fed)
         logits, *present = session.run(["logits", "present.0.key", "present.0.value"], {
-            "input_ids": np.array([fed]), "attention_mask": np.ones((1, length), np.int64), **past})
+            "input_ids": np.array([fed]), "attention_mask": np.ones((1, length), np.int64), **positions, **past})
         past = dict(zip(past, present))
         fed = [int(np.argmax(logits[0, -1]))]
         chosen += fed

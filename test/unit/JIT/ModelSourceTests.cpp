@@ -4,10 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../TemporaryModel.h"
+
 #include "mpc/JIT/Engine.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -54,6 +57,8 @@ protected:
   CompileOptions options;
   Engine engine = *Engine::create(*Device::cpu({.threads = 2}));
 };
+
+class ModelFileTest : public TemporaryFolder {};
 
 } // namespace
 
@@ -113,6 +118,16 @@ TEST_F(ModelSourceTest, CompilesBytesWithDataByCallback) {
           .status();
   EXPECT_NE(brief.toString().find("which has 20"), std::string::npos)
       << brief.toString();
+}
+
+// Reading a mapped page that another process cut off would raise SIGBUS.
+TEST_F(ModelFileTest, BytesOutliveATruncationOfTheFile) {
+  const std::string text(1 << 20, 'x');
+  write("model.onnx", text);
+  Result<SourceBytes> read = ModelSource(path("model.onnx")).read();
+  ASSERT_TRUE(read.ok()) << read.status().toString();
+  std::filesystem::resize_file(path("model.onnx"), 0);
+  EXPECT_TRUE(std::ranges::equal(read->bytes, std::as_bytes(std::span(text))));
 }
 
 // A name that leads elsewhere is rejected before the callback is called.

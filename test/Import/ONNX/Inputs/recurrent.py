@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Recurrent layers of padded sequences and with other cells than the default ones, held against NumPy in float64.
-usage: recurrent.py MPC FOLDER"""
+usage: recurrent.py MPC FOLDER [DEVICE]; devices other than cpu run a few layers"""
 import sys
 
 import numpy as np
@@ -106,8 +106,12 @@ def layer(held, name, op, direction="forward", lengths=LENGTHS, as_input=False, 
 
 
 def main():
-    held = Held(sys.argv[1], sys.argv[2])
-    held.opset = 14
+    held = Held(*sys.argv[1:3], opset=14, device=sys.argv[3] if len(sys.argv) > 3 else "cpu")
+    if held.device != "cpu":
+        layer(held, "GRU-input", "GRU", "bidirectional", as_input=True, states=False, linear_before_reset=1)
+        layer(held, "LSTM-coupled", "LSTM", "reverse", input_forget=1, clip=0.5)
+        layer(held, "RNN-Softplus", "RNN", functions=[("Softplus", 0, 0)])
+        return held.end()
     for op in GATES:
         for direction in ("forward", "reverse", "bidirectional"):
             layer(held, f"{op}-{direction}", op, direction)
