@@ -116,7 +116,8 @@ mpc::lowerKernels(ModuleOp module,
   if ((isScheduled &&
        failed(run(createScheduleCpuKernelsPass(), "scheduled"))) ||
       failed(run(createEmitCpuKernelsPass(), "tiles")) ||
-      failed(run(createLowerTilesPass(), "vectors")))
+      failed(run(createLowerTilesPass(), "vectors")) ||
+      failed(run(createHoistIndexChecksPass(), "hoisted")))
     return failure();
 
   SmallVector<KernelInfo> infos;
