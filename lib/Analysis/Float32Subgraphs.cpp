@@ -9,6 +9,8 @@
 
 #include "mpc/Analysis/Float32Subgraphs.h"
 
+#include "PlanBuilder.h"
+
 #include "mpc/Analysis/CastFusion.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
@@ -24,12 +26,6 @@
 using namespace mlir;
 using namespace mpc;
 
-static bool movesElements(Operation *op) {
-  FusionClass family = fusionClassOf(op);
-  return family == FusionClass::View || family == FusionClass::IndexMap ||
-         family == FusionClass::Gather;
-}
-
 //===----------------------------------------------------------------------===//
 // Losses
 //===----------------------------------------------------------------------===//
@@ -40,12 +36,6 @@ static bool carriesLoss(Operation *op) {
          op->hasTrait<Loss>() || movesElements(op) ||
          fusionClassOf(op) == FusionClass::Reduction ||
          fusionClassOf(op) == FusionClass::Scan;
-}
-
-/// Returns true if the inputs of `op` belong to the model in any case.
-static bool isModelOp(Operation *op) {
-  return isa<ContractionOpInterface>(op) ||
-         fusionClassOf(op) == FusionClass::Recurrent;
 }
 
 OpSet mpc::findLossOps(func::FuncOp func) {
@@ -80,7 +70,7 @@ OpSet mpc::findLossOps(func::FuncOp func) {
   for (Operation &op : llvm::reverse(body))
     if (llvm::any_of(op.getUsers(), [&](Operation *user) {
           return !gradients.contains(user) &&
-                 (isModelOp(user) || feeds.contains(user));
+                 (isContraction(user) || feeds.contains(user));
         }))
       feeds.insert(&op);
 
@@ -89,7 +79,7 @@ OpSet mpc::findLossOps(func::FuncOp func) {
     Value value = open.pop_back_val();
     Operation *op = value.getDefiningOp();
     if (!op || found.contains(op) || gradients.contains(op) ||
-        feeds.contains(op) || isModelOp(op) || !carriesLoss(op) ||
+        feeds.contains(op) || isContraction(op) || !carriesLoss(op) ||
         outputs.contains(value))
       continue;
     found.insert(op);
@@ -115,7 +105,7 @@ OpSet mpc::findStatisticsOps(func::FuncOp func) {
   llvm::DenseSet<Operation *> found;
   while (!open.empty()) {
     Operation *op = open.pop_back_val().getDefiningOp();
-    if (!op || isModelOp(op) || op->hasTrait<Normalizes>() ||
+    if (!op || isContraction(op) || op->hasTrait<Normalizes>() ||
         !carriesLoss(op) || !found.insert(op).second)
       continue;
     if (fusionClassOf(op) != FusionClass::Reduction)

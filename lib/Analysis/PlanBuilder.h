@@ -23,6 +23,8 @@ bool isFloatTensor(mlir::Value value);
 bool isPrecisionOperand(mlir::Operation *op, unsigned index);
 /// Returns true if `op` sums products of its precision operands.
 bool isContraction(mlir::Operation *op);
+/// Returns true if `op` only moves elements.
+bool movesElements(mlir::Operation *op);
 
 /// A plan under construction.
 class PlanBuilder {

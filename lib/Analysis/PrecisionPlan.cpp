@@ -54,6 +54,12 @@ bool mpc::isContraction(Operation *op) {
          fusionClassOf(op) == FusionClass::Recurrent;
 }
 
+bool mpc::movesElements(Operation *op) {
+  FusionClass family = fusionClassOf(op);
+  return family == FusionClass::View || family == FusionClass::IndexMap ||
+         family == FusionClass::Gather;
+}
+
 FloatType PrecisionPlan::getStorage(Value value) const {
   auto it = storage.find(value);
   return it == storage.end() ? wide : it->second;

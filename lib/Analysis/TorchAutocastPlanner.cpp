@@ -87,13 +87,6 @@ private:
 /// Returns true if autocast ignores the parameters of `op` (R7).
 static bool isNorm(Operation *op) { return op->hasTrait<Normalizes>(); }
 
-/// Whether `op` only moves elements.
-static bool isMove(Operation *op) {
-  FusionClass family = fusionClassOf(op);
-  return family == FusionClass::View || family == FusionClass::IndexMap ||
-         family == FusionClass::Gather;
-}
-
 FloatType TorchPlanner::arrivalOf(Value value,
                                   const FrameworkOpGroup &group) const {
   // Exporters write the promotion of a 16-bit operand as a cast of the op's
@@ -239,7 +232,7 @@ void TorchPlanner::planSingle(Operation *op, FloatType type) {
       if (type != builder.wide && builder.isEligible(operand.get()) &&
           !isPrecisionOperand(op, operand.getOperandNumber()))
         builder.setRounding(op, operand.getOperandNumber(), type);
-  } else if (isMove(op)) {
+  } else if (movesElements(op)) {
     plan.role = OpPlan::Role::Move;
   }
   for (Value result : op->getResults())
@@ -255,7 +248,7 @@ void TorchPlanner::planMember(Operation *op, const FrameworkOpGroup &group,
   if (multiplies) {
     plan.role = OpPlan::Role::Multiply;
     plan.compute = type;
-  } else if (isMove(op)) {
+  } else if (movesElements(op)) {
     plan.role = OpPlan::Role::Move;
   }
   for (Value result : op->getResults())

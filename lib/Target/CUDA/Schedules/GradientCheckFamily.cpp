@@ -7,29 +7,104 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientCheckKernel.h"
+#include "LastArrivingBlock.h"
+#include "Schedule.h"
 
+#include "Target/Kernel/LoopKernels.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcOptimizerOps.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mpc;
+using arith::CmpFPredicate;
+using arith::CmpIPredicate;
 
-static constexpr int64_t kThreads = 256, kVectorBytes = 16;
+namespace {
+/// One all_finite or global_norm op.
+struct GradientCheck {
+  Operation *op;
+  llvm::SmallVector<Value> gradients;
+  Value unscale;
+  bool divides = false, isNorm = false;
+  /// Type of the accumulators.
+  Type type;
+};
+
+/// All checks of one kernel. Layout of the scratch buffer: arrival counter, one
+/// flag per gradient of each all_finite, one partial sum per block of each
+/// global_norm.
+struct GradientCheckPlan {
+  static std::optional<GradientCheckPlan> of(func::FuncOp kernel);
+
+  llvm::SmallVector<GradientCheck> checks;
+  /// Arguments to traverse, each with the gradients that use it: index of the
+  /// check, index of the gradient in it, and its value.
+  struct Use {
+    size_t check, number;
+    Value value;
+  };
+  llvm::MapVector<Value, llvm::SmallVector<Use>> walks;
+
+  int64_t lanesOf(Value argument) const;
+  int64_t items(Value argument) const {
+    return llvm::divideCeil(elementCount(argument), lanesOf(argument));
+  }
+  /// Returns the name of the schedule parameter with the blocks of an argument.
+  static std::string parameterOf(size_t walk);
+  /// Returns the scratch offset of each check; sets `bytes` to the total size.
+  llvm::SmallVector<int64_t> offsets(int64_t blocks, int64_t &bytes) const;
+};
+
+/// Generates the kernel.
+class GradientCheckEmitter {
+public:
+  GradientCheckEmitter(GpuKernel &kernel, GradientCheckPlan &plan)
+      : kernel(kernel), plan(plan), builder(kernel.builder), loc(kernel.loc),
+        emitter(builder, loc, cudaElementTarget()), math(builder, loc),
+        index{builder, loc} {}
+  LogicalResult run();
+
+private:
+  LogicalResult walk(Value argument, int64_t first, int64_t blocks);
+  FailureOr<Value> unscaled(const GradientCheck &check, Value value);
+  void leave(const GradientCheckPlan::Use &use, Value sum);
+  void finish();
+  void finishNorm(size_t check);
+  /// Reduces the partial sums of the blocks [first, first + blocks) for one
+  /// tensor, and stores the sum or norm at `place`; by one warp.
+  void joinTensor(size_t check, int64_t first, int64_t blocks, Value ofTensors,
+                  size_t place);
+  void finishFlags(size_t check);
+  /// Sums over the threads of a warp and of a block, in the first thread.
+  Value sumOfWarp(Value own);
+  Value sumOfBlock(Value own);
+  Value isFirstThread();
+  /// Moves the insertion point into a new `if`.
+  void enter(Value condition);
+  Value zero() { return emitter.index(0); }
+
+  GpuKernel &kernel;
+  GradientCheckPlan &plan;
+  OpBuilder &builder;
+  Location loc;
+  ElementEmitter emitter;
+  ValueMath math;
+  IndexMath index;
+  /// Arrival counter, and the scratch array of each check.
+  Value counters;
+  llvm::SmallVector<Value> left;
+};
+} // namespace
+
+static constexpr int64_t kThreads = 256, kVectorBytes = 16, kWarp = 32;
 /// Blocks per multiprocessor for full utilization, and minimum vectors per
 /// thread for another block.
 static constexpr int64_t kBlocksPerProcessor = 8, kLeastSteps = 4;
-
-namespace {
-class GradientCheckFamily : public KernelFamily {
-public:
-  StringRef name() const override { return "check"; }
-  std::optional<Schedule> schedule(func::FuncOp kernel,
-                                   const CudaTarget &target) const override;
-  LogicalResult emit(GpuKernel &kernel) const override;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Analysis
@@ -101,6 +176,337 @@ SmallVector<int64_t> GradientCheckPlan::offsets(int64_t blocks,
 std::string GradientCheckPlan::parameterOf(size_t walk) {
   return "part" + (walk == 0 ? "" : "_" + std::to_string(walk));
 }
+
+//===----------------------------------------------------------------------===//
+// Reduction per block
+//
+// Blocks reduce their tensor and store partial results in the scratch buffer;
+// the last-arriving block reduces those. The sum of x - x is 0 exactly if every
+// x is finite, else NaN. Partial sums are reduced in block order, so norms are
+// deterministic.
+//===----------------------------------------------------------------------===//
+
+void GradientCheckEmitter::enter(Value condition) {
+  auto inside = scf::IfOp::create(builder, loc, condition);
+  builder.setInsertionPoint(inside.thenBlock()->getTerminator());
+}
+
+Value GradientCheckEmitter::isFirstThread() {
+  return index.less(kernel.thread(), 1);
+}
+
+LogicalResult GradientCheckEmitter::run() {
+  // Arguments are traversed in one dimension.
+  kernel.bindInputs(emitter);
+  int64_t blocks = kernel.schedule.blocks[0], bytes = 0;
+  Type i32 = builder.getI32Type();
+  counters = index.view(kernel.scratch, 0, 1, i32);
+  for (auto [check, offset] :
+       llvm::zip(plan.checks, plan.offsets(blocks, bytes)))
+    left.push_back(kernel.named(
+        check.isNorm
+            ? index.view(kernel.scratch, offset, blocks, check.type)
+            : index.view(kernel.scratch, offset, check.gradients.size(), i32),
+        check.isNorm ? "sumsOfBlocks" : "notFinite"));
+
+  int64_t first = 0;
+  for (auto [number, entry] : llvm::enumerate(plan.walks)) {
+    int64_t own = kernel.schedule[GradientCheckPlan::parameterOf(number)];
+    if (own > 0 && failed(walk(entry.first, first, own)))
+      return failure();
+    first += own;
+  }
+  finish();
+  return success();
+}
+
+FailureOr<Value> GradientCheckEmitter::unscaled(const GradientCheck &check,
+                                                Value value) {
+  Type f32 = builder.getF32Type();
+  if (check.unscale) {
+    SmallVector<Value> origin(shapeOf(check.unscale).size(), zero());
+    FailureOr<Value> scale = emitter.emit(check.unscale, origin, 1);
+    if (failed(scale))
+      return failure();
+    Value factor = *scale;
+    if (factor.getType().isF64())
+      factor = math.truncateFloat(factor, f32);
+    bool isWide = getElementTypeOrSelf(value.getType()).isF64();
+    if (isWide)
+      factor = math.extendFloat(factor, builder.getF64Type());
+    if (isa<VectorType>(value.getType()))
+      factor =
+          vector::BroadcastOp::create(builder, loc, value.getType(), factor);
+    value = check.divides ? math.div(value, factor) : math.mul(value, factor);
+    if (isWide)
+      value = math.truncateFloat(value, f32);
+  }
+  Type from = getElementTypeOrSelf(value.getType());
+  // A large f64 is finite even if its f32 is not.
+  if (from.isF64() && check.type.isF32() && !check.isNorm)
+    value = math.sub(value, value);
+  if (from.isF64() && check.type.isF32())
+    value = math.truncateFloat(value, check.type);
+  else if (from.isF32() && check.type.isF64())
+    value = math.extendFloat(value, check.type);
+  return value;
+}
+
+/// Reduces one argument, by the blocks [first, first + blocks).
+LogicalResult GradientCheckEmitter::walk(Value argument, int64_t first,
+                                         int64_t blocks) {
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t threads = kernel.schedule.threads, all = kernel.schedule.blocks[0];
+  Value block = kernel.block();
+  if (first > 0)
+    enter(index.less(index.constant(first - 1), block));
+  if (first + blocks < all)
+    enter(index.less(block, first + blocks));
+  Value start =
+      index.add(index.mul(index.sub(block, index.constant(first)), threads),
+                kernel.thread());
+
+  int64_t lanes = plan.lanesOf(argument), items = plan.items(argument);
+  ArrayRef<GradientCheckPlan::Use> uses = plan.walks[argument];
+  Value memref =
+      emitter.viewAs(emitter.memoryOf(argument), elementCount(argument));
+  Carried initial;
+  for (const GradientCheckPlan::Use &use : uses)
+    initial.push_back(
+        math.constant(lanesOf(plan.checks[use.check].type, lanes), 0));
+  FailureOr<Carried> sums = carryLoop(
+      emitter, start, index.constant(items), threads * blocks, initial,
+      [&](Value item, ValueRange carried) -> FailureOr<Carried> {
+        Type element = getElementTypeOrSelf(argument.getType());
+        Value loaded =
+            emitter.load(memref, element, index.mul(item, lanes), lanes);
+        // Upconverting casts only matter for f64.
+        Carried next;
+        for (auto [use, sum] : llvm::zip(uses, carried)) {
+          const GradientCheck &check = plan.checks[use.check];
+          Value value = loaded;
+          if (getElementTypeOrSelf(use.value.getType()).isF64() &&
+              !getElementTypeOrSelf(value.getType()).isF64())
+            value = math.extendFloat(value, builder.getF64Type());
+          FailureOr<Value> exact = unscaled(check, value);
+          if (failed(exact))
+            return failure();
+          next.push_back(check.isNorm
+                             ? math.fma(*exact, *exact, sum)
+                             : math.add(sum, math.sub(*exact, *exact)));
+        }
+        return next;
+      });
+  if (failed(sums))
+    return failure();
+  for (auto [use, sum] : llvm::zip(uses, *sums)) {
+    Value scalar = sum;
+    if (lanes > 1)
+      scalar = reduceLanes(emitter, sum, [&](ValueRange x, ValueRange y) {
+                 return Carried{math.add(x[0], y[0])};
+               }).front();
+    leave(use, sumOfBlock(scalar));
+  }
+  return success();
+}
+
+Value GradientCheckEmitter::sumOfWarp(Value own) {
+  return gpu::SubgroupReduceOp::create(builder, loc, own,
+                                       gpu::AllReduceOperation::ADD,
+                                       /*uniform=*/false, std::nullopt);
+}
+
+Value GradientCheckEmitter::sumOfBlock(Value own) {
+  int64_t warps = kernel.schedule.threads / kWarp;
+  Value sum = sumOfWarp(own);
+  Value ofWarps = kernel.shared({warps}, own.getType(), "sumOfWarps");
+  Value lane = gpu::LaneIdOp::create(builder, loc, /*upper_bound=*/nullptr);
+  Value warp = gpu::SubgroupIdOp::create(builder, loc, /*upper_bound=*/nullptr);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    enter(index.less(lane, 1));
+    memref::StoreOp::create(builder, loc, sum, ofWarps, warp);
+  }
+  kernel.barrier();
+  // In warp order, by every thread.
+  return carryLoop(emitter, zero(), emitter.index(warps), 1,
+                   math.constant(own.getType(), 0),
+                   [&](Value i, ValueRange carried) -> FailureOr<Carried> {
+                     Value part =
+                         memref::LoadOp::create(builder, loc, ofWarps, i);
+                     return Carried{math.add(carried[0], part)};
+                   })
+      ->front();
+}
+
+/// Stores a block's result for the last block.
+void GradientCheckEmitter::leave(const GradientCheckPlan::Use &use, Value sum) {
+  OpBuilder::InsertionGuard guard(builder);
+  Value array = left[use.check];
+  if (plan.checks[use.check].isNorm) {
+    enter(isFirstThread());
+    memref::StoreOp::create(builder, loc, sum, array, kernel.block());
+    return;
+  }
+  enter(arith::AndIOp::create(builder, loc, isFirstThread(),
+                              math.compare(CmpFPredicate::UNO, sum, sum)));
+  memref::AtomicRMWOp::create(builder, loc, arith::AtomicRMWKind::ori,
+                              math.integer(builder.getI32Type(), 1), array,
+                              index.constant(use.number));
+}
+
+//===----------------------------------------------------------------------===//
+// Last block
+//===----------------------------------------------------------------------===//
+
+void GradientCheckEmitter::finish() {
+  auto join = [&] {
+    for (size_t check = 0; check < plan.checks.size(); ++check)
+      if (plan.checks[check].isNorm)
+        finishNorm(check);
+      else
+        finishFlags(check);
+    return success();
+  };
+  if (int64_t blocks = kernel.schedule.blocks[0]; blocks > 1) {
+    (void)inLastBlock(kernel, counters, zero(), blocks, join);
+    return;
+  }
+  kernel.barrier();
+  (void)join();
+}
+
+/// Returns the memory of a result of the kernel; null if it is not returned.
+static Value outputOf(GpuKernel &kernel, Value value) {
+  Operation *terminator = kernel.kernel.getBody().front().getTerminator();
+  for (auto [returned, memref] :
+       llvm::zip(terminator->getOperands(), kernel.outputs))
+    if (returned == value)
+      return memref;
+  return {};
+}
+
+/// Computes each tensor's sum by a warp, then reduces in the order of tensors,
+/// as global_norm specifies.
+void GradientCheckEmitter::finishNorm(size_t number) {
+  const GradientCheck &check = plan.checks[number];
+  auto norm = cast<GlobalNormOp>(check.op);
+  struct Part {
+    size_t gradient;
+    int64_t first, blocks;
+  };
+  SmallVector<Part> parts;
+  int64_t first = 0;
+  for (auto [place, entry] : llvm::enumerate(plan.walks)) {
+    int64_t blocks = kernel.schedule[GradientCheckPlan::parameterOf(place)];
+    for (const GradientCheckPlan::Use &use : entry.second)
+      if (use.check == number)
+        parts.push_back({use.number, first, blocks});
+    first += blocks;
+  }
+  llvm::sort(parts, [](const Part &lhs, const Part &rhs) {
+    return lhs.gradient < rhs.gradient;
+  });
+
+  Value total = math.constant(check.type, 0);
+  if (!parts.empty()) {
+    auto count = static_cast<int64_t>(parts.size());
+    Value ofTensors = kernel.shared({count}, check.type, "sumOfTensors");
+    for (auto [place, part] : llvm::enumerate(parts))
+      joinTensor(number, part.first, part.blocks, ofTensors, place);
+    kernel.barrier();
+    total = carryLoop(emitter, zero(), emitter.index(count), 1, total,
+                      [&](Value i, ValueRange sum) -> FailureOr<Carried> {
+                        Value one =
+                            memref::LoadOp::create(builder, loc, ofTensors, i);
+                        return Carried{norm.getOfNorms()
+                                           ? math.fma(one, one, sum[0])
+                                           : math.add(sum[0], one)};
+                      })
+                ->front();
+  }
+  Value root = math.sqrt(total);
+  Value output = outputOf(kernel, norm);
+  OpBuilder::InsertionGuard guard(builder);
+  enter(isFirstThread());
+  if (output)
+    emitter.store(root, output, {}, 1);
+}
+
+void GradientCheckEmitter::joinTensor(size_t number, int64_t first,
+                                      int64_t blocks, Value ofTensors,
+                                      size_t place) {
+  OpBuilder::InsertionGuard guard(builder);
+  int64_t warps = kernel.schedule.threads / kWarp;
+  Value lane = gpu::LaneIdOp::create(builder, loc, /*upper_bound=*/nullptr);
+  Value warp = gpu::SubgroupIdOp::create(builder, loc, /*upper_bound=*/nullptr);
+  enter(math.compare(CmpIPredicate::eq, warp,
+                     index.constant(static_cast<int64_t>(place) % warps)));
+  const GradientCheck &check = plan.checks[number];
+  Value sum =
+      carryLoop(emitter, index.add(lane, first), index.constant(first + blocks),
+                kWarp, math.constant(check.type, 0),
+                [&](Value i, ValueRange carried) -> FailureOr<Carried> {
+                  Value part =
+                      memref::LoadOp::create(builder, loc, left[number], i);
+                  return Carried{math.add(carried[0], part)};
+                })
+          ->front();
+  // With one block only the first lane has a value.
+  if (blocks > 1)
+    sum = sumOfWarp(sum);
+  enter(index.less(lane, 1));
+  if (cast<GlobalNormOp>(check.op).getOfNorms())
+    sum = math.sqrt(sum);
+  memref::StoreOp::create(builder, loc, sum, ofTensors,
+                          index.constant(static_cast<int64_t>(place)));
+}
+
+/// Reads the flags from the last gradient to the first, and clears them.
+void GradientCheckEmitter::finishFlags(size_t number) {
+  const GradientCheck &check = plan.checks[number];
+  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
+  auto count = static_cast<int64_t>(check.gradients.size());
+  OpBuilder::InsertionGuard guard(builder);
+  enter(isFirstThread());
+  FailureOr<Carried> found = carryLoop(
+      emitter, zero(), emitter.index(count), 1,
+      {math.integer(i64, -1), math.integer(i64, 0)},
+      [&](Value i, ValueRange carried) -> FailureOr<Carried> {
+        Value place = index.sub(index.constant(count - 1), i);
+        Value flag = memref::LoadOp::create(builder, loc, left[number], place);
+        memref::StoreOp::create(builder, loc, math.integer(i32, 0),
+                                left[number], place);
+        Value isBad =
+            math.compare(CmpIPredicate::ne, flag, math.integer(i32, 0));
+        Value gradient = arith::IndexCastOp::create(builder, loc, i64, place);
+        return Carried{
+            math.select(isBad, gradient, carried[0]),
+            math.select(isBad, math.addInt(carried[1], 1), carried[1])};
+      });
+  if (Value finite = outputOf(kernel, check.op->getResult(0)))
+    emitter.store(
+        math.compare(CmpIPredicate::eq, (*found)[1], math.integer(i64, 0)),
+        finite, {}, 1);
+  if (Value record = outputOf(kernel, check.op->getResult(1))) {
+    emitter.store((*found)[0], record, zero(), 1);
+    emitter.store((*found)[1], record, emitter.index(1), 1);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kernel family
+//===----------------------------------------------------------------------===//
+
+namespace {
+class GradientCheckFamily : public KernelFamily {
+public:
+  StringRef name() const override { return "check"; }
+  std::optional<Schedule> schedule(func::FuncOp kernel,
+                                   const CudaTarget &target) const override;
+  LogicalResult emit(GpuKernel &kernel) const override;
+};
+} // namespace
 
 std::optional<Schedule>
 GradientCheckFamily::schedule(func::FuncOp kernel,
