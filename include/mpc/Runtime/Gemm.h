@@ -86,7 +86,7 @@ struct GemmProblem {
   /// result, a written auxiliary buffer, and the other outputs; nullopt if an
   /// extent is not positive or a size overflows 63 bits.
   std::optional<std::vector<Slot>> slots() const;
-  /// Returns why no library supports this GEMM, as the end of "product ...";
+  /// Returns why no library supports this GEMM, as the end of "GEMM ...";
   /// empty if one does. Then slots() has a value.
   std::string obstacle() const;
 

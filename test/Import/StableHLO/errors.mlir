@@ -71,7 +71,7 @@ func.func private @again(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xi32> {
-  // expected-error @below {{takes 'f32' as 'i32', which is not supported}}
+  // expected-error @below {{reinterprets 'f32' as 'i32', which is supported only for constants and random mantissa bits}}
   %0 = stablehlo.bitcast_convert %x : (tensor<4xf32>) -> tensor<4xi32>
   return %0 : tensor<4xi32>
 }
@@ -79,7 +79,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xi32> {
 // -----
 
 func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-error @below {{which is not supported; use f32, f64, tf32, and bf16 with 3 or 6 products}}
+  // expected-error @below {{which is not supported; use f32, f64, tf32, or bf16 with 3 or 6 products}}
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 3, rhs_component_count = 3, num_primitive_operations = 9, allow_imprecise_accumulation = false> : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }

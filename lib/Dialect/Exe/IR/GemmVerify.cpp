@@ -84,7 +84,7 @@ LogicalResult ProblemAttr::verify(
     return emitError() << "a product is of floats, found " << a << ", "
                        << (b ? b : a) << " and " << result;
   if (std::string text = problem->obstacle(); !text.empty())
-    return emitError() << "product " << problem->toString() << ' ' << text;
+    return emitError() << "GEMM " << problem->toString() << ' ' << text;
   return success();
 }
 

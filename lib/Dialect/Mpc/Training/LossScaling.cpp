@@ -137,8 +137,10 @@ void LossScaling::collectGroups() {
 LogicalResult LossScaling::check() const {
   func::FuncOp function = step.getFunction();
   if (options.accumulate < 1)
-    return function.emitError() << "accumulation takes a window of 1 micro "
-                                << "step or more, found " << options.accumulate;
+    return function.emitError()
+           << "gradient accumulation needs a window of at least 1 micro step, "
+              "found "
+           << options.accumulate;
   if ((options.clipNorm && !(*options.clipNorm > 0)) ||
       (options.clipValue && !(*options.clipValue > 0)))
     return function.emitError() << "clipping needs a positive limit, found "

@@ -217,7 +217,7 @@ func.func @bad26(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
 // -----
 
 func.func @bad27(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
-  // expected-error @below {{begins 'tensor<4x6xf32>' with 'tensor<i32>'}}
+  // expected-error @below {{initializes 'tensor<4x6xf32>' with 'tensor<i32>'}}
   %0 = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [1] : (tensor<4x6xf32>, tensor<i32>) -> tensor<4xf32>
   return
 }
@@ -297,7 +297,7 @@ func.func @bad34(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
 // -----
 
 func.func @bad35(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
-  // expected-error @below {{op 'stablehlo.all_gather' talks to other devices, but mpc compiles for one device}}
+  // expected-error @below {{op 'stablehlo.all_gather' communicates with other devices, but mpc compiles for one device}}
   %0 = stablehlo.all_gather %x : tensor<4x6xf32>
   return
 }
@@ -313,7 +313,7 @@ func.func @bad36(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
 // -----
 
 func.func @bad37(%x: tensor<4x6xf32>, %i: tensor<i32>, %v: tensor<f32>) {
-  // expected-error @below {{op 'stablehlo.rng' draws from a hidden state}}
+  // expected-error @below {{op 'stablehlo.rng' uses a hidden random state}}
   %0 = stablehlo.rng %v, %v, %i
   return
 }
