@@ -25,9 +25,9 @@
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcTrainingInterfaces.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Support/StepNames.h"
-#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -197,7 +197,6 @@ private:
     if (isa<ReciprocalOp>(op) || (division && isScale(division.getRhs()))) {
       storeWide(builder, op);
       unscaled.insert_range(op->getResults());
-      return;
     }
     if (llvm::all_of(op->getOperands(), [&](Value value) {
           return isScale(value) || isConstant(value);

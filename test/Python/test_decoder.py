@@ -108,7 +108,7 @@ def test_says_what_is_wrong(decoder, cnn):
         list(decoder.generate("text"))
     with pytest.raises(mpc.InvalidArgument, match="top-p"):
         list(decoder.generate([1], top_p=2.0))
-    with pytest.raises(mpc.InvalidArgument, match="takes no"):
+    with pytest.raises(mpc.InvalidArgument, match="cannot take 1 more tokens"):
         list(decoder.generate([1], tokens=65))
     with pytest.raises(mpc.InvalidArgument, match="input_ids"):
         mpc.Decoder(cnn[0])

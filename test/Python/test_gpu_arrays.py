@@ -75,7 +75,7 @@ def test_the_other_protocol(driver, product, factors):
     assert driver.count("cuStreamWaitEvent") > waits
     np.testing.assert_array_equal(y.numpy(), factors[0] @ factors[1])
     assert seen[0][0] == x.address
-    with pytest.raises(mpc.InvalidArgument, match="input 'w': has gaps"):
+    with pytest.raises(mpc.InvalidArgument, match="input 'w': is not contiguous"):
         function(x, Interface(w, strides=(4, 4 * 64)))
 
 

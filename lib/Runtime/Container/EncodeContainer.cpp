@@ -105,17 +105,10 @@ private:
 } // namespace
 
 Result<std::vector<std::byte>> container::encode(Contents contents) {
-  for (StoredSpecialisation &specialisation : contents.specialisations) {
-    size_t targets = specialisation.programs.size();
-    if (targets > kMostPrograms)
-      return Status(StatusCode::InvalidArgument, contents.model,
-                    "has code for " + std::to_string(targets) +
-                        " targets, but a file can contain at most " +
-                        std::to_string(kMostPrograms));
+  for (StoredSpecialisation &specialisation : contents.specialisations)
     for (StoredProgram &stored : specialisation.programs)
       if (stored.program.cuda)
         stored.cuda.emplace(*stored.program.cuda);
-  }
   Writer body;
   body(contents);
   std::vector<uint64_t> sizes;

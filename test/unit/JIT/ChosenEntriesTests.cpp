@@ -87,8 +87,9 @@ TEST(ChosenEntriesTest, RefusesAnotherNumberOfEntries) {
   %y = mpc.reduce_sum %x axes([1]) keep_dims : tensor<1x4x3xf32> -> tensor<1x1x3xf32>
 )",
                              "tensor<1x1x3xf32>");
-  expectPart(text, "output 'y' is 'tensor<1x1x3xf32>', but one of 4 entries of "
-                   "its dimension 1 must be selected");
+  expectPart(text,
+             "output 'y' is 'tensor<1x1x3xf32>', but one of the 4 entries of "
+             "its dimension 1 must be selected");
 }
 
 } // namespace

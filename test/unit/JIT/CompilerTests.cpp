@@ -91,17 +91,17 @@ TEST(ImportMlir, RefusalsAreLocated) {
        "this machine's memory holds at most"},
       {function("i32", "return %x : i32"), "is not a ranked tensor"},
       {function("tensor<4xcomplex<f32>>", "return %x : tensor<4xcomplex<f32>>"),
-       "of a type that no program holds"},
+       "has an unsupported element type"},
       {function("tensor<4xi7>", "return %x : tensor<4xi7>"),
-       "of a type that no program holds"},
+       "has an unsupported element type"},
       {function("tensor<4xindex>", "return %x : tensor<4xindex>"),
-       "of a type that no program holds"},
+       "has an unsupported element type"},
       {"func.func private @main(tensor<4xf32>)", "has no body"},
       {function(
            "tensor<4xf32>",
            "%0 = arith.addf %x, %x : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
        "arith"},
-      {"module { module @inner { } }", "only functions may stand"},
+      {"module { module @inner { } }", "only functions are allowed"},
   };
   for (const Case &test : cases) {
     Status status = importText(test.text);

@@ -160,7 +160,7 @@ TEST_F(EngineTest, DumpsEveryStage) {
     (isStage ? files : kernels) += entry.path().extension() == ".mlir";
   }
   EXPECT_EQ(files, stages.size());
-  EXPECT_EQ(kernels, 3u);
+  EXPECT_EQ(kernels, 4u);
   std::ifstream first(folder / "dumps" / "00-import.mlir");
   std::string line;
   std::getline(first, line);

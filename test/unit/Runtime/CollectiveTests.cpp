@@ -80,9 +80,10 @@ TEST(Collective, ValidateRefusesBuffersOfOtherSizes) {
       program.launches[0].buffers[buffer].bytes = size;
     };
   };
-  EXPECT_EQ(refusal(bytes(2, 28)),
-            "buffer 2 has 7 elements, which message all_reduce of f32 by sum "
-            "in f32 over 4 ranks does not make of 8");
+  EXPECT_EQ(
+      refusal(bytes(2, 28)),
+      "buffer 2 has 7 elements, which collective all_reduce of f32 by sum "
+      "in f32 over 4 ranks does not make of 8");
   EXPECT_NE(refusal(bytes(0, 30)).find("ends inside of an element"),
             std::string::npos);
   for (Kind kind : {Kind::ReduceScatter, Kind::AllGather, Kind::Broadcast}) {

@@ -112,8 +112,8 @@ TEST(Npy, RefusalsNameTheReason) {
       {"", "does not start with NumPy's magic string"},
       {"PK\x03\x04 something else", "does not start with NumPy's magic string"},
       {npyFile("{'descr': '<f4', " + good + "}", "abcd", 9), "version 9"},
-      {npyFile("{'descr': '<f4', " + good + "}", "abc"), "holds 3 bytes"},
-      {npyFile("{'descr': '<f4', " + good + "}", "abcde"), "holds 5 bytes"},
+      {npyFile("{'descr': '<f4', " + good + "}", "abc"), "has 3 bytes"},
+      {npyFile("{'descr': '<f4', " + good + "}", "abcde"), "has 5 bytes"},
       {npyFile("{'descr': '>f4', " + good + "}", "abcd"), "big-endian"},
       {npyFile("{'descr': '|O', " + good + "}", "abcd"),
        "'|O' is not supported"},
@@ -134,11 +134,11 @@ TEST(Npy, RefusalsNameTheReason) {
       {npyFile("{'descr': '<f4', 'fortran_order': False, 'shape': "
                "(4611686018427387904, 8)}",
                "abcd"),
-       "holds 4 bytes"},
+       "has 4 bytes"},
       {npyFile("{'descr': '<f4', " + good + ", 'more': 1}", "abcd"),
        "unexpected key 'more'"},
       {npyFile("{'descr': '<f4', " + good + "} __import__", "abcd"),
-       "goes on after"},
+       "has data after"},
       {npyFile("{'descr': '<f4', " + good, "abcd"), "header"},
   };
   for (const Case &test : cases) {

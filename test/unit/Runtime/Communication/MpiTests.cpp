@@ -156,6 +156,6 @@ TEST(MpiLibrary, SaysWhereItLooked) {
 TEST(MpiLibrary, ALibraryThatIsNoMpiIsRefused) {
   Result<detail::MpiLibrary> library = detail::openMpiLibrary({"libm.so.6"});
   ASSERT_FALSE(library.ok());
-  EXPECT_NE(library.status().text().find("it is no MPI library"),
+  EXPECT_NE(library.status().text().find("it is not an MPI library"),
             std::string::npos);
 }

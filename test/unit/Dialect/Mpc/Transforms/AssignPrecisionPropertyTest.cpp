@@ -235,7 +235,8 @@ static int64_t bytesForSums(const PrecisionPlan &plan, func::FuncOp func) {
       if (isa<mpc::ConstantOp>(op))
         continue;
       const ValueReason &reason = plan.getReason(result);
-      if (StringRef(reason.text).contains("partial sums in a row"))
+      if (StringRef(reason.text)
+              .contains("accumulation steps, an error that costs more"))
         bytes += reason.bytesSaved + reason.castBytes;
     }
   return bytes;
