@@ -62,7 +62,7 @@ static Result<NpyHeader> headerOf(const std::string &path,
                ", but tokens must be integers in one dimension");
   std::optional<int64_t> bytes = type.byteCount();
   if (!bytes || uint64_t(*bytes) != mapping.size() - header->dataOffset)
-    return bad("declares " + type.toString() + ", but holds " +
+    return bad("declares " + type.toString() + ", but has " +
                std::to_string(mapping.size() - header->dataOffset) +
                " bytes of elements");
   return header;

@@ -63,7 +63,7 @@ TEST_F(TokensTest, RefusesWhatIsNoText) {
   write("empty.bin", "");
   EXPECT_EQ(textOf("empty.bin"), "is empty");
   write("bad.npy", "abcdefghijkl");
-  EXPECT_NE(textOf("bad.npy").find("is no .npy array"), std::string::npos);
+  EXPECT_NE(textOf("bad.npy").find("is not a .npy array"), std::string::npos);
   ASSERT_TRUE(
       writeNpy(path("float.npy"), *Buffer::allocate({ElementType::F32, {4}}))
           .ok());

@@ -80,7 +80,7 @@ TEST(StoredModelTest, RefusesFlagsOfACompile) {
     return openStoredModel(changed, {})
                .status()
                .text()
-               .find("comes too late") != std::string::npos;
+               .find("has no effect") != std::string::npos;
   };
   EXPECT_TRUE(refused([](CommonOptions &o) { o.policy = "tf32"; }));
   EXPECT_TRUE(refused([](CommonOptions &o) { o.sets = {"op:add=float32"}; }));
