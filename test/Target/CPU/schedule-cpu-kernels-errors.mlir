@@ -58,7 +58,7 @@ func.func private @rows_alone(%x: tensor<128x256xf32>) -> tensor<128x256xf32>
 
 func.func private @lanes(%x: tensor<128x256xf32>, %w: tensor<256x64xf32>) -> tensor<128x64xf32>
     attributes {mpc.kernel_kind = "contraction", mpc.schedule = #tile.blocks<rows = 2, columns = 24, pack = right>} {
-  // expected-error @below {{the schedule has 24 columns, not a multiple of the 16 lanes of 'f32' sums}}
+  // expected-error @below {{the schedule has 24 columns, not a multiple of the 16 lanes of 'f32' accumulators}}
   %0 = mpc.matmul %x, %w : (tensor<128x256xf32>, tensor<256x64xf32>) -> tensor<128x64xf32>
   return %0 : tensor<128x64xf32>
 }

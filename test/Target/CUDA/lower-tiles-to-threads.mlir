@@ -93,7 +93,7 @@ gpu.module @kernels {
   gpu.func @other_vectors(%x: memref<64xf32>) kernel
       attributes {known_block_size = array<i32: 32, 1, 1>, known_grid_size = array<i32: 1, 1, 1>} {
     tile.for_each %row in (1) cycles(1.0) threads(#tile.threads<members = 32, vector = 4>) {
-      // expected-error @+1 {{'tile.loop' op goes by 2 from 0 to 64; a thread mapping with vectors of 4 needs rows that start at 0 and consist of whole vectors}}
+      // expected-error @+1 {{'tile.loop' op loops by 2 from 0 to 64; a thread mapping with vectors of 4 needs rows that start at 0 and consist of whole vectors}}
       tile.loop (%c) from (0) to (64) by 2 {
       }
     }
