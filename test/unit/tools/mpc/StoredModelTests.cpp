@@ -77,10 +77,8 @@ TEST(StoredModelTest, RefusesFlagsOfACompile) {
   auto refused = [&](auto change) {
     CommonOptions changed = options;
     change(changed);
-    return openStoredModel(changed, {})
-               .status()
-               .text()
-               .find("has no effect") != std::string::npos;
+    return openStoredModel(changed, {}).status().text().find("has no effect") !=
+           std::string::npos;
   };
   EXPECT_TRUE(refused([](CommonOptions &o) { o.policy = "tf32"; }));
   EXPECT_TRUE(refused([](CommonOptions &o) { o.sets = {"op:add=float32"}; }));
