@@ -582,7 +582,7 @@ def test_a_sequence_ends_with_its_table_of_positions(tmp_path):
     decoder = mpc.Decoder(tmp_path / "given.onnx", policy="float32", capacity=80, chunk=8)
     sequence = decoder.start()
     sequence.feed([1] * 60)
-    with pytest.raises(mpc.InvalidArgument, match="a sequence of 60 tokens takes no 5 more: '.*' looks up positions in a table of 64 rows"):
+    with pytest.raises(mpc.InvalidArgument, match="a sequence of 60 tokens cannot take 5 more tokens: '.*' has a position table of 64 rows"):
         sequence.feed([1] * 5)
     sequence.feed([1] * 4)
     assert sequence.length == 64
