@@ -2,7 +2,7 @@
 // RUN: mpc-opt %s --mpc-lift-parameters | FileCheck %s --check-prefix=EVALUATE
 // RUN: mpc-opt %s --mpc-lift-parameters="statistics=true freeze=fc.weight,bn.*" | FileCheck %s --check-prefix=FREEZE
 // RUN: mpc-opt %s --mpc-lift-parameters="statistics=true trainable=.*bias,gain" | FileCheck %s --check-prefix=TRAINABLE
-// RUN: mpc-opt %s --mpc-lift-parameters=seed=7 | FileCheck %s --check-prefix=DRAWN
+// RUN: mpc-opt %s --mpc-lift-parameters=seed=7 | FileCheck %s --check-prefix=RANDOM
 // RUN: mpc-opt %s --mpc-lift-parameters=seed=7 > %t.seven
 // RUN: mpc-opt %s --mpc-lift-parameters=seed=7 | diff %t.seven -
 // RUN: mpc-opt %s --mpc-lift-parameters=seed=8 | not diff %t.seven - > %t.diff
@@ -59,13 +59,13 @@
 // Random initialization depends on the reader: weights and biases of a matmul within
 // +-1 / sqrt(3) = 0.577, scales of norms 1 and their biases 0, running means 0 and
 // variances 1.
-// DRAWN-LABEL: @main(
-// DRAWN-SAME: mpc.initial = dense<{{\[\[}}{{-?(0[.][0-5]|[0-9.]+[eE]-0[1-9])}}
-// DRAWN-SAME: mpc.name = "fc.weight"
-// DRAWN-SAME: mpc.initial = dense<1.000000e+00> : tensor<2xf32>, mpc.name = "bn.weight"
-// DRAWN-SAME: mpc.initial = dense<0.000000e+00> : tensor<2xf32>, mpc.name = "bn.bias"
-// DRAWN-SAME: mpc.initial = dense<0.000000e+00> : tensor<2xf32>, mpc.name = "bn.mean"
-// DRAWN-SAME: mpc.initial = dense<1.000000e+00> : tensor<2xf32>, mpc.name = "bn.var"
+// RANDOM-LABEL: @main(
+// RANDOM-SAME: mpc.initial = dense<{{\[\[}}{{-?(0[.][0-5]|[0-9.]+[eE]-0[1-9])}}
+// RANDOM-SAME: mpc.name = "fc.weight"
+// RANDOM-SAME: mpc.initial = dense<1.000000e+00> : tensor<2xf32>, mpc.name = "bn.weight"
+// RANDOM-SAME: mpc.initial = dense<0.000000e+00> : tensor<2xf32>, mpc.name = "bn.bias"
+// RANDOM-SAME: mpc.initial = dense<0.000000e+00> : tensor<2xf32>, mpc.name = "bn.mean"
+// RANDOM-SAME: mpc.initial = dense<1.000000e+00> : tensor<2xf32>, mpc.name = "bn.var"
 func.func @main(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
     -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
   %w = mpc.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32> loc("fc.weight")

@@ -12,7 +12,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_bfloat16 set=op:matmul=float32,name:first=tf32" 2>&1 | FileCheck %s --check-prefix=BOTH
 // RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | not mpc-opt --mpc-assign-precision="policy=float32 target=cuda:sm_90" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | mpc-opt --mpc-assign-precision=policy=float32 2>&1 | FileCheck %s --check-prefix=WHOLE
-// RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | mpc-opt --mpc-assign-precision="policy=float32 target=cpu:amx" 2>&1 | FileCheck %s --check-prefix=TERMS
+// RUN: sed 's/compute(tf32)/compute(bf16x2)/' %s | mpc-opt --mpc-assign-precision="policy=float32 target=cpu:amx" 2>&1 | FileCheck %s --check-prefix=SPLIT
 
 // PIN: mpc.matmul %{{.*}} compute(tf32) {{.*}}rule = "pin", {{.*}}reason = "the model computes it in tf32"{{.*}}(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // CHECK: mpc.matmul %{{.*}} compute(tf32) {{.*}}(tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -25,8 +25,8 @@
 // Without a faster bf16 unit for the split, f32 is at least as exact.
 // WHOLE: remark: bf16x2 is permitted in 1 contractions, which kernels of this target compute in float32
 // WHOLE: mpc.matmul %{{.*}} compute(bf16x2)
-// TERMS-NOT: remark
-// TERMS: mpc.matmul %{{.*}} compute(bf16x2)
+// SPLIT-NOT: remark
+// SPLIT: mpc.matmul %{{.*}} compute(bf16x2)
 
 // A kind applies to ops that support it; the other ops' decisions say why not.
 // WARN: warning: {{.*}}override 'op:matmul=float32' contradicts the model, where 'first' computes in 'tf32'{{.*}}(obeyed by 1 of 2 ops that it applies to)

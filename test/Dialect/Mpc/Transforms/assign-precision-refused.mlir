@@ -1,7 +1,7 @@
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=op:sub=float16" 2>%t.err | FileCheck %s
 // RUN: FileCheck %s --check-prefix=WARN < %t.err
 // RUN: not mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=layer:pos=float16" 2>&1 | FileCheck %s --check-prefix=LAYER
-// RUN: not mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=op:learning_rate=float16" 2>&1 | FileCheck %s --check-prefix=BOOKS
+// RUN: not mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=op:learning_rate=float16" 2>&1 | FileCheck %s --check-prefix=BOOKKEEPING
 // RUN: not mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=layer:own=float32" 2>&1 | FileCheck %s --check-prefix=OWN
 // RUN: not mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=layer:index=float16" 2>&1 | FileCheck %s --check-prefix=IDLE
 // RUN: mpc-opt %s --mpc-assign-precision="policy=mixed_float16 set=op:cast=float16" 2>&1 | FileCheck %s --check-prefix=CASTS
@@ -16,7 +16,7 @@
 
 // Where none can, it is an error at the first.
 // LAYER: :[[#@LINE+14]]:8: error: override 'layer:pos=float16' forces float16 on 'sub', whose values are integers that 16 bits would round; drop it
-// BOOKS: error: override 'op:learning_rate=float16' forces float16 on 'learning_rate', which does the bookkeeping of a training step in float32; drop it
+// BOOKKEEPING: error: override 'op:learning_rate=float16' forces float16 on 'learning_rate', which does the bookkeeping of a training step in float32; drop it
 // OWN: error: override 'layer:own=float32' contradicts the model, where 'relu' computes in 'f64'; drop the override or change the model
 
 // A layer that holds no op with a type to set is a mistake, a kind may be absent.

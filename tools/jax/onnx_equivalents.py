@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """JAX equivalents of ONNX models, in idiomatic form: mlp, bert-tiny, resnet.
 
-usage: export.py twins.py --output FOLDER
+usage: export.py onnx_equivalents.py --output FOLDER
 
 Shapes and structure are those of the ONNX models, so that launches can be compared; weights
 are random constants of the function, as in a model. Needs jax and flax.
