@@ -120,7 +120,7 @@ Compiler::Compiler(const CompileOptions &options, const TargetInfo &target)
   registry.insert<MpcDialect, exe::ExeDialect, func::FuncDialect>();
   registerStablehloDialects(registry);
   registerVjpModels(registry);
-  registerCodegenDialects(registry);
+  cpu::registerCodegenDialects(registry);
   // Multithreading is for code generation only; passes take milliseconds.
   ctx =
       std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);

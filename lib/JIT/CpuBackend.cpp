@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 static Status internal(llvm::Error error) {
   return Status(StatusCode::Internal, "codegen",

@@ -17,7 +17,7 @@ namespace mpc {
 class CpuBackend : public Backend {
 public:
   CpuBackend(const TargetInfo &target, BackendOptions options,
-             const CpuTarget &level)
+             const cpu::CpuTarget &level)
       : Backend(target, std::move(options)), level(level) {}
 
   mlir::LogicalResult lower(mlir::ModuleOp kernels) override;
@@ -28,14 +28,14 @@ public:
                                               Program &program) override;
 
 protected:
-  const CpuTarget level;
+  const cpu::CpuTarget level;
 
 private:
   /// Sets the work-item counts of each launch from its kernel's code.
   Status completeLaunches(Program &program) const;
 
   /// Work-item counts and other facts of the lowered kernels.
-  llvm::SmallVector<KernelInfo> infos;
+  llvm::SmallVector<cpu::KernelInfo> infos;
 };
 
 } // namespace mpc

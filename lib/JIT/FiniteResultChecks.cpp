@@ -18,6 +18,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Returns true if a float constant contains infinities or NaNs. Large
 /// constants are weights and not searched.

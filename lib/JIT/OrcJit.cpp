@@ -38,6 +38,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 namespace orc = llvm::orc;
 
 struct OrcJit::Impl {

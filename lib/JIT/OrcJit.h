@@ -31,7 +31,7 @@ public:
   /// `compileThreads` of 1 or less compiles in the calling thread. Compiling a
   /// module fails if `shouldStop` returns true before it.
   static llvm::Expected<std::unique_ptr<OrcJit>>
-  create(const CpuTarget &target, unsigned compileThreads,
+  create(const cpu::CpuTarget &target, unsigned compileThreads,
          std::function<bool()> shouldStop = {});
   ~OrcJit();
 
@@ -59,8 +59,8 @@ private:
 /// Objects and their order depend on the module and the target only, not on
 /// `threads`.
 llvm::Expected<llvm::SmallVector<std::unique_ptr<llvm::MemoryBuffer>>>
-compileObjects(mlir::ModuleOp module, const CpuTarget &target, unsigned threads,
-               const std::function<bool()> &shouldStop = {});
+compileObjects(mlir::ModuleOp module, const cpu::CpuTarget &target,
+               unsigned threads, const std::function<bool()> &shouldStop = {});
 
 } // namespace mpc
 

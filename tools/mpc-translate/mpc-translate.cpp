@@ -150,7 +150,7 @@ static LogicalResult printCuda(Operation *op, StringRef target,
                             "function with mpc.kernel_kind; run mpc-plan "
                             "first");
   for (gpu::GPUModuleOp group : kernels)
-    if (failed(mpc::emitCuda(group, os)))
+    if (failed(mpc::cuda::emitCuda(group, os)))
       return failure();
   return success();
 }

@@ -24,6 +24,8 @@
 #include "llvm/TargetParser/Host.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
+using namespace mpc::cuda;
 using namespace mpc::tool;
 
 /// Returns the target for commands that do not execute: the device's

@@ -18,6 +18,7 @@
 #include <fstream>
 
 using namespace mpc;
+using namespace mpc::cpu;
 using namespace mpc::tool;
 
 //===----------------------------------------------------------------------===//

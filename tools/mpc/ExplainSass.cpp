@@ -24,6 +24,7 @@
 #include <cstdio>
 
 using namespace mpc;
+using namespace mpc::cuda;
 using namespace mpc::tool;
 
 //===----------------------------------------------------------------------===//

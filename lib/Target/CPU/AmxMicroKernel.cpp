@@ -18,6 +18,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 /// Rows of one tile: `count` rows from row `first` of the block on.
@@ -320,7 +321,7 @@ static void joinSums(OpBuilder &b, Location loc, const RegisterBlock &block,
   });
 }
 
-void mpc::emitTileKernel(OpBuilder &b, Location loc, AmxTiles &unit,
+void cpu::emitTileKernel(OpBuilder &b, Location loc, AmxTiles &unit,
                          const RegisterBlock &block, Value rows, Value base,
                          const Panel &panel, ArrayRef<KLoop> loops,
                          const TileMemory &to, bool add, Value spare) {

@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Words per emulated register, and per row of it.
 static constexpr int64_t kLine = AmxTiles::kRowBytes / 4,

@@ -21,7 +21,7 @@
 #include <map>
 #include <utility>
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// Shape of a tile register.
 struct TileShape {
@@ -111,6 +111,6 @@ private:
   mlir::Value registers, current;
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_AMXTILES_H

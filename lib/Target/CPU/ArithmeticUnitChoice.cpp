@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Returns how a constant operand of element type `element` in the layout
 /// `packed` is read; reports at `op` an unsupported layout.

@@ -27,6 +27,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class AttentionEmitter : public ContractionEmitter {
@@ -315,7 +316,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
       RegisterBlock sums;
       SmallVector<Value> values =
           sumsOf(sums, rows, queryPitch, queryMemory, base, key);
-      mpc::storeSums(b, loc, sums, values, scores, scorePitch,
+      cpu::storeSums(b, loc, sums, values, scores, scorePitch,
                      math.mul(number, key.columns));
     });
   });
@@ -337,7 +338,7 @@ void AttentionEmitter::emitRowBlock(Value block) {
           sum = arith::MulFOp::create(b, loc, sum, splatted(inverse, lanes));
         }
       }
-      mpc::storeSums(b, loc, sums, values, tile, value.columns,
+      cpu::storeSums(b, loc, sums, values, tile, value.columns,
                      math.constant(0));
     });
     withColumns(number, width, value.columns, [&](int64_t used) {
@@ -498,7 +499,7 @@ void AttentionEmitter::emitSoftmax(Value row, Value local, Range range) {
   memref::StoreOp::create(b, loc, inverse, inverses, local);
 }
 
-FailureOr<int64_t> mpc::emitAttention(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitAttention(const ContractionKernel &kernel) {
   return AttentionEmitter(kernel).run();
 }
 

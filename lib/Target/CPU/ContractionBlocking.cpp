@@ -20,6 +20,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 using llvm::divideCeil;
 using tile::BlocksAttr;
 
@@ -280,7 +281,7 @@ void BlockingChoice::splitIntoItems(int64_t blockRows) {
   }
 }
 
-std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
+std::optional<double> cpu::secondsOfPacking(const Contraction &c) {
   const MachineDescription &facts = c.target.info().facts();
   const GemmExtents &shape = c.product;
   if (c.form != ContractionForm::Product || c.packed || shape.batch != 1 ||
@@ -310,7 +311,7 @@ std::optional<double> mpc::secondsOfPacking(const Contraction &c) {
          (packing / facts.bandwidth + waiting / facts.lastLevelCacheBandwidth);
 }
 
-double mpc::secondsToPack(Type type, const TargetInfo &target) {
+double cpu::secondsToPack(Type type, const TargetInfo &target) {
   // One additional kernel: its launch, and the barrier at its end.
   constexpr double kLaunch = 2e-6;
   return 2 * double(byteCount(type)) / (1e9 * target.facts().bandwidth) +
@@ -534,7 +535,7 @@ static LogicalResult checkKeys(const Contraction &c, BlocksAttr blocks) {
          << ", and prefetches rows only if those of all heads are adjacent";
 }
 
-BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
+BlocksAttr cpu::chooseBlocks(const Contraction &contraction) {
   BlockingChoice cut(contraction);
   switch (contraction.form) {
   case ContractionForm::Product:
@@ -564,7 +565,7 @@ BlocksAttr mpc::chooseBlocks(const Contraction &contraction) {
                          ahead);
 }
 
-LogicalResult mpc::checkBlocks(const Contraction &c, BlocksAttr blocks) {
+LogicalResult cpu::checkBlocks(const Contraction &c, BlocksAttr blocks) {
   if (c.form == ContractionForm::Packing)
     return checkPacking(c, blocks);
   if (c.form == ContractionForm::Attention && readsKeysInPlace(c))

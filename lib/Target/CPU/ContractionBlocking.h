@@ -13,7 +13,7 @@
 
 #include <optional>
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// Chooses the blocking from the contraction's shapes and types and the
 /// target's registers and caches.
@@ -32,6 +32,6 @@ std::optional<double> secondsOfPacking(const Contraction &contraction);
 /// Returns the time of that kernel, in seconds, for a tensor of `type`.
 double secondsToPack(mlir::Type type, const TargetInfo &target);
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_CONTRACTIONBLOCKING_H

@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 //===----------------------------------------------------------------------===//
 // Blocks and panels
@@ -656,7 +657,7 @@ void ContractionEmitter::multiply(ArrayRef<int64_t> rowOffsets, int64_t vectors,
       fetch(sums, math.add(offset, r * columns), vectors * lanes);
   if (std::optional<DepthSplits> parts = partsOfDepth(block, loops))
     return multiplyParts(block, memory, base, loops, *parts, offset, ahead);
-  mpc::storeSums(
+  cpu::storeSums(
       b, loc, block,
       emitMicroKernel(b, loc, block, memory, base, panel, loops, ahead), sums,
       columns, offset, /*add=*/storesAccumulators());
@@ -721,7 +722,7 @@ void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
   if (!storesAccumulators()) {
     auto type = VectorType::get({lanes}, sumType);
     Value zero = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
-    mpc::storeSums(b, loc, block,
+    cpu::storeSums(b, loc, block,
                    SmallVector<Value>(block.rows() * block.vectors, zero), sums,
                    columns, offset);
   }
@@ -750,7 +751,7 @@ void ContractionEmitter::multiplyParts(const RegisterBlock &block, Value memory,
         product = arith::MulFOp::create(b, loc, product,
                                         scales[index % block.vectors]);
     }
-    mpc::storeSums(b, loc, block, products, sums, columns, offset,
+    cpu::storeSums(b, loc, block, products, sums, columns, offset,
                    /*add=*/true);
   };
   auto walk = [&](auto &&self, size_t depth, Value row, Value column,

@@ -19,7 +19,7 @@
 
 #include "mpc/Dialect/Tile/IR/TileOps.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// The rows of one block of a RowSplit, with a block index known at run time.
 class BlockRows {
@@ -338,6 +338,6 @@ private:
   int64_t term = 0;
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_CONTRACTIONEMITTER_H

@@ -18,12 +18,13 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
 
-int64_t mpc::tailVectors(PanelForm form, int64_t columns, int64_t used,
+int64_t cpu::tailVectors(PanelForm form, int64_t columns, int64_t used,
                          int64_t lanes) {
   // f16 pairs come as whole rows, or only as their lower halves.
   if (form == PanelForm::PairsF16 && used > columns / 2)

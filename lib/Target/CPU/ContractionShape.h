@@ -21,7 +21,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// The extents of a batched GEMM: batch x [m, depth] x [depth, n].
 struct GemmExtents {
@@ -166,6 +166,6 @@ private:
 int64_t tailVectors(PanelForm form, int64_t columns, int64_t used,
                     int64_t lanes);
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_CONTRACTIONSHAPE_H

@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class ConvEmitter : public ContractionEmitter {
@@ -244,6 +245,6 @@ void ConvEmitter::emitSums(int64_t height, int64_t width, int64_t vectors,
   multiply(offsets, vectors, reader->memory, base, loops, math.constant(0));
 }
 
-FailureOr<int64_t> mpc::emitConvolution(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitConvolution(const ContractionKernel &kernel) {
   return ConvEmitter(kernel).run();
 }

@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Returns the geometry of `op`, which slides `window` over images of type
 /// `input` and has positions as in `result`.

@@ -18,6 +18,9 @@
 namespace mpc {
 class ConvFilterGradientOp;
 class ConvOp;
+} // namespace mpc
+
+namespace mpc::cpu {
 
 /// Depth, height, width.
 using Spatial = std::array<int64_t, 3>;
@@ -108,6 +111,6 @@ struct FilterRegion {
   int64_t channels, pitch;
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_CONVOLUTIONGEOMETRY_H

@@ -28,6 +28,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 //===----------------------------------------------------------------------===//
 // C interface
@@ -78,7 +79,7 @@ static LogicalResult createWrapper(ModuleOp module, StringRef name,
 // Module
 //===----------------------------------------------------------------------===//
 
-void mpc::registerCodegenDialects(DialectRegistry &registry) {
+void cpu::registerCodegenDialects(DialectRegistry &registry) {
   registry.insert<MpcDialect, exe::ExeDialect, arith::ArithDialect,
                   func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                   memref::MemRefDialect, scf::SCFDialect, tile::TileDialect,
@@ -93,7 +94,7 @@ static void loadDialects(MLIRContext *context) {
   context->loadAllAvailableDialects();
 }
 
-FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
+FailureOr<SmallVector<KernelInfo>> cpu::lowerKernels(ModuleOp module,
                                                      const CpuTarget &target) {
   loadDialects(module.getContext());
   exe::setTarget(module, target.info());
@@ -101,7 +102,7 @@ FailureOr<SmallVector<KernelInfo>> mpc::lowerKernels(ModuleOp module,
 }
 
 FailureOr<SmallVector<KernelInfo>>
-mpc::lowerKernels(ModuleOp module,
+cpu::lowerKernels(ModuleOp module,
                   llvm::function_ref<LogicalResult(StringRef)> after) {
   loadDialects(module.getContext());
   auto run = [&](std::unique_ptr<Pass> pass, StringRef name) {

@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class CpuGemmEmitter : public ContractionEmitter {
@@ -297,7 +298,7 @@ void CpuGemmEmitter::storePanel(Value block, Value number, int64_t used) {
             math.mul(number, columns), used);
 }
 
-FailureOr<int64_t> mpc::emitCpuGemm(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitCpuGemm(const ContractionKernel &kernel) {
   if (kernel.contraction.splitsRows())
     return emitInt8SliceGemm(kernel);
   return CpuGemmEmitter(kernel).run();

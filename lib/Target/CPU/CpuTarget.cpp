@@ -24,6 +24,7 @@
 #include "llvm/TargetParser/Host.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
 using llvm::StringRef;
 
 /// The supported levels, as members of the family.

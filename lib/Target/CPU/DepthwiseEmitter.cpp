@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class DepthwiseEmitter : public ContractionEmitter {
@@ -140,6 +141,6 @@ void DepthwiseEmitter::emitPixels(Value row, Value column, int64_t width,
             count);
 }
 
-FailureOr<int64_t> mpc::emitDepthwise(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitDepthwise(const ContractionKernel &kernel) {
   return DepthwiseEmitter(kernel).run();
 }

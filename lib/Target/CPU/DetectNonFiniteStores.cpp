@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// The value and target of a store; null values for other ops.
 struct FiniteCheckedStore {
@@ -67,7 +68,7 @@ static Value notFinite(ValueMath &math, Value value, FloatType element) {
                       math.integer(value.getType(), exponent));
 }
 
-void mpc::instrumentNonFiniteStores(func::FuncOp impl) {
+void cpu::instrumentNonFiniteStores(func::FuncOp impl) {
   auto watched = impl->getAttrOfType<DenseI64ArrayAttr>(kCheckedResultsAttr);
   if (!watched)
     return;

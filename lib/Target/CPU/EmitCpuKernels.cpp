@@ -22,8 +22,9 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
-ElementTarget mpc::elementTarget(const CpuTarget &target) {
+ElementTarget cpu::elementTarget(const CpuTarget &target) {
   ElementTarget result;
   result.lanes = target.lanes();
   result.registers = target.registers();
@@ -34,7 +35,7 @@ ElementTarget mpc::elementTarget(const CpuTarget &target) {
   return result;
 }
 
-ElementTarget mpc::elementTarget(const TargetInfo &target) {
+ElementTarget cpu::elementTarget(const TargetInfo &target) {
   if (std::optional<CpuTarget> level = CpuTarget::of(target))
     return elementTarget(*level);
   ElementTarget result;
@@ -43,7 +44,7 @@ ElementTarget mpc::elementTarget(const TargetInfo &target) {
   return result;
 }
 
-void mpc::setScratch(func::FuncOp impl, int64_t bytes) {
+void cpu::setScratch(func::FuncOp impl, int64_t bytes) {
   // Bare pointers carry static shapes only.
   BlockArgument scratch = impl.getArguments().back();
   scratch.setType(

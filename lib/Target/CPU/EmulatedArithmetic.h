@@ -12,7 +12,7 @@
 #include "../Kernel/MathExpansion.h"
 #include "MicroKernel.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// Replaces subnormal f32 numbers by zeros of their sign.
 inline mlir::Value flushSubnormals(ValueMath &math, mlir::Value value) {
@@ -77,6 +77,6 @@ inline mlir::Value addDots(mlir::OpBuilder &b, mlir::Location loc,
   return sum;
 }
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_EMULATEDARITHMETIC_H

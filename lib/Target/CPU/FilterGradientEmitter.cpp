@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class FilterGradientEmitter : public ContractionEmitter {
@@ -311,6 +312,6 @@ void FilterGradientEmitter::storeLines(const Part &part, Value number,
   });
 }
 
-FailureOr<int64_t> mpc::emitFilterGradient(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitFilterGradient(const ContractionKernel &kernel) {
   return FilterGradientEmitter(kernel).run();
 }

@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 InputRegionReader::InputRegionReader(ContractionEmitter &emitter, int64_t rows)
     : InputRegionReader(emitter, rows,

@@ -12,7 +12,7 @@
 
 #include "ContractionEmitter.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 class InputRegionReader {
 public:
@@ -72,6 +72,6 @@ private:
   mlir::Value stored, line;
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_INPUTREGIONREADER_H

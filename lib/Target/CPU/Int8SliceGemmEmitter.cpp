@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Number of int8 slices of the second integer. The first has 3, which
 /// represent all 16-bit operands down to 2^-14 (bf16) or 2^-11 (f16) of the
@@ -102,7 +103,7 @@ void Int8SliceGemmEmitter::storePanel(Value block, Value number, int64_t used) {
     totals = carry(segments, 1, totals, [&](Value segment, ValueRange before) {
       return multiplySegment(segment, rows, vectors, before);
     });
-    mpc::storeSums(b, loc, blockOf(SmallVector<int64_t>(rows, 0), vectors),
+    cpu::storeSums(b, loc, blockOf(SmallVector<int64_t>(rows, 0), vectors),
                    totals, sumsOfTile(), columns, math.constant(0));
   });
   auto indices = [&](Value r) {
@@ -385,7 +386,7 @@ Value Int8SliceGemmEmitter::numberOf(ValueRange sums) {
 }
 
 Value Int8SliceGemmEmitter::addDotBytes(Value sum, Value bytes, Value split) {
-  return mpc::addDotBytes(b, loc, sum, bytes, split,
+  return cpu::addDotBytes(b, loc, sum, bytes, split,
                           contraction.target.emulatesUnits());
 }
 
@@ -421,7 +422,7 @@ Int8SliceGemmEmitter::Values Int8SliceGemmEmitter::carry(int64_t extent,
   return Values(loop.getResults());
 }
 
-FailureOr<int64_t> mpc::emitInt8SliceGemm(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitInt8SliceGemm(const ContractionKernel &kernel) {
   return Int8SliceGemmEmitter(kernel).run();
 }
 

@@ -26,7 +26,7 @@
 
 #include "ContractionEmitter.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 class Int8SliceGemmEmitter : public ContractionEmitter {
 public:
@@ -155,6 +155,6 @@ private:
       listWords;
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_INT8SLICEGEMMEMITTER_H

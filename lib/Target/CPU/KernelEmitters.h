@@ -21,7 +21,7 @@
 
 #include "../Kernel/KernelFunction.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 struct ContractionKernel;
 
@@ -59,6 +59,6 @@ inline constexpr llvm::StringLiteral kImplSuffix = "_impl";
 /// Sets the size of the last argument of `impl`.
 void setScratch(mlir::func::FuncOp impl, int64_t bytes);
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_KERNELEMITTERS_H

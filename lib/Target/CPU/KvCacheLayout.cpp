@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 std::optional<InPlaceRow> InPlaceRow::of(Value tensor) {
   ArrayRef<int64_t> shape = shapeOf(tensor);
@@ -64,7 +65,7 @@ bool InPlaceRow::paysWhole() const {
          bytes() * positions >= kNearBytes;
 }
 
-int64_t mpc::storedKeyBytes(AttentionOp attention) {
+int64_t cpu::storedKeyBytes(AttentionOp attention) {
   Value key = attention.getKey();
   while (Operation *from = key.getDefiningOp()) {
     if (!isa<TransposeOp, ReshapeOp, ElementwiseOpInterface>(from))
@@ -74,7 +75,7 @@ int64_t mpc::storedKeyBytes(AttentionOp attention) {
   return shapeOf(attention.getKey()).back() * bytesOfElement(key);
 }
 
-bool mpc::readsKeysInPlace(const Contraction &attention) {
+bool cpu::readsKeysInPlace(const Contraction &attention) {
   constexpr int64_t kMostRows = 4;
   auto op = cast<AttentionOp>(attention.op);
   ArrayRef<int64_t> query = shapeOf(op.getQuery());
@@ -83,7 +84,7 @@ bool mpc::readsKeysInPlace(const Contraction &attention) {
          width % attention.lanes == 0 && depth > 0 && width > 0;
 }
 
-bool mpc::readsWholeRows(AttentionOp op) {
+bool cpu::readsWholeRows(AttentionOp op) {
   constexpr int64_t kMostHeads = 16;
   std::optional<InPlaceRow> key = InPlaceRow::of(op.getKey()),
                             value = InPlaceRow::of(op.getValue());
@@ -91,7 +92,7 @@ bool mpc::readsWholeRows(AttentionOp op) {
          (key->paysWhole() || value->paysWhole());
 }
 
-double mpc::cyclesInPlace(const Contraction &attention) {
+double cpu::cyclesInPlace(const Contraction &attention) {
   auto op = cast<AttentionOp>(attention.op);
   ArrayRef<int64_t> query = shapeOf(op.getQuery());
   // Three instructions per vector: load, upconvert and add; and a score's share

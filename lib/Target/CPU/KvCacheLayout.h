@@ -14,6 +14,9 @@
 
 namespace mpc {
 class AttentionOp;
+} // namespace mpc
+
+namespace mpc::cpu {
 
 /// A key or value of all heads that is stored contiguously as `elements`
 /// elements of a kernel's argument: `dimension` is the position, `batch` pairs
@@ -54,6 +57,6 @@ int64_t storedKeyBytes(AttentionOp attention);
 /// Cycles of one head's rows at one position.
 double cyclesInPlace(const Contraction &attention);
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_KVCACHELAYOUT_H

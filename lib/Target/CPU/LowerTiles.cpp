@@ -20,6 +20,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Lowers items to loops over the range [begin, end) of a call. Items that
 /// depend on all others run in a second phase of the runtime if partial results

@@ -30,8 +30,9 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
-void mpc::registerLoweringInterfaces(DialectRegistry &registry) {
+void cpu::registerLoweringInterfaces(DialectRegistry &registry) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }
@@ -89,7 +90,7 @@ static void foldDescriptors(ModuleOp module) {
   }
 }
 
-LogicalResult mpc::lowerToLlvm(ModuleOp module) {
+LogicalResult cpu::lowerToLlvm(ModuleOp module) {
   PassManager passes(module->getContext(), module->getName().getStringRef());
   passes.addPass(createCanonicalizerPass(visitOnce()));
   passes.addPass(createCSEPass());

@@ -10,7 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// Registers the interfaces that the conversions below look up.
 void registerLoweringInterfaces(mlir::DialectRegistry &registry);
@@ -19,6 +19,6 @@ void registerLoweringInterfaces(mlir::DialectRegistry &registry);
 /// become bare pointers.
 mlir::LogicalResult lowerToLlvm(mlir::ModuleOp module);
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_LOWERING_H

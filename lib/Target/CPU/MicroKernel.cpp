@@ -16,13 +16,14 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
-int64_t mpc::vectorLanes(Type type, const CpuTarget &target) {
+int64_t cpu::vectorLanes(Type type, const CpuTarget &target) {
   return type.getIntOrFloatBitWidth() > 32 ? target.lanes() / 2
                                            : target.lanes();
 }
 
-int64_t mpc::maxBlockRows(int64_t vectors, const CpuTarget &target) {
+int64_t cpu::maxBlockRows(int64_t vectors, const CpuTarget &target) {
   // One register for the broadcast, one per vector of the panel.
   int64_t rows = (target.registers() - 1 - vectors) / vectors;
   return std::clamp<int64_t>(rows, 1, 2 * target.blockRows());
@@ -34,7 +35,7 @@ RowSplit::RowSplit(int64_t extent, int64_t most) {
   larger = extent % blocks;
 }
 
-int64_t mpc::panelSteps(ArrayRef<KLoop> loops) {
+int64_t cpu::panelSteps(ArrayRef<KLoop> loops) {
   if (loops.front().panelSteps)
     return loops.front().panelSteps;
   int64_t steps = 1;
@@ -43,7 +44,7 @@ int64_t mpc::panelSteps(ArrayRef<KLoop> loops) {
   return steps;
 }
 
-Value mpc::extendHalves(OpBuilder &b, Location loc, VectorType wide,
+Value cpu::extendHalves(OpBuilder &b, Location loc, VectorType wide,
                         Value value) {
   auto type = cast<VectorType>(value.getType());
   if (!type.getElementType().isBF16() || !wide.getElementType().isF32())
@@ -53,7 +54,7 @@ Value mpc::extendHalves(OpBuilder &b, Location loc, VectorType wide,
   return ValueMath(b, loc).widenBf16(pattern, /*permutes=*/false);
 }
 
-void mpc::forEachStep(const IndexMath &math, const KLoop &loop,
+void cpu::forEachStep(const IndexMath &math, const KLoop &loop,
                       llvm::function_ref<void(Value)> body) {
   if (loop.begin)
     math.loop(loop.begin, loop.end, 1, body);
@@ -61,7 +62,7 @@ void mpc::forEachStep(const IndexMath &math, const KLoop &loop,
     math.loop(loop.extent, body);
 }
 
-std::optional<DepthSplits> mpc::partsOf(ArrayRef<KLoop> loops,
+std::optional<DepthSplits> cpu::partsOf(ArrayRef<KLoop> loops,
                                         int64_t longest) {
   int64_t inner = 1;
   for (size_t i = loops.size(); i-- > 0;) {
@@ -79,7 +80,7 @@ std::optional<DepthSplits> mpc::partsOf(ArrayRef<KLoop> loops,
   return std::nullopt;
 }
 
-Value mpc::addDotBytes(OpBuilder &b, Location loc, Value sum, Value x, Value y,
+Value cpu::addDotBytes(OpBuilder &b, Location loc, Value sum, Value x, Value y,
                        bool isEmulated) {
   if (isEmulated)
     return addDots(b, loc, x, y, sum, 8, {/*rows=*/false, /*columns=*/true});
@@ -530,7 +531,7 @@ private:
 };
 } // namespace
 
-SmallVector<Value> mpc::emitMicroKernel(OpBuilder &builder, Location loc,
+SmallVector<Value> cpu::emitMicroKernel(OpBuilder &builder, Location loc,
                                         const RegisterBlock &block, Value rows,
                                         Value base, const Panel &panel,
                                         ArrayRef<KLoop> loops,
@@ -539,7 +540,7 @@ SmallVector<Value> mpc::emitMicroKernel(OpBuilder &builder, Location loc,
       .run(base);
 }
 
-void mpc::storeSums(OpBuilder &builder, Location loc,
+void cpu::storeSums(OpBuilder &builder, Location loc,
                     const RegisterBlock &block, ValueRange sums, Value tile,
                     int64_t pitch, Value offset, bool add) {
   IndexMath math{builder, loc};

@@ -22,7 +22,7 @@
 
 #include <optional>
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// Arithmetic unit of a step.
 enum class ArithmeticUnit {
@@ -238,6 +238,6 @@ struct RowSplit {
   int64_t largest() const { return rows + (larger ? 1 : 0); }
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_LIB_TARGET_CPU_MICROKERNEL_H

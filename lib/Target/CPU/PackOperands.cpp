@@ -30,6 +30,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 

@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class PackingEmitter : public ContractionEmitter {
@@ -82,6 +83,6 @@ void PackingEmitter::clearMissing(Range numbers, Value offset, int64_t count) {
   });
 }
 
-FailureOr<int64_t> mpc::emitPacking(const ContractionKernel &kernel) {
+FailureOr<int64_t> cpu::emitPacking(const ContractionKernel &kernel) {
   return PackingEmitter(kernel).run();
 }

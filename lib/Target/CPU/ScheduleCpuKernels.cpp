@@ -19,6 +19,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 static LogicalResult schedule(func::FuncOp kernel, const CpuTarget &target) {
   Attribute given = kernel->getAttr(exe::kScheduleAttr);

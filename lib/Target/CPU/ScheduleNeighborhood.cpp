@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 using tile::BlocksAttr;
 
 namespace {
@@ -89,7 +90,7 @@ static SmallVector<BlocksAttr> allBeside(BlocksAttr around,
   return found;
 }
 
-SmallVector<Attribute> mpc::neighbouringSchedules(func::FuncOp kernel,
+SmallVector<Attribute> cpu::neighbouringSchedules(func::FuncOp kernel,
                                                   const CpuTarget &target,
                                                   Attribute around) {
   kernel.getContext()->getOrLoadDialect<tile::TileDialect>();

@@ -12,6 +12,7 @@
 #include "mpc/Target/TargetFamily.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 using llvm::StringRef;
 
 std::optional<CudaTarget> CudaTarget::of(const TargetInfo &target) {

@@ -43,6 +43,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum look-ahead, in launches; limits the lifetime of results.
 static constexpr unsigned kWindow = 16;

@@ -13,6 +13,9 @@
 
 namespace mpc {
 class FusionOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 /// How a merged kernel runs a producer before its consumer: in every block as a
 /// whole; as tiles, the block of the same index computing the operand of each
@@ -31,6 +34,6 @@ std::optional<ProducerFusionKind> symbolizeProducerFusion(llvm::StringRef name);
 mlir::func::FuncOp kernelOf(FusionOp fusion, llvm::StringRef name,
                             mlir::OpBuilder &builder);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_FUSIONKERNEL_H

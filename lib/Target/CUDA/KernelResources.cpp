@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Estimated registers per thread, before code exists: those of a GEMM besides
 /// accumulators and fragments, per accumulator element (with its share of

@@ -17,6 +17,9 @@
 
 namespace mpc {
 class FusionOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 struct KernelResources {
   /// Returns nullopt if the kernel cannot share a launch.
@@ -49,6 +52,6 @@ struct BlockResources {
   int64_t resident(const MultiprocessorModel &machine) const;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_KERNELRESOURCES_H

@@ -33,10 +33,11 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr llvm::StringLiteral kCooperativeAttr = "mpc.cooperative";
 
-SmallVector<CudaKernelInfo> mpc::cudaKernels(ModuleOp module) {
+SmallVector<CudaKernelInfo> cuda::cudaKernels(ModuleOp module) {
   SmallVector<CudaKernelInfo> kernels;
   module.walk([&](gpu::GPUFuncOp function) {
     CudaKernelInfo info;

@@ -24,6 +24,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 struct LowerTilesToThreadsPass

@@ -41,6 +41,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Alignment of shared-memory arrays and scratch buffers, in bytes.
 static constexpr int64_t kAlign = 128;

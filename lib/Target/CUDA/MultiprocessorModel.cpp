@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Returns the boost clock, in Hz, of the GPUs in CudaTarget.cpp, from the same
 /// data sheets.

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Throughput and resources of one multiprocessor. Rates are per cycle.
 struct MultiprocessorModel {
@@ -62,6 +62,6 @@ private:
   TargetInfo target;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_MULTIPROCESSORMODEL_H

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kTickets = 0, kDone = 1, kArrived = 2;
 

@@ -15,7 +15,7 @@
 
 #include "Schedules/Schedule.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 class ProducerConsumerSync {
 public:
@@ -45,6 +45,6 @@ private:
   int64_t makers, readers;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_PRODUCERCONSUMERSYNC_H

@@ -26,6 +26,7 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 struct ScheduleKernelsPass

@@ -26,8 +26,9 @@ namespace mpc {
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
-StringRef mpc::stringifyProducerFusion(ProducerFusionKind kind) {
+StringRef cuda::stringifyProducerFusion(ProducerFusionKind kind) {
   switch (kind) {
   case ProducerFusionKind::whole:
     return "whole";
@@ -39,7 +40,8 @@ StringRef mpc::stringifyProducerFusion(ProducerFusionKind kind) {
   llvm_unreachable("unknown kind of lead");
 }
 
-std::optional<ProducerFusionKind> mpc::symbolizeProducerFusion(StringRef name) {
+std::optional<ProducerFusionKind>
+cuda::symbolizeProducerFusion(StringRef name) {
   for (ProducerFusionKind kind :
        {ProducerFusionKind::whole, ProducerFusionKind::tile,
         ProducerFusionKind::before})
@@ -48,8 +50,8 @@ std::optional<ProducerFusionKind> mpc::symbolizeProducerFusion(StringRef name) {
   return std::nullopt;
 }
 
-func::FuncOp mpc::kernelOf(FusionOp fusion, StringRef name,
-                           OpBuilder &builder) {
+func::FuncOp cuda::kernelOf(FusionOp fusion, StringRef name,
+                            OpBuilder &builder) {
   OpBuilder::InsertionGuard guard(builder);
   auto kernel =
       func::FuncOp::create(builder, fusion.getLoc(), name,

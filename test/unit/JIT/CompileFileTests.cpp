@@ -20,6 +20,7 @@
 #include <random>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 

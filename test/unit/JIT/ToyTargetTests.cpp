@@ -42,8 +42,8 @@ std::vector<MachineDescription> describeToy() {
 
 std::unique_ptr<Backend> createToy(const TargetInfo &target,
                                    BackendOptions options) {
-  return std::make_unique<CpuBackend>(target, std::move(options),
-                                      *CpuTarget::of(*TargetInfo::native()));
+  return std::make_unique<CpuBackend>(
+      target, std::move(options), *cpu::CpuTarget::of(*TargetInfo::native()));
 }
 
 class ToyTarget : public TemporaryFolder {

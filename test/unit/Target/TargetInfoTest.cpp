@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 static TargetInfo parsed(llvm::StringRef name) {
   std::optional<TargetInfo> info = TargetInfo::parse(name);

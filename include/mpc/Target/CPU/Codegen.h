@@ -15,7 +15,7 @@
 
 #include <string>
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// On a kernel, array of i64: indices of the floating-point results (16 to 64
 /// bits) whose stores are checked for infinities and NaNs.
@@ -70,6 +70,6 @@ llvm::SmallVector<mlir::Attribute>
 neighbouringSchedules(mlir::func::FuncOp kernel, const CpuTarget &target,
                       mlir::Attribute around);
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_TARGET_CPU_CODEGEN_H

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-namespace mpc {
+namespace mpc::cpu {
 
 /// ISA levels, weakest first; a Vnni level adds vpdpbusd to the level before.
 /// An emulated level is scheduled like the level in its name, but implements
@@ -92,6 +92,6 @@ struct CpuTarget {
   static llvm::SmallVector<CpuIsa> available();
 };
 
-} // namespace mpc
+} // namespace mpc::cpu
 
 #endif // MPC_TARGET_CPU_CPUTARGET_H

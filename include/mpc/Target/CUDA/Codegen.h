@@ -17,7 +17,7 @@
 #include <array>
 #include <string>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Name of the gpu.module that mpc-lower-kernels-to-gpu creates.
 inline constexpr llvm::StringLiteral kCudaModuleName = "kernels";
@@ -49,6 +49,6 @@ mlir::LogicalResult emitCuda(mlir::gpu::GPUFuncOp kernel,
 mlir::LogicalResult emitCuda(mlir::gpu::GPUModuleOp module,
                              llvm::raw_ostream &os);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_TARGET_CUDA_CODEGEN_H

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// A GPU architecture to generate kernels for. A value; cheap to copy.
 class CudaTarget {
@@ -47,6 +47,6 @@ private:
   TargetInfo info;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_TARGET_CUDA_CUDATARGET_H

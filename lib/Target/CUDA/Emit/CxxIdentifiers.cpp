@@ -13,6 +13,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Returns true for C++ keywords, macros, and names that would shadow a
 /// declaration that kernels use.
@@ -125,7 +126,7 @@ static bool isReserved(StringRef name) {
   return words.contains(name);
 }
 
-std::string mpc::identifierFrom(StringRef text) {
+std::string cuda::identifierFrom(StringRef text) {
   text = text.rtrim('/');
   if (size_t slash = text.rfind('/'); slash != StringRef::npos)
     text = text.substr(slash + 1);
@@ -139,7 +140,7 @@ std::string mpc::identifierFrom(StringRef text) {
   return name;
 }
 
-StringRef mpc::nameOf(Location location) {
+StringRef cuda::nameOf(Location location) {
   if (auto name = dyn_cast<NameLoc>(location))
     return name.getName();
   if (auto call = dyn_cast<CallSiteLoc>(location))

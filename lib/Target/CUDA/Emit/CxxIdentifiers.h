@@ -14,7 +14,7 @@
 
 #include <string>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Converts `text` to a C++ identifier: the part after the last '/', with other
 /// characters replaced by '_', never a keyword, CUDA name or prelude macro. May
@@ -41,6 +41,6 @@ private:
   llvm::SmallVector<llvm::StringSet<>> scopes;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_EMIT_CXXIDENTIFIERS_H

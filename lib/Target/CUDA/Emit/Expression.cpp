@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 using llvm::StringRef;
 
 /// Line width. Longer lines are broken at the space with the least nesting of
@@ -36,8 +37,8 @@ bool Expression::reads(StringRef variable) const {
   return llvm::is_contained(variables, variable);
 }
 
-Expression mpc::binary(const Expression &x, StringRef op, const Expression &y,
-                       Precedence precedence) {
+Expression cuda::binary(const Expression &x, StringRef op, const Expression &y,
+                        Precedence precedence) {
   Expression result(x.in(precedence) + " " + op.str() + " " +
                         y.in(precedence, /*closed=*/true),
                     precedence);
@@ -46,7 +47,7 @@ Expression mpc::binary(const Expression &x, StringRef op, const Expression &y,
   return result;
 }
 
-Expression mpc::call(StringRef name, llvm::ArrayRef<Expression> arguments) {
+Expression cuda::call(StringRef name, llvm::ArrayRef<Expression> arguments) {
   Expression result;
   for (const Expression &argument : arguments) {
     result.text += (result.text.empty() ? "" : ", ") + argument.text;
@@ -56,7 +57,7 @@ Expression mpc::call(StringRef name, llvm::ArrayRef<Expression> arguments) {
   return result;
 }
 
-std::string mpc::wrapped(StringRef line, int indent) {
+std::string cuda::wrapped(StringRef line, int indent) {
   std::string result(indent, ' ');
   size_t column = indent;
   while (column + line.size() > kColumns) {

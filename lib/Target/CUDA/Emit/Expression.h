@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Precedence of an expression's outermost operator, in C++ order.
 enum class Precedence {
@@ -64,6 +64,6 @@ Expression call(llvm::StringRef name, llvm::ArrayRef<Expression> arguments);
 /// possible; continuation lines are indented by four more.
 std::string wrapped(llvm::StringRef line, int indent);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_EMIT_EXPRESSION_H

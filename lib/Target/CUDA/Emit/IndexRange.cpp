@@ -13,6 +13,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Larger than every index, and safe to multiply.
 static constexpr int64_t kFar = int64_t(1) << 31;
@@ -98,6 +99,6 @@ static std::optional<IndexRange> rangeOf(Value value, int depth) {
   return IndexRange{std::max(result->low, -kFar), std::min(result->high, kFar)};
 }
 
-std::optional<IndexRange> mpc::indexRange(Value value) {
+std::optional<IndexRange> cuda::indexRange(Value value) {
   return rangeOf(value, /*depth=*/8);
 }

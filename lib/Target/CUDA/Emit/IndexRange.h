@@ -11,7 +11,7 @@
 
 #include <optional>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// The closed interval [low, high].
 struct IndexRange {
@@ -22,6 +22,6 @@ struct IndexRange {
 /// unknown. Non-negative ranges allow signed comparison and division.
 std::optional<IndexRange> indexRange(mlir::Value value);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_EMIT_INDEXRANGE_H

@@ -11,7 +11,7 @@
 
 #include "llvm/ADT/StringRef.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Number of leading read-only arguments.
 inline constexpr llvm::StringLiteral kInputsAttr = "mpc.inputs";
@@ -25,6 +25,6 @@ inline constexpr llvm::StringLiteral kIndex64Attr = "mpc.index64";
 /// the part's.
 inline constexpr llvm::StringLiteral kFusedPartAttr = "mpc.fused_part";
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_EMIT_KERNELATTRIBUTES_H

@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Characters after "// " in a line of 80 columns.
 static constexpr size_t kWidth = 77;
@@ -58,7 +59,7 @@ static std::string typeText(Type type) {
   return text;
 }
 
-std::string mpc::describeKernel(func::FuncOp kernel) {
+std::string cuda::describeKernel(func::FuncOp kernel) {
   std::string text;
   StringRef lastName;
   kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {

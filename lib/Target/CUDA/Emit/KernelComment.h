@@ -11,7 +11,7 @@
 
 #include <string>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Function attribute with the comment printed above a kernel; lines are
 /// separated by '\n'.
@@ -21,6 +21,6 @@ inline constexpr llvm::StringLiteral kDescriptionAttr = "mpc.description";
 /// types of its arguments and results.
 std::string describeKernel(mlir::func::FuncOp kernel);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_EMIT_KERNELCOMMENT_H

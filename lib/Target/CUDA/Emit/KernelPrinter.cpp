@@ -21,6 +21,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 KernelPrinter::KernelPrinter(gpu::GPUFuncOp kernel)
     : kernel(kernel), index64(kernel->hasAttr(kIndex64Attr)) {
@@ -902,11 +903,11 @@ LogicalResult KernelPrinter::print(raw_ostream &os) {
   return success();
 }
 
-LogicalResult mpc::emitCuda(gpu::GPUFuncOp kernel, raw_ostream &os) {
+LogicalResult cuda::emitCuda(gpu::GPUFuncOp kernel, raw_ostream &os) {
   return KernelPrinter(kernel).print(os);
 }
 
-LogicalResult mpc::emitCuda(gpu::GPUModuleOp module, raw_ostream &os) {
+LogicalResult cuda::emitCuda(gpu::GPUModuleOp module, raw_ostream &os) {
   StringRef separator = "";
   for (auto kernel : module.getOps<gpu::GPUFuncOp>()) {
     os << separator;

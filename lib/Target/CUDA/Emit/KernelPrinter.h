@@ -25,7 +25,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 class KernelPrinter {
 public:
@@ -161,6 +161,6 @@ bool printMemory(KernelPrinter &p, mlir::Operation *op);
 bool printGpu(KernelPrinter &p, mlir::Operation *op);
 bool printCuda(KernelPrinter &p, mlir::Operation *op);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_EMIT_KERNELPRINTER_H

@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static Expression operation(KernelPrinter &p, Operation *op, StringRef text,
                             Precedence precedence) {
@@ -432,7 +433,7 @@ static bool printInteger(KernelPrinter &p, Operation *op) {
   return false;
 }
 
-bool mpc::printArithmetic(KernelPrinter &p, Operation *op) {
+bool cuda::printArithmetic(KernelPrinter &p, Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     p.bind(constant,
            p.literal(constant.getValue(), constant.getType(), constant));

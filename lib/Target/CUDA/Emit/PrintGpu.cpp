@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static char axis(gpu::Dimension dimension) {
   return dimension == gpu::Dimension::x   ? 'X'
@@ -39,7 +40,7 @@ static StringRef warpReduction(gpu::AllReduceOperation kind) {
   }
 }
 
-bool mpc::printGpu(KernelPrinter &p, Operation *op) {
+bool cuda::printGpu(KernelPrinter &p, Operation *op) {
   auto place = [&](std::string name) {
     Expression text("mpc::" + name + "()");
     p.define(op->getResult(0),
@@ -100,7 +101,7 @@ bool mpc::printGpu(KernelPrinter &p, Operation *op) {
   return false;
 }
 
-bool mpc::printCuda(KernelPrinter &p, Operation *op) {
+bool cuda::printCuda(KernelPrinter &p, Operation *op) {
   if (auto prelude = dyn_cast<cuda::CallOp>(op)) {
     Expression text = p.function(op, prelude.getCallee());
     // Collectives must be reached by all lanes: never move them.

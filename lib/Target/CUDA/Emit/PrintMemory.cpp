@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 //===----------------------------------------------------------------------===//
 // Addresses
@@ -165,7 +166,7 @@ static void printAtomic(KernelPrinter &p, memref::AtomicRMWOp op) {
   p.declare(op.getResult(), text);
 }
 
-bool mpc::printMemory(KernelPrinter &p, Operation *op) {
+bool cuda::printMemory(KernelPrinter &p, Operation *op) {
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
     Expression place = p.element(load.getMemRef(), load.getIndices(), op);
     place.readsMemory = true;

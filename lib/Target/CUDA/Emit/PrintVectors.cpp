@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Returns "mpc::shuffleLanes<0, 2>": a permutation of the lanes of one or two
 /// vectors.
@@ -39,7 +40,7 @@ static StringRef reductionName(vector::CombiningKind kind) {
   }
 }
 
-bool mpc::printVector(KernelPrinter &p, Operation *op) {
+bool cuda::printVector(KernelPrinter &p, Operation *op) {
   if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
     if (isa<VectorType>(broadcast.getSourceType()))
       return false;

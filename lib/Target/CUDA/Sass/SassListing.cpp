@@ -15,9 +15,10 @@
 #include <numeric>
 
 using namespace mpc;
+using namespace mpc::cuda;
 using llvm::StringRef;
 
-StringRef mpc::nameOf(SassUnit unit) {
+StringRef cuda::nameOf(SassUnit unit) {
   static constexpr StringRef kNames[] = {"tensor",  "float",  "integer",
                                          "special", "shared", "global",
                                          "local",   "control"};

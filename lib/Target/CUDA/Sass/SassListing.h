@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Execution unit of an instruction, besides its issue slot.
 enum class SassUnit {
@@ -107,6 +107,6 @@ public:
   int64_t mainLoop() const;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SASS_SASSLISTING_H

@@ -13,6 +13,7 @@
 #include <cmath>
 
 using namespace mpc;
+using namespace mpc::cuda;
 using llvm::StringRef;
 
 /// Estimated stalls, in cycles: of the tensor cores at a barrier (barrier,
@@ -152,10 +153,10 @@ static std::optional<MathType> tensorType(const SassKernel &kernel) {
   return std::nullopt;
 }
 
-SassEstimate mpc::estimateTime(const SassKernel &kernel,
-                               const AssembledKernel &assembled,
-                               const SassLaunch &launch,
-                               const TargetInfo &target) {
+SassEstimate cuda::estimateTime(const SassKernel &kernel,
+                                const AssembledKernel &assembled,
+                                const SassLaunch &launch,
+                                const TargetInfo &target) {
   MultiprocessorModel machine = MultiprocessorModel::of(target);
   std::optional<MathType> type = tensorType(kernel);
   bool hasWarpgroups =

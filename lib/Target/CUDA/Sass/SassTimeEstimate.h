@@ -25,7 +25,7 @@
 
 #include <map>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Resource usage of a kernel as reported by ptxas.
 struct AssembledKernel {
@@ -66,6 +66,6 @@ SassEstimate estimateTime(const SassKernel &kernel,
                           const AssembledKernel &assembled,
                           const SassLaunch &launch, const TargetInfo &target);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SASS_SASSTIMEESTIMATE_H

@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 Value AccumulatorFragments::call(StringRef name, ValueRange arguments) {
   return cuda::CallOp::create(b, kernel.loc, b.getI32Type(),

@@ -17,7 +17,7 @@
 
 #include "Target/Kernel/MathExpansion.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 class AccumulatorFragments {
 public:
@@ -58,6 +58,6 @@ private:
   WarpMma mma;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ACCUMULATORFRAGMENTS_H

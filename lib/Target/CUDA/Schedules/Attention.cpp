@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum rows of a tile that combines heads (grouped-query attention).
 static constexpr int64_t kGroupRows = 64, kGroupRowsOfDouble = 32;
@@ -174,6 +175,6 @@ public:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createAttentionFamily() {
+std::unique_ptr<KernelFamily> cuda::createAttentionFamily() {
   return std::make_unique<AttentionFamily>();
 }

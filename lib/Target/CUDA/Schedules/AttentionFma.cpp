@@ -22,6 +22,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// Threads per row.
@@ -320,6 +321,6 @@ LogicalResult FmaAttention::emitResults(SplitKvPart &part) {
   return status;
 }
 
-LogicalResult mpc::emitAttentionByFma(AttentionKernel &attention) {
+LogicalResult cuda::emitAttentionByFma(AttentionKernel &attention) {
   return FmaAttention(attention).emit();
 }

@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 class AttentionGradientFamily : public KernelFamily {
@@ -35,6 +36,6 @@ public:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createAttentionGradientFamily() {
+std::unique_ptr<KernelFamily> cuda::createAttentionGradientFamily() {
   return std::make_unique<AttentionGradientFamily>();
 }

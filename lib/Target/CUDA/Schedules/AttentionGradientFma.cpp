@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// Generates the body of one kernel. Both roles loop over tiles in the same
@@ -136,7 +137,8 @@ private:
 };
 } // namespace
 
-Schedule mpc::scheduleGradientFma(func::FuncOp kernel, AttentionGradientOp op) {
+Schedule cuda::scheduleGradientFma(func::FuncOp kernel,
+                                   AttentionGradientOp op) {
   AttentionSizes sizes{AttentionProblem(op)};
   constexpr int64_t kRowThreads = FmaGradient::kRowThreads,
                     kOthers = FmaGradient::kOthers;
@@ -364,7 +366,7 @@ LogicalResult FmaGradient::sumKeys(bool ofKey, bool ofValue,
 }
 
 LogicalResult
-mpc::emitAttentionGradientByFma(AttentionGradientKernel &gradient) {
+cuda::emitAttentionGradientByFma(AttentionGradientKernel &gradient) {
   return FmaGradient(gradient).emit();
 }
 

@@ -14,11 +14,12 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Counters before those of the key heads: block counter, departed consumers.
 static constexpr int64_t kTickets = 0, kArrived = 1, kFirstHead = 2;
 
-AttentionGradientOp mpc::attentionGradientOf(func::FuncOp kernel) {
+AttentionGradientOp cuda::attentionGradientOf(func::FuncOp kernel) {
   return ContractionEpilogue::onlyOf<AttentionGradientOp>(kernel);
 }
 
@@ -50,9 +51,9 @@ struct GradientBlocks {
 };
 } // namespace
 
-void mpc::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
-                              AttentionGradientOp op, int64_t queryRows,
-                              int64_t keyRows) {
+void cuda::placeGradientBlocks(Schedule &schedule, func::FuncOp kernel,
+                               AttentionGradientOp op, int64_t queryRows,
+                               int64_t keyRows) {
   AttentionSizes sizes{AttentionProblem(op)};
   GradientBlocks blocks(sizes, *ContractionEpilogue::ofEach(kernel, op), op,
                         queryRows, keyRows);

@@ -28,7 +28,7 @@
 
 #include "AttentionKernel.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// The three gradients, by result index of the op.
 enum class AttentionResult : unsigned { query, key, value };
@@ -142,6 +142,6 @@ emitAttentionGradientByFma(AttentionGradientKernel &gradient);
 mlir::LogicalResult
 emitAttentionGradientByMma(AttentionGradientKernel &gradient);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTKERNEL_H

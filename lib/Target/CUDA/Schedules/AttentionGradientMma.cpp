@@ -17,8 +17,9 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
-Value mpc::gradientFactor(AttentionGradientOp op) {
+Value cuda::gradientFactor(AttentionGradientOp op) {
   auto cast = op.getGradient().getDefiningOp<CastOp>();
   if (cast && getElementTypeOrSelf(cast.getInput()) ==
                   getElementTypeOrSelf(op.getQuery()))
@@ -379,7 +380,7 @@ LogicalResult MmaGradient::emitResult(const Sum &sum) {
 }
 
 LogicalResult
-mpc::emitAttentionGradientByMma(AttentionGradientKernel &gradient) {
+cuda::emitAttentionGradientByMma(AttentionGradientKernel &gradient) {
   return MmaGradient(gradient).emit();
 }
 

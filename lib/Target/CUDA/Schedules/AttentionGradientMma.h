@@ -22,6 +22,9 @@
 
 namespace mpc {
 class AttentionGradientOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 /// Own rows per warp, and columns of an accumulator block.
 inline constexpr int64_t kGradientWarpRows = 16, kGradientSumBlock = 8;
@@ -175,6 +178,6 @@ private:
   mlir::Value largest, total, mean;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONGRADIENTMMA_H

@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum operand columns of the tensor-core variant.
 static constexpr int64_t kMostColumns = 256;
@@ -117,9 +118,9 @@ static bool copiesOperands(AttentionGradientOp op, const CudaTarget &target) {
                       });
 }
 
-std::optional<Schedule> mpc::scheduleGradientMma(func::FuncOp kernel,
-                                                 AttentionGradientOp op,
-                                                 const CudaTarget &target) {
+std::optional<Schedule> cuda::scheduleGradientMma(func::FuncOp kernel,
+                                                  AttentionGradientOp op,
+                                                  const CudaTarget &target) {
   AttentionProblem problem(op);
   std::optional<cuda::FragmentType> type =
       attentionFragmentType(problem, target);

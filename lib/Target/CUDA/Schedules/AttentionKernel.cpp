@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 //===----------------------------------------------------------------------===//
 // Problem
@@ -46,14 +47,14 @@ AttentionSizes::AttentionSizes(const AttentionProblem &problem) {
   width = shape(problem.value).back();
 }
 
-Type mpc::attentionSumType(Value query) {
+Type cuda::attentionSumType(Value query) {
   Type element = getElementTypeOrSelf(query.getType());
   return element.isF64() ? element : Type(Float32Type::get(query.getContext()));
 }
 
 std::optional<cuda::FragmentType>
-mpc::attentionFragmentType(const AttentionProblem &problem,
-                           const CudaTarget &target) {
+cuda::attentionFragmentType(const AttentionProblem &problem,
+                            const CudaTarget &target) {
   Type element = getElementTypeOrSelf(problem.query.getType());
   if (element.isF16())
     return cuda::FragmentType::f16;
@@ -65,7 +66,7 @@ mpc::attentionFragmentType(const AttentionProblem &problem,
   return std::nullopt;
 }
 
-AttentionOp mpc::attentionOf(func::FuncOp kernel) {
+AttentionOp cuda::attentionOf(func::FuncOp kernel) {
   AttentionOp found;
   for (AttentionOp op : kernel.getOps<AttentionOp>()) {
     if (found)

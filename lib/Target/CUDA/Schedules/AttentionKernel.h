@@ -23,6 +23,9 @@
 
 namespace mpc {
 class AttentionGradientOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 /// Operands and score formula of an attention or its gradient.
 struct AttentionProblem {
@@ -211,6 +214,6 @@ public:
 mlir::LogicalResult emitAttentionByFma(AttentionKernel &attention);
 mlir::LogicalResult emitAttentionByMma(AttentionKernel &attention);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONKERNEL_H

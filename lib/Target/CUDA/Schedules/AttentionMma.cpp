@@ -20,6 +20,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// Generates the body of one kernel.
@@ -309,7 +310,7 @@ LogicalResult MmaAttention::emitResults(SplitKvPart &part) {
   return status;
 }
 
-LogicalResult mpc::emitAttentionByMma(AttentionKernel &attention) {
+LogicalResult cuda::emitAttentionByMma(AttentionKernel &attention) {
   return MmaAttention(attention).emit();
 }
 

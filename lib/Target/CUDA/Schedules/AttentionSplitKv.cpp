@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Minimum keys per block, and maximum parts, which the last block reduces in
 /// the time of one part.
@@ -28,8 +29,8 @@ static int64_t counterBytes(int64_t tiles) {
   return llvm::alignTo(tiles * int64_t(sizeof(int32_t)), 64);
 }
 
-void mpc::splitKv(Schedule &schedule, const AttentionSizes &sizes, Type sumType,
-                  const CudaTarget &target) {
+void cuda::splitKv(Schedule &schedule, const AttentionSizes &sizes,
+                   Type sumType, const CudaTarget &target) {
   int64_t rows = schedule["rows"], columns = schedule["columns"],
           pair = 2 * schedule["keys"], tiles = schedule.blocks[0];
   int64_t parts = 1, partKeys = sizes.positions;

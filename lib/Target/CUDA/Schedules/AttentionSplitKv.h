@@ -15,7 +15,7 @@
 
 #include "AttentionKernel.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Splits the keys of a schedule whose blocks have all rows of a head, at
 /// multiples of `keys`, if that improves utilization. Adds the parameters
@@ -54,6 +54,6 @@ private:
   mlir::Value first, partials;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ATTENTIONSPLITKV_H

@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kMostKept = 32;
 static constexpr int64_t kThreadsPerProcessor = 1024;
@@ -103,6 +104,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createReductionFamily() {
+std::unique_ptr<KernelFamily> cuda::createReductionFamily() {
   return std::make_unique<ColumnReductionFamily>();
 }

@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kWarp = 32;
 

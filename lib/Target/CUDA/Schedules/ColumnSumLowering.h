@@ -19,7 +19,7 @@
 #include "Target/Kernel/IndexMath.h"
 #include "Target/Kernel/MathExpansion.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Layout of the scratch buffer: counters, then for each sum one row per block,
 /// followed by one row per group of blocks.
@@ -104,6 +104,6 @@ private:
   int64_t length = 1, joined = 1;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_COLUMNSUMLOWERING_H

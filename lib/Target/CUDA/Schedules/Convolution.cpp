@@ -19,6 +19,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 //===----------------------------------------------------------------------===//
 // Implicit GEMM
@@ -313,6 +314,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createConvolutionFamily() {
+std::unique_ptr<KernelFamily> cuda::createConvolutionFamily() {
   return std::make_unique<ConvolutionFamily>();
 }

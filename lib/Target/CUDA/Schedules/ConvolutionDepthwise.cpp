@@ -18,12 +18,13 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kThreads = kDepthwiseThreads;
 
-std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
-                                               const FusedGemm &problem,
-                                               const CudaTarget &target) {
+std::optional<Schedule> cuda::scheduleDepthwise(func::FuncOp kernel,
+                                                const FusedGemm &problem,
+                                                const CudaTarget &target) {
   auto op = cast<ConvOp>(problem.anchor);
   ConvolutionShape shape = *ConvolutionShape::of(op);
   if (shape.groups == 1 || shape.groupChannels() != 1)
@@ -50,10 +51,10 @@ std::optional<Schedule> mpc::scheduleDepthwise(func::FuncOp kernel,
   return schedule;
 }
 
-FailureOr<Value> mpc::sumDepthwise(GpuKernel &kernel, ConvOp op,
-                                   const ConvolutionShape &shape,
-                                   ArrayRef<Value> pixel, Value column,
-                                   int64_t lanes) {
+FailureOr<Value> cuda::sumDepthwise(GpuKernel &kernel, ConvOp op,
+                                    const ConvolutionShape &shape,
+                                    ArrayRef<Value> pixel, Value column,
+                                    int64_t lanes) {
   OpBuilder &b = kernel.builder;
   Location loc = kernel.loc;
   IndexMath math{b, loc};
@@ -139,7 +140,7 @@ FailureOr<Value> mpc::sumDepthwise(GpuKernel &kernel, ConvOp op,
   return loop.getResult(0);
 }
 
-LogicalResult mpc::emitDepthwise(GpuKernel &kernel, const FusedGemm &problem) {
+LogicalResult cuda::emitDepthwise(GpuKernel &kernel, const FusedGemm &problem) {
   auto op = cast<ConvOp>(problem.anchor);
   ConvolutionShape shape = *ConvolutionShape::of(op);
   std::optional<GemmEpilogue> epilogue =

@@ -12,6 +12,9 @@
 
 namespace mpc {
 class ConvOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 /// Threads per block.
 inline constexpr int64_t kDepthwiseThreads = 128;
@@ -38,6 +41,6 @@ mlir::LogicalResult emitPooled(GpuKernel &kernel, const FusedGemm &problem,
                                const ConvolutionShape &shape,
                                const GemmEpilogue &epilogue);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONDEPTHWISE_H

@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 ConvolutionHalo::ConvolutionHalo(const ConvolutionShape &shape,
                                  const StridedView &view)

@@ -10,7 +10,7 @@
 #include "ConvolutionShape.h"
 #include "StridedView.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Memory range of an image (tile plus halo) read by consecutive output pixels.
 class ConvolutionHalo {
@@ -36,6 +36,6 @@ private:
   bool inOrder = true;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONHALO_H

@@ -15,6 +15,9 @@
 namespace mpc {
 class ConvFilterGradientOp;
 class ConvOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 /// A convolution with one to three spatial dimensions, padded to three by
 /// leading extents of 1.
@@ -58,6 +61,6 @@ struct ConvolutionShape {
                                          mlir::Value channel) const;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_CONVOLUTIONSHAPE_H

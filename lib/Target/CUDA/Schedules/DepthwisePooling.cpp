@@ -23,6 +23,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum partial sums per image, and blocks per multiprocessor; beyond these
 /// threads process more pixels each.
@@ -93,8 +94,8 @@ private:
 };
 } // namespace
 
-void mpc::schedulePooled(const ConvolutionShape &shape,
-                         const CudaTarget &target, Schedule &schedule) {
+void cuda::schedulePooled(const ConvolutionShape &shape,
+                          const CudaTarget &target, Schedule &schedule) {
   Shares shares(shape, schedule["lanes"]);
   int64_t lines = llvm::divideCeil(shares.pixels, shares.rows),
           enough = kBlocks *
@@ -110,9 +111,9 @@ void mpc::schedulePooled(const ConvolutionShape &shape,
                             schedule.blocks[0] * shares.width() * 4;
 }
 
-LogicalResult mpc::emitPooled(GpuKernel &kernel, const FusedGemm &problem,
-                              const ConvolutionShape &shape,
-                              const GemmEpilogue &epilogue) {
+LogicalResult cuda::emitPooled(GpuKernel &kernel, const FusedGemm &problem,
+                               const ConvolutionShape &shape,
+                               const GemmEpilogue &epilogue) {
   return DepthwisePoolingEmitter(kernel, problem, shape, epilogue).run();
 }
 

@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum bytes per access, and per vector of values.
 static constexpr int64_t kAccessBytes = 16, kVectorBytes = 32;
@@ -311,6 +312,6 @@ LogicalResult ElementwiseFamily::emit(GpuKernel &kernel) const {
   return success();
 }
 
-std::unique_ptr<KernelFamily> mpc::createMapFamily() {
+std::unique_ptr<KernelFamily> cuda::createMapFamily() {
   return std::make_unique<ElementwiseFamily>();
 }

@@ -14,7 +14,7 @@
 
 #include "Target/Kernel/LoopKernels.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// An elementwise kernel under analysis or construction. Results of one shape
 /// form a group that is computed together.
@@ -57,6 +57,6 @@ private:
   llvm::SmallVector<llvm::SmallVector<Root>> rootsOf;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ELEMENTWISECODEGEN_H

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// Threads per block of independent items, and of the single block for ordered
@@ -115,6 +116,6 @@ LogicalResult FallbackFamily::emit(GpuKernel &kernel) const {
   return success();
 }
 
-std::unique_ptr<KernelFamily> mpc::createLoopFamily() {
+std::unique_ptr<KernelFamily> cuda::createLoopFamily() {
   return std::make_unique<FallbackFamily>();
 }

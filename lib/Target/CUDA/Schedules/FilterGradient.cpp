@@ -23,6 +23,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 using arith::CmpIPredicate;
 
 static constexpr int64_t kThreads = kFilterThreads;
@@ -323,6 +324,6 @@ void DirectFilterGradientEmitter::finishSplit(ValueRange sums) {
   });
 }
 
-std::unique_ptr<KernelFamily> mpc::createFilterFamily() {
+std::unique_ptr<KernelFamily> cuda::createFilterFamily() {
   return std::make_unique<FilterGradientFamily>();
 }

@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Depth of the deepest tile, and the inverse of the relative padding of k.
 static constexpr int64_t kDeepest = 64, kGrowth = 16;

@@ -8,6 +8,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Output channels per thread, and input channels if they are contiguous.
 static constexpr int64_t kTile = 4;

@@ -17,7 +17,7 @@
 
 #include <optional>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Ops of a kernel. All but the first are optional.
 struct FilterGradientOps {
@@ -67,6 +67,6 @@ std::optional<Schedule> scheduleFilterProduct(mlir::func::FuncOp kernel,
 std::optional<Schedule> scheduleFilter(mlir::func::FuncOp kernel,
                                        const CudaTarget &target);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_FILTERGRADIENTPROBLEM_H

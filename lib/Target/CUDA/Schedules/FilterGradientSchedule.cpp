@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Threads per multiprocessor for full utilization, and maximum blocks per sum.
 static constexpr int64_t kThreadsPerProcessor = 1024, kMostSplits = 256;
@@ -32,8 +33,8 @@ static constexpr double kStart = 2000, kMeet = 4000, kPart = 100;
 // Direct variant
 //===----------------------------------------------------------------------===//
 
-Schedule mpc::scheduleFilterThreads(const FilterGradientProblem &problem,
-                                    const CudaTarget &target) {
+Schedule cuda::scheduleFilterThreads(const FilterGradientProblem &problem,
+                                     const CudaTarget &target) {
   Schedule schedule;
   schedule.threads = kFilterThreads;
   schedule.blocks[0] =
@@ -77,16 +78,16 @@ static double cyclesOf(const FilterGradientProblem &problem,
 // Choice
 //===----------------------------------------------------------------------===//
 
-std::optional<Schedule> mpc::scheduleFilterProduct(func::FuncOp kernel,
-                                                   const CudaTarget &target) {
+std::optional<Schedule> cuda::scheduleFilterProduct(func::FuncOp kernel,
+                                                    const CudaTarget &target) {
   std::optional<FusedGemm> problem = FusedGemm::filterGradient(kernel, target);
   if (!problem)
     return std::nullopt;
   return scheduleGemm(kernel, *problem, GemmTiles::choose(*problem, target));
 }
 
-std::optional<Schedule> mpc::scheduleFilter(func::FuncOp kernel,
-                                            const CudaTarget &target) {
+std::optional<Schedule> cuda::scheduleFilter(func::FuncOp kernel,
+                                             const CudaTarget &target) {
   std::optional<FilterGradientOps> ops = FilterGradientOps::of(kernel);
   if (!ops)
     return std::nullopt;

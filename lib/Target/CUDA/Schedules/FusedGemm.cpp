@@ -15,9 +15,10 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
-bool mpc::chooseUnit(Type element, Type result, ComputeMode compute,
-                     const CudaTarget &target, FusedGemm &problem) {
+bool cuda::chooseUnit(Type element, Type result, ComputeMode compute,
+                      const CudaTarget &target, FusedGemm &problem) {
   if (!element.isF16() && !element.isBF16() && !element.isF32())
     return false;
   if (!result.isF16() && !result.isBF16() && !result.isF32())
@@ -163,7 +164,7 @@ SmallVector<Value> FusedGemm::roots() const {
   return {anchor->getResult(0)};
 }
 
-void mpc::keepHalos(FusedGemm &problem, const CudaTarget &target) {
+void cuda::keepHalos(FusedGemm &problem, const CudaTarget &target) {
   for (GemmOperand *operand : {problem.lhs.get(), problem.rhs.get()}) {
     int64_t bytes = operand->chunk * bytesPerElement(problem.tileType);
     bool copies = operand->argument && bytes >= 4 &&
@@ -178,7 +179,7 @@ void mpc::keepHalos(FusedGemm &problem, const CudaTarget &target) {
   }
 }
 
-Operation *mpc::soleContraction(func::FuncOp kernel) {
+Operation *cuda::soleContraction(func::FuncOp kernel) {
   Operation *sole = nullptr;
   int64_t contractions = 0;
   kernel.walk([&](ContractionOpInterface found) {

@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Row tiles per group in the grouped tile order (like Triton's GROUP_SIZE_M),
 /// whose blocks share columns in L2.
@@ -544,7 +545,7 @@ GemmEmitter::finishElement(Value warpTileRow, Value warpTileColumn,
 // Kernel family
 //===----------------------------------------------------------------------===//
 
-LogicalResult mpc::emitGemm(GpuKernel &kernel, const FusedGemm &problem) {
+LogicalResult cuda::emitGemm(GpuKernel &kernel, const FusedGemm &problem) {
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel.kernel, problem);
   // Copy the concat's other inputs before waiting for own operands.
@@ -582,6 +583,6 @@ public:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createGemmFamily() {
+std::unique_ptr<KernelFamily> cuda::createGemmFamily() {
   return std::make_unique<GemmFamily>();
 }

@@ -24,6 +24,9 @@
 
 namespace mpc {
 class ConcatOp;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 //===----------------------------------------------------------------------===//
 // Operands
@@ -351,6 +354,6 @@ std::unique_ptr<GemmUnit> makeFmaUnit(GpuKernel &kernel,
                                       const FusedGemm &problem,
                                       const GemmTiles &tiles);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMM_H

@@ -17,6 +17,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Shared memory always granted to a pipeline, so that two blocks fit on a
 /// multiprocessor, and its maximum where registers limit occupancy to one, in

@@ -9,7 +9,7 @@
 
 #include "Gemm.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Estimates resources and run time of a tiling from shapes alone: the model of
 /// SassTimeEstimate.h before code exists.
@@ -36,6 +36,6 @@ private:
   const CudaTarget &target;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMCOST_H

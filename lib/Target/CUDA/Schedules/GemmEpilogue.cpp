@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum columns per thread and vector: two 128-bit accesses in f32, one in
 /// 16-bit types.

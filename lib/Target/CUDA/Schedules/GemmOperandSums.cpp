@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Bytes of a tile that a thread reads at once.
 static constexpr int64_t kVectorBytes = 16;

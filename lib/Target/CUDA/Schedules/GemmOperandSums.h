@@ -14,7 +14,7 @@
 
 #include "Gemm.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Operand sums of one kernel; no-op for a problem without any.
 class GemmOperandSums {
@@ -78,6 +78,6 @@ private:
   mlir::Value sums, begin, isSumming;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMOPERANDSUMS_H

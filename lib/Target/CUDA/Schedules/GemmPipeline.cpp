@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum elements that a thread gathers in straight-line code, and thus has
 /// in flight.

@@ -9,7 +9,7 @@
 
 #include "Gemm.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Loads tiles of one operand into shared memory: by cp.async if the elements
 /// need no conversion and the target has it, else through registers.
@@ -75,6 +75,6 @@ private:
   bool async = false;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMPIPELINE_H

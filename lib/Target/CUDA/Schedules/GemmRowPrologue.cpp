@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kWarp = 32;
 /// Maximum elements that a thread buffers in registers; no accumulators are

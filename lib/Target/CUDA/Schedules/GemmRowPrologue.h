@@ -15,7 +15,7 @@
 
 #include "RowReductionPlan.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 struct GemmTiles;
 
@@ -62,6 +62,6 @@ private:
   int64_t count = 0, depth = 0;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_GEMMROWPROLOGUE_H

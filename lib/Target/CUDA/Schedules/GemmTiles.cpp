@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Shared memory for staging the epilogue, even if the pipeline needs less, in
 /// bytes.
@@ -330,9 +331,9 @@ GemmTiles GemmTiles::of(const Schedule &schedule) {
   return tiles;
 }
 
-std::optional<Schedule> mpc::scheduleGemm(func::FuncOp kernel,
-                                          const FusedGemm &problem,
-                                          const GemmTiles &tiles) {
+std::optional<Schedule> cuda::scheduleGemm(func::FuncOp kernel,
+                                           const FusedGemm &problem,
+                                           const GemmTiles &tiles) {
   // Rows may be too long for any tile.
   if (tiles.m == 0 || !GemmEpilogue::of(kernel, problem))
     return std::nullopt;

@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 
@@ -265,20 +266,20 @@ private:
 
 } // namespace
 
-std::unique_ptr<GemmUnit> mpc::makeMmaUnit(GpuKernel &kernel,
-                                           const GemmTiles &tiles,
-                                           cuda::FragmentType type) {
+std::unique_ptr<GemmUnit> cuda::makeMmaUnit(GpuKernel &kernel,
+                                            const GemmTiles &tiles,
+                                            cuda::FragmentType type) {
   return std::make_unique<MmaUnit>(kernel, tiles, type);
 }
 
-std::unique_ptr<GemmUnit> mpc::makeWarpgroupUnit(GpuKernel &kernel,
-                                                 const GemmTiles &tiles,
-                                                 cuda::FragmentType type) {
+std::unique_ptr<GemmUnit> cuda::makeWarpgroupUnit(GpuKernel &kernel,
+                                                  const GemmTiles &tiles,
+                                                  cuda::FragmentType type) {
   return std::make_unique<WarpgroupUnit>(kernel, tiles, type);
 }
 
-std::unique_ptr<GemmUnit> mpc::makeFmaUnit(GpuKernel &kernel,
-                                           const FusedGemm &problem,
-                                           const GemmTiles &tiles) {
+std::unique_ptr<GemmUnit> cuda::makeFmaUnit(GpuKernel &kernel,
+                                            const FusedGemm &problem,
+                                            const GemmTiles &tiles) {
   return std::make_unique<FmaUnit>(kernel, problem, tiles);
 }

@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Returns the number of equal parameters.
 static size_t countSame(const Schedule &given, const Schedule &other) {
@@ -19,10 +20,10 @@ static size_t countSame(const Schedule &given, const Schedule &other) {
   });
 }
 
-std::optional<Schedule> mpc::scheduleGemmAs(func::FuncOp kernel,
-                                            const FusedGemm &problem,
-                                            const CudaTarget &target,
-                                            const Schedule &given) {
+std::optional<Schedule> cuda::scheduleGemmAs(func::FuncOp kernel,
+                                             const FusedGemm &problem,
+                                             const CudaTarget &target,
+                                             const Schedule &given) {
   std::optional<Schedule> nearest =
       scheduleGemm(kernel, problem, GemmTiles::choose(problem, target));
   if (!nearest)

@@ -21,6 +21,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 using arith::CmpFPredicate;
 using arith::CmpIPredicate;
 
@@ -538,6 +539,6 @@ LogicalResult GradientCheckFamily::emit(GpuKernel &kernel) const {
   return plan ? GradientCheckEmitter(kernel, *plan).run() : failure();
 }
 
-std::unique_ptr<KernelFamily> mpc::createCheckFamily() {
+std::unique_ptr<KernelFamily> cuda::createCheckFamily() {
   return std::make_unique<GradientCheckFamily>();
 }

@@ -16,10 +16,11 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
-LogicalResult mpc::inLastBlock(GpuBody &kernel, Value counters, Value counter,
-                               int64_t count,
-                               llvm::function_ref<LogicalResult()> body) {
+LogicalResult cuda::inLastBlock(GpuBody &kernel, Value counters, Value counter,
+                                int64_t count,
+                                llvm::function_ref<LogicalResult()> body) {
   OpBuilder &builder = kernel.builder;
   Location loc = kernel.loc;
   IndexMath index{builder, loc};

@@ -9,7 +9,7 @@
 
 #include "Schedule.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Emits `body` for the last of `count` blocks to arrive, which sees all of
 /// their earlier writes. Blocks arrive at counter `counter` of `counters` (i32,
@@ -19,6 +19,6 @@ mlir::LogicalResult inLastBlock(GpuBody &kernel, mlir::Value counters,
                                 mlir::Value counter, int64_t count,
                                 llvm::function_ref<mlir::LogicalResult()> body);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_LASTARRIVINGBLOCK_H

@@ -11,12 +11,13 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 //===----------------------------------------------------------------------===//
 // Loops, private arrays, shared memory
 //===----------------------------------------------------------------------===//
 
-Value mpc::named(const IndexMath &math, Value value, StringRef name) {
+Value cuda::named(const IndexMath &math, Value value, StringRef name) {
   Operation *op = value.getDefiningOp();
   if (op && !op->hasTrait<OpTrait::ConstantLike>() &&
       value.getLoc() == math.loc)
@@ -24,8 +25,8 @@ Value mpc::named(const IndexMath &math, Value value, StringRef name) {
   return value;
 }
 
-void mpc::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
-                   llvm::function_ref<void(Value)> body) {
+void cuda::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
+                    llvm::function_ref<void(Value)> body) {
   IndexMath math{kernel.builder, kernel.loc};
   if (count == 1)
     return body(math.constant(0));
@@ -38,7 +39,7 @@ void mpc::unrolled(GpuKernel &kernel, int64_t count, StringRef name,
   body(loop.getInductionVar());
 }
 
-Value mpc::slotOf(GpuKernel &kernel, Value array, ValueRange indices) {
+Value cuda::slotOf(GpuKernel &kernel, Value array, ValueRange indices) {
   auto type = cast<MemRefType>(array.getType());
   OpBuilder &b = kernel.builder;
   SmallVector<OpFoldResult> offsets, sizes, strides;
@@ -58,8 +59,8 @@ Value mpc::slotOf(GpuKernel &kernel, Value array, ValueRange indices) {
                                    strides);
 }
 
-Value mpc::partFrom(GpuKernel &kernel, Value memory, ValueRange at,
-                    ArrayRef<int64_t> extents, StringRef name) {
+Value cuda::partFrom(GpuKernel &kernel, Value memory, ValueRange at,
+                     ArrayRef<int64_t> extents, StringRef name) {
   OpBuilder &b = kernel.builder;
   auto type = cast<MemRefType>(memory.getType());
   SmallVector<OpFoldResult> offsets,
@@ -79,7 +80,7 @@ static gpu::AddressSpaceAttr workgroupSpace(MLIRContext *context) {
   return gpu::AddressSpaceAttr::get(context, gpu::AddressSpace::Workgroup);
 }
 
-Value mpc::dynamicShared(GpuKernel &kernel) {
+Value cuda::dynamicShared(GpuKernel &kernel) {
   OpBuilder &b = kernel.builder;
   auto type = MemRefType::get({ShapedType::kDynamic}, b.getI8Type(),
                               MemRefLayoutAttrInterface(),
@@ -88,8 +89,8 @@ Value mpc::dynamicShared(GpuKernel &kernel) {
       b, NameLoc::get(b.getStringAttr("shared")), type);
 }
 
-Value mpc::sharedView(GpuKernel &kernel, Value bytes, int64_t offset,
-                      ArrayRef<int64_t> shape, Type type, StringRef name) {
+Value cuda::sharedView(GpuKernel &kernel, Value bytes, int64_t offset,
+                       ArrayRef<int64_t> shape, Type type, StringRef name) {
   OpBuilder &b = kernel.builder;
   auto viewType = MemRefType::get(shape, type, MemRefLayoutAttrInterface(),
                                   workgroupSpace(b.getContext()));

@@ -20,7 +20,7 @@
 #include "Target/Kernel/IndexMath.h"
 #include "mpc/Dialect/Cuda/IR/CudaOps.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Names `value` in the printed kernel, unless it is a constant or has a name.
 mlir::Value named(const IndexMath &math, mlir::Value value,
@@ -139,6 +139,6 @@ private:
   cuda::FragmentType type;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_MMA_H

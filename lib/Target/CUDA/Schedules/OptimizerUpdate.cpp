@@ -23,6 +23,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kThreads = 256, kFewThreads = 64;
 /// Threads per block of a part with a reduction, and rows of threads of a
@@ -353,6 +354,6 @@ LogicalResult OptimizerUpdateEmitter::emitPart(size_t number,
   return success();
 }
 
-std::unique_ptr<KernelFamily> mpc::createUpdateFamily() {
+std::unique_ptr<KernelFamily> cuda::createUpdateFamily() {
   return std::make_unique<OptimizerUpdateFamily>();
 }

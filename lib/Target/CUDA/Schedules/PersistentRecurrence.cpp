@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 PersistentRecurrence::PersistentRecurrence(GpuKernel &kernel, Operation *op,
                                            Value recurrence,

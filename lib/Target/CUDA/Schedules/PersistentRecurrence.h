@@ -20,7 +20,7 @@
 
 #include "mpc/Analysis/PersistentRnnPlan.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Generates the body of one kernel.
 class PersistentRecurrence {
@@ -139,6 +139,6 @@ private:
   llvm::SmallVector<mlir::Value, 2> fragments;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_PERSISTENTRECURRENCE_H

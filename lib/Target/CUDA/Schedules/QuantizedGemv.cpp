@@ -19,6 +19,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum rows; tensor-core tiles are faster beyond.
 static constexpr int64_t kMostRows = 8;
@@ -259,6 +260,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createQuantizedGemvFamily() {
+std::unique_ptr<KernelFamily> cuda::createQuantizedGemvFamily() {
   return std::make_unique<QuantizedGemvFamily>();
 }

@@ -18,7 +18,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Quantized weights with one contiguous line per output column.
 struct QuantizedWeightRows {
@@ -92,6 +92,6 @@ mlir::LogicalResult emitQuantizedGemv(GpuKernel &kernel,
 
 std::unique_ptr<KernelFamily> createQuantizedGemvFamily();
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_QUANTIZEDGEMV_H

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 class QuantizedGemvEmitter {
@@ -371,8 +372,8 @@ LogicalResult QuantizedGemvEmitter::finish() {
   return epilogue.emit(kernel, {left, right}, place);
 }
 
-LogicalResult mpc::emitQuantizedGemv(GpuKernel &kernel,
-                                     const QuantizedGemv &product) {
+LogicalResult cuda::emitQuantizedGemv(GpuKernel &kernel,
+                                      const QuantizedGemv &product) {
   std::optional<GemmEpilogue> epilogue =
       GemmEpilogue::of(kernel.kernel, product.problem);
   // Copy the concat's other inputs before waiting for own operands.

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Returns true if `op` reads `argument` only as its query.
 static bool readsAsQuery(AttentionOp op, Value argument) {

@@ -14,7 +14,7 @@
 
 #include "Schedule.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 struct QueryProjectionFusion {
   /// Schedule of the GEMM: each block computes the query of the attention block
@@ -31,6 +31,6 @@ struct QueryProjectionFusion {
      unsigned argument, const Schedule &given, const CudaTarget &target);
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_QUERYPROJECTIONFUSION_H

@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Returns the kernel's only recurrent op, if all its results can be stored;
 /// else null.
@@ -82,6 +83,6 @@ public:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createRecurrenceFamily() {
+std::unique_ptr<KernelFamily> cuda::createRecurrenceFamily() {
   return std::make_unique<RecurrenceFamily>();
 }

@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 void RecurrenceGradientKernel::loadFinalStates() {
   clearTile();

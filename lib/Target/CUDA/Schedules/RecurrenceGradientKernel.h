@@ -15,7 +15,7 @@
 
 #include "PersistentRecurrence.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 class RecurrenceGradientKernel : PersistentRecurrence {
 public:
@@ -62,6 +62,6 @@ private:
   mlir::Value past, cell, kept, left;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEGRADIENTKERNEL_H

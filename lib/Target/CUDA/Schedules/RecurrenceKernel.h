@@ -13,7 +13,7 @@
 
 #include "PersistentRecurrence.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// Generates the kernel of a `recurrence` or `recurrence_training`.
 class RecurrenceKernel : PersistentRecurrence {
@@ -52,6 +52,6 @@ private:
   llvm::SmallVector<mlir::Value, 4> kept;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_RECURRENCEKERNEL_H

@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Bytes of column sums that a thread reduces at a time.
 static constexpr int64_t kVectorBytes = 16;
@@ -146,7 +147,7 @@ RowKernelSchedule RowReductionPlan::choice(tile::ThreadMappingAttr team) const {
   return choice;
 }
 
-LogicalResult mpc::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
+LogicalResult cuda::emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team) {
   std::unique_ptr<RowReductionPlan> plan = RowReductionPlan::of(kernel.kernel);
   if (!plan)
     return kernel.kernel.emitError()

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Maximum elements of a row that a thread holds in registers, in general and
 /// within a warp. Several 16-byte loads in flight per thread hide memory
@@ -145,6 +146,6 @@ private:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createRowFamily() {
+std::unique_ptr<KernelFamily> cuda::createRowFamily() {
   return std::make_unique<RowReductionFamily>();
 }

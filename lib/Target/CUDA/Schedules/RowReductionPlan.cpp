@@ -24,6 +24,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 //===----------------------------------------------------------------------===//
 // Thread group
@@ -487,8 +488,8 @@ static int64_t mostHeld(int64_t group) {
   return group <= kBlockThreads ? 48 : 24;
 }
 
-Schedule mpc::scheduleColumnSums(const RowReductionPlan &plan,
-                                 const CudaTarget &target) {
+Schedule cuda::scheduleColumnSums(const RowReductionPlan &plan,
+                                  const CudaTarget &target) {
   auto words = [](int64_t bytes) -> int64_t {
     return llvm::divideCeil(bytes, int64_t{4});
   };

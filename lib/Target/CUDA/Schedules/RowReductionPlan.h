@@ -20,7 +20,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 class RowReductionPlan;
 
@@ -128,6 +128,6 @@ mlir::LogicalResult emitRows(GpuKernel &kernel, tile::ThreadMappingAttr team);
 Schedule scheduleColumnSums(const RowReductionPlan &plan,
                             const CudaTarget &target);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_ROWREDUCTIONPLAN_H

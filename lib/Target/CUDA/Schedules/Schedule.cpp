@@ -19,6 +19,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 //===----------------------------------------------------------------------===//
 // Schedule attribute
@@ -81,7 +82,7 @@ FailureOr<Schedule> Schedule::of(func::FuncOp kernel) {
 // Kernel bodies
 //===----------------------------------------------------------------------===//
 
-Value mpc::scratchOf(gpu::GPUFuncOp function) {
+Value cuda::scratchOf(gpu::GPUFuncOp function) {
   return function->hasAttr(kScratchAttr) ? Value(function.getArguments().back())
                                          : Value();
 }
@@ -159,7 +160,7 @@ void GpuKernel::bindInputs(ElementEmitter &emitter) const {
     emitter.bindMemory(argument, memory);
 }
 
-ElementTarget mpc::cudaElementTarget() {
+ElementTarget cuda::cudaElementTarget() {
   ElementTarget target;
   target.lanes = 4;
   target.registers = 32;
@@ -174,7 +175,7 @@ ElementTarget mpc::cudaElementTarget() {
   return target;
 }
 
-FailureOr<CudaTarget> mpc::cudaTargetOf(Operation *module) {
+FailureOr<CudaTarget> cuda::cudaTargetOf(Operation *module) {
   TargetInfo target = exe::targetOf(module);
   if (std::optional<CudaTarget> cuda = CudaTarget::of(target))
     return *cuda;
@@ -187,7 +188,7 @@ FailureOr<CudaTarget> mpc::cudaTargetOf(Operation *module) {
 // Kernel families
 //===----------------------------------------------------------------------===//
 
-ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
+ArrayRef<std::unique_ptr<KernelFamily>> cuda::kernelFamilies() {
   static const auto *families = [] {
     auto *list = new SmallVector<std::unique_ptr<KernelFamily>>;
     list->push_back(createQuantizedGemvFamily());
@@ -209,8 +210,8 @@ ArrayRef<std::unique_ptr<KernelFamily>> mpc::kernelFamilies() {
   return *families;
 }
 
-FailureOr<const KernelFamily *> mpc::familyOf(func::FuncOp kernel,
-                                              const Schedule &schedule) {
+FailureOr<const KernelFamily *> cuda::familyOf(func::FuncOp kernel,
+                                               const Schedule &schedule) {
   for (const auto &family : kernelFamilies())
     if (family->name() == schedule.family)
       return family.get();

@@ -30,8 +30,10 @@
 #include <string>
 
 namespace mpc {
-
 class ElementEmitter;
+} // namespace mpc
+
+namespace mpc::cuda {
 
 /// Launch configuration and tiling of one kernel.
 struct Schedule {
@@ -189,6 +191,6 @@ std::unique_ptr<KernelFamily> createMapFamily();
 /// Fallback: one work item of a loop kernel per thread.
 std::unique_ptr<KernelFamily> createLoopFamily();
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_SCHEDULE_H

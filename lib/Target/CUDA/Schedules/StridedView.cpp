@@ -16,8 +16,9 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
-int64_t mpc::powerOfTwoIn(int64_t value, int64_t most) {
+int64_t cuda::powerOfTwoIn(int64_t value, int64_t most) {
   int64_t power = most;
   while (power > 1 && value % power != 0)
     power /= 2;
@@ -214,8 +215,8 @@ static int64_t alignedRun(Value tensor, int64_t most,
   return run;
 }
 
-int64_t mpc::alignedRunOf(Value tensor, int64_t most,
-                          const llvm::DenseMap<Value, int64_t> &known) {
+int64_t cuda::alignedRunOf(Value tensor, int64_t most,
+                           const llvm::DenseMap<Value, int64_t> &known) {
   // Only as an operand, a broadcast element is as wide as the row.
   ArrayRef<int64_t> shape = shapeOf(tensor);
   if (!known.contains(tensor) && !shape.empty() && shape.back() == 1)

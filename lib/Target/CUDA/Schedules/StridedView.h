@@ -19,7 +19,7 @@
 
 #include <optional>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// A tensor whose element at indices i is element offset + sum(i * strides) of
 /// a kernel argument. Dimensions of extent 1 have stride 0.
@@ -55,6 +55,6 @@ int64_t alignedRunOf(mlir::Value tensor, int64_t most,
 /// for 0).
 int64_t powerOfTwoIn(int64_t value, int64_t most);
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_STRIDEDVIEW_H

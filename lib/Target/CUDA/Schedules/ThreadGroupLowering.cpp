@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 using namespace mpc::tile;
 
 using arith::CmpIPredicate;

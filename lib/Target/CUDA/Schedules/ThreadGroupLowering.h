@@ -16,7 +16,7 @@
 
 #include "Target/Kernel/TileRegions.h"
 
-namespace mpc {
+namespace mpc::cuda {
 
 class ThreadGroupLowering {
 public:
@@ -105,6 +105,6 @@ struct SplitScratch {
   llvm::SmallVector<int64_t> offsets;
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_THREADGROUPLOWERING_H

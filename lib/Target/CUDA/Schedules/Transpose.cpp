@@ -20,6 +20,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 constexpr int64_t kThreads = 256;
@@ -242,6 +243,6 @@ public:
 };
 } // namespace
 
-std::unique_ptr<KernelFamily> mpc::createTransposeFamily() {
+std::unique_ptr<KernelFamily> cuda::createTransposeFamily() {
   return std::make_unique<TransposeFamily>();
 }

@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// The float with a unit in the last place of one (2^23), and its bits.
 static constexpr double kBegin = 0x1p23;
@@ -105,8 +106,8 @@ private:
 };
 } // namespace
 
-SmallVector<Value> mpc::numbersOfWord(GpuKernel &kernel,
-                                      const QuantizedWeightRows &lines,
-                                      Value word, Value zero) {
+SmallVector<Value> cuda::numbersOfWord(GpuKernel &kernel,
+                                       const QuantizedWeightRows &lines,
+                                       Value word, Value zero) {
   return WordReader(kernel, lines, zero).read(word);
 }

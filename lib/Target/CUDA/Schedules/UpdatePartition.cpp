@@ -13,6 +13,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank() == 0;

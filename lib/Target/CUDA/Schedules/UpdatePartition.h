@@ -16,7 +16,7 @@
 
 #include <optional>
 
-namespace mpc {
+namespace mpc::cuda {
 
 /// A part, outlined as a function.
 struct UpdatePart {
@@ -42,6 +42,6 @@ struct UpdatePartition {
   static std::optional<UpdatePartition> of(mlir::func::FuncOp kernel);
 };
 
-} // namespace mpc
+} // namespace mpc::cuda
 
 #endif // MPC_LIB_TARGET_CUDA_SCHEDULES_UPDATEPARTITION_H

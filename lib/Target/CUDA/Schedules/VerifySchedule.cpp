@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 static constexpr int64_t kMostThreads = 1024;
 /// Maximum grid extents.
@@ -25,8 +26,8 @@ static std::string gridOf(const Schedule &schedule) {
   return text;
 }
 
-LogicalResult mpc::checkSchedule(func::FuncOp kernel,
-                                 const CudaTarget &target) {
+LogicalResult cuda::checkSchedule(func::FuncOp kernel,
+                                  const CudaTarget &target) {
   FailureOr<Schedule> given = Schedule::of(kernel);
   if (failed(given))
     return failure();
@@ -94,13 +95,13 @@ LogicalResult mpc::checkSchedule(func::FuncOp kernel,
   return success();
 }
 
-Schedule mpc::withTeamOf(const Schedule &given, Schedule chosen) {
+Schedule cuda::withTeamOf(const Schedule &given, Schedule chosen) {
   Schedule result = given;
   result.parameters = std::move(chosen.parameters);
   return result;
 }
 
-Schedule mpc::onGridOf(const Schedule &given, Schedule chosen) {
+Schedule cuda::onGridOf(const Schedule &given, Schedule chosen) {
   if (given.threads * given.blocks[0] >= chosen.threads * chosen.blocks[0]) {
     chosen.threads = given.threads;
     chosen.blocks[0] = given.blocks[0];

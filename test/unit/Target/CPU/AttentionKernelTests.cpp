@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Query [batch, heads, s, d], key [batch, groups, t, d], value [batch, groups,
 /// t, e].

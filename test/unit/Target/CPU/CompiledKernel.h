@@ -24,16 +24,16 @@ namespace mpc {
 /// could not be compiled.
 class Compiled {
 public:
-  Compiled(const std::string &text, CpuTarget target) {
+  Compiled(const std::string &text, cpu::CpuTarget target) {
     mlir::DialectRegistry registry;
-    registerCodegenDialects(registry);
+    cpu::registerCodegenDialects(registry);
     mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
     mlir::OwningOpRef<mlir::ModuleOp> module =
         mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return;
-    mlir::FailureOr<llvm::SmallVector<KernelInfo>> infos =
-        lowerKernels(*module, target);
+    mlir::FailureOr<llvm::SmallVector<cpu::KernelInfo>> infos =
+        cpu::lowerKernels(*module, target);
     if (mlir::failed(infos))
       return;
     items = infos->front().items;

@@ -14,6 +14,7 @@
 #include <vector>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 /// A convolution of any spatial rank.

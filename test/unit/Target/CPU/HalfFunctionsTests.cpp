@@ -17,6 +17,7 @@
 #include <cmath>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 

@@ -16,6 +16,7 @@
 #include <random>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 /// An operand's type and, of the right one, how it is packed.

@@ -27,6 +27,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 using reference::Tensor;
 
 GuardedMemory::GuardedMemory(int64_t bytes, int64_t alignment) {

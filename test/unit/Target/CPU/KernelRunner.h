@@ -51,12 +51,12 @@ struct KernelCheck {
 /// Compiles the function `@k` of `text` for `target`, runs it on random inputs
 /// with its tiles in random chunks and order, and checks each result against
 /// the interpreter (compareOutput). Returns an empty string or the error.
-std::string checkKernel(llvm::StringRef text, const CpuTarget &target,
+std::string checkKernel(llvm::StringRef text, const cpu::CpuTarget &target,
                         const KernelCheck &check = {});
 
 /// The ISA levels that this machine can run, without those that only emulate
 /// integer units: their other kernels equal those of the level they extend.
-std::vector<CpuIsa> floatLevels();
+std::vector<cpu::CpuIsa> floatLevels();
 
 /// The same for each of floatLevels(); failures are reported to GoogleTest.
 void expectKernel(llvm::StringRef text, const KernelCheck &check = {});

@@ -16,6 +16,7 @@
 #include "llvm/Support/TargetSelect.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 std::vector<std::string> mpc::machineCode(const std::string &text,
                                           const CpuTarget &target) {

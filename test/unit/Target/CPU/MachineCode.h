@@ -18,7 +18,7 @@ namespace mpc {
 /// The instructions of the kernels of `text` for `target`, a line each, on any
 /// machine.
 std::vector<std::string> machineCode(const std::string &text,
-                                     const CpuTarget &target);
+                                     const cpu::CpuTarget &target);
 
 /// How many are called `name`.
 int64_t count(const std::vector<std::string> &lines, const std::string &name);

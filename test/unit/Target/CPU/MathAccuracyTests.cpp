@@ -20,6 +20,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 /// Numbers between the bit patterns of `low` and `high`, denser near them.

@@ -12,6 +12,7 @@
 #include <random>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 static std::string kernel(const std::string &arguments,
                           const std::string &result, const std::string &body) {

@@ -23,6 +23,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 class OrcJitTest : public testing::Test {

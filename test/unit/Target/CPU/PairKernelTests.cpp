@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 /// `silu(x @ gate + bias) * (x @ up)` with both weights in one operand.

@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// Checks the kernel of one op under each of `schedules`.
 static void expectHonoured(const std::string &arguments,

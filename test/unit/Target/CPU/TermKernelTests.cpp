@@ -19,6 +19,7 @@
 #include <random>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 namespace {
 /// Operand type and compute mode.

@@ -19,6 +19,7 @@
 #include <random>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 /// m x k times k x n; the right-hand side is packed with `depth`
 /// positions in a step (0: unpacked).

@@ -19,6 +19,7 @@
 #include <random>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 static std::string product(int64_t m, int64_t k, int64_t n,
                            const std::string &attributes = "") {

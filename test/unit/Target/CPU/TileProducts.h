@@ -35,8 +35,8 @@ struct DrawnProduct {
 };
 
 /// Runs the kernel `text` on `isa` with operand elements from `draw`.
-inline DrawnProduct computeDrawn(const std::string &text, CpuIsa isa, int64_t m,
-                                 int64_t k, int64_t n,
+inline DrawnProduct computeDrawn(const std::string &text, cpu::CpuIsa isa,
+                                 int64_t m, int64_t k, int64_t n,
                                  llvm::function_ref<double()> draw) {
   DrawnProduct drawn{m, k, n, {}, {}, {}};
   auto drawAll = [&](unsigned index, reference::Tensor &tensor) {
@@ -48,7 +48,7 @@ inline DrawnProduct computeDrawn(const std::string &text, CpuIsa isa, int64_t m,
   KernelCheck check;
   check.adjust = drawAll;
   check.results = &drawn.results;
-  checkKernel(text, CpuTarget{isa}, check);
+  checkKernel(text, cpu::CpuTarget{isa}, check);
   return drawn;
 }
 

@@ -16,6 +16,7 @@
 #include <limits>
 
 using namespace mpc;
+using namespace mpc::cpu;
 
 //===----------------------------------------------------------------------===//
 // random_bits

@@ -34,6 +34,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 using reference::Tensor;
 
 //===----------------------------------------------------------------------===//

@@ -26,11 +26,11 @@ namespace mpc {
 
 /// The architecture of this name: "sm_80". Exits the test program if the
 /// backend does not support it.
-CudaTarget cudaTarget(llvm::StringRef architecture);
+cuda::CudaTarget cudaTarget(llvm::StringRef architecture);
 
 /// How a check runs.
 struct CudaKernelCheck {
-  CudaTarget target;
+  cuda::CudaTarget target;
   /// Scale factor of the random float inputs.
   double scale = 1.0;
   uint64_t seed = 1;
@@ -51,14 +51,15 @@ struct CudaKernelCheck {
 struct CudaText {
   std::string text, error;
 };
-CudaText cudaText(llvm::StringRef module, const CudaTarget &target = {});
+CudaText cudaText(llvm::StringRef module, const cuda::CudaTarget &target = {});
 
 /// The text of a module's kernels holds each of `present` and none of `absent`.
-void expectCudaText(llvm::StringRef module, const CudaTarget &target,
+void expectCudaText(llvm::StringRef module, const cuda::CudaTarget &target,
                     llvm::ArrayRef<const char *> present,
                     llvm::ArrayRef<const char *> absent = {});
 /// It contains `parts` in this order; the last part does not occur earlier.
-void expectCudaTextInOrder(llvm::StringRef module, const CudaTarget &target,
+void expectCudaTextInOrder(llvm::StringRef module,
+                           const cuda::CudaTarget &target,
                            llvm::ArrayRef<const char *> parts);
 
 /// Checks many kernels by one compilation: `add` all, then `run`.

@@ -13,6 +13,7 @@
 #include <cmath>
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// The text of gpu.funcs in a gpu.module.
 static std::string printed(const std::string &functions) {

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 /// Excerpt of a GEMM for sm_90a as nvdisasm 13.0 prints it; most instructions
 /// of each section are omitted.

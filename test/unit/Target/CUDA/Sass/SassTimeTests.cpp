@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 static const TargetInfo &target() {
   static const TargetInfo found = *TargetInfo::parse("cuda:sm_90a");

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// A convolution whose filter's gradient is wanted.

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 FilterForm mpc::chosenForm(const std::string &text, const CudaTarget &target) {
   ParsedGemm parsed(text, target);

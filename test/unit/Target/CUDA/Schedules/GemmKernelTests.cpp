@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 static std::string kernel(const std::string &arguments,
                           const std::string &results, const std::string &body) {

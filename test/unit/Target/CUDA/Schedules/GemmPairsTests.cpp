@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// `silu(x @ gate + bias) * (x @ up)` with both weights in one operand.

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// `norm(x) * w + b`, the norm in f32 and the GEMM in `type`.

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// The gradients of a weight and a bias: the summed operand is the right

@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 ParsedGemm::ParsedGemm(const std::string &text, const CudaTarget &target) {
   DialectRegistry registry;

@@ -16,25 +16,25 @@ namespace mpc {
 
 /// The GEMM problem of a kernel `@k`, with the module that contains it.
 struct ParsedGemm {
-  ParsedGemm(const std::string &text, const CudaTarget &target);
+  ParsedGemm(const std::string &text, const cuda::CudaTarget &target);
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp kernel;
-  std::optional<FusedGemm> problem;
+  std::optional<cuda::FusedGemm> problem;
 };
 
 /// Tiles that a kernel may be cut into.
-std::vector<GemmTiles> tilesOf(const std::string &text,
-                               const CudaTarget &target);
+std::vector<cuda::GemmTiles> tilesOf(const std::string &text,
+                                     const cuda::CudaTarget &target);
 
 /// A kernel whose schedule is fixed.
 struct ForcedGemm {
   std::string text;
-  Schedule schedule;
+  cuda::Schedule schedule;
 };
 /// The kernel `text` cut into its tiles number `number`.
 ForcedGemm withTiles(const std::string &text, size_t number,
-                     const CudaTarget &target);
+                     const cuda::CudaTarget &target);
 
 } // namespace mpc
 

@@ -14,6 +14,7 @@
 #include <set>
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 static std::string product(int64_t m, int64_t k, int64_t n, const char *type,
                            const char *flags = "") {

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 struct Product {

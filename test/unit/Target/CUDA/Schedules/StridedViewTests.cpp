@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace mpc;
+using namespace mpc::cuda;
 
 namespace {
 /// The result of a function on `%x` of the given type.
