@@ -37,6 +37,9 @@ KernelResources::KernelResources(FusionKind kind, Schedule given)
 
 std::optional<KernelResources>
 KernelResources::of(FusionOp fusion, const CudaTarget &architecture) {
+  // Horizontally fused kernels have a schedule for each part.
+  if (!fusion.getBody().getOps<FusionOp>().empty())
+    return std::nullopt;
   auto parent = fusion->getParentOfType<ModuleOp>();
   OpBuilder builder(fusion.getContext());
   OwningOpRef<ModuleOp> module = ModuleOp::create(fusion.getLoc());
