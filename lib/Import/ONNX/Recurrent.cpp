@@ -11,6 +11,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcRecurrenceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::onnx;
@@ -230,15 +232,14 @@ Value DirectionImport::project(Value input) {
       {sum, n.concat({both, n.sliceAxis(own, 0, sums, hidden)}, 0)});
 }
 
-/// An LSTM whose cell state is frozen past the end of a sequence: input gates
-/// saturate at 0 and forget gates at 1, regardless of the state.
+/// An LSTM whose cell state is frozen past the end of a sequence: infinite
+/// inputs make input gates 0 and forget gates 1, whatever finite number the
+/// recurrence adds.
 DirectionResults DirectionImport::frozenLstm(Value input) {
-  // Saturates the sigmoid; representable in float16.
-  constexpr double kSaturated = 1e4;
   Value projected = project(input);
   SmallVector<double> gates(4 * hidden, 0.0);
-  std::fill_n(gates.begin(), hidden, -kSaturated);
-  std::fill_n(gates.begin() + 2 * hidden, hidden, kSaturated);
+  std::fill_n(gates.begin(), hidden, -INFINITY);
+  std::fill_n(gates.begin() + 2 * hidden, hidden, INFINITY);
   projected = n.select(insideOf({1, batch, 1}), projected,
                        n.dense({1, 1, 4 * hidden}, gates, wide));
   auto widened = [&](Value value) {

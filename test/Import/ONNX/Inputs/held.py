@@ -10,10 +10,11 @@ from onnx import helper, numpy_helper
 
 
 class Held:
-    """Checks models with `mpc`, in files in `folder`."""
+    """Checks models with `mpc`, in files in `folder`, under `policy` if that is given."""
 
-    def __init__(self, mpc, folder, opset=17, device="cpu"):
+    def __init__(self, mpc, folder, opset=17, device="cpu", policy=None):
         self.mpc, self.folder, self.opset, self.device, self.failures = mpc, pathlib.Path(folder), opset, device, 0
+        self.options = ["--device", device] + (["--policy", policy] if policy else [])
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def model(self, nodes, feeds, fixed, outputs):
@@ -44,9 +45,9 @@ class Held:
         expected = self.run(path, feeds, outputs) if expected is None else expected
         if tolerance is None:
             np.savez(answers, **expected)
-            self.call(name, "check", path, "--device", self.device, "--inputs", inputs, "--expected", answers)
-        elif self.call(name, "check", path, "--device", self.device, "--inputs", inputs) and self.call(
-                name, "run", path, "--device", self.device, "--inputs", inputs, "--output", answers):
+            self.call(name, "check", path, *self.options, "--inputs", inputs, "--expected", answers)
+        elif self.call(name, "check", path, *self.options, "--inputs", inputs) and self.call(
+                name, "run", path, *self.options, "--inputs", inputs, "--output", answers):
             found = np.load(answers)
             for key, value in expected.items():
                 wide, close = np.float64(value), np.float64(found[key])
@@ -59,7 +60,7 @@ class Held:
         path, inputs = (str(self.folder / (name + end)) for end in (".onnx", "-inputs.npz"))
         onnx.save(self.model(nodes, feeds, fixed, outputs), path)
         np.savez(inputs, **feeds)
-        done = subprocess.run([self.mpc, "check", path, "--device", self.device, "--inputs", inputs, "--quiet"],
+        done = subprocess.run([self.mpc, "check", path, *self.options, "--inputs", inputs, "--quiet"],
                               capture_output=True, text=True, check=False)
         if done.returncode != 1 or text not in done.stderr:
             self.fail(name, f"exit {done.returncode}, expected 1 and '{text}': {done.stderr[-500:]}")

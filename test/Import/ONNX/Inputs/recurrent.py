@@ -55,12 +55,14 @@ def run_direction(op, x, w, r, bias, peephole, h, c, lengths, reverse, functions
 
 
 def layer(held, name, op, direction="forward", lengths=LENGTHS, as_input=False, states=True, functions=None, clip=None,
-          layout=0, **attributes):
-    """Holds one layer whose operands are random; `functions` are (name, alpha, beta) for each direction in turn."""
+          layout=0, largest=1, tolerance=1e-5, **attributes):
+    """Holds one layer whose operands are random; `functions` are (name, alpha, beta) for each direction in turn,
+    `largest` multiplies the recurrent weights."""
     directions = 2 if direction == "bidirectional" else 1
     gates = GATES[op] * HIDDEN
     draw = lambda *shape: NUMBERS.randn(*shape).astype(np.float32)  # noqa: E731
     x, w, r = draw(STEPS, BATCH, INPUT), draw(directions, gates, INPUT) / 2, draw(directions, gates, HIDDEN) / 2
+    r *= np.float32(largest)
     bias, peephole = draw(directions, 2 * gates) / 2, draw(directions, 3 * HIDDEN)
     h, c = (draw(directions, BATCH, HIDDEN) if states else np.zeros((directions, BATCH, HIDDEN)) for _ in range(2))
     default = [("Sigmoid", 0, 0), ("Tanh", 0, 0), ("Tanh", 0, 0)]
@@ -102,7 +104,17 @@ def layer(held, name, op, direction="forward", lengths=LENGTHS, as_input=False, 
             feeds["c"] = np.ascontiguousarray(c.astype(np.float32))
     node = helper.make_node(op, names, outputs, hidden_size=HIDDEN, direction=direction, name=name, **attributes)
     held.hold(name, [node], feeds, {k: FLOAT for k in outputs}, weights,
-              {k: expected[k].astype(np.float32) for k in outputs}, tolerance=1e-5)
+              {k: expected[k].astype(np.float32) for k in outputs}, tolerance=tolerance)
+
+
+def frozen(held):
+    """Past the end of a sequence the cell does not move, however large the sums of the recurrence are. Under mixed
+    policies the input may be stored in 16 bits."""
+    for policy, tolerance in ((None, 1e-5), ("float16", 1e-2), ("bfloat16", 1e-2)):
+        own = Held(held.mpc, held.folder, held.opset, held.device, policy)
+        layer(own, f"LSTM-frozen-{policy}", "LSTM", "bidirectional", lengths=np.zeros(BATCH, np.int32), as_input=True,
+              largest=2e4, tolerance=tolerance)
+        held.failures += own.failures
 
 
 def main():
@@ -111,6 +123,7 @@ def main():
         layer(held, "GRU-input", "GRU", "bidirectional", as_input=True, states=False, linear_before_reset=1)
         layer(held, "LSTM-coupled", "LSTM", "reverse", input_forget=1, clip=0.5)
         layer(held, "RNN-Softplus", "RNN", functions=[("Softplus", 0, 0)])
+        frozen(held)
         return held.end()
     for op in GATES:
         for direction in ("forward", "reverse", "bidirectional"):
@@ -129,6 +142,7 @@ def main():
           functions=[("Affine", 0.5, 0.25), ("Elu", 0.75, 0), ("Sigmoid", 0, 0), ("LeakyRelu", 0.1, 0)])
     for function in (("Relu", 0, 0), ("Softplus", 0, 0), ("ThresholdedRelu", 0.5, 0)):
         layer(held, f"RNN-{function[0]}", "RNN", functions=[function])
+    frozen(held)
     node = helper.make_node("RNN", ["x", "w", "r", "", "l"], ["y"], hidden_size=2)
     zeros = {"x": np.zeros((3, 2, 1), np.float32)}, {"y": FLOAT}
     weights = {"w": np.zeros((1, 2, 1), np.float32), "r": np.zeros((1, 2, 2), np.float32)}
