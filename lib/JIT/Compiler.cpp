@@ -510,7 +510,7 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   if (!options.chosen.empty() &&
       failed(selectResultEntries(entry(*module), options.chosen)))
     return failure(first);
-  markInfiniteResults(entry(*module));
+  markExemptValues(entry(*module));
   if (options.training && !options.training->parameters.empty())
     setInitialValues(*module);
   if (Status status = dump(*module, "import"); !status.ok())

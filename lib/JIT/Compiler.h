@@ -231,18 +231,21 @@ mlir::LogicalResult checkImportedMemory(mlir::ModuleOp module, int64_t most);
 /// intermediates, arguments and results.
 mlir::LogicalResult checkPlannedMemory(mlir::ModuleOp module, int64_t most);
 
-/// Marks the results of the imported model `function` that may legitimately
-/// contain infinities or NaNs, because such constants (a mask of -inf) reach
-/// them.
-void markInfiniteResults(mlir::func::FuncOp function);
+/// Marks the results of the imported model `function` with the non-finite
+/// values that they may legitimately contain, because such constants (a mask of
+/// -inf) reach them (kExemptAttr).
+void markExemptValues(mlir::func::FuncOp function);
+
+/// Returns the NonFinite values that `result` is marked with.
+uint8_t exemptValues(exe::ResultOp result);
 
 /// Returns the results of a planned program that are checked for non-finite
-/// values: unmarked float outputs that alias no argument, of programs without
-/// training.
+/// values: float outputs that alias no argument and are not exempt from all
+/// such values, of programs without training.
 llvm::SmallVector<exe::ResultOp> watchedResults(exe::ProgramOp program);
 
 /// Enables the check in the CPU kernels that store such results
-/// (kCheckedResultsAttr).
+/// (kCheckedResultsAttr, kExemptValuesAttr).
 void enableFiniteResultChecks(mlir::ModuleOp planned, mlir::ModuleOp kernels);
 
 /// Builds the program that `module`'s exe.program describes, without code.

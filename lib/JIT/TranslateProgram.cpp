@@ -67,7 +67,8 @@ public:
         return failure();
     for (exe::ResultOp result : watchedResults(op))
       program->checks.push_back({RunCheck::Kind::FiniteResult, "",
-                                 places[result.getSymName()].index, -1});
+                                 places[result.getSymName()].index, -1,
+                                 exemptValues(result)});
     for (exe::StepOpInterface step : op.getSteps())
       if (failed(addStep(step)))
         return failure();

@@ -207,6 +207,11 @@ static Status validateChecks(const Program &program) {
                            std::to_string(check.number) + " and argument " +
                            std::to_string(check.argument) +
                            " refers to a value that does not exist");
+    if (check.exempt >= (ofResult ? NonFinite::kAll : 1))
+      return malformed(program.name + ": check " + std::to_string(i),
+                       "exempts the set of values " +
+                           std::to_string(check.exempt) +
+                           ", which leaves nothing to check");
   }
   return {};
 }

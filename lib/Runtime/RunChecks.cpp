@@ -21,10 +21,7 @@ static Status outOfRange(const Program &program, const RunCheck &check,
     text +=
         " of input '" + program.arguments[size_t(check.argument)].name + "'";
   return Status(StatusCode::InvalidArgument,
-                check.op.empty() ? program.name : check.op,
-                text + " is outside an extent of " + extent +
-                    "; indices must be between -" + extent + " and " +
-                    std::to_string(check.number - 1));
+                check.op.empty() ? program.name : check.op, std::move(text));
 }
 
 Status detail::readChecks(const Program &program, int64_t *words,
@@ -53,23 +50,34 @@ Status detail::readChecks(const Program &program, int64_t *words,
 // Counts
 //===----------------------------------------------------------------------===//
 
-/// Counts the elements whose `exponent` bits are all set.
+/// Counts the elements whose `exponent` bits are all set, without `exempt`
+/// values.
 template <typename T>
-static int64_t countBits(std::span<const T> elements, T exponent) {
-  return std::count_if(elements.begin(), elements.end(),
-                       [&](T bits) { return (bits & exponent) == exponent; });
+static int64_t countBits(std::span<const T> elements, T exponent,
+                         uint8_t exempt) {
+  auto isCounted = [&](T bits) {
+    if ((bits & exponent) != exponent)
+      return false;
+    uint8_t kind = bits == exponent ? NonFinite::kPositiveInfinity
+                   : T(bits << 1) == T(exponent << 1)
+                       ? NonFinite::kNegativeInfinity
+                       : NonFinite::kNan;
+    return (kind & exempt) == 0;
+  };
+  return std::count_if(elements.begin(), elements.end(), isCounted);
 }
 
-int64_t mpc::countNonFinite(const Buffer &buffer) {
+int64_t mpc::countNonFinite(const Buffer &buffer, uint8_t exempt) {
   switch (buffer.type().element) {
   case ElementType::F16:
-    return countBits<uint16_t>(buffer.as<uint16_t>(), 0x7c00);
+    return countBits<uint16_t>(buffer.as<uint16_t>(), 0x7c00, exempt);
   case ElementType::BF16:
-    return countBits<uint16_t>(buffer.as<uint16_t>(), 0x7f80);
+    return countBits<uint16_t>(buffer.as<uint16_t>(), 0x7f80, exempt);
   case ElementType::F32:
-    return countBits<uint32_t>(buffer.as<uint32_t>(), 0x7f800000);
+    return countBits<uint32_t>(buffer.as<uint32_t>(), 0x7f800000, exempt);
   case ElementType::F64:
-    return countBits<uint64_t>(buffer.as<uint64_t>(), 0x7ff0000000000000);
+    return countBits<uint64_t>(buffer.as<uint64_t>(), 0x7ff0000000000000,
+                               exempt);
   default:
     return 0;
   }
@@ -88,8 +96,13 @@ mpc::findNonFinite(const Program &program, std::span<const Buffer> arguments,
                    std::span<const Buffer> results,
                    std::span<const int64_t> suspects) {
   std::vector<NonFiniteResult> found;
-  for (int64_t number : suspects)
-    if (int64_t count = countNonFinite(results[size_t(number)]))
+  for (int64_t number : suspects) {
+    auto check = std::ranges::find_if(program.checks, [&](const auto &check) {
+      return check.kind == RunCheck::Kind::FiniteResult &&
+             check.number == number;
+    });
+    uint8_t exempt = check == program.checks.end() ? 0 : check->exempt;
+    if (int64_t count = countNonFinite(results[size_t(number)], exempt))
       found.push_back(
           {program.results[size_t(number)].name, count,
            program.results[size_t(number)].type.elementCount().value_or(0)});
@@ -100,4 +113,5 @@ mpc::findNonFinite(const Program &program, std::span<const Buffer> arguments,
       !std::all_of(arguments.begin(), arguments.end(), isFinite))
     return {};
   return found;
+  }
 }

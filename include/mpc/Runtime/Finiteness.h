@@ -20,14 +20,16 @@
 
 namespace mpc {
 
-/// Returns the number of infinite or NaN elements of the host buffer `buffer`;
-/// 0 for element types without such values and for device memory.
-int64_t countNonFinite(const Buffer &buffer);
+/// Returns the number of infinite or NaN elements of the host buffer `buffer`,
+/// without the NonFinite values `exempt`; 0 for element types without such
+/// values and for device memory.
+int64_t countNonFinite(const Buffer &buffer, uint8_t exempt = 0);
 
 /// A result that contains infinities or NaNs.
 struct NonFiniteResult {
   std::string name;
-  /// Number of infinite or NaN elements, and of all elements.
+  /// Number of infinite or NaN elements that are not exempt
+  /// (RunCheck::exempt), and of all elements.
   int64_t count = 0, elements = 0;
 
   /// "output 'y' holds 64 infinities or NaNs among 64 elements ...": a sentence
@@ -36,8 +38,9 @@ struct NonFiniteResult {
 };
 
 /// Counts the non-finite elements of the results with indices `suspects`
-/// (RunOptions::nonFinite). Returns nothing if a host argument itself contains
-/// infinities or NaNs: the run only propagated them.
+/// (RunOptions::nonFinite), except for those that RunCheck::exempt lists.
+/// Returns nothing if a host argument itself contains infinities or NaNs: the
+/// run only propagated them.
 std::vector<NonFiniteResult> findNonFinite(const Program &program,
                                            std::span<const Buffer> arguments,
                                            std::span<const Buffer> results,

@@ -73,6 +73,12 @@ struct ProgramConstant {
   int64_t bytes = 0;
 };
 
+/// Bits of a set of non-finite values.
+struct NonFinite {
+  static constexpr uint8_t kNan = 1, kPositiveInfinity = 2,
+                           kNegativeInfinity = 4, kAll = 7;
+};
+
 /// A condition that kernels check at run time. Each has a 64-bit status word
 /// (BufferRef::Kind::Checks) that is zero before a run and after a run without
 /// violations.
@@ -98,6 +104,8 @@ struct RunCheck {
   bool operator==(const RunCheck &) const = default;
 };
 
+  /// For a result: NonFinite values that the model's own constants produce.
+  uint8_t exempt = 0;
 /// Location of a launch's buffer.
 struct BufferRef {
   enum class Kind { Argument, Result, Constant, Arena, Checks };

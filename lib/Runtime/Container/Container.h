@@ -35,7 +35,7 @@
 
 namespace mpc::container {
 
-inline constexpr uint32_t kFormatVersion = 13;
+inline constexpr uint32_t kFormatVersion = 14;
 inline constexpr size_t kHeaderBytes = 64;
 inline constexpr size_t kSectionAlignment = 64;
 /// Limit of the table size, in bytes; real programs need some hundred bytes per

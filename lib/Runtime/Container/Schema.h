@@ -63,7 +63,7 @@ MPC_SERIALIZE(GemmProblem, m, n, k, batch, operandA, operandB, result,
               residual, auxiliary, biasGradient, compute, scales, resultScale,
               amax)
 MPC_SERIALIZE(Collective, kind, reduction, element, accumulate, ranks, root)
-MPC_SERIALIZE(RunCheck, kind, op, number, argument)
+MPC_SERIALIZE(RunCheck, kind, op, number, argument, exempt)
 MPC_SERIALIZE(TypeShare, type, count, weight)
 MPC_SERIALIZE(VariableType, name, role, type, stored)
 MPC_SERIALIZE(LayerTypes, path, policy, compute, gradient, storage, variables)

@@ -135,6 +135,7 @@ cpu::lowerKernels(ModuleOp module,
     auto watched = dyn_cast_or_null<DenseI64ArrayAttr>(
         impl->removeAttr(kCheckedResultsAttr));
     impl->removeAttr(kCheckedArgumentsAttr);
+    impl->removeAttr(kExemptValuesAttr);
     infos.push_back({impl.getName().drop_back(kImplSuffix.size()).str(),
                      number(kItemsAttr), number(kGrainAttr),
                      number(kScratchBytesAttr), number(kLaterItemsAttr),

@@ -12,8 +12,12 @@
 #include "../Kernel/IndexMath.h"
 #include "../Kernel/MathExpansion.h"
 
+#include "mpc/Runtime/Program.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
@@ -51,21 +55,42 @@ static BlockArgument argumentBehind(Value memory) {
 }
 
 /// Returns the lanes of `value`, of type `element` or its bits, that are not
-/// finite.
-static Value notFinite(ValueMath &math, Value value, FloatType element) {
+/// finite, without those that are only NonFinite values of `exempt`.
+static Value notFinite(ValueMath &math, Value value, FloatType element,
+                       uint8_t exempt) {
+  bool hasNan = !(exempt & NonFinite::kNan),
+       hasPositive = !(exempt & NonFinite::kPositiveInfinity),
+       hasNegative = !(exempt & NonFinite::kNegativeInfinity);
   if (element.getWidth() > 16) {
-    // 0, except for infinities and NaNs, which give NaN.
-    Value zero = math.sub(value, value);
-    return math.compare(arith::CmpFPredicate::UNO, zero, zero);
+    if (!hasPositive && !hasNegative)
+      return math.compare(arith::CmpFPredicate::UNO, value, value);
+    return math.compare(hasNan ? arith::CmpFPredicate::UEQ
+                               : arith::CmpFPredicate::OEQ,
+                        hasPositive && hasNegative ? math.abs(value) : value,
+                        hasPositive ? INFINITY : -INFINITY);
   }
-  int64_t exponent = element.isF16() ? 0x7c00 : 0x7f80;
+  constexpr int64_t kSign = 0x8000;
+  int64_t infinity = element.isF16() ? 0x7c00 : 0x7f80;
   if (isa<FloatType>(getElementTypeOrSelf(value.getType())))
-    value = arith::BitcastOp::create(
-        math.getBuilder(), math.getLoc(),
-        ValueMath::withElement(value.getType(), math.getBuilder().getI16Type()),
-        value);
-  return math.compare(arith::CmpIPredicate::eq, math.bitAnd(value, exponent),
-                      math.integer(value.getType(), exponent));
+    value = math.bits(value);
+  auto constant = [&](int64_t bits) {
+    return math.integer(value.getType(), bits);
+  };
+  using Predicate = arith::CmpIPredicate;
+  if (hasPositive == hasNegative)
+    return math.compare(!hasPositive ? Predicate::ugt
+                        : hasNan     ? Predicate::uge
+                                     : Predicate::eq,
+                        math.bitAnd(value, kSign - 1), constant(infinity));
+  if (!hasNan)
+    return math.compare(Predicate::eq, value,
+                        constant(hasPositive ? infinity : infinity | kSign));
+  // As signed integers, values above infinity are positive NaNs; as unsigned
+  // ones, those above -infinity are negative NaNs.
+  return math.bitOr(math.compare(hasPositive ? Predicate::sge : Predicate::sgt,
+                                 value, constant(infinity)),
+                    math.compare(hasNegative ? Predicate::uge : Predicate::ugt,
+                                 value, constant(infinity | kSign)));
 }
 
 void cpu::instrumentNonFiniteStores(func::FuncOp impl) {
@@ -75,14 +100,15 @@ void cpu::instrumentNonFiniteStores(func::FuncOp impl) {
   ArrayRef<int64_t> places =
       impl->getAttrOfType<DenseI64ArrayAttr>(kCheckedArgumentsAttr)
           .asArrayRef();
-  llvm::DenseMap<Value, Value> words;
+  ArrayRef<int64_t> exempt =
+      impl->getAttrOfType<DenseI64ArrayAttr>(kExemptValuesAttr).asArrayRef();
+  llvm::DenseMap<Value, unsigned> numbers;
   for (auto [i, result] : llvm::enumerate(watched.asArrayRef()))
-    words[impl.getArgument(unsigned(places[0] + result))] =
-        impl.getArgument(unsigned(places[1]) + unsigned(i));
+    numbers[impl.getArgument(unsigned(places[0] + result))] = unsigned(i);
   SmallVector<Operation *> stores;
   impl.walk([&](Operation *op) {
     FiniteCheckedStore store(op);
-    if (store.memory && words.contains(argumentBehind(store.memory)))
+    if (store.memory && numbers.contains(argumentBehind(store.memory)))
       stores.push_back(op);
   });
   for (Operation *op : stores) {
@@ -93,7 +119,8 @@ void cpu::instrumentNonFiniteStores(func::FuncOp impl) {
     ValueMath math(b, loc);
     auto element =
         cast<FloatType>(cast<MemRefType>(result.getType()).getElementType());
-    Value bad = notFinite(math, store.value, element);
+    unsigned number = numbers.lookup(result);
+    Value bad = notFinite(math, store.value, element, uint8_t(exempt[number]));
     if (store.mask)
       bad = math.bitAnd(bad, store.mask);
     if (auto vector = dyn_cast<VectorType>(bad.getType())) {
@@ -106,7 +133,8 @@ void cpu::instrumentNonFiniteStores(func::FuncOp impl) {
     auto branch = scf::IfOp::create(b, loc, bad);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
     Value one = arith::ConstantIntOp::create(b, loc, b.getI64Type(), 1);
-    memref::StoreOp::create(b, loc, one, words.lookup(result),
+    memref::StoreOp::create(b, loc, one,
+                            impl.getArgument(unsigned(places[1]) + number),
                             IndexMath{b, loc}.constant(0));
   }
 }

@@ -103,6 +103,7 @@ static func::FuncOp createImpl(func::FuncOp kernel) {
   if (watched) {
     apart.append(watched.size(), false);
     impl->setAttr(kCheckedResultsAttr, watched);
+    impl->setAttr(kExemptValuesAttr, kernel->getAttr(kExemptValuesAttr));
     int64_t inputs = kernel.getNumArguments();
     impl->setAttr(kCheckedArgumentsAttr,
                   builder.getDenseI64ArrayAttr(

@@ -52,7 +52,7 @@ inline constexpr llvm::StringLiteral kCheckedArgumentsAttr =
     "mpc.checked_arguments";
 /// Instruments every store to a watched result of `kernel`
 /// (kCheckedResultsAttr): sets the result's word, an argument of `impl`, to 1
-/// if an infinity or a NaN is stored.
+/// if an infinity or a NaN is stored that is not exempt (kExemptValuesAttr).
 void instrumentNonFiniteStores(mlir::func::FuncOp impl);
 /// Suffix of a kernel's name for its function on memory.
 inline constexpr llvm::StringLiteral kImplSuffix = "_impl";

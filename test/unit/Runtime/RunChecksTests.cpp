@@ -129,9 +129,12 @@ TEST_F(RunChecks, EveryElementTypeCounts) {
 }
 
 TEST(RunCheck, OfNothingIsRefused) {
-  for (RunCheck check : {RunCheck{RunCheck::Kind::IndexInRange, "op", 0, -1},
-                         RunCheck{RunCheck::Kind::IndexInRange, "op", 4, 2},
-                         RunCheck{RunCheck::Kind::FiniteResult, "", 1, -1}}) {
+  for (RunCheck check :
+       {RunCheck{RunCheck::Kind::IndexInRange, "op", 0, -1},
+        RunCheck{RunCheck::Kind::IndexInRange, "op", 4, 2},
+        RunCheck{RunCheck::Kind::IndexInRange, "op", 4, -1, 1},
+        RunCheck{RunCheck::Kind::FiniteResult, "", 1, -1},
+        RunCheck{RunCheck::Kind::FiniteResult, "", 0, -1, NonFinite::kAll}}) {
     Program program = makeProgram();
     program.checks[0] = check;
     EXPECT_FALSE(validate(program, /*needsCode=*/true).ok());

@@ -17,10 +17,12 @@
 
 namespace mpc::cpu {
 
-/// On a kernel, array of i64: indices of the floating-point results (16 to 64
-/// bits) whose stores are checked for infinities and NaNs.
+/// On a kernel, arrays of i64: indices of the floating-point results (16 to 64
+/// bits) whose stores are checked for infinities and NaNs, and for each the
+/// NonFinite values that are exempt.
 inline constexpr llvm::StringLiteral kCheckedResultsAttr =
-    "mpc.checked_results";
+                                         "mpc.checked_results",
+                                     kExemptValuesAttr = "mpc.exempt_values";
 
 /// Call interface of a generated kernel. The kernel's symbol is `name`:
 ///   void name(void *const *buffers, int64_t begin, int64_t end, void *scratch)
@@ -42,7 +44,7 @@ struct KernelInfo {
   /// 64-byte-aligned memory through which they receive their inputs.
   int64_t laterItems = 0, sharedBytes = 0;
   /// Watched results (kCheckedResultsAttr), in the order of their flags. A flag
-  /// is set to 1 when an infinity or NaN is stored.
+  /// is set to 1 when an infinity or NaN is stored that is not exempt.
   llvm::SmallVector<int64_t> watched = {};
 };
 

@@ -463,8 +463,8 @@ void ProgramPlanner::declarePorts() {
         aliases[index] < 0 ? FlatSymbolRefAttr()
                            : argumentSymbols[aliases[index]]);
     // Whether the model produces infinities in the result.
-    if (attributes && attributes.contains(kInfiniteAttr))
-      port->setAttr(kInfiniteAttr, attributes.get(kInfiniteAttr));
+    if (attributes && attributes.contains(kExemptAttr))
+      port->setAttr(kExemptAttr, attributes.get(kExemptAttr));
     resultSymbols.push_back(
         FlatSymbolRefAttr::get(builder.getContext(), symbol));
     resultNumbers[resultSymbols.back()] = index;

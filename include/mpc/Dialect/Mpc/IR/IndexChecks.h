@@ -8,9 +8,9 @@
 // operand to their fusions, a constant of index checks: one word per check, of
 // a type that lists them. Kernels store a bad index in its word. The planner
 // and the fusion passes treat it as any other constant; the runtime gives each
-// run its own words and reads them afterwards. Outputs that may contain
-// infinities are marked as well (kInfiniteAttr); others are checked when
-// stored.
+// run its own words and reads them afterwards. Outputs are checked for
+// non-finite values when stored, except for those that the model's constants
+// produce (kExemptAttr).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ inline constexpr llvm::StringLiteral kCheckedIndicesAttr = "mpc.checked";
 /// the first one for index tuples.
 inline constexpr llvm::StringLiteral kIndexCheckAttr = "mpc.index_check";
 
-/// Unit attribute of a function result and its exe.result: the model itself
-/// produces infinities or NaNs there.
-inline constexpr llvm::StringLiteral kInfiniteAttr = "mpc.infinite";
+/// i64 attribute of a function result and its exe.result: set of the NonFinite
+/// values (Runtime/Program.h) that the model's constants produce there.
+inline constexpr llvm::StringLiteral kExemptAttr = "mpc.exempt";
 
 /// One word of the index checks.
 struct IndexCheck {
