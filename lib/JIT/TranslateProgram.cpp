@@ -111,8 +111,9 @@ private:
     places[constant.getSymName()] = {BufferRef::Kind::Checks,
                                      int64_t(program->checks.size())};
     for (const IndexCheck &check : *checks)
-      program->checks.push_back({RunCheck::Kind::IndexInRange, check.op.str(),
-                                 check.extent, check.argument});
+      program->checks.push_back({check.isLength ? RunCheck::Kind::LengthInRange
+                                                : RunCheck::Kind::IndexInRange,
+                                 check.op.str(), check.extent, check.argument});
     return true;
   }
 

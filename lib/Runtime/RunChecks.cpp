@@ -12,14 +12,21 @@
 
 using namespace mpc;
 
-/// Returns the error of an index out of range.
+/// Returns the error of an index or length out of range.
 static Status outOfRange(const Program &program, const RunCheck &check,
-                         int64_t index) {
-  std::string extent = std::to_string(check.number);
-  std::string text = "index " + std::to_string(index);
+                         int64_t value) {
+  std::string extent = std::to_string(check.number),
+              last = std::to_string(check.number - 1);
+  bool isLength = check.kind == RunCheck::Kind::LengthInRange;
+  std::string text =
+      (isLength ? "length or position " : "index ") + std::to_string(value);
   if (check.argument >= 0)
     text +=
         " of input '" + program.arguments[size_t(check.argument)].name + "'";
+  text += isLength
+              ? " is out of range; it must be between 0 and " + last
+              : " is outside an extent of " + extent +
+                    "; indices must be between -" + extent + " and " + last;
   return Status(StatusCode::InvalidArgument,
                 check.op.empty() ? program.name : check.op, std::move(text));
 }
@@ -106,6 +113,7 @@ mpc::findNonFinite(const Program &program, std::span<const Buffer> arguments,
       found.push_back(
           {program.results[size_t(number)].name, count,
            program.results[size_t(number)].type.elementCount().value_or(0)});
+  }
   auto isFinite = [](const Buffer &buffer) {
     return countNonFinite(buffer) == 0;
   };
@@ -113,5 +121,4 @@ mpc::findNonFinite(const Program &program, std::span<const Buffer> arguments,
       !std::all_of(arguments.begin(), arguments.end(), isFinite))
     return {};
   return found;
-  }
 }

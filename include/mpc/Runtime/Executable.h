@@ -81,9 +81,9 @@ public:
   /// Host arguments are copied to a device with its own memory; work of other
   /// streams on device arguments must be done. A result that aliases an
   /// argument (ProgramValue::alias) is that argument's buffer, which the run
-  /// overwrites. Returns InvalidArgument, after the run, if a gather or scatter
-  /// with framework-defined bounds checking read an index out of range
-  /// (RunCheck::Kind::IndexInRange).
+  /// overwrites. Returns InvalidArgument, after the run, if an op with
+  /// framework-defined bounds checking read an index or length out of range
+  /// (RunCheck::Kind::IndexInRange, LengthInRange).
   Result<std::vector<Buffer>> run(std::span<const Buffer> arguments,
                                   const RunOptions &options = {}) const;
 

@@ -87,25 +87,29 @@ struct RunCheck {
     /// Indices of a gather or scatter must be in [-number, number). The status
     /// word receives an offending index, and the run fails.
     IndexInRange,
-    /// Result `number` should be finite. The status word is set to 1 if a CPU
-    /// kernel may have stored infinities or NaNs; RunOptions::nonFinite reports
-    /// them.
+    /// Lengths and positions, which do not count from the end, must be in
+    /// [0, number). Reported like indices.
+    LengthInRange,
+    /// Result `number` should be finite, except for `exempt` values. The status
+    /// word is set to 1 if a CPU kernel may have stored other non-finite
+    /// values; RunOptions::nonFinite reports them.
     FiniteResult,
   };
   Kind kind = Kind::IndexInRange;
-  /// Name of the gather or scatter in the model; empty for a result.
+  /// Name of the op with the indices or lengths in the model; empty for a
+  /// result.
   std::string op = {};
   /// Extent of the indexed axis, or index of the result.
   int64_t number = 0;
-  /// Index of the argument that contains the indices; -1 if the model computes
-  /// them.
+  /// Index of the argument that contains the indices or lengths; -1 if the
+  /// model computes them.
   int64_t argument = -1;
+  /// For a result: NonFinite values that the model's own constants produce.
+  uint8_t exempt = 0;
 
   bool operator==(const RunCheck &) const = default;
 };
 
-  /// For a result: NonFinite values that the model's own constants produce.
-  uint8_t exempt = 0;
 /// Location of a launch's buffer.
 struct BufferRef {
   enum class Kind { Argument, Result, Constant, Arena, Checks };

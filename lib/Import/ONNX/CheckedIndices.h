@@ -9,21 +9,20 @@
 
 #include "Importer.h"
 
-#include "mpc/Dialect/Mpc/IR/IndexChecks.h"
-
 namespace mpc::onnx {
 
 /// Enables bounds checks of the gather or scatter that computed `result`: ONNX
-/// defines an index out of range as an error. Known indices were checked or
-/// folded at import, unless checksKnownIndicesLater is set.
-inline mlir::Value checkIndicesOf(NodeImport &n, mlir::Value result) {
-  mlir::Operation *op = result ? result.getDefiningOp() : nullptr;
-  if (op && !indexedExtents(op).empty() &&
-      (n.importer.options.checksKnownIndicesLater ||
-       !n.known(op->getOperand(1))))
-    op->setDiscardableAttr(kCheckedIndicesAttr, n.builder.getUnitAttr());
-  return result;
-}
+/// defines an index out of range as an error. With `areLengths` negative
+/// indices are errors as well. Known indices were checked or folded at import,
+/// unless checksKnownIndicesLater is set.
+mlir::Value checkIndicesOf(NodeImport &n, mlir::Value result,
+                           bool areLengths = false);
+
+/// Returns input `input` of a node, the lengths `name`, checked to be between 0
+/// and `most`, which errors describe as `bound`. Known lengths are checked at
+/// import, others at run time. Null after an error.
+mlir::Value checkedLengths(NodeImport &n, size_t input, llvm::StringRef name,
+                           int64_t most, llvm::StringRef bound);
 
 } // namespace mpc::onnx
 

@@ -15,12 +15,13 @@ using namespace mpc::onnx;
 
 /// Checks that known indices are inside `extent`; others are checked at run
 /// time.
-static void checkIndices(NodeImport &n, Value indices, int64_t extent) {
+static void checkIndices(NodeImport &n, Value indices, int64_t extent,
+                         bool areLengths = false) {
   std::shared_ptr<const reference::Tensor> known = n.known(indices);
   if (!known)
     return;
   for (int64_t index : known->ints()) {
-    if (index < -extent || index >= extent) {
+    if (index < (areLengths ? 0 : -extent) || index >= extent) {
       n.error() << "index " << index << " is outside an extent of " << extent;
       return;
     }
@@ -110,9 +111,15 @@ static LogicalResult convertTensorScatter(NodeImport &n) {
   places = n.broadcast(places, n.shape(update));
   if (n.failed())
     return failure();
+  // Write indices of circular mode are positions modulo the extent.
+  bool areLengths = mode == "linear";
+  checkIndices(n, places, n.dim(x, axis), areLengths);
+  if (n.failed())
+    return failure();
   Operation *op = n.typed(ScatterElementsOp::getOperationName(), x.getType(),
                           {x, places, update}, n.attr("axis", axis));
-  return n.result(checkIndicesOf(n, op ? op->getResult(0) : Value()));
+  return n.result(
+      checkIndicesOf(n, op ? op->getResult(0) : Value(), areLengths));
 }
 
 static LogicalResult convertScatterNd(NodeImport &n) {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Importer.h"
+#include "CheckedIndices.h"
 #include "RecurrentSteps.h"
 
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
@@ -308,7 +308,11 @@ static LogicalResult convertReverseSequence(NodeImport &n) {
   int64_t rank = n.rank(n.in(0));
   int64_t time = n.axisAttr("time_axis", 0, rank),
           batch = n.axisAttr("batch_axis", 1, rank);
-  return n.result(reverseSequence(n, n.in(0), n.in(1), time, batch));
+  if (n.failed())
+    return failure();
+  Value lengths = checkedLengths(n, 1, "sequence_lens", n.dim(n.in(0), time),
+                                 "the input's steps");
+  return n.result(reverseSequence(n, n.in(0), lengths, time, batch));
 }
 
 /// Crops or pads around the center, with the odd element at the end.

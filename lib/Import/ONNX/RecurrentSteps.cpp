@@ -6,6 +6,8 @@
 
 #include "RecurrentSteps.h"
 
+#include "CheckedIndices.h"
+
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
@@ -98,15 +100,12 @@ Value mpc::onnx::readSequenceLengths(NodeImport &n, int64_t steps,
               << batch << " entries, one for each sequence";
     return nullptr;
   }
-  if (!n.known(lengths))
-    return lengths;
-  bool areFull = true;
-  for (int64_t length : n.constantIntValues(4, "sequence_lens")) {
-    areFull &= length == steps;
-    if ((length < 0 || length > steps) && !n.failed())
-      n.error() << "sequence_lens has the entry " << length
-                << ", expected 0 to " << steps << ", the input's steps";
-  }
+  lengths = checkedLengths(n, 4, "sequence_lens", steps, "the input's steps");
+  std::shared_ptr<const reference::Tensor> known =
+      lengths ? n.known(lengths) : nullptr;
+  bool areFull = known && llvm::all_of(known->ints(), [&](int64_t length) {
+                   return length == steps;
+                 });
   return areFull ? Value() : lengths;
 }
 

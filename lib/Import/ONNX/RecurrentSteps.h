@@ -36,8 +36,8 @@ struct CellForm {
 llvm::SmallVector<CellForm, 2> readCellForms(NodeImport &n, RecurrentCell kind,
                                              int64_t directions);
 
-/// Returns input 4 of a node, `sequence_lens`: [batch]. Null if all are known
-/// to be `steps`, and after an error.
+/// Returns input 4 of a node, `sequence_lens`: [batch], checked to be between 0
+/// and `steps`. Null if all are known to be `steps`, and after an error.
 mlir::Value readSequenceLengths(NodeImport &n, int64_t steps, int64_t batch);
 
 /// Returns entry `index` of the first dimension, which is dropped.

@@ -53,7 +53,7 @@ CudaInstance::create(const std::shared_ptr<CudaContext> &context,
       return status;
   bool checksIndices = std::any_of(
       program.checks.begin(), program.checks.end(), [](const RunCheck &check) {
-        return check.kind == RunCheck::Kind::IndexInRange;
+        return check.kind != RunCheck::Kind::FiniteResult;
       });
   if (checksIndices) {
     auto bytes = size_t(program.checkBytes());

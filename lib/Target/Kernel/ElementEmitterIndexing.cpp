@@ -321,17 +321,20 @@ void mpc::emitIndexCheck(ElementEmitter &emitter, Operation *op, Value raw,
   auto constant = [&](int64_t value) {
     return arith::ConstantIntOp::create(b, loc, i64, value);
   };
-  // -extent <= raw < extent.
-  Value shifted = arith::AddIOp::create(b, loc, raw, constant(extent));
-  Value isOutside = arith::CmpIOp::create(b, loc, CmpIPredicate::uge, shifted,
-                                          constant(2 * extent));
+  int64_t word = first.getInt() + component;
+  bool isLength = (*indexChecksOf(words.getType()))[size_t(word)].isLength;
+  // -extent <= raw < extent, or 0 <= raw < extent.
+  Value shifted =
+      isLength ? raw : arith::AddIOp::create(b, loc, raw, constant(extent));
+  Value isOutside =
+      arith::CmpIOp::create(b, loc, CmpIPredicate::uge, shifted,
+                            constant(isLength ? extent : 2 * extent));
   auto branch = scf::IfOp::create(b, loc, isOutside);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   // The result is independent of the order: the maximum is kept, and none is 0.
   memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::maxu, raw,
-                              emitter.memoryOf(words),
-                              emitter.index(first.getInt() + component));
+                              emitter.memoryOf(words), emitter.index(word));
 }
 
 static FailureOr<Value> emitGather(ElementEmitter &e, Operation *op,

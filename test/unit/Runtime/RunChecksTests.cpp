@@ -111,6 +111,63 @@ TEST_F(RunChecks, InfinitiesOfFiniteInputsAreCounted) {
   EXPECT_TRUE(found.empty());
 }
 
+TEST(RunCheck, ALengthIsNotNegative) {
+  Program program = makeProgram();
+  program.checks[0].kind = RunCheck::Kind::LengthInRange;
+  auto run = [&](int64_t length) {
+    Executable executable = *Executable::create(
+        *Device::cpu({.threads = 1}), std::make_shared<const Program>(program));
+    std::vector<Buffer> arguments = {
+        *Buffer::fromValues<float>({ElementType::F32, {4}},
+                                   std::vector<float>{1, 2, 3, 4}),
+        *Buffer::fromValues<int64_t>({ElementType::I64, {3}},
+                                     std::vector<int64_t>{0, length, 1})};
+    return executable.run(arguments).status().toString();
+  };
+  EXPECT_EQ(run(-5), "lookup: length or position -5 of input 'i' is out of "
+                     "range; it must be between 0 and 3");
+  program.checks[0].argument = -1;
+  EXPECT_EQ(run(4), "lookup: length or position 4 is out of range; it must be "
+                    "between 0 and 3");
+}
+
+TEST(RunCheck, ExemptValuesAreNotCounted) {
+  Program program = makeProgram();
+  program.checks[1].exempt = NonFinite::kNegativeInfinity;
+  std::vector<Buffer> results = {*Buffer::fromValues<float>(
+      {ElementType::F32, {3}},
+      std::vector<float>{-kInfinity, kInfinity, -kInfinity})};
+  std::vector<int64_t> suspects = {0};
+  std::vector<NonFiniteResult> found =
+      findNonFinite(program, {}, results, suspects);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].count, 1);
+  program.checks[1].exempt |= NonFinite::kPositiveInfinity;
+  EXPECT_TRUE(findNonFinite(program, {}, results, suspects).empty());
+}
+
+TEST(RunCheck, EveryElementTypeHasThreeKinds) {
+  auto expect = [](ElementType type, auto nan, auto positive, auto negative) {
+    using T = decltype(nan);
+    Buffer buffer = *Buffer::fromValues<T>(
+        {type, {6}},
+        std::vector<T>{nan, nan, positive, negative, negative, negative});
+    EXPECT_EQ(countNonFinite(buffer), 6);
+    EXPECT_EQ(countNonFinite(buffer, NonFinite::kNan), 4);
+    EXPECT_EQ(countNonFinite(buffer, NonFinite::kPositiveInfinity), 5);
+    EXPECT_EQ(countNonFinite(buffer, NonFinite::kNegativeInfinity), 3);
+    EXPECT_EQ(countNonFinite(buffer, NonFinite::kAll), 0);
+  };
+  expect(ElementType::F16, uint16_t(0xfe01), uint16_t(0x7c00),
+         uint16_t(0xfc00));
+  expect(ElementType::BF16, uint16_t(0xff81), uint16_t(0x7f80),
+         uint16_t(0xff80));
+  expect(ElementType::F32, uint32_t(0x7fc00000), uint32_t(0x7f800000),
+         uint32_t(0xff800000));
+  expect(ElementType::F64, uint64_t(0xfff8000000000000),
+         uint64_t(0x7ff0000000000000), uint64_t(0xfff0000000000000));
+}
+
 TEST_F(RunChecks, EveryElementTypeCounts) {
   auto count = [](ElementType type, auto bits) {
     std::vector<decltype(bits)> values = {0, bits, 1};

@@ -56,13 +56,14 @@ struct AddIndexChecksPass
     for (auto fusion : block.getOps<FusionOp>()) {
       size_t known = checks.size();
       fusion.getBody().walk([&](Operation *op) {
+        bool isLength = checksLengths(op);
         if (!op->removeDiscardableAttr(kCheckedIndicesAttr))
           return;
         op->setDiscardableAttr(kIndexCheckAttr, attributes.getI64IntegerAttr(
                                                     int64_t(checks.size())));
         for (int64_t extent : indexedExtents(op))
-          checks.push_back(
-              {mpc::opName(op), extent, argumentBehind(op->getOperand(1))});
+          checks.push_back({mpc::opName(op), extent,
+                            argumentBehind(op->getOperand(1)), isLength});
       });
       if (checks.size() > known)
         readers.push_back(fusion);

@@ -15,17 +15,21 @@ using namespace mlir;
 using namespace mpc;
 
 static constexpr llvm::StringLiteral kOp = "op", kExtent = "extent",
-                                     kArgument = "argument";
+                                     kArgument = "argument", kLength = "length";
 
 RankedTensorType mpc::indexChecksType(MLIRContext *context,
                                       ArrayRef<IndexCheck> checks) {
   Builder b(context);
   SmallVector<Attribute> entries;
-  for (const IndexCheck &check : checks)
-    entries.push_back(b.getDictionaryAttr(
-        {b.getNamedAttr(kOp, b.getStringAttr(check.op)),
-         b.getNamedAttr(kExtent, b.getI64IntegerAttr(check.extent)),
-         b.getNamedAttr(kArgument, b.getI64IntegerAttr(check.argument))}));
+  for (const IndexCheck &check : checks) {
+    SmallVector<NamedAttribute> fields = {
+        b.getNamedAttr(kOp, b.getStringAttr(check.op)),
+        b.getNamedAttr(kExtent, b.getI64IntegerAttr(check.extent)),
+        b.getNamedAttr(kArgument, b.getI64IntegerAttr(check.argument))};
+    if (check.isLength)
+      fields.push_back(b.getNamedAttr(kLength, b.getUnitAttr()));
+    entries.push_back(b.getDictionaryAttr(fields));
+  }
   return RankedTensorType::get({int64_t(checks.size())}, b.getI64Type(),
                                b.getArrayAttr(entries));
 }
@@ -45,7 +49,8 @@ std::optional<SmallVector<IndexCheck>> mpc::indexChecksOf(Type type) {
         extent ? fields.getAs<IntegerAttr>(kArgument) : IntegerAttr();
     if (!argument)
       return std::nullopt;
-    checks.push_back({op.getValue(), extent.getInt(), argument.getInt()});
+    checks.push_back({op.getValue(), extent.getInt(), argument.getInt(),
+                      fields.contains(kLength)});
   }
   return checks;
 }
@@ -55,6 +60,11 @@ BlockArgument mpc::indexChecksArgument(Block &block) {
     if (indexChecksOf(argument.getType()))
       return argument;
   return {};
+}
+
+bool mpc::checksLengths(Operation *op) {
+  auto kind = op->getAttrOfType<StringAttr>(kCheckedIndicesAttr);
+  return kind && kind.getValue() == kLengths;
 }
 
 SmallVector<int64_t> mpc::indexedExtents(Operation *op) {

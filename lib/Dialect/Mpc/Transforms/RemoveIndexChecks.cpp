@@ -47,7 +47,8 @@ void mpc::removeProvenIndexChecks(func::FuncOp function) {
     bool isInRange =
         elementCount(indices) == 0 ||
         (!isInput(indices) &&
-         ranges.get(indices).isWithin(-double(least), double(least - 1)));
+         ranges.get(indices).isWithin(checksLengths(op) ? 0 : -double(least),
+                                      double(least - 1)));
     // Import has checked constant indices.
     if (isInRange || indices.getDefiningOp<mpc::ConstantOp>())
       op->removeDiscardableAttr(kCheckedIndicesAttr);

@@ -46,3 +46,18 @@ func.func @main(%t: tensor<5x8xf32> {mpc.role = #mpc.role<input>, mpc.name = "t"
   %6 = mpc.gather %t, %i axis(0) : (tensor<5x8xf32>, tensor<3xi64>) -> tensor<3x8xf32> loc("unmarked")
   return %0, %1, %3, %5, %6 : tensor<3x8xf32>, tensor<4xf32>, tensor<3x8xf32>, tensor<3x8xf32>, tensor<3x8xf32>
 }
+
+// Lengths are not negative. Those of a table's positions are never out of range.
+
+// CHECK-LABEL: func @lengths
+// CHECK: mpc.constant dense<0> : tensor<1xi64, [{argument = 0 : i64, extent = 5 : i64, length, op = "lengths"}]>
+// CHECK: mpc.gather {{.*}} {mpc.index_check = 0 : i64}
+// CHECK-NOT: mpc.index_check
+func.func @lengths(%i: tensor<3xi64> {mpc.role = #mpc.role<input>, mpc.name = "i"})
+    -> (tensor<3xi64> {mpc.role = #mpc.role<output>, mpc.name = "y"},
+        tensor<3xi64> {mpc.role = #mpc.role<output>, mpc.name = "z"}) {
+  %t = mpc.iota axis(0) : tensor<5xi64>
+  %0 = mpc.gather %t, %i axis(0) {mpc.checked = "lengths"} : (tensor<5xi64>, tensor<3xi64>) -> tensor<3xi64> loc("lengths")
+  %1 = mpc.gather %t, %0 axis(0) {mpc.checked = "lengths"} : (tensor<5xi64>, tensor<3xi64>) -> tensor<3xi64> loc("again")
+  return %0, %1 : tensor<3xi64>, tensor<3xi64>
+}

@@ -56,13 +56,13 @@ class Held:
                     self.fail(name, f"{key}: {close.ravel()[:8]}, expected {wide.ravel()[:8]}")
 
     def refuse(self, name, nodes, feeds, outputs, fixed, text):
-        """Checks that the import ends with exit code 1 and one sentence with `text`."""
+        """Checks that the command ends with exit code 1 and one sentence with `text`."""
         path, inputs = (str(self.folder / (name + end)) for end in (".onnx", "-inputs.npz"))
         onnx.save(self.model(nodes, feeds, fixed, outputs), path)
         np.savez(inputs, **feeds)
         done = subprocess.run([self.mpc, "check", path, *self.options, "--inputs", inputs, "--quiet"],
                               capture_output=True, text=True, check=False)
-        if done.returncode != 1 or text not in done.stderr:
+        if done.returncode != 1 or text not in done.stderr or done.stderr.count("error: ") != 1:
             self.fail(name, f"exit {done.returncode}, expected 1 and '{text}': {done.stderr[-500:]}")
 
     def call(self, name, *arguments):

@@ -117,6 +117,17 @@ def frozen(held):
         held.failures += own.failures
 
 
+def refuse_lengths(held):
+    """Checks that lengths out of range end a run. Returns the layer's node, inputs and outputs, and weights."""
+    node = helper.make_node("RNN", ["x", "w", "r", "", "l"], ["y"], hidden_size=2, name="layer")
+    zeros = {"x": np.zeros((3, 2, 1), np.float32)}, {"y": FLOAT}
+    weights = {"w": np.zeros((1, 2, 1), np.float32), "r": np.zeros((1, 2, 2), np.float32)}
+    for end, entries in (("4", [3, 4]), ("-1", [-1, 0])):
+        held.refuse(f"lengths{end}", [node], {**zeros[0], "l": np.array(entries, np.int32)}, zeros[1], weights,
+                    f"error: layer: length or position {end} of input 'l' is out of range; it must be between 0 and 3")
+    return node, zeros, weights
+
+
 def main():
     held = Held(*sys.argv[1:3], opset=14, device=sys.argv[3] if len(sys.argv) > 3 else "cpu")
     if held.device != "cpu":
@@ -124,6 +135,7 @@ def main():
         layer(held, "LSTM-coupled", "LSTM", "reverse", input_forget=1, clip=0.5)
         layer(held, "RNN-Softplus", "RNN", functions=[("Softplus", 0, 0)])
         frozen(held)
+        refuse_lengths(held)
         return held.end()
     for op in GATES:
         for direction in ("forward", "reverse", "bidirectional"):
@@ -143,9 +155,7 @@ def main():
     for function in (("Relu", 0, 0), ("Softplus", 0, 0), ("ThresholdedRelu", 0.5, 0)):
         layer(held, f"RNN-{function[0]}", "RNN", functions=[function])
     frozen(held)
-    node = helper.make_node("RNN", ["x", "w", "r", "", "l"], ["y"], hidden_size=2)
-    zeros = {"x": np.zeros((3, 2, 1), np.float32)}, {"y": FLOAT}
-    weights = {"w": np.zeros((1, 2, 1), np.float32), "r": np.zeros((1, 2, 2), np.float32)}
+    node, zeros, weights = refuse_lengths(held)
     held.refuse("long", [node], *zeros, {**weights, "l": np.array([3, 4], np.int32)},
                 "sequence_lens has the entry 4, expected 0 to 3, the input's steps")
     held.refuse("entries", [node], *zeros, {**weights, "l": np.array([3], np.int32)}, "expected 2 entries")

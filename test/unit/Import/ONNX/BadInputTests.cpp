@@ -290,6 +290,25 @@ TEST(BadInput, GatherIndexOutsideRange) {
   expectError(b, "index 5 is outside an extent of 2");
 }
 
+TEST(BadInput, LengthOutsideRange) {
+  ModelBuilder b;
+  b.input("x", {4, 2});
+  b.ints("lengths", {4, 5});
+  b.output("y");
+  b.node("ReverseSequence", {"x", "lengths"}, {"y"});
+  expectError(b, "sequence_lens has the entry 5, expected 0 to 4");
+}
+
+TEST(BadInput, NegativeWriteIndex) {
+  ModelBuilder b(24);
+  b.input("x", {1, 4, 3});
+  b.input("update", {1, 1, 3});
+  b.ints("position", {-1});
+  b.output("y");
+  b.node("TensorScatter", {"x", "update", "position"}, {"y"});
+  expectError(b, "index -1 is outside an extent of 4");
+}
+
 TEST(BadInput, ResizeToNothing) {
   ModelBuilder b;
   b.input("x", {1, 1, 2, 2});

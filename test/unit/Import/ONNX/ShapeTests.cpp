@@ -467,3 +467,26 @@ TEST(Indices, GathersAndScattersOfUnknownOnesAreMarked) {
   });
   EXPECT_EQ(marked, 2);
 }
+
+// Lengths and write positions do not count from the end.
+TEST(Indices, UnknownLengthsAreMarked) {
+  ModelBuilder b(24);
+  b.input("x", {2, 4, 3});
+  b.input("lengths", {2}, onnx::kInt64);
+  b.input("update", {2, 1, 3});
+  b.output("a");
+  b.output("b");
+  mpc_onnx::NodeProto &reversed =
+      b.node("ReverseSequence", {"x", "lengths"}, {"a"});
+  ModelBuilder::intAttr(reversed, "batch_axis", 0);
+  ModelBuilder::intAttr(reversed, "time_axis", 1);
+  b.node("TensorScatter", {"x", "update", "lengths"}, {"b"});
+  Import import;
+  ASSERT_TRUE(import.run(b)) << import.firstError();
+  int marked = 0;
+  import.module->walk([&](mlir::Operation *op) {
+    marked += checksLengths(op);
+    EXPECT_EQ(checksLengths(op), op->hasAttr(kCheckedIndicesAttr));
+  });
+  EXPECT_EQ(marked, 2);
+}

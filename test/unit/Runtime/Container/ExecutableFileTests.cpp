@@ -72,8 +72,10 @@ Program makeProgram(const std::string &target) {
   twice.buffers = {{BufferRef::Kind::Arena, 0, 0, 32, false},
                    {BufferRef::Kind::Result, 0, 0, 32, true}};
   program.launches = {add, twice};
-  program.checks = {{RunCheck::Kind::FiniteResult, "", 0, -1},
-                    {RunCheck::Kind::IndexInRange, "gather", 5, 0}};
+  program.checks = {
+      {RunCheck::Kind::FiniteResult, "", 0, -1, NonFinite::kNegativeInfinity},
+      {RunCheck::Kind::IndexInRange, "gather", 5, 0},
+      {RunCheck::Kind::LengthInRange, "lstm", 3, -1}};
   program.layers = {{"a/b",
                      "mixed",
                      {{"bf16", 2, 64}},

@@ -61,7 +61,7 @@ def AddIndexChecksPass : Pass<"mpc-add-index-checks", "::mlir::func::FuncOp"> {
     Every gather and scatter with `mpc.checked` gets a word, or one per component of
     its index tuples, in one constant that becomes an operand of its fusion. The
     constant's type lists the op's name, the extent, and the argument that holds the
-    indices (-1: they are computed).
+    indices (-1: they are computed), and `length` if they must not be negative.
 
     ```mlir
     %y = mpc.fusion kind(elementwise) name("lookup") (%a = %t : tensor<5x2xf32>, %b = %i : tensor<4xi64>) ... {

@@ -24,8 +24,11 @@
 
 namespace mpc {
 
-/// Unit attribute of a gather or scatter: an index out of range is an error.
-inline constexpr llvm::StringLiteral kCheckedIndicesAttr = "mpc.checked";
+/// Attribute of a gather or scatter: an index out of range is an error. A unit
+/// attribute for indices, which may count from the end; kLengths for lengths
+/// and positions, which must not be negative.
+inline constexpr llvm::StringLiteral kCheckedIndicesAttr = "mpc.checked",
+                                     kLengths = "lengths";
 
 /// i64 attribute of such an op in a fusion or kernel: index of its word, or of
 /// the first one for index tuples.
@@ -39,10 +42,11 @@ inline constexpr llvm::StringLiteral kExemptAttr = "mpc.exempt";
 struct IndexCheck {
   /// Name of the op in the model.
   llvm::StringRef op;
-  /// Valid indices are in [-extent, extent).
+  /// Valid indices are in [-extent, extent), lengths in [0, extent).
   int64_t extent;
   /// Function argument that holds the indices; -1 if they are computed.
   int64_t argument;
+  bool isLength = false;
 };
 
 /// Returns tensor<Nxi64, [checks]>.
@@ -54,6 +58,9 @@ std::optional<llvm::SmallVector<IndexCheck>> indexChecksOf(mlir::Type type);
 
 /// Returns the index-checks argument of `block`, a kernel's body, or null.
 mlir::BlockArgument indexChecksArgument(mlir::Block &block);
+
+/// Returns true if `op` is marked with kLengths.
+bool checksLengths(mlir::Operation *op);
 
 /// Returns the extents of the dimensions that a gather or scatter indexes, one
 /// per component of an index; empty for other ops.
