@@ -52,9 +52,9 @@ static void mark(NodeImport &n, Value constant, ConstantOrigin::Kind kind) {
   if (auto name = dyn_cast<NameLoc>(place))
     place = name.getChildLoc();
   if (constant && n.wants(0))
-    constant.setLoc(
-        NameLoc::get(n.builder.getStringAttr(n.node.outputs.front()),
-                     ConstantOrigin{kind}.mark(place)));
+    constant.setLoc(NameLoc::get(
+        n.builder.getStringAttr(n.node.outputs.front()),
+        ConstantOrigin{kind, {}, n.recordsParameters()}.mark(place)));
 }
 
 static LogicalResult convertConstant(NodeImport &n) {

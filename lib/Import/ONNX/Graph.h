@@ -150,6 +150,9 @@ struct Graph {
   std::vector<ValueInfo> inputs, outputs, values;
   std::vector<TensorData> initializers;
   std::vector<Node> nodes;
+  /// Whether the exporter recorded the module's parameters, each of which is an
+  /// initializer or a source of one.
+  bool recordsParameters = false;
 };
 
 /// A complete model.

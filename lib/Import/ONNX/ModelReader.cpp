@@ -243,13 +243,19 @@ static void readSignature(StringRef text, llvm::StringMap<std::string> &kinds) {
 
 /// Records what PyTorch's exporter wrote about initializers: parameters and
 /// buffers of the module, and the sources of those that the exporter
-/// constant-folded.
+/// constant-folded. An initializer without a record is a constant, unless one
+/// of the module's parameters is missing in the file.
 static void readOrigins(const mpc_onnx::GraphProto &proto, Graph &graph) {
   llvm::StringMap<std::string> kinds;
   llvm::StringMap<StringRef> folded;
   for (const auto &entry : proto.metadata_props())
     if (entry.key() == "pkg.torch.export.ExportedProgram.graph_signature")
       readSignature(entry.value(), kinds);
+  llvm::StringSet<> missing;
+  for (const auto &entry : kinds)
+    if (entry.second == "PARAMETER")
+      missing.insert(entry.first());
+  bool hasSignature = !missing.empty();
   auto readValues = [&](const auto &values) {
     for (const auto &value : values)
       for (const auto &entry : value.metadata_props()) {
@@ -267,7 +273,9 @@ static void readOrigins(const mpc_onnx::GraphProto &proto, Graph &graph) {
   for (TensorData &tensor : graph.initializers) {
     std::string kind = kinds.lookup(tensor.name);
     SmallVector<StringRef> parameters, buffers;
+    missing.erase(tensor.name);
     for (StringRef source : stringsOfList(folded.lookup(tensor.name))) {
+      missing.erase(source);
       std::string of = kinds.lookup(source);
       if (of == "PARAMETER")
         parameters.push_back(source);
@@ -280,6 +288,11 @@ static void readOrigins(const mpc_onnx::GraphProto &proto, Graph &graph) {
     else if (isBuffer(kind) || !buffers.empty())
       tensor.origin = {ConstantOrigin::Kind::Buffer, llvm::join(buffers, ", ")};
   }
+  graph.recordsParameters = hasSignature && missing.empty();
+  for (TensorData &tensor : graph.initializers)
+    tensor.origin.isUnrecorded =
+        graph.recordsParameters &&
+        tensor.origin.kind == ConstantOrigin::Kind::Initializer;
 }
 
 LogicalResult Reader::readGraph(mpc_onnx::GraphProto &proto, const Scope &scope,

@@ -49,6 +49,10 @@ bool NodeImport::wants(size_t i) const {
   return i < node.outputs.size() && !node.outputs[i].empty();
 }
 
+bool NodeImport::recordsParameters() const {
+  return importer.model.graph.recordsParameters;
+}
+
 Binding NodeImport::binding(size_t i) {
   if (hasFailed || !has(i))
     return {};

@@ -71,6 +71,8 @@ public:
   llvm::SmallVector<mlir::Value> ins();
   /// Returns input `i` of any kind.
   Binding binding(size_t i);
+  /// Returns whether the model's graph records its parameters (Graph.h).
+  bool recordsParameters() const;
   /// Sets output `i`.
   void set(size_t i, mlir::Value value);
   void setList(size_t i, std::vector<mlir::Value> list);

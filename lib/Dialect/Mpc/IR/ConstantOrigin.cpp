@@ -33,6 +33,9 @@ Location ConstantOrigin::mark(Location location) const {
       "mpc.origin", builder.getStringAttr(kindName(kind)))};
   if (!of.empty())
     fields.push_back(builder.getNamedAttr("mpc.of", builder.getStringAttr(of)));
+  if (isUnrecorded)
+    fields.push_back(
+        builder.getNamedAttr("mpc.unrecorded", builder.getUnitAttr()));
   return FusedLoc::get(location.getContext(), {location},
                        builder.getDictionaryAttr(fields));
 }
@@ -53,7 +56,7 @@ std::optional<ConstantOrigin> ConstantOrigin::get(Operation *op) {
                  .Case("parameter", Kind::Parameter)
                  .Case("buffer", Kind::Buffer)
                  .Default(Kind::Initializer),
-             of ? of.str() : ""};
+             of ? of.str() : "", fields.contains("mpc.unrecorded")};
     return WalkResult::interrupt();
   });
   return found;

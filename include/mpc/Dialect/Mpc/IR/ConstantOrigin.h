@@ -34,6 +34,9 @@ struct ConstantOrigin {
   /// Comma-separated parameters or buffers that the exporter computed the
   /// constant from; empty if it is one itself.
   std::string of = {};
+  /// Whether the exporter recorded all parameters of the module, and not this
+  /// tensor.
+  bool isUnrecorded = false;
 
   /// Returns `location` with this origin.
   mlir::Location mark(mlir::Location location) const;
