@@ -6,6 +6,8 @@
 
 #include "WeightClassifier.h"
 
+#include "WeightValues.h"
+
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/ConstantOrigin.h"
@@ -17,10 +19,8 @@
 #include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcRecurrentOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
-#include "mpc/Reference/Tensor.h"
-
-#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 
@@ -28,218 +28,18 @@ using namespace mlir;
 using namespace mpc;
 
 //===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
-
-/// Minimum magnitude of finite mask values that represent -inf.
-static constexpr double kMaskMagnitude = 50;
-
-static bool isFinite(ElementsAttr value) {
-  if (std::optional<double> splat = splatValue(value))
-    return std::isfinite(*splat);
-  FailureOr<reference::Tensor> tensor = reference::Tensor::fromAttr(value);
-  return succeeded(tensor) &&
-         llvm::all_of(tensor->floats(),
-                      [](double element) { return std::isfinite(element); });
-}
-
-/// Number of dimensions with more than one element.
-static int64_t wideDims(ArrayRef<int64_t> shape) {
-  return llvm::count_if(shape, [](int64_t extent) { return extent > 1; });
-}
-
-/// Returns true if the elements form a mask: 0 and large negative values, or,
-/// in a matrix, both 0 and 1.
-static bool holdsMask(const reference::Tensor &tensor) {
-  if (tensor.size() < 2)
-    return false;
-  int64_t zeros = llvm::count(tensor.floats(), 0.0),
-          ones = llvm::count(tensor.floats(), 1.0);
-  if (zeros == 0)
-    return false;
-  if (ones > 0 && zeros + ones == tensor.size())
-    return wideDims(tensor.getShape()) > 1;
-  return zeros < tensor.size() && llvm::all_of(
-                                      tensor.floats(),
-                                      [](double element) {
-                                        return element == 0.0 ||
-                                               element <= -kMaskMagnitude;
-                                      });
-}
-
-/// Returns true if every row of a table along `axis` is a sampled wave, v(p +
-/// 1) + v(p - 1) = c v(p) with |c| <= 2: a sine or cosine, or a ramp for c = 2.
-/// Not all rows may be constant.
-static bool followsWaves(const reference::Tensor &tensor, int64_t axis,
-                         double tolerance, bool ramps) {
-  ArrayRef<int64_t> shape = tensor.getShape();
-  int64_t count = shape[axis], stride = productOf(shape.drop_front(axis + 1));
-  if (count < 5)
-    return false;
-  ArrayRef<double> values = tensor.floats();
-  bool varies = false;
-  for (int64_t line = 0, lines = tensor.size() / count; line < lines; ++line) {
-    int64_t begin = line / stride * stride * count + line % stride;
-    auto at = [&](int64_t i) { return values[begin + i * stride]; };
-    double product = 0, square = 0, slope = 0, largest = 0;
-    for (int64_t i = 0; i < count; ++i)
-      largest = std::max(largest, std::fabs(at(i)));
-    for (int64_t i = 1; i + 1 < count; ++i) {
-      product += at(i) * (at(i - 1) + at(i + 1));
-      square += at(i) * at(i);
-      slope = std::max(slope, std::fabs(at(i) - at(i - 1)));
-    }
-    double limit = tolerance * largest;
-    double c = square > 0 ? std::clamp(product / square, -2.0, 2.0) : 0;
-    for (int64_t i = 1; i + 1 < count; ++i)
-      if (std::fabs(at(i - 1) + at(i + 1) - c * at(i)) > limit)
-        return false;
-    varies |= slope > 16 * limit && (ramps || c < 2 - 16 * tolerance);
-  }
-  return varies;
-}
-
-/// Returns true for a position table of at least two dimensions: sampled waves
-/// or, with `ramps`, coordinates.
-static bool holdsWaves(const reference::Tensor &tensor, bool ramps) {
-  ArrayRef<int64_t> shape = tensor.getShape();
-  if (wideDims(shape) < 2)
-    return false;
-  // The rounding error of float32 angles is proportional to the angle.
-  double tolerance =
-      tensor.getType().getElementTypeBitWidth() < 32 ? 0.03 : 2e-3;
-  for (int64_t axis = 0; axis < tensor.getRank(); ++axis)
-    if (followsWaves(tensor, axis, tolerance, ramps))
-      return true;
-  return false;
-}
-
-/// Returns true for a grid of points of at least two dimensions: few repeated
-/// values at multiples of a step.
-static bool holdsGrid(const reference::Tensor &tensor) {
-  if (wideDims(tensor.getShape()) < 2)
-    return false;
-  SmallVector<double> levels(tensor.floats());
-  llvm::sort(levels);
-  levels.erase(llvm::unique(levels), levels.end());
-  if (levels.size() < 3 || int64_t(2 * levels.size()) > tensor.size())
-    return false;
-  double step = levels.back() - levels.front();
-  for (size_t i = 1; i < levels.size(); ++i)
-    step = std::min(step, levels[i] - levels[i - 1]);
-  return llvm::all_of(levels, [&](double level) {
-    double steps = (level - levels.front()) / step;
-    return std::fabs(steps - std::nearbyint(steps)) < 1e-3;
-  });
-}
-
-/// Returns true for a fixed signal-processing filter: depthwise, equal in all
-/// channels, and symmetric or antisymmetric about its center.
-static bool holdsFixedFilter(const reference::Tensor &tensor) {
-  ArrayRef<int64_t> shape = tensor.getShape();
-  if (shape.size() < 3 || shape[1] != 1)
-    return false;
-  int64_t taps = productOf(shape.drop_front(2));
-  ArrayRef<double> values = tensor.floats();
-  if (taps < 2 || llvm::all_of(values, [](double tap) { return tap == 0; }))
-    return false;
-  for (int64_t channel = 0; channel < shape[0]; ++channel) {
-    ArrayRef<double> filter = values.slice(channel * taps, taps);
-    bool same = true, opposite = true;
-    for (int64_t i = 0; i < taps; ++i) {
-      same &= filter[i] == filter[taps - 1 - i];
-      opposite &= filter[i] == -filter[taps - 1 - i];
-    }
-    if (!same && !opposite)
-      return false;
-  }
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
-// Names
-//===----------------------------------------------------------------------===//
-
-/// Returns the last component of a name in lower case: "weight" of
-/// "h.0.fc.weight", "dense/weight:0" and "dense/weight/ReadVariableOp:0".
-static std::string lastComponent(StringRef name) {
-  name.consume_back(":0");
-  name.consume_back("/ReadVariableOp");
-  size_t at = name.find_last_of("./:");
-  return name.drop_front(at == StringRef::npos ? 0 : at + 1).lower();
-}
-
-/// Returns true for names that frameworks give to parameters.
-static bool isParameterName(StringRef name) {
-  std::string last = lastComponent(name);
-  StringRef text = last;
-  if (llvm::is_contained({"weight", "bias", "gamma", "beta", "kernel",
-                          "embeddings", "logit_scale"},
-                         text) ||
-      text.ends_with("token") || text.ends_with("_weight"))
-    return true;
-  return text.ends_with("_bias") && !text.contains("mask");
-}
-
-/// Returns true for names that models give to buffers.
-static bool isBufferName(StringRef name) {
-  std::string last = lastComponent(name);
-  StringRef text = last;
-  if (text.contains("mask") ||
-      llvm::is_contained({"mean", "std", "pe", "freqs", "freqs_cis", "cos",
-                          "sin", "anchors", "strides", "grid", "window", "filt",
-                          "blur", "slopes", "alibi", "position_ids"},
-                         text))
-    return true;
-  for (StringRef end : {"_mean", "_std", "_freq", "_freqs", "_cached", "_cache",
-                        "_grid", "_buffer", "_filter"})
-    if (text.ends_with(end))
-      return true;
-  return false;
-}
-
-/// Returns true if a tool generated the name ("onnx::Mul_12", "val_3",
-/// "const_fold__7", "123") or it names a number.
-static bool isNumberName(StringRef name) {
-  if (name.contains("::") || name.contains_insensitive("const") ||
-      name.ends_with("/x:0") || name.ends_with("/y:0") ||
-      llvm::is_contained(
-          {"zero", "half", "one", "two", "three", "six", "eps", "epsilon"},
-          lastComponent(name)))
-    return true;
-  StringRef stem = name.rtrim("0123456789");
-  return stem.empty() ||
-         (stem.size() < name.size() &&
-          llvm::is_contained({"val_", "tmp_", "t_", "_", "x_", "scalar_tensor_",
-                              "scalar_tensor_default_"},
-                             stem)) ||
-         name == "scalar_tensor_default";
-}
-
-//===----------------------------------------------------------------------===//
 // Uses
 //===----------------------------------------------------------------------===//
 
-/// How a constant is combined with data.
-struct WeightClassifier::Use {
-  enum class Kind {
-    /// As a layer's weight.
-    Weight,
-    /// Weight used as a filter, or as an embedding table.
-    Filter,
-    Table,
-    /// As a position table or a constant of a formula.
-    Formula,
-    /// Shift or scale of a raw input.
-    Normalization,
-    /// No evidence.
-    Unknown,
-  };
-  Kind kind = Kind::Unknown;
-  std::string text;
-  /// Whether the value is the neutral element of the op.
-  bool isNeutral = false;
-};
+/// Maximum magnitude of a constant that only avoids a division by zero.
+static constexpr double kLargestEpsilon = 0.01;
+
+/// Maximum number of values that codes of quantized values select from.
+static constexpr int64_t kLargestCodebook = 256;
+
+/// Maximum number of values that are searched between a scaled value and the
+/// layers that use it as a weight.
+static constexpr size_t kMostScaledValues = 64;
 
 OpOperand *mpc::statisticsUse(Value value) {
   for (OpOperand &use : value.getUses()) {
@@ -266,6 +66,21 @@ static bool isArithmetic(Operation *op) {
   return isa<AddOp, SubOp, MulOp, DivOp>(op);
 }
 
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+}
+
+/// Returns true if elements of operand `index` are elements of the result.
+static bool movesElements(Operation *op, unsigned index) {
+  auto movement = dyn_cast<MovementOpInterface>(op);
+  return isa<CastOp>(op) || (movement && movement.givesElements(index));
+}
+
+/// Returns true for ops without a gradient.
+static bool isStepFunction(Operation *op) {
+  return isa<RoundOp, FloorOp, CeilOp, SignOp>(op);
+}
+
 WeightClassifier::WeightClassifier(const StepFunction &step) {
   for (BlockArgument argument : step.body().getArguments()) {
     data.insert(argument);
@@ -278,27 +93,95 @@ WeightClassifier::WeightClassifier(const StepFunction &step) {
     if (auto constant = dyn_cast<ConstantOp>(op))
       if (auto origin = ConstantOrigin::get(constant)) {
         hasOrigins = true;
-        hasInitializers |=
-            origin->kind != ConstantOrigin::Kind::Node &&
-            isa<FloatType>(getElementTypeOrSelf(constant.getType()));
+        hasRecord |= origin->kind == ConstantOrigin::Kind::Parameter;
+        hasInitializers |= origin->kind != ConstantOrigin::Kind::Node &&
+                           isFloat(constant.getResult());
       }
-    bool reads = llvm::any_of(op.getOperands(), [&](Value operand) {
-      return data.contains(operand);
-    });
-    if (!reads && op.getNumRegions() == 0)
-      continue;
-    bool isRaw = isa<CastOp>(op) || isArithmetic(&op) || isUnaryMovement(&op);
-    int64_t readers = 0;
-    for (Value operand : op.getOperands()) {
-      isRaw &= !data.contains(operand) || raw.contains(operand);
-      readers += data.contains(operand);
-    }
-    for (Value result : op.getResults()) {
-      data.insert(result);
-      if (isRaw && readers == 1)
-        raw.insert(result);
-    }
+    if (op.getNumRegions() > 0 ||
+        llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return followsFromData(operand); }))
+      data.insert(op.getResults().begin(), op.getResults().end());
+    findCodes(op);
   }
+  // Needs the uses of constants, and with them `data` and the codes.
+  for (Operation &op : step.body())
+    if (keepsRaw(op))
+      raw.insert(op.getResults().begin(), op.getResults().end());
+}
+
+void WeightClassifier::findCodes(Operation &op) {
+  auto width = [](Value value) {
+    auto type = dyn_cast<IntegerType>(getElementTypeOrSelf(value.getType()));
+    return type ? type.getWidth() : 0;
+  };
+  if (op.getNumResults() != 1)
+    return;
+  Value result = op.getResult(0);
+  bool isNarrow = width(result) > 1 && width(result) <= 16;
+  if (isa<ConstantOp>(op) && width(result) > 1)
+    (isNarrow ? codes : integers).insert(result);
+  if (isa<RoundOp>(op) ||
+      (isa<CastOp>(op) && isNarrow && isFloat(op.getOperand(0))))
+    codes.insert(result);
+  bool keeps =
+      isa<CastOp, ClampOp, MovementOpInterface, ContractionOpInterface>(op) ||
+      isArithmetic(&op) || width(result) > 1;
+  // A constant scales codes of activations to activations, which are no codes.
+  bool shifts = isa<AddOp, SubOp, ClampOp, MovementOpInterface>(op) ||
+                !followsFromData(result);
+  auto gives = [&](OpOperand &operand) {
+    return !isa<MovementOpInterface>(op) ||
+           movesElements(&op, operand.getOperandNumber()) ||
+           elementCount(op.getOperand(0)) <= kLargestCodebook;
+  };
+  for (llvm::DenseSet<Value> *set : {&codes, &integers})
+    if (keeps &&
+        llvm::any_of(op.getOpOperands(),
+                     [&](OpOperand &operand) {
+                       return set->contains(operand.get()) && gives(operand);
+                     }) &&
+        llvm::all_of(op.getOperands(), [&](Value operand) {
+          return codes.contains(operand) || integers.contains(operand) ||
+                 !isFloat(operand) || (shifts && !followsFromData(operand));
+        }))
+      set->insert(result);
+}
+
+bool WeightClassifier::keepsRaw(Operation &op) const {
+  // Of a product of two inputs neither is a scale.
+  Value only;
+  for (OpOperand &operand : op.getOpOperands()) {
+    Value value = operand.get();
+    if (!followsFromData(value))
+      continue;
+    if (!raw.contains(value) ||
+        (isa<MovementOpInterface>(op) &&
+         !movesElements(&op, operand.getOperandNumber())) ||
+        (isa<MulOp, DivOp>(op) && only && only != value))
+      return false;
+    only = value;
+  }
+  if (!only)
+    return false;
+  // A learned token may be joined to inputs; a transform may be learned.
+  if (isa<ContractionOpInterface, MovementOpInterface>(op))
+    return llvm::all_of(op.getOperands(), [&](Value operand) {
+      return followsFromData(operand) || isFixed(operand);
+    });
+  return isArithmetic(&op) || isStepFunction(&op) ||
+         isa<CastOp, ClampOp, MaxOp, MinOp, PowOp, AbsOp, NegOp, ExpOp, LogOp,
+             Log1pOp, SqrtOp, RsqrtOp, ReciprocalOp>(op);
+}
+
+bool WeightClassifier::isFixed(Value value) const {
+  while (auto *op = value.getDefiningOp()) {
+    if (auto constant = dyn_cast<ConstantOp>(op))
+      return judge(constant).use == WeightChoice::Use::Frozen;
+    if (!isa<CastOp>(op) && !isUnaryMovement(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
 }
 
 /// Returns true if both sine and cosine are taken of `value`, after movement
@@ -332,11 +215,12 @@ static bool isInitialState(Operation *op, Value value) {
   return is(dyn_cast<GruOp>(op)) || is(dyn_cast<RnnOp>(op));
 }
 
-/// Returns true if the sum `op` is an epsilon before a root, logarithm or
-/// division.
-static bool guardsFromZero(Operation *op) {
-  return isa<AddOp>(op) && !op->use_empty() &&
-         llvm::all_of(op->getUses(), [](OpOperand &use) {
+/// Returns true if `value` is an epsilon, added in `op` before a root,
+/// logarithm or division.
+static bool guardsFromZero(Operation *op, Value value) {
+  std::optional<double> splat = constantSplat(value);
+  return isa<AddOp>(op) && splat && std::fabs(*splat) <= kLargestEpsilon &&
+         !op->use_empty() && llvm::all_of(op->getUses(), [](OpOperand &use) {
            return isa<SqrtOp>(use.getOwner()) ||
                   isSingularAtZero(use.getOwner(), use.getOperandNumber());
          });
@@ -370,7 +254,7 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
     if (index > 1)
       return {Kind::Weight, "it is the bias of " + at};
     return {fusionClassOf(op) == FusionClass::Convolution ? Kind::Filter
-                                                          : Kind::Weight,
+                                                          : Kind::Matrix,
             "it is multiplied by activations in " + at};
   }
   if (fusionClassOf(op) == FusionClass::Recurrent && index > 0) {
@@ -380,8 +264,11 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
     return {splat && *splat == 0 ? Kind::Formula : Kind::Unknown,
             "it is an initial state of " + at};
   }
-  if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) && index == 0)
+  if (isa<GatherOp, GatherElementsOp, GatherNdOp>(op) && index == 0) {
+    if (normalizesInput(op->getResult(0)))
+      return {Kind::Normalization, "it normalizes an input after " + at};
     return {Kind::Table, "it is the embedding table of " + at};
+  }
   if (isRectifierSlope(op, index))
     return {Kind::Weight, "it is the slope of the rectifier " + at};
   if (isa<SelectOp>(op)) {
@@ -394,7 +281,7 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
     Value other = op->getOperand(1 - index);
     if (feedsSineAndCosine(op->getResult(0)))
       return {Kind::Formula, "its result in " + at + " is an angle"};
-    if (one && guardsFromZero(op))
+    if (one && guardsFromZero(op, operand.get()))
       return {Kind::Formula, "it keeps " + at + " from zero"};
     if (raw.contains(other))
       return {Kind::Normalization, "it normalizes an input in " + at};
@@ -410,147 +297,99 @@ WeightClassifier::Use WeightClassifier::describeUse(OpOperand &operand) const {
                                 mpc::opName(product).str() + "'"};
     return {Kind::Unknown, "it is combined with activations in " + at};
   }
-  if (one && fusionClassOf(op) == FusionClass::Elementwise)
-    return {Kind::Formula, "it is a constant of the formula " + at};
   return {Kind::Unknown, "it is combined with activations in " + at};
 }
 
-void WeightClassifier::collectUses(Value value, SmallVectorImpl<Use> &uses,
-                                   llvm::DenseSet<Value> &seen) const {
+bool WeightClassifier::normalizesInput(Value value) const {
   SmallVector<Value> open = {value};
   while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (next.use_empty())
+      return false;
+    for (OpOperand &use : next.getUses()) {
+      Operation *op = use.getOwner();
+      if (isa<CastOp>(op) || isUnaryMovement(op))
+        open.push_back(op->getResult(0));
+      else if (!isa<SubOp, MulOp, DivOp>(op) ||
+               !raw.contains(op->getOperand(1 - use.getOperandNumber())))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool WeightClassifier::isLayerWeight(Value value) const {
+  SmallVector<Use> uses;
+  collectUses(value, uses, /*isScaled=*/true);
+  return !uses.empty() &&
+         llvm::all_of(uses, [](const Use &use) { return use.isWeight(); });
+}
+
+bool WeightClassifier::scalesCodes(OpOperand &use, unsigned depth) const {
+  Operation *op = use.getOwner();
+  unsigned index = use.getOperandNumber();
+  // Integers of a model's graph are codes only where they become a weight.
+  auto isCode = [&](Value value) {
+    return codes.contains(value) ||
+           (integers.contains(value) && !followsFromData(op->getResult(0)) &&
+            isLayerWeight(op->getResult(0)));
+  };
+  if (isArithmetic(op)) {
+    if (isCode(op->getOperand(1 - index)))
+      return true;
+    if (isa<AddOp, SubOp>(op))
+      return false;
+  } else if (!movesElements(op, index)) {
+    return false;
+  } else if (isa<GatherOp>(op) && elementCount(use.get()) <= kLargestCodebook &&
+             cast<RankedTensorType>(use.get().getType()).getRank() == 1 &&
+             isCode(op->getOperand(1))) {
+    return true;
+  }
+  // A product of scales; the scale of a rounding.
+  return depth > 0 && !op->use_empty() &&
+         llvm::all_of(op->getUses(), [&](OpOperand &next) {
+           return (isArithmetic(op) && isa<RoundOp>(next.getOwner())) ||
+                  scalesCodes(next, depth - 1);
+         });
+}
+
+void WeightClassifier::collectUses(Value value, SmallVectorImpl<Use> &uses,
+                                   bool isScaled) const {
+  using Kind = Use::Kind;
+  // Values with elements of `value`, which are scaled at most.
+  llvm::DenseSet<Value> seen, scaled = {value};
+  SmallVector<Value> open = {value};
+  while (!open.empty() && (!isScaled || seen.size() < kMostScaledValues)) {
     Value next = open.pop_back_val();
     if (!seen.insert(next).second)
       continue;
     for (OpOperand &use : next.getUses()) {
       Operation *op = use.getOwner();
-      bool gives = llvm::any_of(op->getResultTypes(), [](Type type) {
-        return isa<FloatType>(getElementTypeOrSelf(type));
-      });
-      // Gradients do not flow through comparisons or indices.
+      std::string at = "'" + mpc::opName(op).str() + "'";
+      bool gives = llvm::any_of(op->getResults(), isFloat);
+      // Gradients do not flow through comparisons, indices or step functions.
       auto movement = dyn_cast<MovementOpInterface>(op);
-      if (!gives || !isa<FloatType>(getElementTypeOrSelf(next.getType())) ||
+      if (!gives || !isFloat(next) || isStepFunction(op) ||
           (movement && !movement.givesElements(use.getOperandNumber())))
         continue;
       bool meets = llvm::any_of(op->getOperands(), [&](Value operand) {
         return followsFromData(operand);
       });
-      if (meets)
+      if (!isScaled && scaled.contains(next) && scalesCodes(use)) {
+        uses.push_back(
+            {Kind::Quantization,
+             "it is a scale or zero point of quantized values in " + at});
+      } else if (meets) {
         uses.push_back(describeUse(use));
-      else if (isa<SinOp, CosOp>(op))
-        uses.push_back({Use::Kind::Formula,
-                        "'" + mpc::opName(op).str() + "' uses it as an angle"});
-      else
+      } else if (isa<SinOp, CosOp>(op)) {
+        uses.push_back({Kind::Formula, at + " uses it as an angle"});
+      } else {
         llvm::append_range(open, op->getResults());
+        if (scaled.contains(next) &&
+            (isArithmetic(op) || movesElements(op, use.getOperandNumber())))
+          scaled.insert(op->getResult(0));
+      }
     }
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Verdicts
-//===----------------------------------------------------------------------===//
-
-WeightClassifier::Verdict WeightClassifier::judge(ConstantOp op) const {
-  using Kind = Use::Kind;
-  std::optional<ConstantOrigin> origin = ConstantOrigin::get(op);
-  StringRef name = mpc::opName(op);
-  auto type = cast<RankedTensorType>(op.getType());
-  auto element = dyn_cast<FloatType>(type.getElementType());
-  bool one = elementCount(type) == 1,
-       isNode = origin && origin->kind == ConstantOrigin::Kind::Node,
-       isStored = origin && !isNode;
-  Verdict verdict;
-  verdict.isNamed =
-      isStored || (!one && (hasOrigins ? isNode && element : true));
-  auto is = [&](WeightChoice::Use use, const Twine &reason) {
-    verdict.use = use;
-    verdict.reason = reason.str();
-    return verdict;
-  };
-  auto frozen = [&](const Twine &reason) {
-    return is(WeightChoice::Use::Frozen, reason);
-  };
-  auto trained = [&](const Twine &reason) {
-    return is(WeightChoice::Use::Trained, reason);
-  };
-
-  verdict.isFixed = true;
-  if (!element || element.getWidth() < 16)
-    return frozen("parameters are floats of 16 bits or more");
-  if (elementCount(type) == 0)
-    return frozen("it has no elements");
-  if (!isFinite(op.getValue()))
-    return frozen("it contains infinities or NaN");
-  OpOperand *statistics = statisticsUse(op.getResult());
-  if (statistics && hasTrainingNorms &&
-      isa<BatchNormOp>(statistics->getOwner()))
-    return frozen("it is a statistic of the batch norm '" +
-                  mpc::opName(statistics->getOwner()) +
-                  "', which the file has in evaluation mode");
-  verdict.isFixed = false;
-
-  if (statistics)
-    return is(WeightChoice::Use::Statistics,
-              "of the batch norm '" + mpc::opName(statistics->getOwner()) +
-                  "'");
-  if (isStored && origin->kind != ConstantOrigin::Kind::Initializer) {
-    bool isParameter = origin->kind == ConstantOrigin::Kind::Parameter;
-    std::string what = isParameter ? "parameter" : "buffer";
-    std::string reason = origin->of.empty() ? "the exporter recorded a " + what
-                                            : "the exporter computed it from " +
-                                                  what + " " + origin->of;
-    return isParameter ? trained(reason) : frozen(reason);
-  }
-  if (hasOrigins && (!origin || (isNode && type.getRank() == 0)))
-    return frozen("it is a literal of the model's graph");
-
-  SmallVector<Use> uses;
-  llvm::DenseSet<Value> seen;
-  collectUses(op.getResult(), uses, seen);
-  if (uses.empty())
-    return frozen("no gradient reaches it");
-  auto find = [&](auto... kinds) -> const Use * {
-    for (const Use &use : uses)
-      if (((use.kind == kinds) || ...))
-        return &use;
-    return nullptr;
-  };
-  const Use *weight = find(Kind::Weight, Kind::Filter, Kind::Table);
-  if (const Use *formula = find(Kind::Formula); formula && !weight)
-    return frozen(formula->text);
-  FailureOr<reference::Tensor> tensor =
-      reference::Tensor::fromAttr(op.getValue());
-  if (failed(tensor))
-    return frozen("its values cannot be read");
-  if (!weight && holdsMask(*tensor))
-    return frozen("it contains the values of a mask");
-  if (isParameterName(name) && (isStored || !one))
-    return trained("its name is that of a parameter");
-  // Exporters write literals as nodes where they write weights as initializers.
-  if (isNode && hasInitializers) {
-    if (!weight)
-      return frozen("it is a literal of the model's graph, which has its "
-                    "weights in initializers");
-    if (llvm::all_of(uses, [](const Use &use) { return use.isNeutral; }))
-      return frozen("it has no effect: " + uses.front().text);
-  }
-  if (find(Kind::Filter) && (isBufferName(name) || holdsFixedFilter(*tensor)))
-    return frozen("it is a fixed filter");
-  if (find(Kind::Table) && holdsWaves(*tensor, /*ramps=*/false))
-    return frozen("it contains samples of sines");
-  if (weight)
-    return trained(weight->text);
-  if (isBufferName(name))
-    return frozen("its name is that of a buffer");
-  if (const Use *first = find(Kind::Normalization)) {
-    verdict.onlyNormalizes = true;
-    return frozen(first->text);
-  }
-  if (holdsWaves(*tensor, /*ramps=*/true))
-    return frozen("it contains samples of sines, or a ramp");
-  if (holdsGrid(*tensor))
-    return frozen("it contains the points of a grid");
-  if (one && (!isStored || isNumberName(name)))
-    return frozen("it is a constant of a formula");
-  return trained(uses.front().text);
 }

@@ -18,8 +18,8 @@ class ConstantOp;
 mlir::OpOperand *statisticsUse(mlir::Value value);
 
 /// Classifies a model's constants as parameters, which training updates, or
-/// buffers and literals, which it keeps. Evidence in order: what the exporter
-/// recorded, trainability, uses, name, values.
+/// buffers and literals, which it keeps, by the first row of a table of
+/// evidence that applies: type, what the exporter recorded, name, uses, values.
 class WeightClassifier {
 public:
   struct Verdict {
@@ -41,21 +41,68 @@ public:
   Verdict judge(ConstantOp op) const;
 
 private:
-  struct Use;
+  /// How a constant is combined with data.
+  struct Use {
+    enum class Kind {
+      /// As a layer's weight.
+      Weight,
+      /// Weight used as a matrix, a filter or an embedding table.
+      Matrix,
+      Filter,
+      Table,
+      /// As a position table or a constant of a formula.
+      Formula,
+      /// Shift or scale of a raw input.
+      Normalization,
+      /// Scale, zero point or codebook of quantized values.
+      Quantization,
+      /// No evidence.
+      Unknown,
+    };
+    Kind kind = Kind::Unknown;
+    std::string text;
+    /// Whether the value is the neutral element of the op.
+    bool isNeutral = false;
+
+    bool isWeight() const {
+      return kind == Kind::Weight || kind == Kind::Matrix ||
+             kind == Kind::Filter || kind == Kind::Table;
+    }
+  };
+
+  struct Facts;
+  struct Evidence;
+  /// Adds the result of `op` to `codes` or `integers`.
+  void findCodes(mlir::Operation &op);
+  /// Returns true if results of `op` are raw.
+  bool keepsRaw(mlir::Operation &op) const;
+  /// Returns true if `value` is a constant that is not trained, moved or not.
+  bool isFixed(mlir::Value value) const;
   /// Fills `uses` with the uses of `value`, a constant expression, in ops on
-  /// data.
+  /// data, and as a scale of quantized values unless it `isScaled` itself.
   void collectUses(mlir::Value value, llvm::SmallVectorImpl<Use> &uses,
-                   llvm::DenseSet<mlir::Value> &seen) const;
+                   bool isScaled = false) const;
+  /// Returns true if all uses of `value` shift or scale raw values.
+  bool normalizesInput(mlir::Value value) const;
+  /// Returns true if layers use `value` as a weight only.
+  bool isLayerWeight(mlir::Value value) const;
+  /// Returns true if `use` shifts or scales quantized values, alone or in a
+  /// product of at most `depth` more scales.
+  bool scalesCodes(mlir::OpOperand &use, unsigned depth = 4) const;
   /// Describes how `operand`, a constant expression, is applied to data.
   Use describeUse(mlir::OpOperand &operand) const;
   bool followsFromData(mlir::Value value) const { return data.contains(value); }
 
   /// Values that depend on an argument; the raw ones have met only constants,
-  /// elementwise.
+  /// in ops of preprocessing.
   llvm::DenseSet<mlir::Value> data, raw;
+  /// Quantized values before and after their scale: rounded ones and those of
+  /// constants of 2 to 16 bits; and values of constants of more bits.
+  llvm::DenseSet<mlir::Value> codes, integers;
   /// Whether constants record an origin (those without were made at import),
-  /// and whether the file stores float initializers.
-  bool hasOrigins = false, hasInitializers = false;
+  /// whether the file stores float initializers, and whether its exporter
+  /// recorded which ones are parameters.
+  bool hasOrigins = false, hasInitializers = false, hasRecord = false;
   /// Whether the file has batch norms in training form; the others keep their
   /// statistics.
   bool hasTrainingNorms = false;

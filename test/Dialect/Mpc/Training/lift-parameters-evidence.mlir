@@ -139,3 +139,150 @@ func.func @no_initializers(%x: tensor<4x2xf32> {mpc.role = #mpc.role<input>, mpc
   %1 = mpc.mul %0, %gain : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32> loc("scaled")
   return %1 : tensor<4x2xf32>
 }
+
+// -----
+
+// Scales, zero points and codebooks of quantized values are not trained: of weights
+// in integers, of rounded activations, and in products of scales.
+// CHECK: loc("codebook"): tensor<4xf32> is not trained: it is a scale or zero point of quantized values in 'decoded'
+// CHECK-NEXT: loc("table_scale"): tensor<6x1xf32> is not trained: it is a scale or zero point of quantized values in 'rows'
+// CHECK-NEXT: loc("zero"): tensor<1x2xf32> is not trained: it is a scale or zero point of quantized values in 'centered'
+// CHECK-NEXT: loc("scale"): tensor<1x2xf32> is not trained: it is a scale or zero point of quantized values in 'weight'
+// CHECK-NEXT: loc("input_scale"): tensor<1x2xf32> is not trained: it is a scale or zero point of quantized values in 'scaled'
+// CHECK-NEXT: loc("factor"): tensor<2xf32> is not trained: it is a scale or zero point of quantized values in 'factors'
+// CHECK-NEXT: loc("lora"): tensor<2x1xf32> is trained: it is multiplied by activations in 'fc'
+// CHECK-NEXT: loc("up"): tensor<1x2xf32> is trained
+// CHECK-NEXT: loc("gain"): tensor<2xf32> is trained: it is combined with activations in 'gained'
+// LIFTED-LABEL: @quantized(
+func.func @quantized(%ids: tensor<4xi32> {mpc.role = #mpc.role<input>, mpc.name = "ids"})
+    -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %table = mpc.constant dense<[[0, 1], [3, 2], [1, 1], [2, 0], [3, 3], [0, 2]]> : tensor<6x2xui8>
+  %codes = mpc.constant dense<[[0, 3], [1, 2]]> : tensor<2x2xi32>
+  %int8 = mpc.constant dense<[[5, -9], [7, 3]]> : tensor<2x2xi8>
+  %codebook = mpc.constant dense<[-1.0, -0.25, 0.25, 1.0]> : tensor<4xf32> loc("codebook")
+  %table_scale = mpc.constant dense<[[0.5], [0.25], [0.75], [0.375], [0.3], [0.2]]> : tensor<6x1xf32> loc("table_scale")
+  %zero = mpc.constant dense<[[1.0, -1.0]]> : tensor<1x2xf32> loc("zero")
+  %scale = mpc.constant dense<[[0.01, 0.02]]> : tensor<1x2xf32> loc("scale")
+  %input_scale = mpc.constant dense<[[0.1, 0.2]]> : tensor<1x2xf32> loc("input_scale")
+  %factor = mpc.constant dense<[0.5, 0.75]> : tensor<2xf32> loc("factor")
+  %lora = mpc.constant dense<[[0.5], [0.25]]> : tensor<2x1xf32> loc("lora")
+  %up = mpc.constant dense<1.0> : tensor<1x2xf32> loc("up")
+  %gain = mpc.constant dense<[0.5, 0.75]> : tensor<2xf32> loc("gain")
+  %0 = mpc.gather %table, %ids axis(0) : (tensor<6x2xui8>, tensor<4xi32>) -> tensor<4x2xui8>
+  %1 = mpc.cast %0 : tensor<4x2xui8> to tensor<4x2xf32>
+  %2 = mpc.gather %table_scale, %ids axis(0) : (tensor<6x1xf32>, tensor<4xi32>) -> tensor<4x1xf32> loc("rows")
+  %3 = mpc.mul %1, %2 : (tensor<4x2xf32>, tensor<4x1xf32>) -> tensor<4x2xf32>
+  %4 = mpc.cast %int8 : tensor<2x2xi8> to tensor<2x2xf32>
+  %5 = mpc.sub %4, %zero : (tensor<2x2xf32>, tensor<1x2xf32>) -> tensor<2x2xf32> loc("centered")
+  %6 = mpc.mul %5, %scale : (tensor<2x2xf32>, tensor<1x2xf32>) -> tensor<2x2xf32> loc("weight")
+  %7 = mpc.matmul %lora, %up : (tensor<2x1xf32>, tensor<1x2xf32>) -> tensor<2x2xf32>
+  %8 = mpc.add %6, %7 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %9 = mpc.matmul %3, %8 : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32> loc("fc")
+  %10 = mpc.div %9, %input_scale : (tensor<4x2xf32>, tensor<1x2xf32>) -> tensor<4x2xf32> loc("scaled")
+  %11 = mpc.round %10 : tensor<4x2xf32>
+  %12 = mpc.cast %11 : tensor<4x2xf32> to tensor<4x2xi8>
+  %13 = mpc.cast %12 : tensor<4x2xi8> to tensor<4x2xf32>
+  %14 = mpc.reduce_max %9 axes([0]) : tensor<4x2xf32> -> tensor<2xf32>
+  %15 = mpc.mul %14, %factor : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32> loc("factors")
+  %16 = mpc.mul %13, %15 : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %17 = mpc.mul %16, %gain : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32> loc("gained")
+  %18 = mpc.gather %codebook, %codes axis(0) : (tensor<4xf32>, tensor<2x2xi32>) -> tensor<2x2xf32> loc("decoded")
+  %19 = mpc.matmul %17, %18 : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  return %19 : tensor<4x2xf32>
+}
+
+// -----
+
+// Constants in the place of a layer's weight: a cosine transform and a selection by
+// their values, a transform and a window by their names. Whole words count.
+// CHECK: loc("cosines"): tensor<5x2xf32> is not trained: it contains samples of sines
+// CHECK-NEXT: loc("selection"): tensor<2x3xf32> is not trained: it contains zeros and ones alone
+// CHECK-NEXT: loc("stft.forwardBasis"): tensor<3x2xf32> is not trained: its name is that of a buffer
+// CHECK-NEXT: loc("hann_window"): tensor<2xf32> is not trained: its name is that of a buffer
+// CHECK-NEXT: loc("windowing.proj"): tensor<2x2xf32> is trained: it is multiplied by activations in
+// CHECK-NEXT: loc("eye.weight"): tensor<2x2xf32> is trained: its name is that of a parameter
+// LIFTED-LABEL: @transforms(
+func.func @transforms(%x: tensor<4x5xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %cosines = mpc.constant dense<[[1.0, 0.95106], [1.0, 0.58779], [1.0, 0.0], [1.0, -0.58779], [1.0, -0.95106]]> : tensor<5x2xf32> loc("cosines")
+  %selection = mpc.constant dense<[[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]> : tensor<2x3xf32> loc("selection")
+  %basis = mpc.constant dense<[[1.0, 0.3], [0.5, -0.5], [0.2, 0.1]]> : tensor<3x2xf32> loc("stft.forwardBasis")
+  %window = mpc.constant dense<[0.3, 0.7]> : tensor<2xf32> loc("hann_window")
+  %w = mpc.constant dense<[[1.0, 0.3], [0.5, -0.5]]> : tensor<2x2xf32> loc("windowing.proj")
+  %eye = mpc.constant dense<[[1.0, 0.0], [0.0, 1.0]]> : tensor<2x2xf32> loc("eye.weight")
+  %0 = mpc.matmul %x, %cosines : (tensor<4x5xf32>, tensor<5x2xf32>) -> tensor<4x2xf32>
+  %1 = mpc.tanh %0 : tensor<4x2xf32>
+  %2 = mpc.matmul %1, %selection : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %3 = mpc.matmul %2, %basis : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+  %4 = mpc.mul %3, %window : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32>
+  %5 = mpc.matmul %4, %w : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %6 = mpc.matmul %5, %eye : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  return %6 : tensor<4x2xf32>
+}
+
+// -----
+
+// Normalization of an input after selection, a fixed transform, clipping and a
+// logarithm, also by statistics of a station; not of activations.
+// CHECK: loc("filters"): tensor<2x2xf32> is not trained: it contains zeros and ones alone
+// CHECK-NEXT: loc("center"): tensor<2xf32> is not trained: it normalizes an input in 'centered'
+// CHECK-NEXT: loc("stations"): tensor<3x2xf32> is not trained: it normalizes an input after 'station'
+// CHECK-NEXT: loc("gain"): tensor<2xf32> is trained: it is combined with activations in 'gained'
+// LIFTED-LABEL: @preprocessing(
+func.func @preprocessing(%x: tensor<4x3xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"}, %ids: tensor<4xi32> {mpc.role = #mpc.role<input>, mpc.name = "ids"})
+    -> (tensor<4x2xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %order = mpc.constant dense<[2, 0]> : tensor<2xi32>
+  %low = mpc.constant dense<1.0e-5> : tensor<f32>
+  %high = mpc.constant dense<1.0e5> : tensor<f32>
+  %filters = mpc.constant dense<[[1.0, 0.0], [1.0, 1.0]]> : tensor<2x2xf32> loc("filters")
+  %center = mpc.constant dense<[0.3, 0.7]> : tensor<2xf32> loc("center")
+  %stations = mpc.constant dense<[[1.0, 0.3], [0.5, 0.6], [0.2, 0.1]]> : tensor<3x2xf32> loc("stations")
+  %gain = mpc.constant dense<[0.5, 0.75]> : tensor<2xf32> loc("gain")
+  %0 = mpc.gather %x, %order axis(1) : (tensor<4x3xf32>, tensor<2xi32>) -> tensor<4x2xf32>
+  %1 = mpc.matmul %0, %filters : (tensor<4x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+  %2 = mpc.clamp %1, %low, %high : (tensor<4x2xf32>, tensor<f32>, tensor<f32>) -> tensor<4x2xf32>
+  %3 = mpc.log %2 : tensor<4x2xf32>
+  %4 = mpc.sub %3, %center : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32> loc("centered")
+  %5 = mpc.gather %stations, %ids axis(0) : (tensor<3x2xf32>, tensor<4xi32>) -> tensor<4x2xf32> loc("station")
+  %6 = mpc.div %4, %5 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %7 = mpc.tanh %6 : tensor<4x2xf32>
+  %8 = mpc.mul %7, %gain : (tensor<4x2xf32>, tensor<2xf32>) -> tensor<4x2xf32> loc("gained")
+  return %8 : tensor<4x2xf32>
+}
+
+// -----
+
+// Numbers of formulas in initializers: those that a module names are parameters.
+// CHECK: loc("sigma.bias"{{.*}}): tensor<1xf32> is trained: its name is that of a parameter
+// CHECK-NEXT: loc("pool.p"{{.*}}): tensor<f32> is trained: it is combined with activations in 'power'
+// CHECK-NEXT: loc("clip_alpha"{{.*}}): tensor<1xf32> is trained: it is combined with activations in
+// CHECK-NEXT: loc("reconstruction.scale"{{.*}}): tensor<f32> is trained: it is combined with activations in
+// CHECK-NEXT: loc("logitScale"{{.*}}): tensor<f32> is trained: its name is that of a parameter
+// CHECK-NEXT: loc("Const_7"{{.*}}): tensor<f32> is not trained: it is a constant of a formula
+// CHECK-NEXT: loc("norm.eps"{{.*}}): tensor<f32> is not trained: it keeps 'guarded' from zero
+// CHECK-NEXT: loc("ones"{{.*}}): tensor<1xf32> is not trained: the exporter recorded all parameters, and it is none
+// LIFTED-LABEL: @numbers(
+func.func @numbers(%x: tensor<4x1xf32> {mpc.role = #mpc.role<input>, mpc.name = "x"})
+    -> (tensor<4x1xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %bias = mpc.constant dense<0.3> : tensor<1xf32> loc("sigma.bias"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %p = mpc.constant dense<3.0> : tensor<f32> loc("pool.p"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %alpha = mpc.constant dense<6.0> : tensor<1xf32> loc("clip_alpha"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %scale = mpc.constant dense<0.75> : tensor<f32> loc("reconstruction.scale"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %logit = mpc.constant dense<2.5> : tensor<f32> loc("logitScale"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %const = mpc.constant dense<0.75> : tensor<f32> loc("Const_7"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %eps = mpc.constant dense<1.0e-5> : tensor<f32> loc("norm.eps"(fused<{mpc.origin = "initializer"}>["m.onnx":0:0]))
+  %ones = mpc.constant dense<1.0> : tensor<1xf32> loc("ones"(fused<{mpc.origin = "initializer", mpc.unrecorded}>["m.onnx":0:0]))
+  %zero = mpc.constant dense<0.0> : tensor<f32>
+  %0 = mpc.tanh %x : tensor<4x1xf32>
+  %1 = mpc.add %0, %bias : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  %2 = mpc.log %1 : tensor<4x1xf32>
+  %3 = mpc.pow %2, %p : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32> loc("power")
+  %4 = mpc.clamp %3, %zero, %alpha : (tensor<4x1xf32>, tensor<f32>, tensor<1xf32>) -> tensor<4x1xf32>
+  %5 = mpc.mul %4, %scale : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %6 = mpc.mul %5, %logit : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = mpc.mul %6, %const : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %8 = mpc.add %7, %eps : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x1xf32> loc("guarded")
+  %9 = mpc.sqrt %8 : tensor<4x1xf32>
+  %10 = mpc.mul %9, %ones : (tensor<4x1xf32>, tensor<1xf32>) -> tensor<4x1xf32>
+  return %10 : tensor<4x1xf32>
+}

@@ -26,11 +26,11 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
                                                      mpc.name = "fc.weight", mpc.role = #mpc.role<parameter>})
     %y = mpc.matmul %x, %w transpose_rhs : ...
     ```
-    Classifies constants by, in this order: what the exporter recorded (parameter or
-    buffer), trainability (finite floats of at least 16 bits), uses (a layer's
-    weight, bias or table; input normalization, angles, mask fill values), names,
-    and values (masks, sampled sines, grids). A remark at each weight, buffer or
-    statistic reports the choice and its reason
+    Classifies constants by, in this order: type (finite floats of at least 16 bits,
+    except scales of quantized values), what the exporter recorded (parameter or
+    buffer), names, uses (a layer's weight, bias or table; input normalization,
+    angles, mask fill values), and values (masks, sampled sines, grids). A remark at
+    each weight, buffer or statistic reports the choice and its reason
     (include/mpc/Training/WeightChoice.h). A 16-bit weight gets an f32 argument,
     which the model's own ops read through a cast. `freeze` and `trainable` are
     names or full-match regular expressions that take precedence; with `trainable`
