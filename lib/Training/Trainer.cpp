@@ -23,6 +23,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <list>
 #include <numeric>
 
 using namespace mpc;
@@ -883,6 +884,27 @@ Status Trainer::setGradients(std::span<const NamedTensor> gradients,
 // ONNX export
 //===----------------------------------------------------------------------===//
 
+using Elements = std::variant<std::vector<float>, std::vector<double>>;
+
+/// Returns the transpose of a matrix, with its elements in `elements`.
+static OnnxWeight transposed(const OnnxWeight &matrix, const std::string &name,
+                             Elements &elements) {
+  OnnxWeight result{name, {matrix.shape[1], matrix.shape[0]}, {}};
+  std::visit(
+      [&](auto from) {
+        std::vector<typename decltype(from)::value_type> to(from.size());
+        size_t rows = size_t(matrix.shape[0]),
+               columns = size_t(matrix.shape[1]);
+        for (size_t row = 0; row < rows; ++row)
+          for (size_t column = 0; column < columns; ++column)
+            to[column * rows + row] = from[row * columns + column];
+        result.values = std::span(
+            std::as_const(elements.emplace<decltype(to)>(std::move(to))));
+      },
+      matrix.values);
+  return result;
+}
+
 Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
   const std::string &name = impl->model.name();
   if (!std::string_view(name).ends_with(".onnx"))
@@ -900,6 +922,18 @@ Result<std::string> Trainer::encodeOnnx(const std::string &path) const {
       weight.values = data.as<double>();
     values.push_back(std::move(weight));
   }
+  // Weights that the file stores twice.
+  std::list<Elements> copies;
+  for (const WeightChoice &choice : impl->weightChoices)
+    if (auto original = std::find_if(values.begin(), values.end(),
+                                     [&](const OnnxWeight &weight) {
+                                       return weight.name ==
+                                                  choice.original() &&
+                                              weight.shape.size() == 2;
+                                     });
+        original != values.end())
+      values.push_back(
+          transposed(*original, choice.name, copies.emplace_back()));
   Result<SourceBytes> bytes = impl->model.read();
   if (!bytes.ok())
     return bytes.status();

@@ -32,6 +32,12 @@ struct WeightChoice {
   /// Reason, a clause: "it is added to the result of 'fc'".
   std::string reason;
 
+  /// Returns the reason of a tensor that is stored again as the transpose of
+  /// the trained weight `original`, with which it changes.
+  static std::string transposeOf(const std::string &original);
+  /// Returns that weight, or an empty string for other reasons.
+  std::string original() const;
+
   /// Formats the remark of mpc-lift-parameters; its location names the tensor.
   std::string toText() const;
   /// Parses such a remark; nullopt for other texts.

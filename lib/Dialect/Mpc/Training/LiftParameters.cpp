@@ -11,6 +11,7 @@
 #include "EraseArgument.h"
 #include "NameFilter.h"
 #include "ParameterInitialization.h"
+#include "TiedWeights.h"
 #include "WeightClassifier.h"
 
 #include "mpc/Analysis/OpNames.h"
@@ -19,6 +20,7 @@
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcGradientOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/StepFunction.h"
 #include "mpc/Dialect/Mpc/Training/Passes.h"
 #include "mpc/Dialect/Mpc/Transforms/UniqueNames.h"
@@ -86,26 +88,37 @@ struct LiftParametersPass
     SmallVector<std::string> weights;
     if (failed(liftInputs(step, frozen, chosen, weights)))
       return failure();
+    Verdicts verdicts = judge(step);
+    SmallVector<ConstantOp> trained;
+    for (auto &[op, verdict] : verdicts)
+      if (verdict.use == Use::Trained)
+        trained.push_back(op);
+    llvm::MapVector<ConstantOp, ConstantOp> originals =
+        findTransposedCopies(trained);
+    for (auto &[op, verdict] : verdicts)
+      // A regular expression for weights must not match literals.
+      if ((verdict.isNamed || verdict.use != Use::Frozen ||
+           chosen.isListed(mpc::opName(op))) &&
+          failed(choose(op, frozen, chosen, verdict)))
+        return failure();
+    if (failed(tie(originals, verdicts)))
+      return failure();
     StepFunction::Ports ports(step);
     UniqueNames names('.', /*first=*/2);
     for (const std::string &name : weights)
       names.reserve(name);
-    for (auto &[op, verdict] : judge(step)) {
+    for (auto &[op, verdict] : verdicts) {
       StringRef known = mpc::opName(op);
-      // A regular expression for weights must not match literals.
-      if (!verdict.isNamed && verdict.use == Use::Frozen &&
-          !chosen.isListed(known))
-        continue;
-      if (failed(choose(op, frozen, chosen, verdict)))
-        return failure();
       if (verdict.isNamed || verdict.use != Use::Frozen) {
         weights.push_back(known.str());
         report(known, op.getType(), verdict.use, verdict.reason);
       }
-      if (verdict.use != Use::Frozen)
+      if (verdict.use == Use::Frozen)
+        numFrozen += verdict.isNamed;
+      else if (originals.contains(op))
+        op.erase();
+      else
         lift(step, op, names.make(known), verdict.use == Use::Statistics);
-      else if (verdict.isNamed)
-        ++numFrozen;
     }
     for (const NameFilter *filter : {&frozen, &chosen})
       if (StringRef text = filter->unmatched(); !text.empty())
@@ -118,14 +131,15 @@ struct LiftParametersPass
 
   using Use = WeightChoice::Use;
   using Verdict = WeightClassifier::Verdict;
+  using Verdicts = llvm::MapVector<ConstantOp, Verdict>;
 
   /// Classifies each constant by the model's own evidence. A model with
   /// parameters as inputs has no others.
-  SmallVector<std::pair<ConstantOp, Verdict>> judge(const StepFunction &step) {
-    WeightClassifier evidence(step);
-    SmallVector<std::pair<ConstantOp, Verdict>> verdicts;
+  Verdicts judge(const StepFunction &step) {
+    Verdicts verdicts;
     if (!constants)
       return verdicts;
+    WeightClassifier evidence(step);
     bool trains = !parameters.empty();
     for (auto op : step.body().getOps<ConstantOp>()) {
       if (inputsFrozen.contains(op))
@@ -136,7 +150,7 @@ struct LiftParametersPass
         verdict.reason = "the model takes its parameters as inputs";
       }
       trains |= verdict.use == Use::Trained;
-      verdicts.emplace_back(op, std::move(verdict));
+      verdicts.insert({op, std::move(verdict)});
     }
     // A model that only scales and shifts its inputs trains these constants.
     for (auto &[op, verdict] : verdicts)
@@ -174,6 +188,36 @@ struct LiftParametersPass
     } else if (!chosen.empty() && verdict.use == Use::Trained) {
       verdict.use = Use::Frozen;
       verdict.reason = "trainable does not match it";
+    }
+    return success();
+  }
+
+  /// Replaces trained copies by the transpose of their originals, the keys by
+  /// the values of `originals`.
+  static LogicalResult
+  tie(const llvm::MapVector<ConstantOp, ConstantOp> &originals,
+      Verdicts &verdicts) {
+    for (auto [copy, original] : originals) {
+      Verdict &verdict = verdicts[copy];
+      auto isTrained = [&](ConstantOp op) {
+        return verdicts[op].use == Use::Trained;
+      };
+      if (isTrained(copy) != isTrained(original)) {
+        ConstantOp held = isTrained(copy) ? original : copy;
+        return copy.emitError()
+               << "'" << mpc::opName(copy) << "' is the transpose of '"
+               << mpc::opName(original) << "', so they are one weight, but '"
+               << mpc::opName(held)
+               << "' is not trained: " << verdicts[held].reason
+               << "; name both or neither";
+      }
+      if (!isTrained(copy))
+        continue;
+      verdict.reason = WeightChoice::transposeOf(mpc::opName(original).str());
+      OpBuilder builder(copy);
+      copy.getResult().replaceAllUsesWith(
+          TransposeOp::create(builder, copy.getLoc(), copy.getType(), original,
+                              builder.getDenseI64ArrayAttr({1, 0})));
     }
     return success();
   }

@@ -16,6 +16,19 @@ static constexpr std::pair<WeightChoice::Use, const char *> kWords[] = {
     {WeightChoice::Use::Frozen, " is not trained: "},
 };
 
+static constexpr const char *kTranspose = "it is the transpose of '";
+
+std::string WeightChoice::transposeOf(const std::string &original) {
+  return kTranspose + original + "'";
+}
+
+std::string WeightChoice::original() const {
+  std::string before = kTranspose;
+  if (use != Use::Trained || !reason.starts_with(before))
+    return {};
+  return reason.substr(before.size(), reason.size() - before.size() - 1);
+}
+
 std::string WeightChoice::toText() const {
   for (const auto &[kind, words] : kWords)
     if (kind == use)

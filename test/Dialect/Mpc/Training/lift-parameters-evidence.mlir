@@ -193,6 +193,31 @@ func.func @quantized(%ids: tensor<4xi32> {mpc.role = #mpc.role<input>, mpc.name 
 
 // -----
 
+// A weight that the file stores twice, once transposed, is one parameter; equal
+// weights of two layers are two.
+// CHECK: loc("emb.weight"): tensor<3x2xf32> is trained: its name is that of a parameter
+// CHECK-NEXT: loc("same"): tensor<3x2xf32> is trained
+// CHECK-NEXT: loc("head"): tensor<2x3xf32> is trained: it is the transpose of 'emb.weight'
+// LIFTED-LABEL: @tied(
+// LIFTED-SAME: %[[EMB:[a-z0-9]+]]: tensor<3x2xf32> {{{[^{]*}}mpc.name = "emb.weight", mpc.role = #mpc.role<parameter>}
+// LIFTED-SAME: tensor<3x2xf32> {{{[^{]*}}mpc.name = "same", mpc.role = #mpc.role<parameter>})
+// LIFTED: %[[HEAD:.*]] = mpc.transpose %[[EMB]] [1, 0]
+// LIFTED: mpc.gather %[[EMB]]
+// LIFTED: mpc.matmul %{{.*}}, %[[HEAD]]
+func.func @tied(%ids: tensor<4xi32> {mpc.role = #mpc.role<input>, mpc.name = "ids"})
+    -> (tensor<4x3xf32> {mpc.role = #mpc.role<output>, mpc.name = "y"}) {
+  %emb = mpc.constant dense<[[0.5, 0.25], [0.75, 1.0], [0.125, 2.0]]> : tensor<3x2xf32> loc("emb.weight")
+  %same = mpc.constant dense<[[0.5, 0.25], [0.75, 1.0], [0.125, 2.0]]> : tensor<3x2xf32> loc("same")
+  %head = mpc.constant dense<[[0.5, 0.75, 0.125], [0.25, 1.0, 2.0]]> : tensor<2x3xf32> loc("head")
+  %0 = mpc.gather %emb, %ids axis(0) : (tensor<3x2xf32>, tensor<4xi32>) -> tensor<4x2xf32>
+  %1 = mpc.gather %same, %ids axis(0) : (tensor<3x2xf32>, tensor<4xi32>) -> tensor<4x2xf32>
+  %2 = mpc.add %0, %1 : (tensor<4x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+  %3 = mpc.matmul %2, %head : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %3 : tensor<4x3xf32>
+}
+
+// -----
+
 // Constants in the place of a layer's weight: a cosine transform and a selection by
 // their values, a transform and a window by their names. Whole words count.
 // CHECK: loc("cosines"): tensor<5x2xf32> is not trained: it contains samples of sines

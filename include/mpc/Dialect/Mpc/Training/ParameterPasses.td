@@ -31,7 +31,8 @@ def LiftParametersPass : Pass<"mpc-lift-parameters", "::mlir::func::FuncOp"> {
     buffer), names, uses (a layer's weight, bias or table; input normalization,
     angles, mask fill values), and values (masks, sampled sines, grids). A remark at
     each weight, buffer or statistic reports the choice and its reason
-    (include/mpc/Training/WeightChoice.h). A 16-bit weight gets an f32 argument,
+    (include/mpc/Training/WeightChoice.h). A matrix that equals the transpose of an
+    earlier one is read as its transpose. A 16-bit weight gets an f32 argument,
     which the model's own ops read through a cast. `freeze` and `trainable` are
     names or full-match regular expressions that take precedence; with `trainable`
     nothing else is lifted. A pattern without a match, and a weight that both match,
