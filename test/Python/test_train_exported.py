@@ -132,6 +132,42 @@ class Boxes(nn.Module):
         return torch.cat([boxes, self.cls(h).flatten(2).transpose(1, 2)], -1)
 
 
+class Sounds(nn.Module):
+    """Fixed transforms and statistics of a spectrum, a norm without weights, learned numbers."""
+
+    def __init__(self):
+        super().__init__()
+        turns = torch.arange(16)[:, None] * torch.arange(1, 9) / 16
+        self.register_buffer("real", torch.cos(2 * math.pi * turns))
+        self.register_buffer("imag", torch.sin(2 * math.pi * turns))
+        self.register_buffer("bands", torch.eye(4).repeat_interleave(2, 0))
+        self.register_buffer("center", torch.tensor([2.0, 2.25, 1.5, 2.5]))
+        self.register_buffer("spread", torch.tensor([0.5, 0.75, 0.8, 0.6]))
+        self.fc, self.norm, self.head = nn.Linear(4, 5, bias=False), nn.InstanceNorm1d(5), nn.Linear(5, 3)
+        self.p, self.reconstruction = nn.Parameter(torch.tensor(3.0)), nn.Parameter(torch.tensor(1.5))
+        self.clip_alpha = nn.Parameter(torch.tensor([1.0]))
+
+    def forward(self, x):
+        power = (x @ self.real) ** 2 + (x @ self.imag) ** 2
+        h = self.fc(((power @ self.bands).clamp(min=1e-3).log() - self.center) / self.spread)
+        h = self.norm(h.transpose(1, 2)).transpose(1, 2)
+        h = torch.minimum(F.softplus(h), self.clip_alpha)
+        return self.head(h.clamp(min=1e-3).pow(self.p).mean(1)) * self.reconstruction
+
+
+class Tied(nn.Module):
+    """A language model whose head is the transposed embedding, with a quantized table."""
+
+    def __init__(self):
+        super().__init__()
+        self.emb, self.fc = nn.Embedding(20, 8), nn.Linear(8, 8)
+        self.register_buffer("codes", torch.randint(-100, 100, (20, 8), dtype=torch.int8))
+        self.register_buffer("steps", torch.rand(8) / 100)
+
+    def forward(self, x):
+        return torch.tanh(self.fc(self.emb(x) + self.codes[x].float() * self.steps)) @ self.emb.weight.T
+
+
 def floats(*shape):
     return torch.randn(shape)
 
@@ -148,6 +184,10 @@ CASES = {
              F.cross_entropy),
     "padded": (Padded, lambda n: (floats(n, 7, 4), torch.randint(0, 3, (n,))), "softmax_cross_entropy",
                F.cross_entropy),
+    "sounds": (Sounds, lambda n: (floats(n, 7, 16), torch.randint(0, 3, (n,))), "softmax_cross_entropy",
+               F.cross_entropy),
+    "tied": (Tied, lambda n: (torch.randint(0, 20, (n, 6)), torch.randint(0, 20, (n, 6))), "softmax_cross_entropy",
+             lambda y, t: F.cross_entropy(y.flatten(0, 1), t.flatten())),
     "boxes": (Boxes, lambda n: (floats(n, 2, 6, 6), floats(n, 36, 7)), "huber", F.huber_loss),
 }
 EXPORTERS = {
@@ -265,11 +305,13 @@ def with_constants(data, moved):
 
 
 def tensors(data):
-    """Initializers and values of Constant nodes."""
+    """Initializers, also under the names that Identity nodes give them, and values of Constant nodes."""
     found = initializers(data)
     for node in onnx.load_from_string(data).graph.node:
         if node.op_type == "Constant":
             found[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
+        elif node.op_type == "Identity" and node.input[0] in found:
+            found[node.output[0]] = found[node.input[0]]
     return found
 
 
@@ -367,6 +409,6 @@ def test_float16_models_are_exported(tmp_path):
     data = export(module.half(), x[:BATCH].half(), "script")
     document, _, exported = train_by_mpc(data, x.half(), y, "softmax_cross_entropy", tmp_path)
     assert len(document["trained"]) == 6 and len(document["statistics"]) == 2
-    before, after = initializers(data), initializers(exported)
+    before, after = tensors(data), tensors(exported)
     for name in names(document, "trained") | names(document, "statistics"):
         assert after[name].dtype == np.float16 and (after[name] != before[name]).any(), name
