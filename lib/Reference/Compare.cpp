@@ -61,64 +61,128 @@ double mpc::reference::rmsRelativeError(const Tensor &actual,
 // Magnitudes
 //===----------------------------------------------------------------------===//
 
-/// Substitute magnitude for zero: a small one of the others, so that large ones
-/// do not hide errors.
-static double magnitudeOfZeros(const Tensor &magnitudes) {
-  std::vector<double> positive;
-  for (double magnitude : magnitudes.floats())
-    if (magnitude > 0 && std::isfinite(magnitude))
-      positive.push_back(magnitude);
-  if (positive.empty())
+/// Returns a bound for the error of an element relative to its terms, above
+/// which a discrete decision fell otherwise. Where terms cancel down to their
+/// rounding errors, most elements have large `errors`.
+static double roundingLimit(std::vector<double> errors) {
+  auto above = static_cast<int64_t>((errors.size() + 9) / 10);
+  if (above >= static_cast<int64_t>(errors.size()))
     return 1;
-  auto quartile = positive.begin() + positive.size() / 4;
-  std::nth_element(positive.begin(), quartile, positive.end());
-  return *quartile;
+  auto upper = errors.end() - 1 - above;
+  std::nth_element(errors.begin(), upper, errors.end());
+  return std::max(1.0, 4 * *upper);
 }
 
 namespace {
 
-/// Term magnitudes of elements.
+/// Term magnitudes by which the errors of elements are divided.
 class Scales {
 public:
-  explicit Scales(const Tensor &magnitudes) : magnitudes(magnitudes.floats()) {
-    // Else no element asks for it.
-    if (!llvm::all_of(this->magnitudes, isScale))
-      ofZeros = magnitudeOfZeros(magnitudes);
+  explicit Scales(const Tensor &magnitudes)
+      : scales(magnitudes.floats().begin(), magnitudes.floats().end()) {
+    std::vector<double> positive;
+    llvm::copy_if(scales, std::back_inserter(positive), isScale);
+    if (positive.size() == scales.size())
+      return;
+    // A small magnitude of the others, so that large ones do not hide errors.
+    double ofZeros = 1;
+    if (!positive.empty()) {
+      auto quartile = positive.begin() + positive.size() / 4;
+      std::nth_element(positive.begin(), quartile, positive.end());
+      ofZeros = *quartile;
+    }
+    for (double &scale : scales)
+      if (!isScale(scale))
+        scale = ofZeros;
   }
-  double operator[](int64_t index) const {
-    double magnitude = magnitudes[index];
-    return isScale(magnitude) ? magnitude : ofZeros;
+
+  /// Raises the scale of elements in which a discrete decision of `declared`
+  /// fell otherwise than in `reference`.
+  void raise(const Tensor &declared, const Tensor &reference) {
+    std::vector<double> errors;
+    errors.reserve(scales.size());
+    auto forEach = [&](auto visit) {
+      for (auto [scale, d, r] :
+           llvm::zip_equal(scales, declared.floats(), reference.floats()))
+        if (std::isfinite(d) && std::isfinite(r))
+          visit(scale, std::fabs(d - r));
+    };
+    forEach(
+        [&](double scale, double error) { errors.push_back(error / scale); });
+    if (llvm::all_of(errors, [](double error) { return error <= 1; }))
+      return;
+    double limit = roundingLimit(std::move(errors));
+    forEach([&](double &scale, double error) {
+      scale = std::max(scale, error / limit);
+    });
   }
+
+  double operator[](int64_t index) const { return scales[index]; }
 
 private:
   static bool isScale(double magnitude) {
     return magnitude > 0 && std::isfinite(magnitude);
   }
 
-  ArrayRef<double> magnitudes;
-  double ofZeros = 1;
+  std::vector<double> scales;
+};
+
+/// Sums over the errors of elements relative to their terms.
+struct ErrorSums {
+  double squares = 0, fourths = 0, largest = 0;
+  int64_t count = 0;
+
+  /// Adds an element and returns true if it has the largest error so far. The
+  /// scales of magnitude classes may be below the element itself.
+  bool add(double error, double scale, double element) {
+    double square = std::pow(error / scale, 2);
+    squares += square;
+    fourths += square * square;
+    double relative = error / std::max(scale, std::fabs(element));
+    bool isLargest = count++ == 0 || relative > largest;
+    largest = std::max(largest, relative);
+    return isLargest;
+  }
+  double rms() const {
+    return std::sqrt(squares /
+                     static_cast<double>(std::max<int64_t>(count, 1)));
+  }
 };
 
 } // namespace
 
-double mpc::reference::componentwiseError(const Tensor &actual,
-                                          const Tensor &expected,
-                                          const Tensor &magnitudes) {
-  if (actual.size() != expected.size() || magnitudes.size() != actual.size())
-    return kInfinity;
-  Scales scales(magnitudes);
-  double squares = 0;
-  int64_t count = 0;
+static ErrorMeasures measure(const Tensor &actual, const Tensor &expected,
+                             const Scales &scales) {
+  ErrorMeasures measures;
+  measures.normwise = rmsRelativeError(actual, expected);
+  ErrorSums sums;
   for (int64_t i = 0; i < expected.size(); ++i) {
     double a = elementAt(actual, i), b = elementAt(expected, i);
     if (sameNonFinite(a, b))
       continue;
     if (!std::isfinite(a) || !std::isfinite(b))
-      return kInfinity;
-    squares += std::pow((a - b) / scales[i], 2);
-    ++count;
+      return {measures.normwise, kInfinity, kInfinity};
+    sums.add(std::fabs(a - b), scales[i], b);
   }
-  return std::sqrt(squares / static_cast<double>(std::max<int64_t>(count, 1)));
+  measures.componentwise = sums.rms();
+  measures.largest = sums.largest;
+  return measures;
+}
+
+ErrorMeasures mpc::reference::measureError(const Tensor &actual,
+                                           const Tensor &expected,
+                                           const Tensor &magnitudes) {
+  if (actual.size() != expected.size() || magnitudes.size() != actual.size())
+    return {kInfinity, kInfinity, kInfinity};
+  return measure(actual, expected, Scales(magnitudes));
+}
+
+ErrorMeasures mpc::reference::measureDeclaredError(const Tensor &declared,
+                                                   const Tensor &reference,
+                                                   const Tensor &magnitudes) {
+  Scales scales(magnitudes);
+  scales.raise(declared, reference);
+  return measure(declared, reference, scales);
 }
 
 Tensor mpc::reference::clusterMagnitudes(const Tensor &reference) {
@@ -163,18 +227,35 @@ static double orderTolerance(int64_t longestReduction) {
   return 4 * std::sqrt(length) * 0x1p-24;
 }
 
+/// Upper bound for the largest of `count` standard normal variables, exceeded
+/// once in a million times (compareOutput()).
+static double largestFactor(int64_t count) {
+  return std::sqrt(
+      2 * std::log(1e6 * static_cast<double>(std::max<int64_t>(count, 1))));
+}
+
+void OutputError::widen(const ErrorMeasures &margin) {
+  tolerance += margin.normwise;
+  componentwiseTolerance += margin.componentwise;
+  largestTolerance = std::max(largestTolerance + margin.largest,
+                              largestFactor(compared) * componentwiseTolerance);
+  ok = isWithinTolerance();
+}
+
 void mpc::reference::widenTolerance(OutputError &error,
-                                    const ErrorDeviation &deviation,
+                                    const ErrorMeasures &sampled,
                                     int64_t longestReduction) {
   // The rms of n normal variables varies by 1 / sqrt(2n) around 1.
   double factor =
       std::max(2.0, 1 + 4.9 / std::sqrt(2 * std::max(error.effective, 1.0)));
   double order = orderTolerance(longestReduction);
   error.tolerance =
-      std::max(error.tolerance, factor * deviation.normwise + order);
+      std::max(error.tolerance, factor * sampled.normwise + order);
   error.componentwiseTolerance = std::max(
-      error.componentwiseTolerance, factor * deviation.componentwise + order);
-  error.ok = error.isWithinTolerance();
+      error.componentwiseTolerance, factor * sampled.componentwise + order);
+  error.largestTolerance =
+      std::max(error.largestTolerance, factor * sampled.largest + order);
+  error.widen({});
 }
 
 /// Effective number of elements in the sum of squares of `count` errors, by the
@@ -184,12 +265,15 @@ static double effectiveCount(double squares, double fourths, double count) {
   return fourths > 0 ? std::min(count, 3 * squares * squares / fourths) : count;
 }
 
+/// Upper bound for the ratio of two samples of the error of one element.
+static constexpr double kOneSampleFactor = 16;
+
 /// Upper bound for the ratio of the rms of two samples of `effective` errors:
 /// their log ratio has deviation 1 / sqrt(n), exceeded 4.9-fold once in a
 /// million times.
 static double sampleFactor(double effective) {
   return std::clamp(std::exp(4.9 / std::sqrt(std::max(effective, 1.0))), 2.0,
-                    16.0);
+                    kOneSampleFactor);
 }
 
 /// Compares finite elements relative to their term magnitudes.
@@ -197,33 +281,28 @@ static void compareComponents(const Tensor &actual, const Tensor &reference,
                               const Tensor &declared, const Tensor &magnitudes,
                               int64_t longestReduction, OutputError &error) {
   Scales scales(magnitudes);
-  double actualSquares = 0, declaredSquares = 0, declaredFourths = 0;
-  double worst = -1;
+  scales.raise(declared, reference);
+  ErrorSums own, predicted;
   for (int64_t i = 0; i < reference.size(); ++i) {
     double a = actual.floats()[i], r = reference.floats()[i],
            d = declared.floats()[i];
     if (!std::isfinite(a) || !std::isfinite(r))
       continue;
-    double relative = std::fabs(a - r) / scales[i];
-    actualSquares += relative * relative;
-    if (relative > worst) {
-      worst = relative;
+    if (own.add(std::fabs(a - r), scales[i], r)) {
       error.worstElement = i;
       error.worstError = std::fabs(a - r);
-      error.worstMagnitude = scales[i];
+      error.worstMagnitude = std::max(scales[i], std::fabs(r));
     }
-    if (!std::isfinite(d))
-      continue;
-    double square = std::pow((d - r) / scales[i], 2);
-    declaredSquares += square;
-    declaredFourths += square * square;
+    // An element that overflows counts, but has no error.
+    predicted.add(std::isfinite(d) ? std::fabs(d - r) : 0, scales[i], r);
   }
-  auto count = static_cast<double>(std::max<int64_t>(error.compared, 1));
-  error.componentwiseError = std::sqrt(actualSquares / count);
-  error.componentwiseTolerance =
-      sampleFactor(effectiveCount(declaredSquares, declaredFourths, count)) *
-          std::sqrt(declaredSquares / count) +
-      orderTolerance(longestReduction);
+  error.componentwiseError = own.rms();
+  error.largestError = own.largest;
+  double factor =
+      sampleFactor(effectiveCount(predicted.squares, predicted.fourths,
+                                  static_cast<double>(predicted.count)));
+  error.largestTolerance = kOneSampleFactor * predicted.largest;
+  error.widen({0, factor * predicted.rms() + orderTolerance(longestReduction)});
 }
 
 static OutputError compareIntegers(const Tensor &actual,
@@ -300,7 +379,7 @@ mpc::reference::compareOutput(const Tensor &actual, const Tensor &reference,
   if (error.mismatches > 0) {
     error.maxAbsError = error.rmsRelativeError = kInfinity;
     if (magnitudes)
-      error.componentwiseError = kInfinity;
+      error.componentwiseError = error.largestError = kInfinity;
   }
   error.ok = error.isWithinTolerance();
   return error;
@@ -319,19 +398,24 @@ static void printPosition(int64_t index, ArrayRef<int64_t> shape,
 
 std::string mpc::reference::describeComponentError(const OutputError &error,
                                                    ArrayRef<int64_t> shape) {
+  bool isOverRms = error.componentwiseError > error.componentwiseTolerance;
   if (error.worstElement < 0 || error.mismatches > 0 ||
-      error.componentwiseError <= error.componentwiseTolerance)
+      (!isOverRms && error.largestError <= error.largestTolerance))
     return "";
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "element ";
   printPosition(error.worstElement, shape, os);
-  os << llvm::format(
-      " is off by %.3g where the magnitude of its terms is %.3g; "
-      "relative to the terms of each element, the rms error is "
-      "%.2e and the tolerance %.2e",
-      error.worstError, error.worstMagnitude, error.componentwiseError,
-      error.componentwiseTolerance);
+  os << llvm::format(" is off by %.3g where the magnitude of its terms is %.3g",
+                     error.worstError, error.worstMagnitude);
+  if (isOverRms)
+    os << llvm::format("; relative to the terms of each element, the rms error "
+                       "is %.2e and the tolerance %.2e",
+                       error.componentwiseError, error.componentwiseTolerance);
+  else
+    os << llvm::format("; relative to its terms, the error is %.2e and the "
+                       "tolerance of one element %.2e",
+                       error.largestError, error.largestTolerance);
   return text;
 }
 

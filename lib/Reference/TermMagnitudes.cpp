@@ -8,6 +8,7 @@
 
 #include "mpc/Dialect/Mpc/IR/MpcCommunicationOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
 #include "mpc/Reference/Interpreter.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -24,6 +26,8 @@ using namespace mpc::reference;
 /// may have kinks, and small for ops that mix elements (norms), where a wide
 /// move of all operands would leave the linear range.
 static constexpr double kLocalStep = 0x1p-6, kMixedStep = 0x1p-16;
+/// Inverse relative perturbations at which truth values are tried to flip.
+static constexpr int64_t kFlipLevels[] = {1 << 6, 1 << 9, 1 << 12};
 /// Number of random perturbations for ops that mix elements.
 static constexpr int kDraws = 4;
 
@@ -53,6 +57,14 @@ static bool isLayer(Operation *op) {
   return fusionClassOf(op) == FusionClass::Recurrent ||
          isa<CollectiveOpInterface>(op) ||
          (isa<ContractionOpInterface>(op) && !isProductSum(op));
+}
+
+static bool isTruth(const Tensor &tensor) {
+  return tensor.getElementType().isInteger(1);
+}
+
+static bool hasTerms(const Tensor &tensor) {
+  return tensor.isFloat() || isTruth(tensor);
 }
 
 /// Returns true if the analysis restarts at the results of `op`.
@@ -88,6 +100,13 @@ static Tensor sliceOf(const Tensor &tensor, int64_t first, int64_t count) {
   else
     llvm::copy(tensor.ints().slice(first, count), part.ints().begin());
   return part;
+}
+
+/// Returns true if all elements are integers that every accumulator represents.
+static bool holdsIntegers(const Tensor &tensor) {
+  return llvm::all_of(tensor.floats(), [](double element) {
+    return std::floor(element) == element && std::fabs(element) <= 0x1p24;
+  });
 }
 
 TermMagnitudes::TermMagnitudes(func::FuncOp function,
@@ -127,16 +146,38 @@ const TermMagnitudes::Known *TermMagnitudes::get(Value value) {
               .first->second;
 }
 
+bool TermMagnitudes::isExact(const Known &known) {
+  return known.magnitudes ? known.isExact : holdsIntegers(known.value);
+}
+
+bool TermMagnitudes::isExact(Operation *op, const Tensor &result) {
+  if (startsAfresh(op))
+    return false;
+  bool readsFloats = false;
+  for (Value operand : op->getOperands()) {
+    const Known *from = get(operand);
+    if (!from || !isExact(*from))
+      return false;
+    readsFloats |= from->value.isFloat();
+  }
+  bool keeps = !readsFloats || !result.isFloat() ||
+               isa<MovementOpInterface>(op) || op->hasTrait<KeepsIntegers>();
+  return keeps && holdsIntegers(result);
+}
+
 void TermMagnitudes::observe(Operation *op, ArrayRef<Tensor> results) {
   if (hasFailed)
     return;
   SmallVector<Tensor> magnitudes;
+  SmallVector<bool> exact;
   bool isAnalysed = analysed.contains(op);
   if (isAnalysed) {
     if (failed(analyse(op, results, magnitudes))) {
       hasFailed = true;
       return;
     }
+    for (const Tensor &result : results)
+      exact.push_back(isExact(op, result));
     if (sink)
       sink(op, magnitudes);
     for (Value operand : op->getOperands())
@@ -147,8 +188,10 @@ void TermMagnitudes::observe(Operation *op, ArrayRef<Tensor> results) {
     if (usesLeft.lookup(result) == 0)
       continue;
     Known entry = {results[index], std::nullopt};
-    if (isAnalysed)
+    if (isAnalysed) {
       entry.magnitudes = std::move(magnitudes[index]);
+      entry.isExact = exact[index];
+    }
     known.insert({result, std::move(entry)});
   }
 }
@@ -180,8 +223,11 @@ static Tensor rowMagnitudes(const Tensor &value) {
 
 LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
                                       SmallVectorImpl<Tensor> &magnitudes) {
-  auto isFloat = [](const Tensor &tensor) { return tensor.isFloat(); };
-  if (isLayer(op) || llvm::none_of(results, isFloat)) {
+  bool isCondition = results.size() == 1 && isTruth(results.front());
+  if (isLayer(op) ||
+      (!isCondition && llvm::none_of(results, [](const Tensor &tensor) {
+        return tensor.isFloat();
+      }))) {
     for (const Tensor &result : results)
       magnitudes.push_back(rowMagnitudes(result));
   } else {
@@ -203,11 +249,17 @@ LogicalResult TermMagnitudes::analyse(Operation *op, ArrayRef<Tensor> results,
         return failure();
       for (double &sum : magnitudes.front().floats())
         sum = std::sqrt(sum);
-    } else if (failed(isa<MovementOpInterface>(op)
-                          ? move(op, operands, magnitudes)
-                      : hasBlocks(op)
+    } else if (isa<MovementOpInterface>(op)) {
+      if (failed(move(op, operands, magnitudes)))
+        return failure();
+    } else if (isCondition) {
+      magnitudes.emplace_back(results.front().getType());
+      if (failed(flip(op, operands, results, magnitudes)))
+        return failure();
+    } else if (failed(hasBlocks(op)
                           ? perturbBlocks(op, operands, results, magnitudes)
-                          : perturb(op, operands, results, magnitudes))) {
+                          : perturb(op, operands, results, magnitudes)) ||
+               failed(flip(op, operands, results, magnitudes))) {
       return failure();
     }
   }
@@ -232,16 +284,24 @@ static Tensor moved(const Tensor &value,
   return result;
 }
 
+Tensor TermMagnitudes::termsOf(const Known &known) {
+  if (known.magnitudes)
+    return *known.magnitudes;
+  return known.value.isFloat() ? absolute(known.value)
+                               : Tensor(known.value.getType());
+}
+
 LogicalResult TermMagnitudes::move(Operation *op,
                                    ArrayRef<const Known *> operands,
                                    SmallVectorImpl<Tensor> &magnitudes) {
+  // Other integers are indices.
   SmallVector<Tensor> own;
   for (const Known *operand : operands)
-    own.push_back(operand->magnitudes ? *operand->magnitudes
-                                      : absolute(operand->value));
+    own.push_back(hasTerms(operand->value) ? termsOf(*operand)
+                                           : operand->value);
   SmallVector<const Tensor *> pointers;
-  for (auto [operand, tensor] : llvm::zip_equal(operands, own))
-    pointers.push_back(tensor.isFloat() ? &tensor : &operand->value);
+  for (const Tensor &tensor : own)
+    pointers.push_back(&tensor);
   return evaluate(op, pointers, magnitudes, Rounding::Float64);
 }
 
@@ -350,6 +410,88 @@ LogicalResult TermMagnitudes::perturb(Operation *op,
   return success();
 }
 
+/// Returns `value` with the elements negated that a perturbation of 1 / `level`
+/// flips, or nullopt if there are none.
+static std::optional<Tensor> flipped(const Tensor &value,
+                                     const Tensor &magnitudes, int64_t level) {
+  if (llvm::all_of(magnitudes.ints(),
+                   [&](int64_t magnitude) { return magnitude < level; }))
+    return std::nullopt;
+  Tensor result = value;
+  for (auto [element, magnitude] :
+       llvm::zip_equal(result.ints(), magnitudes.ints()))
+    if (magnitude >= level)
+      element = !element;
+  return result;
+}
+
+LogicalResult TermMagnitudes::flip(Operation *op,
+                                   ArrayRef<const Known *> operands,
+                                   ArrayRef<Tensor> results,
+                                   SmallVectorImpl<Tensor> &magnitudes) {
+  if (op->getNumResults() != 1)
+    return success();
+  SmallVector<const Tensor *> pointers;
+  for (const Known *operand : operands)
+    pointers.push_back(&operand->value);
+  ArrayRef<double> floats = results.front().floats();
+  ArrayRef<int64_t> truths = results.front().ints();
+  MutableArrayRef<double> floatTerms = magnitudes.front().floats();
+  MutableArrayRef<int64_t> truthTerms = magnitudes.front().ints();
+  for (auto [index, operand] : llvm::enumerate(operands)) {
+    bool isCondition = isTruth(operand->value) && operand->magnitudes;
+    bool isCompared = operand->value.isFloat() && isTruth(results.front());
+    if ((!isCondition && !isCompared) || isExact(*operand))
+      continue;
+    for (int64_t level : kFlipLevels) {
+      SmallVector<Tensor> changes;
+      if (isCompared) {
+        for (double step : {1.0, -1.0})
+          changes.push_back(moved(operand->value, operand->magnitudes,
+                                  step / double(level), {}));
+      } else if (std::optional<Tensor> change =
+                     flipped(operand->value, *operand->magnitudes, level)) {
+        changes.push_back(std::move(*change));
+      }
+      bool flips = false;
+      for (const Tensor &change : changes) {
+        SmallVector<Tensor> response;
+        SmallVector<const Tensor *> changed = pointers;
+        changed[index] = &change;
+        if (failed(evaluate(op, changed, response, Rounding::Float64)))
+          return failure();
+        for (auto [term, now, before] : llvm::zip_equal(
+                 truthTerms, std::as_const(response[0]).ints(), truths))
+          if (now != before) {
+            term = std::max(term, level);
+            flips = true;
+          }
+        for (auto [term, now, before] : llvm::zip_equal(
+                 floatTerms, std::as_const(response[0]).floats(), floats))
+          if (double jump = double(level) * std::fabs(now - before);
+              jump > 0 && std::isfinite(jump)) {
+            term = std::hypot(term, jump);
+            flips = true;
+          }
+        if (!isa<SelectOp>(op) || !isCondition || level != kFlipLevels[0])
+          continue;
+        // The terms of the other branch, where it may be selected.
+        Tensor onTrue = termsOf(*operands[1]), onFalse = termsOf(*operands[2]);
+        SmallVector<Tensor> others;
+        if (failed(evaluate(op, {&change, &onTrue, &onFalse}, others,
+                            Rounding::Float64)))
+          return failure();
+        for (auto [term, other] :
+             llvm::zip_equal(floatTerms, std::as_const(others[0]).floats()))
+          term = std::max(term, other);
+      }
+      if (!flips)
+        break;
+    }
+  }
+  return success();
+}
+
 FailureOr<SmallVector<Tensor>> TermMagnitudes::results(double least) {
   SmallVector<Tensor> results;
   for (Value value :
@@ -364,7 +506,8 @@ FailureOr<SmallVector<Tensor>> TermMagnitudes::results(double least) {
   known.clear();
   for (Tensor &result : results)
     for (double &magnitude : result.floats())
-      magnitude = std::max(magnitude, least);
+      if (magnitude > 0)
+        magnitude = std::max(magnitude, least);
   return results;
 }
 

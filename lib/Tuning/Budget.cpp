@@ -196,9 +196,10 @@ void ErrorMeter::add(llvm::ArrayRef<Tensor> wanted,
     int64_t counted = 0;
     switch (measure) {
     case Measure::Rms:
-      worst = std::max(worst, reference::componentwiseError(
-                                  value, reference,
-                                  reference::clusterMagnitudes(reference)));
+      worst = std::max(
+          worst, reference::measureError(
+                     value, reference, reference::clusterMagnitudes(reference))
+                     .componentwise);
       break;
     case Measure::Max:
       for (auto [a, b] : llvm::zip_equal(reference.floats(), value.floats()))

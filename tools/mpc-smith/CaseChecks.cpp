@@ -147,7 +147,7 @@ static PooledError pooledOf(const std::string &step, const Json &output,
   return row;
 }
 
-/// The outputs listed in `said`, floats in both metrics.
+/// The outputs listed in `said`, floats in all metrics.
 static std::vector<PooledError> outputsOf(const std::string &step,
                                           const CommandOutput &said) {
   std::vector<PooledError> rows;
@@ -158,6 +158,9 @@ static std::vector<PooledError> outputsOf(const std::string &step,
     rows.push_back(pooledOf(step, output, "componentwise_error",
                             "componentwise_tolerance"));
     rows.back().name += " (componentwise)";
+    rows.push_back(
+        pooledOf(step, output, "largest_error", "largest_tolerance"));
+    rows.back().name += " (largest)";
   }
   return rows;
 }
@@ -171,7 +174,8 @@ static std::vector<Finding> judgeOps(const std::string &step,
   for (const Json &op : list)
     for (auto [errorField, toleranceField] :
          {std::pair("rms_relative_error", "tolerance"),
-          std::pair("componentwise_error", "componentwise_tolerance")}) {
+          std::pair("componentwise_error", "componentwise_tolerance"),
+          std::pair("largest_error", "largest_tolerance")}) {
       double error = op.value(errorField, 0.0),
              tolerance = op.value(toleranceField, 0.0);
       if (op.value("ok", true) || error <= 16 * tolerance)

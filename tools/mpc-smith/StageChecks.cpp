@@ -68,7 +68,7 @@ static bool hasNarrowWeights(mlir::ModuleOp module) {
 
 /// Per result and metric, the part of the difference from `reference` that
 /// `declared` explains: relative to the result, and to the terms of each
-/// element.
+/// element, as rms and in the worst element.
 static void compare(const std::string &step, const Tensors &actual,
                     const Tensors &reference, const Tensors &declared,
                     llvm::ArrayRef<Tensor> magnitudes, int64_t longest,
@@ -80,16 +80,18 @@ static void compare(const std::string &step, const Tensors &actual,
     PooledError row = {step, "result " + std::to_string(i)};
     row.mismatches = error.mismatches;
     row.isFloat = reference[i].isFloat();
-    PooledError components = row;
+    PooledError components = row, largest = row;
     components.name += " (componentwise)";
+    largest.name += " (largest)";
     if (row.isFloat) {
       row.error = std::pow(error.rmsRelativeError, 2);
       row.tolerance = std::pow(error.tolerance, 2);
       components.error = std::pow(error.componentwiseError, 2);
       components.tolerance = std::pow(error.componentwiseTolerance, 2);
+      largest.error = std::pow(error.largestError, 2);
+      largest.tolerance = std::pow(error.largestTolerance, 2);
     }
-    rows.push_back(row);
-    rows.push_back(components);
+    llvm::append_values(rows, row, components, largest);
   }
 }
 

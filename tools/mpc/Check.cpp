@@ -60,12 +60,12 @@ private:
   Status narrowReference();
   Status compileAndRun();
   reference::OutputError judge(size_t output) const;
-  /// Error of quantized weights in an output, relative rms.
-  double weightsError(size_t output) const {
+  /// Errors of quantized weights in an output.
+  reference::ErrorMeasures weightsError(size_t output) const {
     return ownWeights.empty() || !reference[output].isFloat()
-               ? 0
-               : reference::rmsRelativeError(reference[output],
-                                             ownWeights[output]);
+               ? reference::ErrorMeasures()
+               : reference::measureError(reference[output], ownWeights[output],
+                                         magnitudes[output]);
   }
   /// Diagnoses errors over tolerance: a rewrite; or chance, for outputs that
   /// have few elements or exceed only the componentwise tolerance, whose errors
@@ -74,13 +74,6 @@ private:
   Status compareExpected(Json &document, bool &ok);
   /// Runs both modes of the oracle on numbered ops.
   Status traceOps();
-  /// The same, relative to the terms of each element.
-  double weightsComponentError(size_t output) const {
-    return ownWeights.empty() || !reference[output].isFloat()
-               ? 0
-               : reference::componentwiseError(
-                     reference[output], ownWeights[output], magnitudes[output]);
-  }
   /// Appends the initial loss-scale state of a training step to the inputs.
   Status makeInitialState();
   /// Compiles and runs with the result of every op as an output.
@@ -136,7 +129,7 @@ private:
   int64_t longestReduction = 1;
   /// Typical error of the storage-rounding mode for each output; empty if
   /// `declared` is a sufficient estimate for all.
-  std::vector<reference::ErrorDeviation> sampled;
+  std::vector<reference::ErrorMeasures> sampled;
   /// Error of a rewrite for each output, if rounding does not explain it.
   llvm::SmallVector<std::optional<double>> rewriteErrors;
   /// Op-by-op comparison, computed on demand.
@@ -564,7 +557,7 @@ OutputError ModelCheck::judge(size_t output) const {
     reference::widenTolerance(
         error,
         {error.effective <= kFewElements ? sampled[output].normwise : 0,
-         sampled[output].componentwise},
+         sampled[output].componentwise, sampled[output].largest},
         longestReduction);
   return error;
 }
@@ -584,7 +577,7 @@ Status ModelCheck::explainErrors() {
       return status;
   if (!isByChance)
     return {};
-  Result<std::vector<reference::ErrorDeviation>> deviations = sampleErrors(
+  Result<std::vector<reference::ErrorMeasures>> deviations = sampleErrors(
       inputTensors, arguments.common.seed, magnitudes,
       [&](reference::Rounding rounding, std::vector<Tensor> &results) {
         return oracle(*predictor, rounding, results);
@@ -616,7 +609,7 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
     if (rewriteErrors[i])
       list.back()["rewrite_error"] = jsonNumber(*rewriteErrors[i]);
     if (!ownWeights.empty() && reference[i].isFloat()) {
-      list.back()["weights_error"] = jsonNumber(weightsError(i));
+      list.back()["weights_error"] = jsonNumber(weightsError(i).normwise);
       // Combined error of weights and all other types.
       list.back()["own_error"] =
           jsonNumber(reference::rmsRelativeError(actual[i], ownWeights[i]));
@@ -635,7 +628,7 @@ void ModelCheck::reportOutputs(Json &document, bool &ok) {
     if (reference[i].isFloat())
       reporter.line("output \"" + outputs[i].name +
                     "\": quantized weights change it by " +
-                    shortNumber(weightsError(i)) +
+                    shortNumber(weightsError(i).normwise) +
                     " (rms relative to the model's weights, both in float64)");
   for (size_t i = 0; i < outputs.size(); ++i)
     if (rewriteErrors[i])
@@ -668,9 +661,11 @@ Status ModelCheck::compareExpected(Json &document, bool &ok) {
     // applies; one derived from the file would widen with its errors. The file
     // does not include the policy's weight rounding.
     if (actual[i].isFloat()) {
-      error.tolerance = error.componentwiseTolerance = 0;
-      error.widen(errors[i].tolerance + weightsError(i),
-                  errors[i].componentwiseTolerance + weightsComponentError(i));
+      error.tolerance = error.componentwiseTolerance = error.largestTolerance =
+          0;
+      error.widen({errors[i].tolerance, errors[i].componentwiseTolerance,
+                   errors[i].largestTolerance});
+      error.widen(weightsError(i));
     }
     ok &= error.ok;
     list.push_back({{"name", outputs[i].name},

@@ -96,7 +96,7 @@ Status StoredCheck::compare(const ExecutableFile &file,
         actual, wanted, wanted, file.longestReduction(), exactIntegers,
         magnitudes ? &*magnitudes : nullptr);
     if (actual.isFloat())
-      error.widen(2 * predicted, 2 * predicted);
+      error.widen({2 * predicted, 2 * predicted});
     ok &= error.ok;
     std::string type(elementTypeName(outputs[i].type.element));
     Json entry = {{"name", outputs[i].name},

@@ -37,6 +37,8 @@ void tool::addErrorFields(Json &entry, const OutputError &error,
   if (tensor.isFloat()) {
     entry["componentwise_error"] = jsonNumber(error.componentwiseError);
     entry["componentwise_tolerance"] = jsonNumber(error.componentwiseTolerance);
+    entry["largest_error"] = jsonNumber(error.largestError);
+    entry["largest_tolerance"] = jsonNumber(error.largestTolerance);
     return;
   }
   entry["elements"] = tensor.size();

@@ -46,7 +46,7 @@ static double deviationOf(std::vector<double> &samples, int64_t count) {
          (1 - 0.3255 / static_cast<double>(std::max<int64_t>(count, 1)));
 }
 
-Result<std::vector<reference::ErrorDeviation>>
+Result<std::vector<reference::ErrorMeasures>>
 mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
                         llvm::ArrayRef<Tensor> magnitudes, RunMode runMode) {
   constexpr Rounding kOrders[] = {Rounding::Declared,
@@ -57,6 +57,7 @@ mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
   /// Errors of one output in each sample.
   struct Samples {
     std::vector<double> normwise, componentwise;
+    double largest = 0;
   };
   // By summation order and output.
   std::vector<Samples> errors[std::size(kOrders)];
@@ -76,16 +77,22 @@ mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
         return status;
       found.resize(float64.size());
       for (size_t i = 0; i < float64.size(); ++i) {
-        found[i].normwise.push_back(
-            reference::rmsRelativeError(declared[i], float64[i]));
-        found[i].componentwise.push_back(
-            float64[i].isFloat() ? reference::componentwiseError(
-                                       declared[i], float64[i], magnitudes[i])
-                                 : 0);
+        reference::ErrorMeasures measures;
+        if (float64[i].isFloat())
+          measures = reference::measureDeclaredError(declared[i], float64[i],
+                                                     magnitudes[i]);
+        else
+          measures.normwise =
+              reference::rmsRelativeError(declared[i], float64[i]);
+        found[i].normwise.push_back(measures.normwise);
+        found[i].componentwise.push_back(measures.componentwise);
+        // An overflow of perturbed inputs permits nothing.
+        if (std::isfinite(measures.largest))
+          found[i].largest = std::max(found[i].largest, measures.largest);
       }
     }
   }
-  std::vector<reference::ErrorDeviation> deviations(sizes.size());
+  std::vector<reference::ErrorMeasures> deviations(sizes.size());
   for (std::vector<Samples> &found : errors)
     for (size_t i = 0; i < sizes.size(); ++i) {
       deviations[i].normwise = std::max(
@@ -93,6 +100,7 @@ mpc::tool::sampleErrors(std::vector<Tensor> &inputs, uint64_t seed,
       deviations[i].componentwise =
           std::max(deviations[i].componentwise,
                    deviationOf(found[i].componentwise, sizes[i]));
+      deviations[i].largest = std::max(deviations[i].largest, found[i].largest);
     }
   return deviations;
 }

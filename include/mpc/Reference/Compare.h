@@ -18,6 +18,14 @@
 
 namespace mpc::reference {
 
+/// Measures of an output's element errors.
+struct ErrorMeasures {
+  /// rms relative to the rms of the output.
+  double normwise = 0;
+  /// rms and maximum of the errors relative to each element's terms.
+  double componentwise = 0, largest = 0;
+};
+
 /// Error of an output against the reference.
 struct OutputError {
   /// Maximum |actual - reference|; infinity if an element differs in
@@ -33,10 +41,15 @@ struct OutputError {
   double componentwiseError = 0;
   /// Upper bound for `componentwiseError`.
   double componentwiseTolerance = 0;
-  /// Row-major index of the element with the maximum error relative to its
-  /// terms; -1 without componentwise comparison.
+  /// Maximum over elements of |actual - reference| / term magnitude, infinity
+  /// and 0 as above.
+  double largestError = 0;
+  /// Upper bound for `largestError`.
+  double largestTolerance = 0;
+  /// Row-major index of the element with `largestError`; -1 without
+  /// componentwise comparison.
   int64_t worstElement = -1;
-  /// actual - reference| and term magnitude of that element.
+  /// |actual - reference| and term magnitude of that element.
   double worstError = 0, worstMagnitude = 0;
   /// Number of elements that differ (integers), or that differ in NaN or
   /// infinity (floats).
@@ -56,19 +69,15 @@ struct OutputError {
   int64_t storageMismatches = 0;
   bool ok = true;
 
-  /// Returns true if elements agree in finiteness and both errors are within
+  /// Returns true if elements agree in finiteness and all errors are within
   /// their tolerances; `ok` of float outputs.
   bool isWithinTolerance() const {
     return mismatches == 0 && rmsRelativeError <= tolerance &&
-           componentwiseError <= componentwiseTolerance;
+           componentwiseError <= componentwiseTolerance &&
+           largestError <= largestTolerance;
   }
-  /// Adds `normwise` and `componentwise` to the tolerances of a float output
-  /// and updates `ok`.
-  void widen(double normwise, double componentwise) {
-    tolerance += normwise;
-    componentwiseTolerance += componentwise;
-    ok = isWithinTolerance();
-  }
+  /// Adds `margin` to the tolerances of a float output and updates `ok`.
+  void widen(const ErrorMeasures &margin);
 };
 
 /// Compares `actual` with `reference` (float64 mode). A float output passes if
@@ -79,10 +88,26 @@ struct OutputError {
 /// for two scales t: the rms of `reference` (1 if that is 0) and, if given, the
 /// term magnitude of each element, `magnitudes` (TermMagnitudes). `declared` is
 /// the output in the interpreter's storage-rounding mode, n the longest
-/// reduction of the model. For few elements the factor of the second form grows
-/// from 2 up to 16, since two small samples of errors differ by chance.
+/// reduction of the model. For few elements the factor f = 2 of the second form
+/// grows up to 16, since two small samples of errors differ by chance.
+///
+/// With `magnitudes`, the largest error must also pass, since an rms hides one
+/// wrong element among many:
+///
+///     max |actual - reference| / t
+///       <= max(g(N) T, 16 max |declared - reference| / t)
+///
+/// with T the tolerance of the second form and N the number of elements. N
+/// normal errors of deviation T exceed g(N) T = sqrt(2 ln(10^6 N)) T at most
+/// once in a million outputs, by the union bound and P(|x| > g) <= exp(-g^2 /
+/// 2). Errors have longer tails where t does not show a cancellation in earlier
+/// layers: the largest one is then a sample of few elements, for which f is 16.
+///
 /// Elements whose terms are all 0 use a small magnitude of the others, the
-/// lower quartile.
+/// lower quartile. Where `declared` differs from the reference by more than the
+/// terms and by four times what all but a tenth of the elements differ, a
+/// discrete decision (a branch, an index) fell otherwise: the difference itself
+/// becomes the scale of that element and widens no tolerance further.
 ///
 /// A non-finite value with a finite reference always fails, whatever `declared`
 /// is; for a NaN or infinite reference the value must be the same. Integer
@@ -93,15 +118,10 @@ OutputError compareOutput(const Tensor &actual, const Tensor &reference,
                           bool fatalIntegers,
                           const Tensor *magnitudes = nullptr);
 
-/// Standard deviations of an output's element errors, relative to its rms and
-/// to the term magnitudes.
-struct ErrorDeviation {
-  double normwise = 0, componentwise = 0;
-};
-
 /// Widens the tolerances of a float output to the one-in-a-million quantile for
-/// normally distributed element errors with `deviation`, and updates `ok`.
-void widenTolerance(OutputError &error, const ErrorDeviation &deviation,
+/// normally distributed element errors, and updates `ok`. The rms measures in
+/// `sampled` are standard deviations, the largest one is that of all samples.
+void widenTolerance(OutputError &error, const ErrorMeasures &sampled,
                     int64_t longestReduction);
 
 /// Describes the worst violation of the componentwise tolerance of an output of
@@ -129,10 +149,16 @@ int64_t longestReduction(mlir::func::FuncOp function);
 /// give infinity. Integers count as their values. Sizes must agree.
 double rmsRelativeError(const Tensor &actual, const Tensor &expected);
 
-/// rms((actual - expected) / magnitudes); non-finite elements and elements
-/// whose terms are all 0 as in compareOutput().
-double componentwiseError(const Tensor &actual, const Tensor &expected,
-                          const Tensor &magnitudes);
+/// Measures the errors of `actual`; non-finite elements and elements whose
+/// terms are all 0 as in compareOutput().
+ErrorMeasures measureError(const Tensor &actual, const Tensor &expected,
+                           const Tensor &magnitudes);
+
+/// The same for the storage-rounding mode: elements in which a discrete
+/// decision fell otherwise have the scale that compareOutput() gives them.
+ErrorMeasures measureDeclaredError(const Tensor &declared,
+                                   const Tensor &reference,
+                                   const Tensor &magnitudes);
 
 /// Estimates term magnitudes from the values of a float output: finite elements
 /// are clustered into classes separated by gaps of a factor above 1024 with at

@@ -35,10 +35,18 @@ namespace mpc::reference {
 ///
 /// Derivatives are difference quotients: for elementwise ops over t(x) / 64,
 /// wide enough to cross the kink of a ReLU, for ops that mix elements over
-/// random perturbations of 2^-16 t(x). Not thread-safe.
+/// random perturbations of 2^-16 t(x).
+///
+/// Where a truth value (a comparison) changes if x moves by s t(x), for s =
+/// 2^-6, 2^-9 or 2^-12, what is computed from it has the difference quotient d
+/// / s of its own change d, and a select the terms of both branches: a branch
+/// that rounding flips then has an error of about s, that of its cause.
+/// Integers computed from integers (positions) are exact and flip nothing. Not
+/// thread-safe.
 class TermMagnitudes {
 public:
-  /// Receives the term magnitudes of an op's float results; zeros for integers.
+  /// Receives the term magnitudes of an op's float results; those of its
+  /// integer results are no scales.
   using Sink = std::function<void(mlir::Operation *, llvm::ArrayRef<Tensor>)>;
 
   /// Analyzes the results of `function`, which has one block, must outlive the
@@ -52,8 +60,9 @@ public:
   void observe(mlir::Operation *op, llvm::ArrayRef<Tensor> results);
 
   /// Returns the magnitudes of each function result after all ops were
-  /// observed, clamped to at least `least`; zeros for integer results. Emits an
-  /// error if an op could not be evaluated.
+  /// observed. Those that are not 0 are at least `least`; zeros are kept, since
+  /// `least` is no scale of real terms. Emits an error if an op could not be
+  /// evaluated.
   mlir::FailureOr<llvm::SmallVector<Tensor>> results(double least = 0);
 
 private:
@@ -61,10 +70,19 @@ private:
   struct Known {
     Tensor value;
     /// Magnitudes if computed by an analyzed op; else those of the elements
-    /// themselves.
+    /// themselves. Of a truth value 1 / s for the smallest s that changes it,
+    /// or 0 if none does.
     std::optional<Tensor> magnitudes;
+    /// True if an analyzed op computed integers from integers, which are not
+    /// rounded.
+    bool isExact = false;
   };
   const Known *get(mlir::Value value);
+  /// Returns the magnitudes of a float or truth value.
+  static Tensor termsOf(const Known &known);
+  static bool isExact(const Known &known);
+  /// Returns true if `op` computes `result` from exact values without rounding.
+  bool isExact(mlir::Operation *op, const Tensor &result);
   mlir::LogicalResult analyse(mlir::Operation *op,
                               llvm::ArrayRef<Tensor> results,
                               llvm::SmallVectorImpl<Tensor> &magnitudes);
@@ -85,6 +103,12 @@ private:
                               llvm::ArrayRef<const Known *> operands,
                               llvm::ArrayRef<Tensor> results,
                               llvm::SmallVectorImpl<Tensor> &magnitudes);
+
+  /// Adds to `magnitudes` the changes by truth values that may flip.
+  mlir::LogicalResult flip(mlir::Operation *op,
+                           llvm::ArrayRef<const Known *> operands,
+                           llvm::ArrayRef<Tensor> results,
+                           llvm::SmallVectorImpl<Tensor> &magnitudes);
 
   mlir::func::FuncOp function;
   Sink sink;

@@ -8,7 +8,7 @@
 // RUN: mpc check %s --input x=%t/ramp.npy --expected %t/right.npz --json \
 // RUN:   | %python %S/../Inputs/query.py "d['ok']" "sorted(d['outputs'][0])" | FileCheck %s --check-prefix=RIGHT
 // RIGHT: True
-// RIGHT: ['componentwise_error', 'componentwise_tolerance', 'max_abs_error', 'mismatches', 'name', 'ok', 'rms_relative_error', 'shape', 'tolerance', 'type']
+// RIGHT: ['componentwise_error', 'componentwise_tolerance', 'largest_error', 'largest_tolerance', 'max_abs_error', 'mismatches', 'name', 'ok', 'rms_relative_error', 'shape', 'tolerance', 'type']
 // RUN: %python %S/../Inputs/exits.py 4 mpc check %s --input x=%t/ramp.npy --expected %t/wrong.npz | FileCheck %s
 // CHECK: against
 // CHECK: logits {{.*}} OVER TOLERANCE

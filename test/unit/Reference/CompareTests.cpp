@@ -8,6 +8,8 @@
 
 #include "ReferenceTest.h"
 
+#include <random>
+
 using namespace mlir;
 using namespace mpc;
 using namespace mpc::reference;
@@ -120,6 +122,70 @@ TEST_F(CompareTest, FewErrorsAreAPoorEstimate) {
   EXPECT_NEAR(tolerance(1), 0.16, 1e-5);
 }
 
+/// Returns `values` with independent relative errors of deviation 0.004.
+Tensor withErrors(Tensor values, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> error(0, 0.004);
+  for (double &value : values.floats())
+    value *= 1 + error(generator);
+  return values;
+}
+
+// Of 200,000 elements an rms does not show one that is wrong by all of its
+// terms.
+TEST_F(CompareTest, OneWrongElementAmongManyFails) {
+  Tensor reference(type("tensor<200000xf32>"));
+  llvm::fill(reference.floats(), 2);
+  Tensor declared = withErrors(reference, 1), actual = withErrors(reference, 2);
+  OutputError error =
+      compareOutput(actual, reference, declared, 1, true, &reference);
+  EXPECT_TRUE(error.ok);
+  EXPECT_LT(error.largestTolerance, 0.5);
+  actual.floats()[1234] = 0;
+  error = compareOutput(actual, reference, declared, 1, true, &reference);
+  EXPECT_LE(error.componentwiseError, error.componentwiseTolerance);
+  EXPECT_FALSE(error.ok);
+  EXPECT_EQ(
+      describeComponentError(error, reference.getShape())
+          .find("element [1234] is off by 2 where the magnitude of its terms "
+                "is 2; relative to its terms, the error is 1.00e+00"),
+      0u);
+}
+
+// The largest errors of two samples of one size agree, also in a magnitude
+// class of small and large elements.
+TEST_F(CompareTest, LargestErrorsOfTwoSamplesPass) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Tensor reference(type("tensor<10000xf32>"));
+    for (auto [i, value] : llvm::enumerate(reference.floats()))
+      value = i % 1000 == 0 ? 900 : 1;
+    Tensor classes = clusterMagnitudes(reference);
+    OutputError error =
+        compareOutput(withErrors(reference, 2 * seed), reference,
+                      withErrors(reference, 2 * seed + 1), 1, true, &classes);
+    EXPECT_LE(error.largestError, error.largestTolerance / 2);
+  }
+}
+
+// A branch taken only in 16 bits is compared with what it computes there. It
+// permits nothing in other elements.
+TEST_F(CompareTest, FlippedElementsDoNotWidenTheTolerance) {
+  Tensor reference(type("tensor<1000xf32>"));
+  llvm::fill(reference.floats(), 1);
+  reference.floats()[7] = 0;
+  Tensor declared = withErrors(reference, 1), actual = withErrors(reference, 2);
+  declared.floats()[7] = actual.floats()[7] = 1e6;
+  OutputError error =
+      compareOutput(actual, reference, declared, 1, true, &reference);
+  EXPECT_LE(error.componentwiseError, error.componentwiseTolerance);
+  EXPECT_LE(error.largestError, error.largestTolerance);
+  EXPECT_LT(error.componentwiseTolerance, 1);
+  EXPECT_LE(measureDeclaredError(declared, reference, reference).largest, 1);
+  llvm::fill(actual.floats(), 50);
+  error = compareOutput(actual, reference, declared, 1, true, &reference);
+  EXPECT_GT(error.componentwiseError, error.componentwiseTolerance);
+}
+
 // A thousand elements with one large error are one sample of this error.
 TEST_F(CompareTest, ElementsThatMakeTheErrorAreCounted) {
   Tensor reference(type("tensor<1000xf32>")), even(type("tensor<1000xf32>")),
@@ -132,7 +198,7 @@ TEST_F(CompareTest, ElementsThatMakeTheErrorAreCounted) {
               ofOne = compareOutput(single, reference, single, 1, true);
   EXPECT_EQ(ofAll.effective, 1000);
   EXPECT_NEAR(ofOne.effective, 3, 0.01);
-  ErrorDeviation deviation{ofOne.rmsRelativeError, 0};
+  ErrorMeasures deviation{ofOne.rmsRelativeError, 0};
   widenTolerance(ofAll, deviation, 1);
   widenTolerance(ofOne, deviation, 1);
   EXPECT_NEAR(ofAll.tolerance / deviation.normwise, 2, 0.01);
@@ -146,7 +212,7 @@ TEST_F(CompareTest, OutputsWithoutAGapAreOneClass) {
   for (int i = 0; i < 4; ++i)
     EXPECT_NEAR(classes.floats()[i], rms, 1e-12);
   Tensor near = floats("tensor<5xf32>", {3.1, -4, 0, 1e-3, kInf});
-  EXPECT_NEAR(componentwiseError(near, values, classes),
+  EXPECT_NEAR(measureError(near, values, classes).componentwise,
               rmsRelativeError(near, values), 1e-12);
   Tensor parted =
       clusterMagnitudes(floats("tensor<5xf32>", {3, -4, 1e7, 0, -2e7}));

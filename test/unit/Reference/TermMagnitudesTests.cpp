@@ -17,7 +17,8 @@ namespace {
 class TermMagnitudesTest : public ReferenceTest {
 protected:
   /// Magnitudes of the results of the function `@f`.
-  SmallVector<Tensor> analyse(StringRef text, ArrayRef<Tensor> arguments) {
+  SmallVector<Tensor> analyse(StringRef text, ArrayRef<Tensor> arguments,
+                              double least = 0) {
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << messages;
     auto function = module->lookupSymbol<func::FuncOp>("f");
@@ -27,7 +28,7 @@ protected:
       terms.observe(op, results);
     };
     EXPECT_TRUE(succeeded(interpret(function, arguments, options)));
-    FailureOr<SmallVector<Tensor>> found = terms.results();
+    FailureOr<SmallVector<Tensor>> found = terms.results(least);
     EXPECT_TRUE(succeeded(found)) << messages;
     return succeeded(found) ? std::move(*found) : SmallVector<Tensor>();
   }
@@ -125,6 +126,63 @@ TEST_F(TermMagnitudesTest, StartsAfreshAtContractions) {
        floats("tensor<1x2xf32>", {100, 100}),
        floats("tensor<2x1xf32>", {1, -1})});
   expectNear(found[0], {5});
+}
+
+// The least magnitude is no scale of an element without terms.
+TEST_F(TermMagnitudesTest, ZerosStayZeros) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
+        %0 = mpc.relu %x : tensor<3xf32>
+        return %0 : tensor<3xf32>
+      })mlir",
+      {floats("tensor<3xf32>", {-1, 1e-9, 1})}, /*least=*/0x1p-14);
+  expectNear(found[0], {0, 0x1p-14, 1});
+}
+
+// An element within rounding of the threshold may take either branch, one far
+// from it and exact positions may not.
+TEST_F(TermMagnitudesTest, BranchesThatMayFlipHaveTheTermsOfBoth) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<3xf32>, %y: tensor<3xf32>)
+          -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) {
+        %limit = mpc.constant dense<1.5> : tensor<f32>
+        %zero = mpc.constant dense<0.0> : tensor<f32>
+        %far = mpc.constant dense<-1.0e9> : tensor<f32>
+        %0 = mpc.compare gt %x, %limit : (tensor<3xf32>, tensor<f32>) -> tensor<3xi1>
+        %1 = mpc.select %0, %y, %zero : (tensor<3xi1>, tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+        %2 = mpc.cast %0 : tensor<3xi1> to tensor<3xf32>
+        %3 = mpc.mul %2, %y : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+        %4 = mpc.not %0 : tensor<3xi1>
+        %5 = mpc.reshape %4 : tensor<3xi1> to tensor<1x3xi1>
+        %6 = mpc.reshape %5 : tensor<1x3xi1> to tensor<3xi1>
+        %7 = mpc.select %6, %zero, %y : (tensor<3xi1>, tensor<f32>, tensor<3xf32>) -> tensor<3xf32>
+        %8 = mpc.iota axis(0) : tensor<3xf32>
+        %9 = mpc.add %8, %8 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+        %10 = mpc.compare lt %8, %9 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
+        %11 = mpc.select %10, %y, %far : (tensor<3xi1>, tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+        return %1, %3, %7, %11 : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+      })mlir",
+      {floats("tensor<3xf32>", {1.5 * (1 - 0x1p-10), 1.2, 2}),
+       floats("tensor<3xf32>", {3, 5, 7})});
+  for (const Tensor &result : ArrayRef(found).drop_back()) {
+    // A change by 3 for a relative error of 2^-9.
+    EXPECT_GE(result.floats()[0], 3 * 512);
+    EXPECT_LE(result.floats()[0], 3 * 600);
+    EXPECT_EQ(result.floats()[1], 0);
+    EXPECT_LE(result.floats()[2], 10);
+  }
+  expectNear(found[3], {1e9, 5, 7});
+}
+
+// all_finite returns a condition and a record.
+TEST_F(TermMagnitudesTest, ConditionsBesideOtherResultsHaveNoTerms) {
+  SmallVector<Tensor> found = analyse(
+      R"mlir(func.func @f(%x: tensor<2xf32>) -> (tensor<i1>, tensor<2xi64>) {
+        %0:2 = mpc.all_finite %x names(["x"]) : (tensor<2xf32>) -> (tensor<i1>, tensor<2xi64>)
+        return %0#0, %0#1 : tensor<i1>, tensor<2xi64>
+      })mlir",
+      {floats("tensor<2xf32>", {1, 2})});
+  EXPECT_EQ(found.size(), 2u);
 }
 
 TEST_F(TermMagnitudesTest, SumsAndNormsMixTheirOperands) {
