@@ -92,13 +92,18 @@ IntegerValuedFloats::Fact IntegerValuedFloats::derive(Operation *op,
   bool rounds = op->hasTrait<RoundsToInteger>();
   Fact fact{/*integral=*/keepsIntegers(op) || rounds,
             /*derived=*/true, /*constant=*/true};
-  bool anyDerived = false, masks = true;
+  fact.given = fact.counts = keepsIntegers(op);
+  bool anyDerived = false, anyGiven = false, anyCounts = false, masks = true;
   for (Value operand : op->getOperands()) {
     if (!isFloat(operand))
       continue;
     Fact from = facts.lookup(operand);
     if (!rounds)
       fact.integral &= from.integral;
+    fact.given &= from.given || (from.constant && from.integral);
+    fact.counts &= from.counts || from.given || from.integral;
+    anyGiven |= from.given;
+    anyCounts |= from.counts;
     fact.constant &= from.constant;
     anyDerived |= from.derived;
     if (!from.constant) {
@@ -107,6 +112,10 @@ IntegerValuedFloats::Fact IntegerValuedFloats::derive(Operation *op,
     }
   }
   fact.derived &= anyDerived;
+  fact.given &= anyGiven;
+  fact.counts &= anyCounts;
+  if (isa<CumsumOp>(op))
+    fact.counts |= fact.given || fact.integral;
   // A mask times a constant has two values; it is a scale, not a count.
   if (isa<MulOp>(op) && masks && anyDerived)
     return {};
@@ -183,6 +192,9 @@ void IntegerValuedFloats::findSources(Block &body) {
 
 IntegerValuedFloats::IntegerValuedFloats(func::FuncOp func) : ranges(func) {
   Block &body = func.getBody().front();
+  for (BlockArgument argument : body.getArguments())
+    if (isFloat(argument))
+      facts[argument].given = true;
   for (Operation &op : body)
     for (Value result : op.getResults())
       if (isFloat(result))
@@ -201,7 +213,7 @@ IntegerValuedFloats::IntegerValuedFloats(func::FuncOp func) : ranges(func) {
 
   auto decide = [&](Value value) {
     Fact fact = facts.lookup(value);
-    bool carries = (fact.integral && fact.derived) ||
+    bool carries = (fact.integral && fact.derived) || fact.counts ||
                    (indexed.contains(value) && !fact.constant);
     if (carries && getMagnitude(value) > kAlwaysExact)
       carriers.insert(value);

@@ -473,7 +473,7 @@ LogicalResult TermMagnitudes::flip(Operation *op,
             term = std::hypot(term, jump);
             flips = true;
           }
-        if (!isa<SelectOp>(op) || !isCondition || level != kFlipLevels[0])
+        if (!isa<SelectOp>(op) || floats.empty() || level != kFlipLevels[0])
           continue;
         // The terms of the other branch, where it may be selected.
         Tensor onTrue = termsOf(*operands[1]), onFalse = termsOf(*operands[2]);

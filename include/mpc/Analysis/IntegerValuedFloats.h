@@ -19,6 +19,9 @@ namespace mpc {
 /// - by derivation: computed from integers (casts of integers of at least 16
 ///   bits, sums of booleans, iota) and integral constants by ops that preserve
 ///   integers (add, sub, mul, floor, round, min, max, sums, data movement), or
+/// - by counting: running sums of integers or of what the caller passes, which
+///   may be a mask of 0 and 1, and what such ops compute from these. 16 bits
+///   would lose the steps between large counts; or
 /// - by use: every reader converts the value to an integer of at least 16 bits,
 ///   directly or through such ops and scaling (index arithmetic); unless the
 ///   magnitude is at most 256, up to which all 16-bit floats are exact.
@@ -58,6 +61,8 @@ private:
     bool integral = false; ///< every value is an integer
     bool derived = false;  ///< computed from integers and constants only
     bool constant = false; ///< a constant, or computed from constants
+    bool given = false;    ///< integers if the arguments are
+    bool counts = false;   ///< a running sum, or computed from one
   };
   Fact derive(mlir::Operation *op, mlir::Value result) const;
   bool isIndexUse(mlir::OpOperand &use) const;

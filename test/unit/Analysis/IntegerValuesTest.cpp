@@ -172,6 +172,32 @@ TEST_F(IntegerValuesTest, SumsOfTruthValuesAreCounts) {
   EXPECT_FALSE(integers.contains(find("short")));
 }
 
+// Counts of a mask that the caller passes, or that a select makes; running sums
+// of activations are none.
+TEST_F(IntegerValuesTest, RunningSumsOfMasksAreCounts) {
+  func::FuncOp func = parse(
+      R"(func.func @f(%m: tensor<2x300xf32>, %c: tensor<2x300xi1>, %x: tensor<2x300xf32>) {
+    %one = mpc.constant dense<1.0> : tensor<f32>
+    %zero = mpc.constant dense<0.0> : tensor<f32>
+    %0 = mpc.sub %one, %m : (tensor<f32>, tensor<2x300xf32>) -> tensor<2x300xf32> loc("inverse")
+    %1 = mpc.cumsum %0 axis(1) : tensor<2x300xf32> loc("given")
+    %2 = mpc.sub %1, %one : (tensor<2x300xf32>, tensor<f32>) -> tensor<2x300xf32> loc("positions")
+    %3 = mpc.select %c, %one, %zero : (tensor<2x300xi1>, tensor<f32>, tensor<f32>) -> tensor<2x300xf32> loc("mask")
+    %4 = mpc.cumsum %3 axis(1) : tensor<2x300xf32> loc("selected")
+    %5 = mpc.cumsum %3 axis(0) : tensor<2x300xf32> loc("short")
+    %6 = mpc.tanh %x : tensor<2x300xf32>
+    %7 = mpc.cumsum %6 axis(1) : tensor<2x300xf32> loc("activations")
+    return
+  })");
+  IntegerValuedFloats integers(func);
+  for (StringRef name : {"given", "positions", "selected"})
+    EXPECT_TRUE(integers.contains(find(name))) << name.str();
+  for (StringRef name : {"inverse", "mask", "short", "activations"})
+    EXPECT_FALSE(integers.contains(find(name))) << name.str();
+  EXPECT_FALSE(integers.isIntegral(find("given")))
+      << "the mask may be anything";
+}
+
 // Three halvings of a length, as in subsampling encoders: the value between two
 // roundings is not an integer, and determines the integer after the next one.
 TEST_F(IntegerValuesTest, ArithmeticAfterARoundingFeedsIntegers) {
