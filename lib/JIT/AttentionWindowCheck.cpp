@@ -10,6 +10,7 @@
 #include "AttentionWindowCheck.h"
 
 #include "Compiler.h"
+#include "KnownValues.h"
 
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
@@ -17,70 +18,12 @@
 #include "mpc/Dialect/Mpc/IR/MpcPackOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
-#include "mpc/Reference/Interpreter.h"
 
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mpc;
 using mpc::reference::Tensor;
-
-static std::string argumentName(func::FuncOp function, unsigned number) {
-  auto name =
-      function.getArgAttrOfType<StringAttr>(number, MpcDialect::kNameAttr);
-  return name ? name.str() : "arg" + std::to_string(number);
-}
-
-namespace {
-
-/// Evaluates values that depend only on constants and an input of ones.
-class MaskValues {
-public:
-  MaskValues(func::FuncOp function, std::string ones)
-      : function(function), ones(std::move(ones)) {}
-
-  /// Null after a diagnostic at `reader` if `value` depends on anything else.
-  const Tensor *find(Value value, Operation *reader);
-
-private:
-  func::FuncOp function;
-  std::string ones;
-  llvm::DenseMap<Value, std::unique_ptr<Tensor>> known;
-};
-
-} // namespace
-
-const Tensor *MaskValues::find(Value value, Operation *reader) {
-  if (auto found = known.find(value); found != known.end())
-    return found->second.get();
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    std::string name = argumentName(function, argument.getArgNumber());
-    if (name != ones) {
-      reader->emitError() << "has a mask that depends on input '" << name
-                          << "', so the attention window is unknown";
-      return nullptr;
-    }
-    auto tensor =
-        std::make_unique<Tensor>(cast<RankedTensorType>(value.getType()));
-    llvm::fill(tensor->floats(), 1);
-    llvm::fill(tensor->ints(), 1);
-    return (known[value] = std::move(tensor)).get();
-  }
-  Operation *op = value.getDefiningOp();
-  SmallVector<const Tensor *> operands;
-  for (Value operand : op->getOperands()) {
-    operands.push_back(find(operand, reader));
-    if (!operands.back())
-      return nullptr;
-  }
-  SmallVector<Tensor> results;
-  if (failed(reference::evaluate(op, operands, results,
-                                 reference::Rounding::Float64)))
-    return nullptr;
-  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
-    known[result] = std::make_unique<Tensor>(std::move(tensor));
-  return known[value].get();
-}
 
 /// Collects the attention ops that read `value`, a KV cache, as keys or values.
 static LogicalResult collectReaders(Value value,
@@ -114,7 +57,7 @@ static bool keeps(const Tensor &mask, int64_t index) {
                         : mask.ints()[index] != 0;
 }
 
-static LogicalResult checkReader(AttentionOp op, MaskValues &values,
+static LogicalResult checkReader(AttentionOp op, KnownValues &values,
                                  int64_t rows, int64_t hidden) {
   auto keys = cast<RankedTensorType>(op.getKey().getType()),
        queries = cast<RankedTensorType>(op.getQuery().getType());
@@ -133,7 +76,11 @@ static LogicalResult checkReader(AttentionOp op, MaskValues &values,
   };
   if (!op.getMask())
     return refuse(0);
-  const Tensor *mask = values.find(op.getMask(), op);
+  const Tensor *mask = values.find(op.getMask());
+  if (!mask && !values.unknownInput().empty())
+    op.emitError() << "has a mask that depends on input '"
+                   << values.unknownInput()
+                   << "', so the attention window is unknown";
   if (!mask)
     return failure();
   // A value that is shared by all rows hides none.
@@ -156,7 +103,11 @@ static LogicalResult checkReader(AttentionOp op, MaskValues &values,
 static LogicalResult checkModule(ModuleOp module, const CompileOptions &options,
                                  const std::string &mask, int64_t hidden) {
   func::FuncOp function = Compiler::entry(module);
-  MaskValues values(function, mask);
+  KnownValues::Inputs inputs;
+  for (BlockArgument argument : function.getArguments())
+    if (argumentName(function, argument.getArgNumber()) == mask)
+      inputs[mask].assign(elementCount(argument), 1);
+  KnownValues values(function, std::move(inputs));
   for (const GrowingCache &cache : options.caches)
     for (BlockArgument argument : function.getArguments()) {
       if (argumentName(function, argument.getArgNumber()) != cache.argument)
