@@ -285,7 +285,12 @@ static bool addOptions(KeyParts &parts, const CompileOptions &options) {
     parts.add(cache.element ? int64_t(*cache.element) : -1);
     parts.add(int64_t(cache.apart));
   }
-  parts.add(options.positions ? options.positions->argument : "");
+  parts.add(int64_t(options.padded.has_value()));
+  if (options.padded) {
+    parts.add(int64_t(options.padded->showsPadding));
+    for (const auto &[length, shapes] : options.padded->lengths)
+      parts.add(length);
+  }
   parts.add(int64_t(options.chosen.size()));
   for (const ChosenEntry &entry : options.chosen) {
     parts.add(entry.result);

@@ -334,8 +334,9 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
   for (const auto &[name, shape] : options.inputShapes)
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
   import.batch = options.batch;
-  import.growsCaches = !options.caches.empty();
-  import.checksKnownIndicesLater = options.positions.has_value();
+  import.growsCaches = !options.caches.empty() || options.padded;
+  import.checksKnownIndicesLater =
+      options.padded && !options.padded->hasPositions;
   import.maxTensorBytes = std::min(import.maxTensorBytes, memoryLimit(options));
   SmallVector<std::string> fixed;
   import.fixedInputs = &fixed;
@@ -432,25 +433,33 @@ std::optional<ElementType> Compiler::cacheType() {
   return std::nullopt;
 }
 
-Status Compiler::findPositions(const ModelSource &model,
-                               func::FuncOp function) {
-  CompileOptions longer = options;
-  longer.inputShapes = std::exchange(longer.positions->longerShapes, {});
-  longer.caches.clear();
-  longer.chosen.clear();
+Status Compiler::compareLengths(const ModelSource &model,
+                                func::FuncOp function) {
+  CompileOptions exact = options;
+  exact.caches.clear();
+  exact.chosen.clear();
   // Everything about the model was reported with its first import.
-  longer.onStage = nullptr;
-  longer.onDiagnostic = nullptr;
-  longer.dumpDir.clear();
-  Result<std::unique_ptr<Compiler>> compiler = Compiler::create(longer);
-  if (!compiler.ok())
-    return compiler.status();
-  (*compiler)->setCacheFormats();
-  Result<Module> module = (*compiler)->import(model);
-  if (!module.ok())
-    return module.status();
+  exact.onStage = nullptr;
+  exact.onDiagnostic = nullptr;
+  exact.dumpDir.clear();
+  exact.padded->lengths.clear();
+  std::vector<std::pair<std::unique_ptr<Compiler>, Module>> imports;
+  SmallVector<func::FuncOp> functions;
+  for (const auto &[length, shapes] : options.padded->lengths) {
+    exact.inputShapes = shapes;
+    Result<std::unique_ptr<Compiler>> compiler = Compiler::create(exact);
+    if (!compiler.ok())
+      return compiler.status();
+    (*compiler)->setCacheFormats();
+    Result<Module> module = (*compiler)->import(model);
+    if (!module.ok())
+      return module.status();
+    functions.push_back(entry(**module));
+    imports.emplace_back(std::move(*compiler), std::move(*module));
+  }
   size_t first = said.size();
-  if (failed(placePositions(function, entry(**module), *options.positions)))
+  if (failed(
+          placePositions(function, functions, options.caches, *options.padded)))
     return failure(first);
   return {};
 }
@@ -499,8 +508,8 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     return Status(StatusCode::InvalidArgument, name, "has no function @main");
   if (failed(checkSizes(*module)) || failed(checkImportedMemory(*module, most)))
     return failure(first);
-  if (options.positions && !options.positions->longerShapes.empty())
-    if (Status status = findPositions(model, entry(*module)); !status.ok())
+  if (options.padded && !options.padded->lengths.empty())
+    if (Status status = compareLengths(model, entry(*module)); !status.ok())
       return status;
   if (!options.caches.empty() &&
       failed(makeCachesInPlace(entry(*module), options.caches, cacheType())))

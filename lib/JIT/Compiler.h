@@ -114,9 +114,9 @@ private:
   void hear(mlir::Diagnostic &message);
   /// Returns the value that the options give for an input, or null.
   mlir::ElementsAttr offeredValue(llvm::StringRef name);
-  /// Replaces positions that `function`, just imported from `model`, derives
-  /// from its number of cache rows (CountedPositions).
-  Status findPositions(const ModelSource &model, mlir::func::FuncOp function);
+  /// Compares `function`, just imported from `model`, with imports at exact
+  /// numbers of cache rows (PaddedDecoder).
+  Status compareLengths(const ModelSource &model, mlir::func::FuncOp function);
   /// Sets initial values of parameters from the options' values.
   void setInitialValues(mlir::ModuleOp module);
   /// Warns if the policy sets a KV-cache type, which has no effect here.

@@ -28,10 +28,11 @@ static constexpr const char *kLastToken = "last token";
 static Result<DecoderForm>
 compileForm(const Engine &engine, const ModelSource &model,
             CompileOptions options, const DecoderSignature &signature,
-            int64_t batch, int64_t count, int64_t capacity) {
+            int64_t batch, int64_t count, const DecoderOptions &decoder) {
+  int64_t capacity = decoder.capacity;
   options.inputShapes = signature.shapes(batch, count, capacity);
   options.caches = signature.growing(batch);
-  options.positions = signature.counted(batch, count, capacity);
+  options.padded = signature.padded(batch, count, capacity, decoder.endless);
   // Only the logits of the last prompt token are used, and the LM head is among
   // the largest GEMMs.
   if (count > 1)
@@ -126,14 +127,17 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
       return status;
   Result<DecoderForm> one =
       compileForm(engine, model, options.compile, *signature, batch,
-                  /*count=*/1, options.capacity);
-  if (!one.ok())
-    return one.status();
-  if (options.endless && one->positions < 0)
-    return Status(
+                  /*count=*/1, options);
+  if (options.endless && !signature->positions &&
+      (!one.ok() || one->positions < 0)) {
+    Status status(
         StatusCode::InvalidArgument, model.name(),
         "has no input 'position_ids', so sequences cannot be longer than the "
         "cache; export it with position_ids, or use a larger cache");
+    return one.ok() ? status : status.withNote(one.status().toString());
+  }
+  if (!one.ok())
+    return one.status();
   if (options.endless) {
     // Probe the mask with twice the capacity of past rows.
     CompileOptions kept = options.compile;
@@ -147,7 +151,7 @@ Result<Decoder> Decoder::open(const Engine &engine, const ModelSource &model,
   }
   Result<DecoderForm> piece =
       compileForm(engine, model, options.compile, *signature, /*batch=*/1,
-                  options.chunk, options.capacity);
+                  options.chunk, options);
   if (!piece.ok())
     return piece.status();
   auto state = std::make_shared<detail::DecoderState>(

@@ -141,12 +141,17 @@ DecoderSignature::shapes(int64_t batch, int64_t count, int64_t past) const {
   return result;
 }
 
-std::optional<CountedPositions>
-DecoderSignature::counted(int64_t batch, int64_t count, int64_t past) const {
-  if (positions || countsPositions)
-    return std::nullopt;
-  return CountedPositions{kPositions, batch, count, past,
-                          shapes(batch, count, past + 1)};
+PaddedDecoder DecoderSignature::padded(int64_t batch, int64_t count,
+                                       int64_t past, bool endless) const {
+  PaddedDecoder result{mask.name, kPositions, positions.has_value(), batch,
+                       count,     past,       countsPositions,       {}};
+  // The shortest and the longest sequence that leave a row unfilled.
+  std::vector<int64_t> lengths = {std::min<int64_t>(2, past - 1), past - 1};
+  if (endless)
+    lengths.push_back(2 * past);
+  for (int64_t length : lengths)
+    result.lengths[length] = shapes(batch, count, length);
+  return result;
 }
 
 std::vector<GrowingCache> DecoderSignature::growing(int64_t batch) const {

@@ -44,10 +44,10 @@ struct DecoderSignature {
   /// tokens each after `past` cached rows.
   std::map<std::string, std::vector<int64_t>>
   shapes(int64_t batch, int64_t count, int64_t past) const;
-  /// Returns the positions derived from the number of cache rows if the model
-  /// has no position input.
-  std::optional<CountedPositions> counted(int64_t batch, int64_t count,
-                                          int64_t past) const;
+  /// Describes a program with `past` cache rows that are filled one by one; if
+  /// `endless`, the last rows of a longer sequence.
+  PaddedDecoder padded(int64_t batch, int64_t count, int64_t past,
+                       bool endless) const;
   /// Returns the KV caches; one buffer per sequence if `batch` exceeds 1.
   std::vector<GrowingCache> growing(int64_t batch) const;
 };

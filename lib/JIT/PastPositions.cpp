@@ -1,28 +1,45 @@
-//===- PastPositions.cpp - positions from the length of the past ----------===//
+//===- PastPositions.cpp - decoders with unfilled cache rows --------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A decoder without a position input may derive positions from the number of
-// its cache rows (Shape, Range), which import turns into constants. The caches
-// of a Decoder have a fixed number of rows with the unused ones hidden, so
-// these constants are wrong unless only their differences matter. They are
-// recognized by importing the model a second time with one more row: a value
-// that depends only on distances from the newest row keeps its last elements,
-// an absolute position grows by 1.
+// The caches of a Decoder have a fixed number of rows. The oldest are unfilled,
+// and a chunk ends with padding tokens; the attention mask hides both. Whether
+// they are really without effect is proved op by op, by comparison with imports
+// of the same model at exact numbers of rows:
+//  - Values that depend only on constants, the mask and positions are evaluated
+//    in all imports. Where they meet run-time values, they must agree at the
+//    visible rows and tokens, aligned at the newest. If they do not, integer
+//    constants that grow with the number of rows are positions: they are
+//    replaced by ones computed from the position of the first token, and the
+//    value is compared again.
+//  - For run-time values, a forward analysis tracks which dimension consists of
+//    cache rows, which of tokens, and what hidden rows may contain. A reduction
+//    over rows needs a weight of zero at hidden ones; every other op that mixes
+//    rows or tokens is refused.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PastPositions.h"
 
+#include "KnownValues.h"
+
+#include "mpc/Dialect/Mpc/IR/ConstantData.h"
 #include "mpc/Dialect/Mpc/IR/IndexChecks.h"
 #include "mpc/Dialect/Mpc/IR/MpcArithmeticOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcCastOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcContractionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcIndexOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcLogicOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcNormalizationOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcReductionOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcShapeOps.h"
 #include "mpc/Dialect/Mpc/IR/MpcSliceOps.h"
+#include "mpc/Dialect/Mpc/IR/MpcTraits.h"
+#include "mpc/Dialect/Mpc/IR/MpcUnaryOps.h"
 #include "mpc/Dialect/Mpc/IR/Shapes.h"
-#include "mpc/Reference/Interpreter.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mpc;
@@ -30,94 +47,194 @@ using mpc::reference::Tensor;
 
 namespace {
 
-/// Compares two imports of one model op by op.
-class PastPositions {
-public:
-  PastPositions(func::FuncOp function, func::FuncOp longer,
-                const CountedPositions &positions)
-      : function(function), longer(longer), positions(positions) {}
+/// Facts about all elements at hidden rows, as a set of bits.
+enum Content : unsigned {
+  kAnything = 0,
+  kFinite = 1,
+  kZero = 2,
+  kOne = 4,
+  /// At most -1e4: as a score, its softmax weight is zero.
+  kNegative = 8,
+  /// At least 1e4.
+  kLarge = 16,
+  kEverything = 31
+};
+constexpr double kFill = -1.0e4;
+/// Instead of the dimension of tokens: the one with their extent.
+constexpr int64_t kSearched = INT64_MIN;
 
+/// Dimensions of a run-time value that consist of cache rows and of tokens, -1
+/// if none does, and what it contains at hidden rows.
+struct Layout {
+  int64_t rows = -1, tokens = -1;
+  /// Elements of dimension `rows` after the newest row (attention sinks).
+  int64_t tail = 0;
+  /// Unfilled rows, and rows that are newer than the token.
+  unsigned unfilled = kFinite, newer = kFinite;
+};
+
+/// An import at an exact number of rows.
+struct ExactImport {
+  ExactImport(int64_t past, KnownValues values)
+      : past(past), values(std::move(values)) {}
+
+  int64_t past = 0;
+  KnownValues values;
+  /// Run-time ops of the program and of this import.
+  DenseMap<Operation *, Operation *> twins;
+  /// Pairs of known values, and whether they are equal; the last pair of each.
+  DenseMap<std::pair<Value, Value>, bool> pairs;
+  DenseMap<Value, Value> counterparts;
+
+  /// Returns true if `value` and `other` are computed in the same way from
+  /// equal constants.
+  bool isSame(Value value, Value other);
+};
+
+/// Inputs for one length: the program runs `count` tokens after `past` rows.
+struct Scenario {
+  ExactImport *exact;
+  int64_t count;
+  /// True if the other entries of the batch have another length.
+  bool isMixed;
+  KnownValues values;
+};
+
+class PaddedProgram {
+public:
+  PaddedProgram(func::FuncOp function, ArrayRef<func::FuncOp> exact,
+                ArrayRef<GrowingCache> caches, const PaddedDecoder &decoder);
   LogicalResult run();
 
 private:
-  using TensorPtr = std::shared_ptr<const Tensor>;
-
-  /// Compares an op of the first import with its counterpart.
-  LogicalResult visit(Operation *op, Operation *other);
-  /// Handles an integer constant operand that differs in the other import.
-  LogicalResult visitConstant(OpOperand &operand, Operation *other);
-  LogicalResult refuse(Operation *op, Value value);
-
-  /// Evaluates a value computed from constants; null if it cannot be evaluated.
-  TensorPtr evaluate(Value value);
   bool isKnown(Value value) const { return known.contains(value); }
+  KnownValues::Inputs inputs(int64_t past, int64_t count, int64_t length,
+                             int64_t other) const;
 
-  /// Returns the additional argument, creating it at the first call.
+  /// Returns the ops of `from` that depend on tokens or caches, and lookups in
+  /// tables; all other values are inserted into `values`.
+  SmallVector<Operation *> runTimeOps(func::FuncOp from,
+                                      DenseSet<Value> &values) const;
+  LogicalResult pair();
+  LogicalResult visit(Operation *op);
+  LogicalResult visitRunTime(Operation *op);
+  LogicalResult visitElementwise(Operation *op, ArrayRef<Layout> layouts);
+  LogicalResult visitMatmul(MatmulOp op, Layout lhs, Layout rhs);
+  LogicalResult visitAttention(AttentionOp op);
+  LogicalResult visitReduction(Operation *op, Layout layout);
+  LogicalResult visitSlice(SliceOp op, Layout layout);
+  LogicalResult visitConcat(ConcatOp op, ArrayRef<Layout> layouts);
+  LogicalResult visitGather(GatherOp op, Layout input, Layout index);
+  LogicalResult visitResults(Operation *terminator);
+  /// Raises negative indices of a table at hidden rows to zero, so that they
+  /// are not out of range, if the model has no negative ones.
+  void clampHiddenIndices(OpOperand &operand);
+
+  /// Returns the layout of an operand; a known one is compared with the exact
+  /// imports and, if necessary, repaired. `tokens` is the dimension of tokens
+  /// if it is determined by other operands.
+  FailureOr<Layout> layoutOf(OpOperand &operand, int64_t tokens = kSearched);
+  std::optional<Layout> compare(Value value, OpOperand &original,
+                                int64_t tokens);
+  /// Returns true if the elements of the known `value` agree if aligned at
+  /// their start.
+  bool agreesAtStart(Value value);
+  Value repaired(Value value);
+  std::optional<int64_t> stepOf(mpc::ConstantOp op);
   FailureOr<Value> argument(Operation *reader);
-  /// Returns `value` for the true number of rows; it grows by `step` per row.
-  FailureOr<Value> shifted(Value value, const Tensor &tensor, int64_t step,
-                           Operation *reader);
+  FailureOr<Value> shifted(mpc::ConstantOp op, int64_t step);
+  LogicalResult refuseValue(Operation *op, Value value);
+  LogicalResult refuseMixing(Operation *op, const Layout &layout);
+  /// Returns true if all hidden elements have this content.
+  bool hides(const Layout &layout, unsigned content) const {
+    return (layout.unfilled & content) &&
+           (layout.newer & content || decoder.tokens == 1);
+  }
 
-  func::FuncOp function, longer;
-  const CountedPositions &positions;
+  func::FuncOp function;
+  ArrayRef<GrowingCache> caches;
+  const PaddedDecoder &decoder;
+  std::vector<std::unique_ptr<ExactImport>> exacts;
+  std::vector<func::FuncOp> functions;
+  std::vector<std::unique_ptr<Scenario>> scenarios;
+  /// Values computed from constants, mask and positions only.
+  DenseSet<Value> known;
+  SmallVector<Operation *> ops;
+  DenseMap<Value, Layout> layouts;
+  DenseMap<Value, Value> repairs;
+  /// Results of comparisons with operands of the exact imports for a dimension
+  /// of tokens: the layout, and the value or its repair.
+  std::map<std::pair<std::vector<const void *>, int64_t>,
+           std::pair<std::optional<Layout>, Value>>
+      comparisons;
   Value added;
-  /// Values computed from constants only, and those among them that depend on
-  /// the number of rows.
-  DenseSet<Value> known, dependent;
-  DenseMap<Value, TensorPtr> evaluated;
-  DenseMap<Value, Value> replaced;
+  /// Set once the missing argument was reported.
+  bool isRefused = false;
 };
 
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Comparison
+// Imports
 //===----------------------------------------------------------------------===//
 
-/// Returns the difference between the elements of `longer` and `tensor` if it
-/// is the same for all. A dimension with one more element in `longer` is
-/// aligned at its end.
-static std::optional<double> differenceOf(const Tensor &tensor,
-                                          const Tensor &longer) {
-  int64_t rank = tensor.getRank();
-  if (longer.getRank() != rank || longer.isFloat() != tensor.isFloat())
-    return std::nullopt;
-  int64_t first = 0, stride = 1;
-  SmallVector<int64_t> strides(rank);
-  for (int64_t d = rank - 1; d >= 0; --d) {
-    int64_t more = longer.getShape()[d] - tensor.getShape()[d];
-    if (more != 0 && more != 1)
-      return std::nullopt;
-    first += more * stride;
-    strides[d] = stride;
-    stride *= longer.getShape()[d];
+KnownValues::Inputs PaddedProgram::inputs(int64_t past, int64_t count,
+                                          int64_t length, int64_t other) const {
+  int64_t tokens = decoder.tokens, rows = past + tokens;
+  std::vector<int64_t> mask(decoder.batch * rows),
+      positions(decoder.batch * tokens);
+  for (int64_t b = 0; b < decoder.batch; ++b) {
+    int64_t filled = b == 0 ? length : other;
+    for (int64_t i = std::max<int64_t>(past - filled, 0);
+         i < past + (decoder.showsPadding ? tokens : count); ++i)
+      mask[b * rows + i] = 1;
+    for (int64_t i = 0; i < tokens; ++i)
+      positions[b * tokens + i] = filled + std::min(i, count - 1);
   }
-  std::optional<double> difference;
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    int64_t other = first, rest = i;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      other += rest % tensor.getShape()[d] * strides[d];
-      rest /= tensor.getShape()[d];
-    }
-    double own = 0;
-    if (!tensor.isFloat())
-      own = double(longer.ints()[other] - tensor.ints()[i]);
-    else if (tensor.floats()[i] != longer.floats()[other])
-      own = longer.floats()[other] - tensor.floats()[i];
-    if (difference && *difference != own)
-      return std::nullopt;
-    difference = own;
-  }
-  return difference.value_or(0);
+  return {{decoder.mask, std::move(mask)},
+          {decoder.positions, std::move(positions)}};
 }
 
-/// Returns true if attributes or result shapes differ; the ops may belong to
-/// two contexts.
+PaddedProgram::PaddedProgram(func::FuncOp function,
+                             ArrayRef<func::FuncOp> exact,
+                             ArrayRef<GrowingCache> caches,
+                             const PaddedDecoder &decoder)
+    : function(function), caches(caches), decoder(decoder),
+      functions(exact.begin(), exact.end()) {
+  int64_t tokens = decoder.tokens;
+  for (auto [entry, import] : llvm::zip_equal(decoder.lengths, exact)) {
+    int64_t past = entry.first;
+    exacts.push_back(std::make_unique<ExactImport>(
+        past, KnownValues(import, inputs(past, tokens, past, past))));
+    auto add = [&](int64_t count, int64_t other) {
+      scenarios.push_back(std::make_unique<Scenario>(
+          Scenario{exacts.back().get(),
+                   count,
+                   other != past,
+                   {function, inputs(decoder.past, count, past, other)}}));
+    };
+    add(tokens, past);
+    if (decoder.batch > 1)
+      add(tokens, past / 2 + 1 == past ? past + 1 : past / 2 + 1);
+    for (int64_t count : {int64_t(1), tokens - 1})
+      if (0 < count && count < tokens)
+        add(count, past);
+  }
+}
+
+/// Returns true if both constants have the same shape and elements.
+static bool isSame(mpc::ConstantOp op, mpc::ConstantOp other) {
+  if (shapeOf(op.getResult()) != shapeOf(other.getResult()))
+    return false;
+  FailureOr<ConstantBytes> own = ConstantBytes::get(op.getValue()),
+                           same = ConstantBytes::get(other.getValue());
+  return succeeded(own) && succeeded(same) &&
+         (own->bytes().data() == same->bytes().data() ||
+          own->bytes() == same->bytes());
+}
+
+/// Returns true if attributes differ; the ops may belong to two contexts.
 static bool isDifferent(Operation *op, Operation *other) {
-  for (auto [result, same] :
-       llvm::zip_equal(op->getResults(), other->getResults()))
-    if (shapeOf(result) != shapeOf(same))
-      return true;
   auto textOf = [](Operation *printed) {
     std::string text;
     llvm::raw_string_ostream(text) << printed->getAttrDictionary();
@@ -126,71 +243,258 @@ static bool isDifferent(Operation *op, Operation *other) {
   return textOf(op) != textOf(other);
 }
 
-/// Returns true if both constants have the same shape and elements.
-static bool isSame(ConstantOp op, ConstantOp other) {
-  auto type = cast<RankedTensorType>(op.getType());
-  if (type.getShape() != shapeOf(other.getResult()))
-    return false;
-  // Large float constants are weights of the file, which are equal.
-  constexpr int64_t kMostFloats = 4096;
-  if (isa<FloatType>(type.getElementType()) &&
-      type.getNumElements() > kMostFloats)
-    return true;
-  FailureOr<Tensor> own = Tensor::fromAttr(op.getValue()),
-                    same = Tensor::fromAttr(other.getValue());
-  return succeeded(own) && succeeded(same) &&
-         (own->isFloat() ? own->floats() == same->floats()
-                         : own->ints() == same->ints());
+bool ExactImport::isSame(Value value, Value other) {
+  counterparts[value] = other;
+  if (auto found = pairs.find({value, other}); found != pairs.end())
+    return found->second;
+  Operation *op = value.getDefiningOp(), *same = other.getDefiningOp();
+  bool isEqual = false;
+  if (op && same &&
+      op->getName().getStringRef() == same->getName().getStringRef() &&
+      op->getNumOperands() == same->getNumOperands()) {
+    auto constant = dyn_cast<mpc::ConstantOp>(op);
+    isEqual = constant
+                  ? ::isSame(constant, cast<mpc::ConstantOp>(same))
+                  : shapeOf(value) == shapeOf(other) && !isDifferent(op, same);
+    for (auto [own, theirs] :
+         llvm::zip_equal(op->getOperands(), same->getOperands()))
+      isEqual &= isSame(own, theirs);
+  }
+  return pairs[{value, other}] = isEqual;
 }
 
-/// Returns true if both slices of run-time values select the same elements,
-/// counted from the newest row.
-static bool isAligned(SliceOp op, SliceOp other) {
-  for (int64_t d = 0, rank = shapeOf(op.getInput()).size(); d < rank; ++d) {
-    int64_t grown = shapeOf(other.getInput())[d] - shapeOf(op.getInput())[d];
-    int64_t moved = other.getOffsets()[d] - op.getOffsets()[d],
-            wider = other.getSizes()[d] - op.getSizes()[d];
-    if (moved + wider != grown || moved < 0 || wider < 0)
+/// Returns true if `op` looks rows of a weight up.
+static bool isLookup(Operation *op) {
+  return isa<GatherOp>(op) &&
+         op->getOperand(0).getDefiningOp<mpc::ConstantOp>() &&
+         isa<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+}
+
+SmallVector<Operation *>
+PaddedProgram::runTimeOps(func::FuncOp from, DenseSet<Value> &values) const {
+  for (BlockArgument argument : from.getArguments()) {
+    std::string name = argumentName(from, argument.getArgNumber());
+    if (name == decoder.mask || name == decoder.positions)
+      values.insert(argument);
+  }
+  SmallVector<Operation *> ops;
+  for (Operation &op : from.getBody().front()) {
+    bool isKnown = llvm::all_of(op.getOperands(), [&](Value operand) {
+      return values.contains(operand);
+    });
+    if (!isKnown || isLookup(&op) || op.hasTrait<OpTrait::IsTerminator>())
+      ops.push_back(&op);
+    else
+      values.insert(op.result_begin(), op.result_end());
+  }
+  return ops;
+}
+
+LogicalResult PaddedProgram::pair() {
+  ops = runTimeOps(function, known);
+  for (auto [exact, other] : llvm::zip_equal(exacts, functions)) {
+    DenseSet<Value> values;
+    SmallVector<Operation *> same = runTimeOps(other, values);
+    for (auto [i, op] : llvm::enumerate(ops)) {
+      bool isPair =
+          i < same.size() &&
+          op->getName().getStringRef() == same[i]->getName().getStringRef() &&
+          op->getNumOperands() == same[i]->getNumOperands() &&
+          op->getNumResults() == same[i]->getNumResults();
+      for (unsigned k = 0; isPair && k < op->getNumOperands(); ++k)
+        isPair = known.contains(op->getOperand(k)) ==
+                 values.contains(same[i]->getOperand(k));
+      if (!isPair)
+        return op->emitError()
+               << "exists only for some numbers of rows of the KV caches, so "
+                  "the positions of tokens are unknown; export the model with "
+                  "input '"
+               << decoder.positions << "'";
+      exact->twins[op] = same[i];
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Comparison of known values
+//===----------------------------------------------------------------------===//
+
+/// Calls `visit` with each index of a tensor, its offset, and the offset of the
+/// aligned element in a tensor of shape `other`, -1 if that has none, until it
+/// returns false.
+static bool
+forEachAligned(ArrayRef<int64_t> shape, ArrayRef<int64_t> other, bool atStart,
+               function_ref<bool(ArrayRef<int64_t>, int64_t, int64_t)> visit) {
+  int64_t rank = shape.size(), size = 1;
+  for (int64_t extent : shape)
+    size *= extent;
+  SmallVector<int64_t> index(rank, 0);
+  for (int64_t i = 0; i < size; ++i) {
+    int64_t aligned = 0;
+    for (int64_t d = 0; d < rank && aligned >= 0; ++d) {
+      int64_t at = index[d] + (atStart ? 0 : other[d] - shape[d]);
+      aligned = at < 0 || at >= other[d] ? -1 : aligned * other[d] + at;
+    }
+    if (!visit(index, i, aligned))
       return false;
+    for (int64_t d = rank - 1; d >= 0 && ++index[d] == shape[d]; --d)
+      index[d] = 0;
   }
   return true;
 }
 
-PastPositions::TensorPtr PastPositions::evaluate(Value value) {
-  if (auto found = evaluated.find(value); found != evaluated.end())
-    return found->second;
-  Operation *op = value.getDefiningOp();
-  SmallVector<TensorPtr> held;
-  SmallVector<const Tensor *> operands;
-  for (Value operand : op->getOperands()) {
-    held.push_back(evaluate(operand));
-    if (!held.back())
-      return nullptr;
-    operands.push_back(held.back().get());
+static double elementOf(const Tensor &tensor, int64_t i) {
+  return tensor.isFloat() ? tensor.floats()[i] : double(tensor.ints()[i]);
+}
+
+static bool agree(const Tensor &own, int64_t i, const Tensor &other,
+                  int64_t j) {
+  double a = elementOf(own, i), b = elementOf(other, j);
+  // Rounding errors of float64 arithmetic on positions.
+  constexpr double kRounding = 1e-9;
+  return a == b || (std::isnan(a) && std::isnan(b)) ||
+         (own.isFloat() &&
+          std::abs(a - b) <=
+              kRounding * std::max({1.0, std::abs(a), std::abs(b)}));
+}
+
+static unsigned contentOf(double value) {
+  return (std::isfinite(value) ? kFinite : 0) | (value == 0 ? kZero : 0) |
+         (value == 1 ? kOne : 0) | (value <= kFill ? kNegative : 0) |
+         (value >= -kFill ? kLarge : 0);
+}
+
+std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original,
+                                             int64_t tokens) {
+  auto counterpart = [&](ExactImport &exact) {
+    return exact.twins.at(original.getOwner())
+        ->getOperand(original.getOperandNumber());
+  };
+  Layout layout{-1, -1, 0, kEverything, kEverything};
+  int64_t rows = decoder.past + decoder.tokens;
+  ArrayRef<int64_t> shape = shapeOf(value);
+  int64_t rank = shape.size();
+  for (auto &exact : exacts) {
+    ArrayRef<int64_t> other = shapeOf(counterpart(*exact));
+    if (int64_t(other.size()) != rank)
+      return std::nullopt;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (shape[d] == other[d])
+        continue;
+      if (shape[d] != rows || other[d] != exact->past + decoder.tokens ||
+          (layout.rows >= 0 && layout.rows != d))
+        return std::nullopt;
+      layout.rows = d;
+    }
   }
-  SmallVector<Tensor> results;
-  if (failed(reference::evaluate(op, operands, results,
-                                 reference::Rounding::Float64)))
-    return nullptr;
-  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), results))
-    evaluated[result] = std::make_shared<const Tensor>(std::move(tensor));
-  return evaluated[value];
+  if (decoder.tokens > 1) {
+    layout.tokens = tokens;
+    for (int64_t d = 0; d < rank && tokens == kSearched; ++d)
+      if (d != layout.rows && shape[d] == decoder.tokens)
+        layout.tokens = d;
+    if (layout.tokens < 0 || shape[layout.tokens] != decoder.tokens)
+      layout.tokens = -1;
+  }
+  for (auto &scenario : scenarios) {
+    const Tensor *own = scenario->values.find(value);
+    const Tensor *same =
+        scenario->exact->values.find(counterpart(*scenario->exact));
+    if (!own || !same)
+      return std::nullopt;
+    int64_t compared = own->size();
+    if (scenario->isMixed && rank > 0 && shape[0] % decoder.batch == 0)
+      compared /= decoder.batch;
+    bool agrees = forEachAligned(
+        shape, same->getShape(), /*atStart=*/false,
+        [&](ArrayRef<int64_t> index, int64_t i, int64_t aligned) {
+          int64_t row = layout.rows < 0 ? 0 : index[layout.rows],
+                  token = layout.tokens < 0 ? 0 : index[layout.tokens];
+          if (i >= compared || token >= scenario->count)
+            return true;
+          bool isUnfilled =
+              layout.rows >= 0 && row < decoder.past - scenario->exact->past;
+          bool isNewer = layout.rows >= 0 && row > decoder.past + token;
+          unsigned content = contentOf(elementOf(*own, i));
+          if (isUnfilled)
+            layout.unfilled &= content;
+          if (isNewer)
+            layout.newer &= layout.tokens >= 0 ? content : kFinite & content;
+          return isUnfilled ||
+                 (layout.rows >= 0 && row >= decoder.past + scenario->count) ||
+                 (aligned >= 0 && agree(*own, i, *same, aligned));
+        });
+    if (!agrees)
+      return std::nullopt;
+  }
+  if (layout.rows < 0)
+    layout.unfilled = layout.newer = kFinite;
+  return layout;
+}
+
+bool PaddedProgram::agreesAtStart(Value value) {
+  return llvm::all_of(scenarios, [&](auto &scenario) {
+    Value other = scenario->exact->counterparts.lookup(value);
+    const Tensor *own = scenario->values.find(value),
+                 *same = other ? scenario->exact->values.find(other) : nullptr;
+    return own && same && own->getRank() == same->getRank() &&
+           forEachAligned(own->getShape(), same->getShape(), /*atStart=*/true,
+                          [&](ArrayRef<int64_t>, int64_t i, int64_t aligned) {
+                            return aligned < 0 ||
+                                   agree(*own, i, *same, aligned);
+                          });
+  });
 }
 
 //===----------------------------------------------------------------------===//
-// Rewriting
+// Repair of positions
 //===----------------------------------------------------------------------===//
 
-FailureOr<Value> PastPositions::argument(Operation *reader) {
+std::optional<int64_t> PaddedProgram::stepOf(mpc::ConstantOp op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  if (!isa<IntegerType>(type.getElementType()) ||
+      type.getElementType().isInteger(1) || type.getNumElements() == 0)
+    return std::nullopt;
+  std::optional<int64_t> step;
+  for (auto &exact : exacts) {
+    int64_t more = decoder.past - exact->past;
+    Value other = exact->counterparts.lookup(op.getResult());
+    if (!other || shapeOf(other).size() != type.getShape().size())
+      return std::nullopt;
+    const Tensor *own = scenarios.front()->values.find(op.getResult()),
+                 *same = exact->values.find(other);
+    bool agrees =
+        forEachAligned(type.getShape(), same->getShape(), /*atStart=*/false,
+                       [&](ArrayRef<int64_t>, int64_t i, int64_t aligned) {
+                         if (aligned < 0)
+                           return true;
+                         int64_t difference =
+                             own->ints()[i] - same->ints()[aligned];
+                         if (!step && difference % more == 0)
+                           step = difference / more;
+                         return step && difference == *step * more;
+                       });
+    if (!agrees)
+      return std::nullopt;
+  }
+  return step;
+}
+
+FailureOr<Value> PaddedProgram::argument(Operation *reader) {
   if (added)
     return added;
-  if (positions.batch != 1)
+  if (decoder.batch != 1) {
+    isRefused = true;
     return reader->emitError()
            << "computes positions from the number of rows of the KV caches, "
               "which is the same for all "
-           << positions.batch
+           << decoder.batch
            << " slots; open one slot, or export the model with input '"
-           << positions.argument << "'";
+           << decoder.positions << "'";
+  }
+  for (BlockArgument given : function.getArguments())
+    if (argumentName(function, given.getArgNumber()) == decoder.positions)
+      return added = given;
   Builder builder(function.getContext());
   unsigned index = function.getNumArguments();
   NamedAttrList attributes;
@@ -198,186 +502,653 @@ FailureOr<Value> PastPositions::argument(Operation *reader) {
       MpcDialect::kRoleAttr,
       RoleAttr::get(builder.getContext(), RoleKind::input, StringAttr()));
   attributes.append(MpcDialect::kNameAttr,
-                    builder.getStringAttr(positions.argument));
+                    builder.getStringAttr(decoder.positions));
   if (failed(function.insertArgument(
           index,
-          RankedTensorType::get({positions.batch, positions.tokens},
+          RankedTensorType::get({decoder.batch, decoder.tokens},
                                 builder.getI64Type()),
           attributes.getDictionary(builder.getContext()), function.getLoc())))
     return failure();
   return added = function.getArgument(index);
 }
 
-FailureOr<Value> PastPositions::shifted(Value value, const Tensor &tensor,
-                                        int64_t step, Operation *reader) {
-  if (Value found = replaced.lookup(value))
-    return found;
-  FailureOr<Value> given = argument(reader);
+/// Returns `op`, which grows by `step` per row, for the true number of rows.
+FailureOr<Value> PaddedProgram::shifted(mpc::ConstantOp op, int64_t step) {
+  FailureOr<Value> given = argument(op);
   if (failed(given))
     return failure();
-  Location loc = value.getLoc();
+  Location loc = op.getLoc();
   OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
-  auto type = cast<RankedTensorType>(value.getType());
+  auto type = cast<RankedTensorType>(op.getType());
   Value from = *given;
+  Tensor tensor = *scenarios.front()->values.find(op.getResult());
   Tensor offset = tensor;
   // Either the positions of the tokens, or values at a fixed distance from the
   // position of the first token.
-  bool counts = step == 1 && type.getNumElements() == positions.tokens;
+  bool counts = step == 1 && type.getNumElements() == decoder.tokens;
   for (auto [i, element] : llvm::enumerate(offset.ints())) {
     counts &= element - tensor.ints()[0] == int64_t(i);
-    element -= step * positions.past;
+    element -= step * decoder.past;
   }
+  auto given64 = cast<RankedTensorType>(from.getType());
+  if (given64.getElementType() != type.getElementType())
+    from = CastOp::create(builder, loc, given64.clone(type.getElementType()),
+                          from);
   if (counts) {
     for (auto [i, element] : llvm::enumerate(offset.ints()))
       element -= int64_t(i);
-    from = ReshapeOp::create(
-        builder, loc,
-        RankedTensorType::get(type.getShape(), builder.getI64Type()), from);
+    from = ReshapeOp::create(builder, loc, type, from);
   } else {
     SmallVector<int64_t> zeros = {0, 0}, ones = {1, 1};
-    auto single = RankedTensorType::get(ones, builder.getI64Type());
-    from = SliceOp::create(
-        builder, loc, single, from, builder.getDenseI64ArrayAttr(zeros),
-        builder.getDenseI64ArrayAttr(ones), DenseI64ArrayAttr());
-    from = ReshapeOp::create(
-        builder, loc, RankedTensorType::get({}, builder.getI64Type()), from);
+    from = SliceOp::create(builder, loc, type.clone(ones), from,
+                           builder.getDenseI64ArrayAttr(zeros),
+                           builder.getDenseI64ArrayAttr(ones),
+                           DenseI64ArrayAttr());
+    from =
+        ReshapeOp::create(builder, loc, type.clone(ArrayRef<int64_t>()), from);
   }
-  auto fromType = cast<RankedTensorType>(from.getType());
-  if (fromType.getElementType() != type.getElementType())
-    from = CastOp::create(builder, loc, fromType.clone(type.getElementType()),
-                          from);
-  if (step != 1) {
-    auto scalar = RankedTensorType::get({}, type.getElementType());
+  if (step != 1)
     from = MulOp::create(
         builder, loc, from,
         mpc::ConstantOp::create(
             builder, loc,
-            DenseElementsAttr::get(
-                scalar, builder.getIntegerAttr(type.getElementType(), step))));
-  }
+            makeSplat(type.clone(ArrayRef<int64_t>()), double(step))));
   if (!counts || llvm::any_of(offset.ints(), [](int64_t i) { return i != 0; }))
     from = AddOp::create(
         builder, loc, from,
         mpc::ConstantOp::create(builder, loc, offset.toAttr("positions")));
-  return replaced[value] = from;
+  return from;
 }
 
-LogicalResult PastPositions::refuse(Operation *op, Value value) {
+/// Returns the known `value` with positions instead of constants; the value
+/// itself if it contains none.
+Value PaddedProgram::repaired(Value value) {
+  if (Value found = repairs.lookup(value))
+    return found;
+  Operation *op = value.getDefiningOp();
+  Value result = value;
+  if (auto constant = dyn_cast_or_null<mpc::ConstantOp>(op)) {
+    if (std::optional<int64_t> step = stepOf(constant); step && *step != 0)
+      if (FailureOr<Value> moved = shifted(constant, *step); succeeded(moved))
+        result = *moved;
+  } else if (op) {
+    SmallVector<Value> operands(op->getOperands());
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      // An index into cache rows counts from the same row in both imports.
+      bool isRow = i == 1 && isa<GatherOp, GatherElementsOp, GatherNdOp>(op) &&
+                   !agreesAtStart(op->getOperand(0));
+      if (!isRow)
+        operand = repaired(operand);
+    }
+    if (!llvm::equal(operands, op->getOperands())) {
+      OpBuilder builder(op);
+      Operation *copy = builder.clone(*op);
+      copy->setOperands(operands);
+      result = copy->getResult(cast<OpResult>(value).getResultNumber());
+    }
+  }
+  return repairs[value] = result;
+}
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
+
+LogicalResult PaddedProgram::refuseValue(Operation *op, Value value) {
+  if (isRefused)
+    return failure();
   return op->emitError()
          << "reads " << value.getType()
          << " that depends on the number of rows of the KV caches other than "
             "as positions or distances of tokens; export the model with input '"
-         << positions.argument << "'";
+         << decoder.positions << "'";
+}
+
+LogicalResult PaddedProgram::refuseMixing(Operation *op, const Layout &layout) {
+  // Scores that are hidden at unfilled rows show later tokens.
+  if (layout.rows >= 0 && !(layout.unfilled & kNegative))
+    return op->emitError()
+           << "reads rows of a KV cache that may be unfilled and are not "
+              "hidden by input '"
+           << decoder.mask
+           << "'; export the model so that each use of the cache is masked";
+  return op->emitError() << "combines tokens of a prompt other than by masked "
+                            "attention, but prompts are computed in padded "
+                            "chunks; export the model with causal attention";
 }
 
 //===----------------------------------------------------------------------===//
-// Traversal
+// Run-time values
 //===----------------------------------------------------------------------===//
 
-LogicalResult PastPositions::visitConstant(OpOperand &operand,
-                                           Operation *other) {
-  Operation *op = operand.getOwner();
+FailureOr<Layout> PaddedProgram::layoutOf(OpOperand &operand, int64_t tokens) {
   Value value = operand.get();
-  TensorPtr own = evaluate(value),
-            same = evaluate(other->getOperand(operand.getOperandNumber()));
-  if (!own || !same)
-    return refuse(op, value);
-  std::optional<double> step = differenceOf(*own, *same);
-  if (step == 0)
-    return success();
-  // Indices into cache rows stay unchanged.
-  bool isIndex = operand.getOperandNumber() == 1 &&
-                 isa<GatherOp, GatherElementsOp, GatherNdOp>(op);
-  if (isIndex && shapeOf(op->getOperand(0)) != shapeOf(other->getOperand(0)))
-    return success();
-  bool isInteger = !getElementTypeOrSelf(value).isInteger(1);
-  if (!step || !isInteger) {
-    // A value computed from constants only is compared where it is used.
-    if (llvm::all_of(op->getOperands(), [&](Value v) { return isKnown(v); }))
-      return success();
-    return refuse(op, value);
+  if (!isKnown(value))
+    return layouts.lookup(value);
+  Operation *op = operand.getOwner();
+  unsigned number = operand.getOperandNumber();
+  bool isIndependent = true;
+  for (auto &exact : exacts)
+    isIndependent &=
+        exact->isSame(value, exact->twins.at(op)->getOperand(number));
+  if (isIndependent) {
+    Layout layout;
+    if (std::optional<double> splat = constantSplat(value))
+      layout.unfilled = layout.newer = contentOf(*splat);
+    return layout;
   }
-  FailureOr<Value> position = shifted(value, *own, int64_t(*step), op);
-  if (failed(position))
-    return failure();
-  operand.set(*position);
-  if (isIndex)
-    op->setDiscardableAttr(kCheckedIndicesAttr,
-                           UnitAttr::get(op->getContext()));
-  return success();
+  // Layers share masks and rotary angles.
+  std::vector<const void *> key = {value.getAsOpaquePointer()};
+  for (auto &exact : exacts)
+    key.push_back(exact->twins.at(op)->getOperand(number).getAsOpaquePointer());
+  auto [entry, isNew] = comparisons.try_emplace({key, tokens});
+  auto &[layout, agreeing] = entry->second;
+  if (isNew) {
+    layout = compare(agreeing = value, operand, tokens);
+    if (!layout)
+      layout = compare(agreeing = repaired(value), operand, tokens);
+  }
+  if (!layout)
+    return refuseValue(op, value);
+  if (agreeing != value) {
+    operand.set(agreeing);
+    if (number == 1 && isLookup(op))
+      op->setDiscardableAttr(kCheckedIndicesAttr,
+                             UnitAttr::get(function.getContext()));
+  }
+  return *layout;
 }
 
-LogicalResult PastPositions::visit(Operation *op, Operation *other) {
-  if (auto constant = dyn_cast<ConstantOp>(op)) {
-    known.insert(constant.getResult());
-    if (!isSame(constant, cast<ConstantOp>(other)))
-      dependent.insert(constant.getResult());
-    return success();
-  }
-  for (OpOperand &operand : op->getOpOperands())
-    if (dependent.contains(operand.get()) &&
-        operand.get().getDefiningOp<ConstantOp>() &&
-        isa<IntegerType>(getElementTypeOrSelf(operand.get())) &&
-        failed(visitConstant(operand, other)))
-      return failure();
-  bool allKnown = !op->hasTrait<OpTrait::IsTerminator>() &&
-                  llvm::all_of(op->getOperands(),
-                               [&](Value operand) { return isKnown(operand); });
-  if (allKnown) {
-    bool depends = isDifferent(op, other) ||
-                   llvm::any_of(op->getOperands(), [&](Value operand) {
-                     return dependent.contains(operand);
-                   });
-    for (Value result : op->getResults()) {
-      known.insert(result);
-      if (depends)
-        dependent.insert(result);
-    }
-    return success();
-  }
-  for (auto [operand, same] :
-       llvm::zip_equal(op->getOperands(), other->getOperands())) {
-    if (!isKnown(operand) || !dependent.contains(operand) ||
-        isa<IntegerType>(getElementTypeOrSelf(operand)))
-      continue;
-    TensorPtr own = evaluate(operand), more = evaluate(same);
-    if (!own || !more || differenceOf(*own, *more) != 0)
-      return refuse(op, operand);
-  }
-  if (auto slice = dyn_cast<SliceOp>(op);
-      slice && !isAligned(slice, cast<SliceOp>(other)))
-    return refuse(op, slice.getInput());
-  return success();
-}
-
-LogicalResult PastPositions::run() {
-  SmallVector<std::pair<Operation *, Operation *>> pairs;
-  Block &body = function.getBody().front(), &others = longer.getBody().front();
-  auto differs = [](Operation &op, Operation &other) {
-    return op.getName().getStringRef() != other.getName().getStringRef() ||
-           op.getNumOperands() != other.getNumOperands() ||
-           op.getNumResults() != other.getNumResults();
+/// Returns what an elementwise op gives at hidden rows for operands of the
+/// given contents.
+static unsigned contentOf(Operation *op, ArrayRef<unsigned> in,
+                          ArrayRef<bool> isHidden) {
+  unsigned all = kEverything;
+  for (unsigned content : in)
+    all &= content;
+  Type element = getElementTypeOrSelf(op->getResult(0));
+  bool isInteger = isa<IntegerType>(element), isBoolean = element.isInteger(1);
+  unsigned finite = isInteger ? kFinite : all & kFinite, a = in[0],
+           b = in.back();
+  auto bit = [](bool holds, unsigned content) { return holds ? content : 0u; };
+  auto isModest = [](unsigned content) {
+    return (content & (kFinite | kNegative)) && !(content & kLarge);
   };
-  auto other = others.begin();
-  for (Operation &op : body) {
-    if (other == others.end() || differs(op, *other))
-      return op.emitError()
-             << "exists only for some numbers of rows of the KV caches, so the "
-                "positions of tokens are unknown; export the model with input '"
-             << positions.argument << "'";
-    pairs.push_back({&op, &*other++});
+  // Scales that leave very negative values very negative.
+  constexpr double kLeastScale = 1.0 / 64;
+  auto scale = [&](unsigned number) {
+    return isHidden[number] ? 0
+                            : constantSplat(op->getOperand(number)).value_or(0);
+  };
+  if (isa<CastOp>(op))
+    return isInteger ? kFinite | (a & (kZero | kOne)) : a;
+  if (isa<AddOp>(op))
+    return finite | (all & kZero) |
+           bit((a & kNegative && isModest(b)) || (b & kNegative && isModest(a)),
+               kNegative);
+  if (isa<SubOp>(op))
+    return finite | (all & kZero) |
+           bit((a & kNegative && b & kFinite && !(b & kNegative)) ||
+                   (a & kFinite && !(a & kLarge) && b & kLarge),
+               kNegative);
+  if (isa<MulOp>(op))
+    return finite | bit(finite && (a | b) & kZero, kZero) |
+           bit((a & kNegative && scale(1) >= kLeastScale) ||
+                   (b & kNegative && scale(0) >= kLeastScale),
+               kNegative);
+  if (isa<DivOp>(op))
+    return bit(a & kFinite && !isHidden[1], kFinite | (a & kZero)) |
+           bit(a & kNegative && scale(1) > 0 && scale(1) <= 1 / kLeastScale,
+               kNegative);
+  if (isa<MaxOp>(op))
+    return all & (kFinite | kNegative | kZero);
+  if (isa<MinOp>(op))
+    return finite |
+           bit((a & kNegative && b) || (b & kNegative && a), kNegative);
+  if (isa<SelectOp>(op))
+    return (a & kZero ? in[2] : 0) | (a & kOne ? in[1] : 0) | (in[1] & in[2]);
+  if (isa<ClampOp>(op))
+    return finite | (a & in[1] & kNegative);
+  if (isa<NegOp>(op))
+    return (a & (kFinite | kZero)) | bit(a & kLarge, kNegative) |
+           bit(a & kNegative, kLarge);
+  if (isa<ExpOp>(op))
+    return bit(a & kNegative, kZero | kFinite);
+  if (isa<AndOp>(op))
+    return finite | ((a | b) & kZero);
+  if (isa<OrOp>(op))
+    return finite | (all & kZero);
+  if (isa<NotOp>(op) && isBoolean)
+    return kFinite | bit(a & kZero, kOne) | bit(a & kOne, kZero);
+  return isInteger || op->hasTrait<KeepsFinite>() ? finite : 0;
+}
+
+LogicalResult PaddedProgram::visitElementwise(Operation *op,
+                                              ArrayRef<Layout> operands) {
+  int64_t rank = shapeOf(op->getResult(0)).size();
+  Layout layout;
+  auto join = [&](int64_t &own, int64_t dimension, Value operand) {
+    if (dimension < 0)
+      return true;
+    dimension += rank - int64_t(shapeOf(operand).size());
+    if (own >= 0 && own != dimension)
+      return false;
+    own = dimension;
+    return true;
+  };
+  for (auto [operand, each] : llvm::zip_equal(op->getOperands(), operands)) {
+    if (!join(layout.rows, each.rows, operand) ||
+        !join(layout.tokens, each.tokens, operand))
+      return refuseMixing(op, each);
+    layout.tail = std::max(layout.tail, each.tail);
   }
-  for (auto [op, same] : pairs)
-    if (failed(visit(op, same)))
+  if (layout.rows >= 0 && layout.rows == layout.tokens)
+    return refuseMixing(op, layout);
+  SmallVector<unsigned> unfilled, newer;
+  SmallVector<bool> isHidden;
+  for (auto [operand, each] : llvm::zip_equal(op->getOperands(), operands)) {
+    bool hasRows = each.rows >= 0;
+    int64_t own = layout.rows - (rank - int64_t(shapeOf(operand).size()));
+    if (layout.tail > 0 && each.tail != layout.tail && own >= 0 &&
+        shapeOf(operand)[own] != 1)
+      return refuseMixing(op, layout);
+    isHidden.push_back(hasRows);
+    unfilled.push_back(each.unfilled);
+    newer.push_back(each.newer);
+  }
+  layout.unfilled = contentOf(op, unfilled, isHidden);
+  layout.newer = contentOf(op, newer, isHidden);
+  layouts[op->getResult(0)] = layout;
+  return success();
+}
+
+LogicalResult PaddedProgram::visitMatmul(MatmulOp op, Layout lhs, Layout rhs) {
+  int64_t lhsRank = shapeOf(op.getLhs()).size(),
+          rhsRank = shapeOf(op.getRhs()).size(),
+          rank = shapeOf(op.getResult()).size();
+  int64_t lhsDepth = lhsRank - (op.getTransposeLhs() ? 2 : 1),
+          rhsDepth = rhsRank - (op.getTransposeRhs() ? 1 : 2);
+  if (lhs.tail || rhs.tail || op.getPacked())
+    return refuseMixing(op, lhs.tail ? lhs : rhs);
+  if (lhs.tokens == lhsDepth || rhs.tokens == rhsDepth) {
+    lhs.rows = -1;
+    lhs.tokens = 0;
+    return refuseMixing(op, lhs);
+  }
+  bool isFinite = hides(lhs, kFinite) && hides(rhs, kFinite);
+  if (lhs.rows == lhsDepth || rhs.rows == rhsDepth) {
+    bool isZero = (lhs.rows == lhsDepth && hides(lhs, kZero)) ||
+                  (rhs.rows == rhsDepth && hides(rhs, kZero));
+    if (!isZero || !isFinite || (lhs.rows >= 0 && lhs.rows != lhsDepth) ||
+        (rhs.rows >= 0 && rhs.rows != rhsDepth))
+      return refuseMixing(op, lhs.rows == lhsDepth ? lhs : rhs);
+    lhs.rows = rhs.rows = -1;
+  }
+  // Dimensions of the result: batch dimensions are aligned at their end.
+  auto place = [&](int64_t dimension, int64_t own, int64_t depth, bool isRhs) {
+    if (dimension < 0)
+      return int64_t(-1);
+    if (dimension < own - 2)
+      return dimension + rank - own;
+    assert(dimension != depth);
+    return rank - (isRhs ? 1 : 2);
+  };
+  Layout layout;
+  layout.rows = place(lhs.rows, lhsRank, lhsDepth, false);
+  layout.tokens = place(lhs.tokens, lhsRank, lhsDepth, false);
+  int64_t rows = place(rhs.rows, rhsRank, rhsDepth, true),
+          tokens = place(rhs.tokens, rhsRank, rhsDepth, true);
+  if ((rows >= 0 && layout.rows >= 0 && rows != layout.rows) ||
+      (tokens >= 0 && layout.tokens >= 0 && tokens != layout.tokens))
+    return refuseMixing(op, rows >= 0 ? rhs : lhs);
+  layout.rows = std::max(layout.rows, rows);
+  layout.tokens = std::max(layout.tokens, tokens);
+  layout.unfilled = layout.newer = isFinite ? kFinite : kAnything;
+  layouts[op.getResult()] = layout;
+  return success();
+}
+
+void PaddedProgram::clampHiddenIndices(OpOperand &operand) {
+  Value value = operand.get();
+  for (auto &exact : exacts) {
+    const Tensor *same =
+        exact->values.find(exact->twins.at(operand.getOwner())->getOperand(1));
+    if (!same || llvm::any_of(same->ints(), [](int64_t i) { return i < 0; }))
+      return;
+  }
+  OpBuilder builder(operand.getOwner());
+  auto scalar = RankedTensorType::get({}, getElementTypeOrSelf(value));
+  operand.set(MaxOp::create(
+      builder, value.getLoc(), value,
+      mpc::ConstantOp::create(builder, value.getLoc(), makeSplat(scalar, 0))));
+}
+
+LogicalResult PaddedProgram::visitAttention(AttentionOp op) {
+  int64_t rank = shapeOf(op.getQuery()).size();
+  FailureOr<Layout> query = layoutOf(op.getQueryMutable()),
+                    key = layoutOf(op.getKeyMutable()),
+                    value = layoutOf(op.getValueMutable());
+  if (failed(query) || failed(key) || failed(value))
+    return failure();
+  Layout mask{-1, -1, 0, kAnything, kAnything};
+  unsigned fill = kNegative;
+  if (op.getMask()) {
+    int64_t own = shapeOf(op.getMask()).size();
+    FailureOr<Layout> given = layoutOf(op.getMaskMutable()[0], own - 2);
+    if (failed(given))
+      return failure();
+    mask = *given;
+    if (isa<IntegerType>(getElementTypeOrSelf(op.getMask())))
+      fill = kZero;
+    if (mask.rows != own - 1)
+      mask.unfilled = mask.newer = kAnything;
+  }
+  if (op.getCausal())
+    mask.newer = kEverything;
+  if (key->rows != rank - 2 || value->rows != rank - 2 || query->rows >= 0 ||
+      !hides(*key, kFinite) || !hides(*value, kFinite) || !hides(mask, fill))
+    return refuseMixing(op, *key);
+  Layout layout;
+  layout.tokens = decoder.tokens > 1 ? rank - 2 : -1;
+  if (query->tokens != layout.tokens)
+    return refuseMixing(op, *query);
+  layouts[op.getResult()] = layout;
+  return success();
+}
+
+LogicalResult PaddedProgram::visitReduction(Operation *op, Layout layout) {
+  SmallVector<int64_t> axes = cast<ReductionOpInterface>(op).getReductionAxes();
+  if (llvm::is_contained(axes, layout.tokens))
+    return refuseMixing(op, Layout{-1, layout.tokens});
+  unsigned content = hides(layout, kFinite) ? kFinite : kAnything;
+  if (llvm::is_contained(axes, layout.rows)) {
+    bool isMasked = isa<ReduceSumOp>(op) ? hides(layout, kZero)
+                                         : isa<SoftmaxOp, ReduceMaxOp>(op) &&
+                                               hides(layout, kNegative);
+    if (!isMasked || axes.size() != 1)
+      return refuseMixing(op, layout);
+    if (isa<SoftmaxOp>(op))
+      content = kZero | kFinite;
+    else
+      layout = Layout{-1, layout.tokens};
+  }
+  int64_t rank = shapeOf(op->getOperand(0)).size();
+  for (Value result : op->getResults()) {
+    Layout reduced = layout;
+    if (int64_t(shapeOf(result).size()) < rank)
+      for (int64_t *dimension : {&reduced.rows, &reduced.tokens})
+        *dimension -= llvm::count_if(
+            axes, [&](int64_t axis) { return axis < *dimension; });
+    reduced.unfilled = reduced.newer = content;
+    layouts[result] = reduced;
+  }
+  return success();
+}
+
+LogicalResult PaddedProgram::visitSlice(SliceOp op, Layout layout) {
+  ArrayRef<int64_t> shape = shapeOf(op.getInput());
+  for (int64_t d = 0, rank = shape.size(); d < rank; ++d) {
+    int64_t end = op.getOffsets()[d] + op.getSizes()[d];
+    bool isWhole = op.getSizes()[d] == shape[d];
+    if (d == layout.tokens && !isWhole)
+      return refuseMixing(op, Layout{-1, d});
+    if (d != layout.rows || isWhole)
+      continue;
+    // Only attention sinks may be removed, or the oldest rows.
+    bool keepsNewest = end == shape[d] - layout.tail;
+    for (auto &exact : exacts) {
+      auto other = cast<SliceOp>(exact->twins.at(op));
+      int64_t most = exact->past + decoder.tokens;
+      keepsNewest &= other.getOffsets()[d] + other.getSizes()[d] == most &&
+                     other.getSizes()[d] == std::min(op.getSizes()[d], most) &&
+                     other.getStrideValues()[d] == 1;
+    }
+    if (!keepsNewest || op.getStrideValues()[d] != 1)
+      return refuseMixing(op, layout);
+    layout.tail = 0;
+  }
+  layouts[op.getResult()] = layout;
+  return success();
+}
+
+LogicalResult PaddedProgram::visitConcat(ConcatOp op,
+                                         ArrayRef<Layout> operands) {
+  int64_t axis = op.getAxis();
+  if (auto past = dyn_cast<BlockArgument>(op.getInputs().front()))
+    for (const GrowingCache &cache : caches)
+      if (cache.argument == argumentName(function, past.getArgNumber())) {
+        for (const Layout &fresh : operands.drop_front())
+          if (fresh.rows >= 0 ||
+              fresh.tokens != (decoder.tokens > 1 ? axis : -1))
+            return refuseMixing(op, fresh);
+        if (axis != cache.axis ||
+            shapeOf(op.getResult())[axis] != decoder.past + decoder.tokens)
+          return refuseMixing(op, Layout{axis});
+        layouts[op.getResult()] = Layout{axis};
+        return success();
+      }
+  Layout layout = operands.front();
+  for (auto [i, each] : llvm::enumerate(operands.drop_front())) {
+    if (layout.rows == axis && layout.rows >= 0) {
+      // Attention sinks, one more score for each token.
+      if (each.rows >= 0)
+        return refuseMixing(op, layout);
+      layout.tail += shapeOf(op.getInputs()[i + 1])[axis];
+    } else {
+      if (each.rows >= 0 && layout.rows >= 0 && each.rows != layout.rows)
+        return refuseMixing(op, layout);
+      layout.rows = std::max(layout.rows, each.rows);
+    }
+    if (each.tokens >= 0 && layout.tokens >= 0 && each.tokens != layout.tokens)
+      return refuseMixing(op, layout);
+    layout.tokens = std::max(layout.tokens, each.tokens);
+    if (each.tail && each.tail != layout.tail)
+      return refuseMixing(op, layout);
+    layout.unfilled &= each.rows >= 0 ? each.unfilled : kEverything;
+    layout.newer &= each.rows >= 0 ? each.newer : kEverything;
+  }
+  if (layout.tokens == axis || (layout.rows == axis && !layout.tail))
+    return refuseMixing(op, layout);
+  layouts[op.getResult()] = layout;
+  return success();
+}
+
+LogicalResult PaddedProgram::visitGather(GatherOp op, Layout input,
+                                         Layout index) {
+  int64_t axis = op.getAxis(), width = shapeOf(op.getIndices()).size();
+  if (input.rows == axis || input.tokens == axis || input.tail ||
+      (input.rows >= 0 && index.rows >= 0) ||
+      (input.tokens >= 0 && index.tokens >= 0))
+    return refuseMixing(op, input);
+  auto place = [&](int64_t own, int64_t indexed) {
+    return indexed >= 0 ? axis + indexed : own + (own > axis ? width - 1 : 0);
+  };
+  Layout layout;
+  layout.rows = place(input.rows, index.rows);
+  layout.tokens = place(input.tokens, index.tokens);
+  layout.unfilled = input.unfilled & kFinite;
+  layout.newer = input.newer & kFinite;
+  layouts[op.getResult()] = layout;
+  return success();
+}
+
+/// Returns the dimension of `to` that holds dimension `dimension` of `from`
+/// after a reshape; -1 if there is none.
+static int64_t reshapedDimension(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                                 int64_t dimension) {
+  int64_t after = 1, found = 1;
+  for (int64_t extent : from.drop_front(dimension + 1))
+    after *= extent;
+  for (int64_t d = to.size() - 1; d >= 0; found *= to[d--])
+    if (found == after && to[d] == from[dimension])
+      return d;
+  return -1;
+}
+
+LogicalResult PaddedProgram::visitRunTime(Operation *op) {
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return visitAttention(attention);
+  auto gather = dyn_cast<GatherOp>(op);
+  SmallVector<Layout> operands;
+  int64_t rank = shapeOf(op->getResult(0)).size(), tokens = -1;
+  for (Value operand : op->getOperands())
+    if (Layout own = layouts.lookup(operand); own.tokens >= 0)
+      tokens = own.tokens + rank - int64_t(shapeOf(operand).size());
+  for (OpOperand &operand : op->getOpOperands()) {
+    int64_t hint = isa<ElementwiseOpInterface>(op) && tokens >= 0
+                       ? tokens - rank + int64_t(shapeOf(operand.get()).size())
+                       : kSearched;
+    FailureOr<Layout> layout = layoutOf(operand, hint);
+    if (failed(layout))
+      return failure();
+    if (operand.getOperandNumber() == 1 && isLookup(op) && layout->rows >= 0)
+      clampHiddenIndices(operand);
+    operands.push_back(*layout);
+  }
+  bool isTracked = llvm::any_of(operands, [](const Layout &layout) {
+    return layout.rows >= 0 || layout.tokens >= 0;
+  });
+  const Layout &first = operands.front();
+  for (auto &exact : exacts)
+    if (!isa<SliceOp, ReshapeOp, BroadcastOp>(op) &&
+        isDifferent(op, exact->twins.at(op)))
+      return refuseMixing(op, first);
+  if (isa<GatherElementsOp, ScatterElementsOp>(op)) {
+    int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
+    for (const Layout &layout : operands)
+      if (layout.rows == axis || layout.tokens == axis)
+        return refuseMixing(op, layout);
+    return visitElementwise(op, operands);
+  }
+  if (isa<ElementwiseOpInterface>(op))
+    return visitElementwise(op, operands);
+  if (auto matmul = dyn_cast<MatmulOp>(op))
+    return visitMatmul(matmul, operands[0], operands[1]);
+  if (isa<ReductionOpInterface>(op) &&
+      llvm::none_of(ArrayRef(operands).drop_front(), [](const Layout &layout) {
+        return layout.rows >= 0 || layout.tokens >= 0;
+      }))
+    return visitReduction(op, first);
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return visitSlice(slice, first);
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    return visitConcat(concat, operands);
+  if (gather)
+    return visitGather(gather, operands[0], operands[1]);
+  Layout layout = first;
+  SmallVector<int64_t *> dimensions = {&layout.rows, &layout.tokens};
+  if (isa<ReshapeOp, TransposeOp, BroadcastOp, OneHotOp, TopKOp>(op) &&
+      !layout.tail) {
+    ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
+                      to = shapeOf(op->getResult(0));
+    for (int64_t *dimension : dimensions) {
+      if (*dimension < 0)
+        continue;
+      int64_t own = *dimension;
+      if (isa<ReshapeOp>(op))
+        *dimension = reshapedDimension(from, to, own);
+      else if (auto transpose = dyn_cast<TransposeOp>(op))
+        *dimension = llvm::find(transpose.getPermutation(), own) -
+                     transpose.getPermutation().begin();
+      else if (isa<BroadcastOp>(op))
+        *dimension += int64_t(to.size()) - int64_t(from.size());
+      else if (auto oneHot = dyn_cast<OneHotOp>(op))
+        *dimension += own >= int64_t(oneHot.getAxis());
+      else if (int64_t(cast<TopKOp>(op).getAxis()) == own)
+        *dimension = -1;
+      if (*dimension < 0)
+        return refuseMixing(op, first);
+    }
+    if (isa<TopKOp, OneHotOp>(op))
+      layout.unfilled = layout.newer = kFinite;
+    for (Value result : op->getResults())
+      layouts[result] = layout;
+    return success();
+  }
+  if (isTracked)
+    return refuseMixing(op, *llvm::find_if(operands, [](const Layout &each) {
+                          return each.rows >= 0 || each.tokens >= 0;
+                        }));
+  for (Value result : op->getResults())
+    layouts[result] = Layout();
+  return success();
+}
+
+LogicalResult PaddedProgram::visit(Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return visitResults(op);
+  if (failed(visitRunTime(op)))
+    return failure();
+  // All dimensions that depend on the number of rows are tracked.
+  for (Value result : op->getResults())
+    for (auto &exact : exacts) {
+      ArrayRef<int64_t> own = shapeOf(result),
+                        other = shapeOf(exact->twins.at(op)->getResult(
+                            cast<OpResult>(result).getResultNumber()));
+      if (own.size() != other.size())
+        return refuseMixing(op, Layout{0});
+      Layout &layout = layouts[result];
+      for (int64_t d = 0, rank = own.size(); d < rank; ++d) {
+        // The newest rows, or all.
+        int64_t all = decoder.past + decoder.tokens,
+                visible = exact->past + decoder.tokens,
+                extent = own[d] - layout.tail;
+        bool isRows = d == layout.rows;
+        if (isRows ? other[d] - layout.tail ==
+                         (extent == all ? visible : std::min(extent, visible))
+                   : own[d] == other[d])
+          continue;
+        if (layout.rows >= 0 || !isa<BroadcastOp>(op) || own[d] != all ||
+            other[d] != visible)
+          return refuseMixing(op, Layout{d});
+        layout.rows = d;
+      }
+      if (layout.rows < 0)
+        layout.unfilled = layout.newer = kFinite;
+    }
+  return success();
+}
+
+LogicalResult PaddedProgram::visitResults(Operation *terminator) {
+  auto nameOf = [&](unsigned i) {
+    auto name =
+        function.getResultAttrOfType<StringAttr>(i, MpcDialect::kNameAttr);
+    return name ? name.getValue() : StringRef();
+  };
+  unsigned logits = 0;
+  for (unsigned i = 0; i < terminator->getNumOperands(); ++i)
+    if (nameOf(i) == "logits")
+      logits = i;
+  Value value = terminator->getOperand(logits);
+  Layout layout = layouts.lookup(value);
+  Operation *op = value.getDefiningOp();
+  if (layout.rows >= 0 || (decoder.tokens > 1 && layout.tokens != 1))
+    return refuseMixing(op ? op : terminator, layout);
+  return success();
+}
+
+LogicalResult PaddedProgram::run() {
+  if (failed(pair()))
+    return failure();
+  for (BlockArgument argument : function.getArguments()) {
+    layouts[argument] = decoder.tokens > 1 ? Layout{-1, 1} : Layout();
+    for (const GrowingCache &cache : caches)
+      if (argumentName(function, argument.getArgNumber()) == cache.argument)
+        layouts[argument] = Layout{cache.axis};
+  }
+  for (Operation *op : ops)
+    if (failed(visit(op)))
       return failure();
   if (added)
     function.setType(FunctionType::get(
         function.getContext(), function.getBody().getArgumentTypes(),
-        body.getTerminator()->getOperandTypes()));
+        function.getBody().front().getTerminator()->getOperandTypes()));
   return success();
 }
 
-LogicalResult mpc::placePositions(func::FuncOp function, func::FuncOp longer,
-                                  const CountedPositions &positions) {
-  return PastPositions(function, longer, positions).run();
+LogicalResult mpc::placePositions(func::FuncOp function,
+                                  ArrayRef<func::FuncOp> exact,
+                                  ArrayRef<GrowingCache> caches,
+                                  const PaddedDecoder &decoder) {
+  return PaddedProgram(function, exact, caches, decoder).run();
 }

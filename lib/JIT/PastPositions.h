@@ -1,4 +1,4 @@
-//===- PastPositions.h - positions from the length of the past --*- C++ -*-===//
+//===- PastPositions.h - decoders with unfilled cache rows ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,15 +13,18 @@
 
 namespace mpc {
 
-/// Replaces positions that `function`, an imported decoder, derives from the
-/// number of its cache rows by positions computed from an additional argument
-/// (CountedPositions); the argument is added only if there are such positions.
-/// `longer` is the same model imported with one more row in each cache,
-/// possibly in another context. Fails with a diagnostic at the op that depends
-/// on the number of rows in any other way.
+/// Proves that `function`, an imported decoder with PaddedDecoder::past cache
+/// rows of which only the last ones are filled, computes what the model
+/// computes with exactly the filled rows. `exact` are imports of the same model
+/// at PaddedDecoder::lengths, in order, possibly in other contexts. Positions
+/// derived from the number of cache rows are replaced by ones computed from an
+/// additional argument, which is added only if there are such positions. Fails
+/// with a diagnostic at an op whose result may depend on unfilled rows or
+/// padding tokens.
 mlir::LogicalResult placePositions(mlir::func::FuncOp function,
-                                   mlir::func::FuncOp longer,
-                                   const CountedPositions &positions);
+                                   llvm::ArrayRef<mlir::func::FuncOp> exact,
+                                   llvm::ArrayRef<GrowingCache> caches,
+                                   const PaddedDecoder &decoder);
 
 } // namespace mpc
 

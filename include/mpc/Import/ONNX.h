@@ -56,7 +56,7 @@ struct OnnxImportOptions {
   bool growsCaches = false;
   /// True to report a constant index outside a table of floats at run time
   /// instead of at import: it may be a position derived from the number of
-  /// cache rows, which is replaced (CountedPositions).
+  /// cache rows, which is replaced (PaddedDecoder).
   bool checksKnownIndicesLater = false;
   /// Fixed values of graph inputs, which become constants instead of arguments
   /// of `@main`. For inputs that determine shapes (the target of a Reshape).

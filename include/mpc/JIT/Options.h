@@ -80,17 +80,21 @@ struct ChosenEntry {
   std::string argument;
 };
 
-/// Positions that a decoder derives from the number of rows in its KV caches.
-/// If the model has such positions, the program reads them from an additional
-/// argument, i64 [batch, tokens], and the batch must be 1.
-struct CountedPositions {
-  /// Name of the additional argument.
-  std::string argument;
-  int64_t batch = 1;
-  /// Tokens of a run, and cache rows before them.
-  int64_t tokens = 0, past = 0;
-  /// Input shapes with one more cache row; empty: positions stay constants.
-  std::map<std::string, std::vector<int64_t>> longerShapes;
+/// A decoder that runs `tokens` tokens after `past` cache rows, of which only
+/// the last ones are filled. The compile fails unless the result is the same as
+/// with the filled rows alone.
+struct PaddedDecoder {
+  /// Names of inputs. If the model has no input for positions and derives them
+  /// from its number of cache rows, the program gets an additional argument,
+  /// i64 [batch, tokens], and the batch must be 1.
+  std::string mask, positions;
+  bool hasPositions = false;
+  int64_t batch = 1, tokens = 0, past = 0;
+  /// True if the mask shows the padding tokens after the last token.
+  bool showsPadding = false;
+  /// Input shapes for each number of cache rows at which the program is
+  /// compared with the model.
+  std::map<int64_t, std::map<std::string, std::vector<int64_t>>> lengths;
 };
 
 /// Options of one compile. An aggregate of plain values with defaults; a
@@ -119,9 +123,8 @@ struct CompileOptions {
   /// KV caches that grow in place, without copying old rows. Refused if a
   /// result is not such a cache.
   std::vector<GrowingCache> caches;
-  /// Set for decoders without a position input. Refused if the model uses the
-  /// number of cache rows other than as positions or distances.
-  std::optional<CountedPositions> positions;
+  /// Set for decoders whose caches have unfilled rows.
+  std::optional<PaddedDecoder> padded;
   /// Results of which only one entry is computed.
   std::vector<ChosenEntry> chosen;
   /// Extent of the batch dimension.
