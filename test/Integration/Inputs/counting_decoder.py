@@ -7,7 +7,19 @@ ONNX Runtime, with a cache that grows token by token.
   table      learned positions from the length of the past, as GPT-2's
   counted    learned positions counted by the attention mask, as OPT's
   given      learned positions from an input 'position_ids'
+  offset     learned positions after two unused rows of the table, as OPT's without padding
+  first      learned positions counted from the first visible row
+  rows       learned distances of keys from the first visible row; negative for hidden rows
+  window     rotary positions, and ALiBi counted by the mask, with a window of 9 tokens
+and decoders in which unfilled cache rows or padding tokens matter:
+  padding    learned positions from the length minus the number of hidden rows
+  last       learned positions back from the sum of the mask
   squared    a bias by the square of the number of rows, which is no position
+  unmasked   a second attention without the mask
+  later      attention to later tokens
+  pooled     the mean of all cached values
+  picked     the values of the oldest row
+  normed     keys normalized after the cache, which gives NaN for rows of zeros
 usage: counting_decoder.py FILE KIND PROMPT TOKENS"""
 import sys
 
@@ -53,7 +65,11 @@ def build(kind):
     rows, own = g("Range", 0, total, 1), g("Range", past, total, 1)
     shown = g("Cast", "attention_mask", to=TensorProto.BOOL)
     causal = g("LessOrEqual", g("Unsqueeze", rows, [0]), g("Unsqueeze", own, [1]))
-    mask = g("And", causal, g("Unsqueeze", shown, [1, 2]))
+    if kind == "window":
+        causal = g("And", causal, g("Greater", g("Unsqueeze", rows, [0]), g("Unsqueeze", g("Sub", own, 9), [1])))
+    mask = g("Unsqueeze", shown, [1, 2])
+    if kind != "later":
+        mask = g("And", causal, mask)
     bias = g("Where", mask, g.constant(0, np.float32), g.constant(-1e9, np.float32))
     counted = g("Mul", g("Sub", g("CumSum", "attention_mask", 1), 1), "attention_mask")
 
@@ -61,7 +77,9 @@ def build(kind):
         return g("Mul", g.constant(np.array([0.5, 0.1]).reshape(1, HEADS, 1, 1), np.float32), g.real(places))
 
     x = g("Gather", weight(WORDS, WIDTH), "input_ids")
-    if kind == "mask":
+    hidden = g("ReduceSum", g("Sub", 1, "attention_mask"), [1], keepdims=1)
+    first = g("ArgMax", "attention_mask", axis=1, keepdims=1)
+    if kind in ("mask", "window"):
         bias = g("Add", bias, sloped(g("Unsqueeze", counted, [1, 2])))
     elif kind == "distance":
         back = g("Range", g("Sub", 1, total), 1, 1)
@@ -73,6 +91,18 @@ def build(kind):
         x = g("Add", x, g("Gather", weight(ROWS, WIDTH), fresh))
     elif kind == "given":
         x = g("Add", x, g("Gather", weight(ROWS, WIDTH), "position_ids"))
+    elif kind == "offset":
+        x = g("Add", x, g("Gather", weight(ROWS, WIDTH), g("Add", own, 2)))
+    elif kind == "first":
+        x = g("Add", x, g("Gather", weight(ROWS, WIDTH), g("Sub", own, first)))
+    elif kind == "rows":
+        learned = g("Gather", weight(ROWS, HEADS), g("Sub", rows, first))
+        bias = g("Add", bias, g("Unsqueeze", g("Transpose", learned, perm=[0, 2, 1]), [2]))
+    elif kind == "padding":
+        x = g("Add", x, g("Gather", weight(ROWS, WIDTH), g("Sub", own, hidden)))
+    elif kind == "last":
+        shown_rows = g("ReduceSum", "attention_mask", [1], keepdims=1)
+        x = g("Add", x, g("Gather", weight(ROWS, WIDTH), g("Add", g("Sub", shown_rows, new), g("Range", 0, new, 1))))
     elif kind == "squared":
         bias = g("Add", bias, g.real(g("Mul", rows, rows)))
 
@@ -80,7 +110,7 @@ def build(kind):
         return g("Transpose", g("Reshape", g("MatMul", x, weights), [0, 0, HEADS, SIZE]), perm=[0, 2, 1, 3])
 
     q, k, v = (heads(weight(WIDTH, WIDTH, scale=0.3)) for _ in range(3))
-    if kind == "rotary":
+    if kind in ("rotary", "window"):
         rates = g.constant(np.tile(10.0 ** -np.linspace(0, 2, SIZE // 2), 2), np.float32)
         angles = g("Mul", g("Unsqueeze", g.real(own), [1]), rates)
         cos, sin = g("Cos", angles), g("Sin", angles)
@@ -92,8 +122,18 @@ def build(kind):
         q, k = turn(q), turn(k)
     k = g("Concat", "past_key_values.0.key", k, axis=2, name="present.0.key")
     v = g("Concat", "past_key_values.0.value", v, axis=2, name="present.0.value")
-    scores = g("Mul", g("MatMul", q, g("Transpose", k, perm=[0, 1, 3, 2])), g.constant(SIZE ** -0.5, np.float32))
+    keys = k
+    if kind == "normed":
+        size = g("Sqrt", g("ReduceSum", g("Mul", keys, keys), [3]))
+        keys = g("Div", keys, size)
+    scores = g("Mul", g("MatMul", q, g("Transpose", keys, perm=[0, 1, 3, 2])), g.constant(SIZE ** -0.5, np.float32))
     y = g("MatMul", g("Softmax", g("Add", scores, bias), axis=-1), v)
+    if kind == "unmasked":
+        y = g("Add", y, g("MatMul", g("Softmax", scores, axis=-1), v))
+    elif kind == "pooled":
+        y = g("Add", y, g("ReduceMean", v, axes=[2], keepdims=1))
+    elif kind == "picked":
+        y = g("Add", y, g("Gather", v, [0], axis=2))
     y = g("Reshape", g("Transpose", y, perm=[0, 2, 1, 3]), [0, 0, WIDTH])
     x = g("Add", x, g("MatMul", y, weight(WIDTH, WIDTH)))
     g("MatMul", x, weight(WIDTH, WORDS), name="logits")
