@@ -145,12 +145,19 @@ PaddedDecoder DecoderSignature::padded(int64_t batch, int64_t count,
                                        int64_t past, bool endless) const {
   PaddedDecoder result{mask.name, kPositions, positions.has_value(), batch,
                        count,     past,       countsPositions,       {}};
+  auto add = [&](int64_t length, int64_t tokens) {
+    result.lengths.try_emplace(length, shapes(batch, tokens, length));
+  };
   // The shortest and the longest sequence that leave a row unfilled.
-  std::vector<int64_t> lengths = {std::min<int64_t>(2, past - 1), past - 1};
+  add(std::min<int64_t>(2, past - 1), count);
+  add(past - 1, count);
+  // Chunks with one padding token and with two tokens.
+  if (count > 1)
+    add(past, count - 1);
+  if (count > 3)
+    add(past / 2 + 1, /*tokens=*/2);
   if (endless)
-    lengths.push_back(2 * past);
-  for (int64_t length : lengths)
-    result.lengths[length] = shapes(batch, count, length);
+    add(2 * past, count);
   return result;
 }
 

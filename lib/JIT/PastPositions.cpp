@@ -60,8 +60,6 @@ enum Content : unsigned {
   kEverything = 31
 };
 constexpr double kFill = -1.0e4;
-/// Instead of the dimension of tokens: the one with their extent.
-constexpr int64_t kSearched = INT64_MIN;
 
 /// Dimensions of a run-time value that consist of cache rows and of tokens, -1
 /// if none does, and what it contains at hidden rows.
@@ -75,10 +73,10 @@ struct Layout {
 
 /// An import at an exact number of rows.
 struct ExactImport {
-  ExactImport(int64_t past, KnownValues values)
-      : past(past), values(std::move(values)) {}
+  ExactImport(int64_t past, int64_t tokens, KnownValues values)
+      : past(past), tokens(tokens), values(std::move(values)) {}
 
-  int64_t past = 0;
+  int64_t past = 0, tokens = 0;
   KnownValues values;
   /// Run-time ops of the program and of this import.
   DenseMap<Operation *, Operation *> twins;
@@ -91,10 +89,9 @@ struct ExactImport {
   bool isSame(Value value, Value other);
 };
 
-/// Inputs for one length: the program runs `count` tokens after `past` rows.
+/// Inputs of the program for the length of an exact import.
 struct Scenario {
   ExactImport *exact;
-  int64_t count;
   /// True if the other entries of the batch have another length.
   bool isMixed;
   KnownValues values;
@@ -108,8 +105,10 @@ public:
 
 private:
   bool isKnown(Value value) const { return known.contains(value); }
-  KnownValues::Inputs inputs(int64_t past, int64_t count, int64_t length,
-                             int64_t other) const;
+  /// Returns the inputs for `count` of `tokens` tokens after `length` of `past`
+  /// rows, or `other` in all but the first entry of the batch.
+  KnownValues::Inputs inputs(int64_t past, int64_t tokens, int64_t count,
+                             int64_t length, int64_t other) const;
 
   /// Returns the ops of `from` that depend on tokens or caches, and lookups in
   /// tables; all other values are inserted into `values`.
@@ -131,18 +130,23 @@ private:
   void clampHiddenIndices(OpOperand &operand);
 
   /// Returns the layout of an operand; a known one is compared with the exact
-  /// imports and, if necessary, repaired. `tokens` is the dimension of tokens
-  /// if it is determined by other operands.
-  FailureOr<Layout> layoutOf(OpOperand &operand, int64_t tokens = kSearched);
-  std::optional<Layout> compare(Value value, OpOperand &original,
-                                int64_t tokens);
+  /// imports and, if necessary, repaired.
+  FailureOr<Layout> layoutOf(OpOperand &operand);
+  std::optional<Layout> differingDimensions(ArrayRef<int64_t> shape,
+                                            ArrayRef<int64_t> other,
+                                            const ExactImport &exact) const;
+  std::optional<Layout> compare(Value value, OpOperand &original);
   /// Returns true if the elements of the known `value` agree if aligned at
   /// their start.
   bool agreesAtStart(Value value);
   Value repaired(Value value);
-  std::optional<int64_t> stepOf(mpc::ConstantOp op);
+  /// Growth of a constant per cache row and per token.
+  struct Steps {
+    int64_t rows = 0, tokens = 0;
+  };
+  std::optional<Steps> stepsOf(mpc::ConstantOp op);
   FailureOr<Value> argument(Operation *reader);
-  FailureOr<Value> shifted(mpc::ConstantOp op, int64_t step);
+  FailureOr<Value> shifted(mpc::ConstantOp op, Steps steps);
   LogicalResult refuseValue(Operation *op, Value value);
   LogicalResult refuseMixing(Operation *op, const Layout &layout);
   /// Returns true if all hidden elements have this content.
@@ -162,10 +166,9 @@ private:
   SmallVector<Operation *> ops;
   DenseMap<Value, Layout> layouts;
   DenseMap<Value, Value> repairs;
-  /// Results of comparisons with operands of the exact imports for a dimension
-  /// of tokens: the layout, and the value or its repair.
-  std::map<std::pair<std::vector<const void *>, int64_t>,
-           std::pair<std::optional<Layout>, Value>>
+  /// Results of comparisons with operands of the exact imports: the layout, and
+  /// the value or its repair.
+  std::map<std::vector<const void *>, std::pair<std::optional<Layout>, Value>>
       comparisons;
   Value added;
   /// Set once the missing argument was reported.
@@ -178,9 +181,10 @@ private:
 // Imports
 //===----------------------------------------------------------------------===//
 
-KnownValues::Inputs PaddedProgram::inputs(int64_t past, int64_t count,
-                                          int64_t length, int64_t other) const {
-  int64_t tokens = decoder.tokens, rows = past + tokens;
+KnownValues::Inputs PaddedProgram::inputs(int64_t past, int64_t tokens,
+                                          int64_t count, int64_t length,
+                                          int64_t other) const {
+  int64_t rows = past + tokens;
   std::vector<int64_t> mask(decoder.batch * rows),
       positions(decoder.batch * tokens);
   for (int64_t b = 0; b < decoder.batch; ++b) {
@@ -201,24 +205,21 @@ PaddedProgram::PaddedProgram(func::FuncOp function,
                              const PaddedDecoder &decoder)
     : function(function), caches(caches), decoder(decoder),
       functions(exact.begin(), exact.end()) {
-  int64_t tokens = decoder.tokens;
   for (auto [entry, import] : llvm::zip_equal(decoder.lengths, exact)) {
-    int64_t past = entry.first;
+    int64_t past = entry.first, count = entry.second.at(decoder.mask)[1] - past;
     exacts.push_back(std::make_unique<ExactImport>(
-        past, KnownValues(import, inputs(past, tokens, past, past))));
-    auto add = [&](int64_t count, int64_t other) {
+        past, count,
+        KnownValues(import, inputs(past, count, count, past, past))));
+    auto add = [&](int64_t other) {
       scenarios.push_back(std::make_unique<Scenario>(
           Scenario{exacts.back().get(),
-                   count,
                    other != past,
-                   {function, inputs(decoder.past, count, past, other)}}));
+                   {function, inputs(decoder.past, decoder.tokens, count, past,
+                                     other)}}));
     };
-    add(tokens, past);
+    add(past);
     if (decoder.batch > 1)
-      add(tokens, past / 2 + 1 == past ? past + 1 : past / 2 + 1);
-    for (int64_t count : {int64_t(1), tokens - 1})
-      if (0 < count && count < tokens)
-        add(count, past);
+      add(past / 2 + 1 == past ? past + 1 : past / 2 + 1);
   }
 }
 
@@ -321,10 +322,11 @@ LogicalResult PaddedProgram::pair() {
 //===----------------------------------------------------------------------===//
 
 /// Calls `visit` with each index of a tensor, its offset, and the offset of the
-/// aligned element in a tensor of shape `other`, -1 if that has none, until it
-/// returns false.
+/// element in a tensor of shape `other` whose index is less by `shift`, -1 if
+/// there is none, until it returns false.
 static bool
-forEachAligned(ArrayRef<int64_t> shape, ArrayRef<int64_t> other, bool atStart,
+forEachAligned(ArrayRef<int64_t> shape, ArrayRef<int64_t> other,
+               ArrayRef<int64_t> shift,
                function_ref<bool(ArrayRef<int64_t>, int64_t, int64_t)> visit) {
   int64_t rank = shape.size(), size = 1;
   for (int64_t extent : shape)
@@ -333,7 +335,7 @@ forEachAligned(ArrayRef<int64_t> shape, ArrayRef<int64_t> other, bool atStart,
   for (int64_t i = 0; i < size; ++i) {
     int64_t aligned = 0;
     for (int64_t d = 0; d < rank && aligned >= 0; ++d) {
-      int64_t at = index[d] + (atStart ? 0 : other[d] - shape[d]);
+      int64_t at = index[d] - shift[d];
       aligned = at < 0 || at >= other[d] ? -1 : aligned * other[d] + at;
     }
     if (!visit(index, i, aligned))
@@ -342,6 +344,30 @@ forEachAligned(ArrayRef<int64_t> shape, ArrayRef<int64_t> other, bool atStart,
       index[d] = 0;
   }
   return true;
+}
+
+/// Returns the dimensions in which `shape` has all cache rows and tokens, or
+/// only tokens, because the extents of an exact import are other ones; nullopt
+/// if an extent differs for another reason.
+std::optional<Layout>
+PaddedProgram::differingDimensions(ArrayRef<int64_t> shape,
+                                   ArrayRef<int64_t> other,
+                                   const ExactImport &exact) const {
+  Layout layout;
+  if (shape.size() != other.size())
+    return std::nullopt;
+  for (auto [d, own, same] : llvm::enumerate(shape, other)) {
+    if (own == same)
+      continue;
+    bool isRows = own == decoder.past + decoder.tokens &&
+                  same == exact.past + exact.tokens,
+         isTokens = own == decoder.tokens && same == exact.tokens;
+    int64_t &dimension = isRows ? layout.rows : layout.tokens;
+    if ((!isRows && !isTokens) || dimension >= 0)
+      return std::nullopt;
+    dimension = d;
+  }
+  return layout;
 }
 
 static double elementOf(const Tensor &tensor, int64_t i) {
@@ -365,37 +391,27 @@ static unsigned contentOf(double value) {
          (value >= -kFill ? kLarge : 0);
 }
 
-std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original,
-                                             int64_t tokens) {
+std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original) {
   auto counterpart = [&](ExactImport &exact) {
     return exact.twins.at(original.getOwner())
         ->getOperand(original.getOperandNumber());
   };
   Layout layout{-1, -1, 0, kEverything, kEverything};
-  int64_t rows = decoder.past + decoder.tokens;
   ArrayRef<int64_t> shape = shapeOf(value);
   int64_t rank = shape.size();
   for (auto &exact : exacts) {
-    ArrayRef<int64_t> other = shapeOf(counterpart(*exact));
-    if (int64_t(other.size()) != rank)
+    std::optional<Layout> own =
+        differingDimensions(shape, shapeOf(counterpart(*exact)), *exact);
+    if (!own ||
+        (layout.rows >= 0 && own->rows >= 0 && own->rows != layout.rows) ||
+        (layout.tokens >= 0 && own->tokens >= 0 &&
+         own->tokens != layout.tokens))
       return std::nullopt;
-    for (int64_t d = 0; d < rank; ++d) {
-      if (shape[d] == other[d])
-        continue;
-      if (shape[d] != rows || other[d] != exact->past + decoder.tokens ||
-          (layout.rows >= 0 && layout.rows != d))
-        return std::nullopt;
-      layout.rows = d;
-    }
+    layout.rows = std::max(layout.rows, own->rows);
+    layout.tokens = std::max(layout.tokens, own->tokens);
   }
-  if (decoder.tokens > 1) {
-    layout.tokens = tokens;
-    for (int64_t d = 0; d < rank && tokens == kSearched; ++d)
-      if (d != layout.rows && shape[d] == decoder.tokens)
-        layout.tokens = d;
-    if (layout.tokens < 0 || shape[layout.tokens] != decoder.tokens)
-      layout.tokens = -1;
-  }
+  if (layout.rows >= 0 && layout.rows == layout.tokens)
+    return std::nullopt;
   for (auto &scenario : scenarios) {
     const Tensor *own = scenario->values.find(value);
     const Tensor *same =
@@ -405,15 +421,19 @@ std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original,
     int64_t compared = own->size();
     if (scenario->isMixed && rank > 0 && shape[0] % decoder.batch == 0)
       compared /= decoder.batch;
+    int64_t count = scenario->exact->tokens,
+            unfilledRows = decoder.past - scenario->exact->past;
+    SmallVector<int64_t> shift(rank, 0);
+    if (layout.rows >= 0)
+      shift[layout.rows] = unfilledRows;
     bool agrees = forEachAligned(
-        shape, same->getShape(), /*atStart=*/false,
+        shape, same->getShape(), shift,
         [&](ArrayRef<int64_t> index, int64_t i, int64_t aligned) {
           int64_t row = layout.rows < 0 ? 0 : index[layout.rows],
                   token = layout.tokens < 0 ? 0 : index[layout.tokens];
-          if (i >= compared || token >= scenario->count)
+          if (i >= compared || token >= count)
             return true;
-          bool isUnfilled =
-              layout.rows >= 0 && row < decoder.past - scenario->exact->past;
+          bool isUnfilled = layout.rows >= 0 && row < unfilledRows;
           bool isNewer = layout.rows >= 0 && row > decoder.past + token;
           unsigned content = contentOf(elementOf(*own, i));
           if (isUnfilled)
@@ -421,7 +441,7 @@ std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original,
           if (isNewer)
             layout.newer &= layout.tokens >= 0 ? content : kFinite & content;
           return isUnfilled ||
-                 (layout.rows >= 0 && row >= decoder.past + scenario->count) ||
+                 (layout.rows >= 0 && row >= decoder.past + count) ||
                  (aligned >= 0 && agree(*own, i, *same, aligned));
         });
     if (!agrees)
@@ -438,7 +458,8 @@ bool PaddedProgram::agreesAtStart(Value value) {
     const Tensor *own = scenario->values.find(value),
                  *same = other ? scenario->exact->values.find(other) : nullptr;
     return own && same && own->getRank() == same->getRank() &&
-           forEachAligned(own->getShape(), same->getShape(), /*atStart=*/true,
+           forEachAligned(own->getShape(), same->getShape(),
+                          SmallVector<int64_t>(own->getRank(), 0),
                           [&](ArrayRef<int64_t>, int64_t i, int64_t aligned) {
                             return aligned < 0 ||
                                    agree(*own, i, *same, aligned);
@@ -450,34 +471,49 @@ bool PaddedProgram::agreesAtStart(Value value) {
 // Repair of positions
 //===----------------------------------------------------------------------===//
 
-std::optional<int64_t> PaddedProgram::stepOf(mpc::ConstantOp op) {
+std::optional<PaddedProgram::Steps> PaddedProgram::stepsOf(mpc::ConstantOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   if (!isa<IntegerType>(type.getElementType()) ||
       type.getElementType().isInteger(1) || type.getNumElements() == 0)
     return std::nullopt;
-  std::optional<int64_t> step;
-  for (auto &exact : exacts) {
-    int64_t more = decoder.past - exact->past;
-    Value other = exact->counterparts.lookup(op.getResult());
-    if (!other || shapeOf(other).size() != type.getShape().size())
-      return std::nullopt;
-    const Tensor *own = scenarios.front()->values.find(op.getResult()),
-                 *same = exact->values.find(other);
-    bool agrees =
-        forEachAligned(type.getShape(), same->getShape(), /*atStart=*/false,
-                       [&](ArrayRef<int64_t>, int64_t i, int64_t aligned) {
-                         if (aligned < 0)
-                           return true;
-                         int64_t difference =
-                             own->ints()[i] - same->ints()[aligned];
-                         if (!step && difference % more == 0)
-                           step = difference / more;
-                         return step && difference == *step * more;
-                       });
-    if (!agrees)
-      return std::nullopt;
-  }
-  return step;
+  // Imports with all tokens give the step per row, the others that per token.
+  std::optional<int64_t> rowStep, tokenStep;
+  for (bool isFull : {true, false})
+    for (auto &exact : exacts) {
+      int64_t moreRows = decoder.past - exact->past,
+              moreTokens = decoder.tokens - exact->tokens;
+      if ((moreTokens == 0) != isFull)
+        continue;
+      Value other = exact->counterparts.lookup(op.getResult());
+      std::optional<Layout> layout;
+      if (other)
+        layout = differingDimensions(type.getShape(), shapeOf(other), *exact);
+      if (!layout)
+        return std::nullopt;
+      const Tensor *own = scenarios.front()->values.find(op.getResult()),
+                   *same = exact->values.find(other);
+      SmallVector<int64_t> shift(type.getRank(), 0);
+      if (layout->rows >= 0)
+        shift[layout->rows] = moreRows;
+      std::optional<int64_t> &step = isFull ? rowStep : tokenStep;
+      int64_t more = isFull ? moreRows : moreTokens;
+      bool agrees =
+          forEachAligned(type.getShape(), same->getShape(), shift,
+                         [&](ArrayRef<int64_t>, int64_t i, int64_t aligned) {
+                           if (aligned < 0)
+                             return true;
+                           int64_t difference =
+                               own->ints()[i] - same->ints()[aligned];
+                           if (!isFull)
+                             difference -= rowStep.value_or(0) * moreRows;
+                           if (!step && difference % more == 0)
+                             step = difference / more;
+                           return step && difference == *step * more;
+                         });
+      if (!agrees)
+        return std::nullopt;
+    }
+  return Steps{rowStep.value_or(0), tokenStep.value_or(0)};
 }
 
 FailureOr<Value> PaddedProgram::argument(Operation *reader) {
@@ -512,52 +548,58 @@ FailureOr<Value> PaddedProgram::argument(Operation *reader) {
   return added = function.getArgument(index);
 }
 
-/// Returns `op`, which grows by `step` per row, for the true number of rows.
-FailureOr<Value> PaddedProgram::shifted(mpc::ConstantOp op, int64_t step) {
+/// Returns `op` for the true number of rows and tokens.
+FailureOr<Value> PaddedProgram::shifted(mpc::ConstantOp op, Steps steps) {
   FailureOr<Value> given = argument(op);
   if (failed(given))
     return failure();
   Location loc = op.getLoc();
   OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
   auto type = cast<RankedTensorType>(op.getType());
-  Value from = *given;
-  Tensor tensor = *scenarios.front()->values.find(op.getResult());
-  Tensor offset = tensor;
-  // Either the positions of the tokens, or values at a fixed distance from the
-  // position of the first token.
-  bool counts = step == 1 && type.getNumElements() == decoder.tokens;
-  for (auto [i, element] : llvm::enumerate(offset.ints())) {
-    counts &= element - tensor.ints()[0] == int64_t(i);
-    element -= step * decoder.past;
-  }
-  auto given64 = cast<RankedTensorType>(from.getType());
-  if (given64.getElementType() != type.getElementType())
-    from = CastOp::create(builder, loc, given64.clone(type.getElementType()),
-                          from);
-  if (counts) {
-    for (auto [i, element] : llvm::enumerate(offset.ints()))
-      element -= int64_t(i);
-    from = ReshapeOp::create(builder, loc, type, from);
-  } else {
-    SmallVector<int64_t> zeros = {0, 0}, ones = {1, 1};
-    from = SliceOp::create(builder, loc, type.clone(ones), from,
-                           builder.getDenseI64ArrayAttr(zeros),
-                           builder.getDenseI64ArrayAttr(ones),
-                           DenseI64ArrayAttr());
-    from =
-        ReshapeOp::create(builder, loc, type.clone(ArrayRef<int64_t>()), from);
-  }
-  if (step != 1)
-    from = MulOp::create(
-        builder, loc, from,
-        mpc::ConstantOp::create(
-            builder, loc,
-            makeSplat(type.clone(ArrayRef<int64_t>()), double(step))));
+  auto scalar = type.clone(ArrayRef<int64_t>());
+  Tensor offset = *scenarios.front()->values.find(op.getResult());
+  int64_t first = offset.ints()[0];
+  // Either the positions of the tokens, or values that depend on the positions
+  // of the first and the last token.
+  bool counts = steps.rows == 1 && steps.tokens == 0 &&
+                type.getNumElements() == decoder.tokens;
+  for (auto [i, element] : llvm::enumerate(offset.ints()))
+    counts &= element - first == int64_t(i);
+  for (auto [i, element] : llvm::enumerate(offset.ints()))
+    element -= steps.rows * decoder.past + (counts ? int64_t(i) : 0) +
+               steps.tokens * (decoder.tokens - 1);
+  Value positions = *given, sum;
+  if (auto own = cast<RankedTensorType>(positions.getType());
+      own.getElementType() != type.getElementType())
+    positions = CastOp::create(builder, loc, own.clone(type.getElementType()),
+                               positions);
+  auto addTerm = [&](Value term) {
+    sum = sum ? AddOp::create(builder, loc, sum, term).getResult() : term;
+  };
+  auto addPosition = [&](int64_t token, int64_t factor) {
+    if (factor == 0)
+      return;
+    SmallVector<int64_t> offsets = {0, token}, ones = {1, 1};
+    Value term = SliceOp::create(builder, loc, type.clone(ones), positions,
+                                 builder.getDenseI64ArrayAttr(offsets),
+                                 builder.getDenseI64ArrayAttr(ones),
+                                 DenseI64ArrayAttr());
+    term = ReshapeOp::create(builder, loc, scalar, term);
+    if (factor != 1) {
+      Value constant = mpc::ConstantOp::create(
+          builder, loc, makeSplat(scalar, double(factor)));
+      term = MulOp::create(builder, loc, term, constant);
+    }
+    addTerm(term);
+  };
+  if (counts)
+    addTerm(ReshapeOp::create(builder, loc, type, positions));
+  else
+    addPosition(0, steps.rows - steps.tokens);
+  addPosition(decoder.tokens - 1, steps.tokens);
   if (!counts || llvm::any_of(offset.ints(), [](int64_t i) { return i != 0; }))
-    from = AddOp::create(
-        builder, loc, from,
-        mpc::ConstantOp::create(builder, loc, offset.toAttr("positions")));
-  return from;
+    addTerm(mpc::ConstantOp::create(builder, loc, offset.toAttr("positions")));
+  return sum;
 }
 
 /// Returns the known `value` with positions instead of constants; the value
@@ -568,8 +610,9 @@ Value PaddedProgram::repaired(Value value) {
   Operation *op = value.getDefiningOp();
   Value result = value;
   if (auto constant = dyn_cast_or_null<mpc::ConstantOp>(op)) {
-    if (std::optional<int64_t> step = stepOf(constant); step && *step != 0)
-      if (FailureOr<Value> moved = shifted(constant, *step); succeeded(moved))
+    if (std::optional<Steps> steps = stepsOf(constant);
+        steps && (steps->rows != 0 || steps->tokens != 0))
+      if (FailureOr<Value> moved = shifted(constant, *steps); succeeded(moved))
         result = *moved;
   } else if (op) {
     SmallVector<Value> operands(op->getOperands());
@@ -621,7 +664,7 @@ LogicalResult PaddedProgram::refuseMixing(Operation *op, const Layout &layout) {
 // Run-time values
 //===----------------------------------------------------------------------===//
 
-FailureOr<Layout> PaddedProgram::layoutOf(OpOperand &operand, int64_t tokens) {
+FailureOr<Layout> PaddedProgram::layoutOf(OpOperand &operand) {
   Value value = operand.get();
   if (!isKnown(value))
     return layouts.lookup(value);
@@ -641,12 +684,12 @@ FailureOr<Layout> PaddedProgram::layoutOf(OpOperand &operand, int64_t tokens) {
   std::vector<const void *> key = {value.getAsOpaquePointer()};
   for (auto &exact : exacts)
     key.push_back(exact->twins.at(op)->getOperand(number).getAsOpaquePointer());
-  auto [entry, isNew] = comparisons.try_emplace({key, tokens});
+  auto [entry, isNew] = comparisons.try_emplace(std::move(key));
   auto &[layout, agreeing] = entry->second;
   if (isNew) {
-    layout = compare(agreeing = value, operand, tokens);
+    layout = compare(agreeing = value, operand);
     if (!layout)
-      layout = compare(agreeing = repaired(value), operand, tokens);
+      layout = compare(agreeing = repaired(value), operand);
   }
   if (!layout)
     return refuseValue(op, value);
@@ -834,7 +877,7 @@ LogicalResult PaddedProgram::visitAttention(AttentionOp op) {
   unsigned fill = kNegative;
   if (op.getMask()) {
     int64_t own = shapeOf(op.getMask()).size();
-    FailureOr<Layout> given = layoutOf(op.getMaskMutable()[0], own - 2);
+    FailureOr<Layout> given = layoutOf(op.getMaskMutable()[0]);
     if (failed(given))
       return failure();
     mask = *given;
@@ -895,10 +938,13 @@ LogicalResult PaddedProgram::visitSlice(SliceOp op, Layout layout) {
     if (d != layout.rows || isWhole)
       continue;
     // Only attention sinks may be removed, or the oldest rows.
-    bool keepsNewest = end == shape[d] - layout.tail;
+    // The newest row of a chunk may be a padding token.
+    bool keepsNewest =
+        end == shape[d] - layout.tail &&
+        (decoder.tokens == 1 || op.getSizes()[d] == shape[d] - layout.tail);
     for (auto &exact : exacts) {
       auto other = cast<SliceOp>(exact->twins.at(op));
-      int64_t most = exact->past + decoder.tokens;
+      int64_t most = exact->past + exact->tokens;
       keepsNewest &= other.getOffsets()[d] + other.getSizes()[d] == most &&
                      other.getSizes()[d] == std::min(op.getSizes()[d], most) &&
                      other.getStrideValues()[d] == 1;
@@ -990,15 +1036,8 @@ LogicalResult PaddedProgram::visitRunTime(Operation *op) {
     return visitAttention(attention);
   auto gather = dyn_cast<GatherOp>(op);
   SmallVector<Layout> operands;
-  int64_t rank = shapeOf(op->getResult(0)).size(), tokens = -1;
-  for (Value operand : op->getOperands())
-    if (Layout own = layouts.lookup(operand); own.tokens >= 0)
-      tokens = own.tokens + rank - int64_t(shapeOf(operand).size());
   for (OpOperand &operand : op->getOpOperands()) {
-    int64_t hint = isa<ElementwiseOpInterface>(op) && tokens >= 0
-                       ? tokens - rank + int64_t(shapeOf(operand.get()).size())
-                       : kSearched;
-    FailureOr<Layout> layout = layoutOf(operand, hint);
+    FailureOr<Layout> layout = layoutOf(operand);
     if (failed(layout))
       return failure();
     if (operand.getOperandNumber() == 1 && isLookup(op) && layout->rows >= 0)
@@ -1091,17 +1130,20 @@ LogicalResult PaddedProgram::visit(Operation *op) {
       for (int64_t d = 0, rank = own.size(); d < rank; ++d) {
         // The newest rows, or all.
         int64_t all = decoder.past + decoder.tokens,
-                visible = exact->past + decoder.tokens,
+                visible = exact->past + exact->tokens,
                 extent = own[d] - layout.tail;
-        bool isRows = d == layout.rows;
-        if (isRows ? other[d] - layout.tail ==
-                         (extent == all ? visible : std::min(extent, visible))
-                   : own[d] == other[d])
+        bool isTokens = own[d] == decoder.tokens && other[d] == exact->tokens;
+        if (d == layout.rows
+                ? other[d] - layout.tail ==
+                      (extent == all ? visible : std::min(extent, visible))
+            : d == layout.tokens ? isTokens
+                                 : own[d] == other[d])
           continue;
-        if (layout.rows >= 0 || !isa<BroadcastOp>(op) || own[d] != all ||
-            other[d] != visible)
-          return refuseMixing(op, Layout{d});
-        layout.rows = d;
+        int64_t &dimension = isTokens ? layout.tokens : layout.rows;
+        if (dimension >= 0 || !isa<BroadcastOp>(op) ||
+            !(isTokens || (own[d] == all && other[d] == visible)))
+          return refuseMixing(op, isTokens ? Layout{-1, d} : Layout{d});
+        dimension = d;
       }
       if (layout.rows < 0)
         layout.unfilled = layout.newer = kFinite;

@@ -9,11 +9,11 @@ ONNX Runtime, with a cache that grows token by token.
   given      learned positions from an input 'position_ids'
   offset     learned positions after two unused rows of the table, as OPT's without padding
   first      learned positions counted from the first visible row
+  last       learned positions counted back from the sum of the mask
   rows       learned distances of keys from the first visible row; negative for hidden rows
   window     rotary positions, and ALiBi counted by the mask, with a window of 9 tokens
 and decoders in which unfilled cache rows or padding tokens matter:
   padding    learned positions from the length minus the number of hidden rows
-  last       learned positions back from the sum of the mask
   squared    a bias by the square of the number of rows, which is no position
   unmasked   a second attention without the mask
   later      attention to later tokens
