@@ -69,6 +69,9 @@ struct Layout {
   int64_t tail = 0;
   /// Unfilled rows, and rows that are newer than the token.
   unsigned unfilled = kFinite, newer = kFinite;
+  /// True if all visible rows of a token may be off by one number, which the
+  /// softmax over the rows removes (ALiBi from the end of a table).
+  bool isShifted = false;
 };
 
 /// An import at an exact number of rows.
@@ -135,7 +138,10 @@ private:
   std::optional<Layout> differingDimensions(ArrayRef<int64_t> shape,
                                             ArrayRef<int64_t> other,
                                             const ExactImport &exact) const;
-  std::optional<Layout> compare(Value value, OpOperand &original);
+  /// Returns the layout of `value` if it agrees with the counterparts of an
+  /// operand; if `mayShift`, up to one number for each line of rows.
+  std::optional<Layout> compare(Value value, OpOperand &original,
+                                bool mayShift);
   /// Returns true if the elements of the known `value` agree if aligned at
   /// their start.
   bool agreesAtStart(Value value);
@@ -374,15 +380,18 @@ static double elementOf(const Tensor &tensor, int64_t i) {
   return tensor.isFloat() ? tensor.floats()[i] : double(tensor.ints()[i]);
 }
 
+/// Returns true if the difference is a rounding error of float64 arithmetic on
+/// numbers of this size.
+static bool isClose(double a, double b, double size) {
+  constexpr double kRounding = 1e-9;
+  return std::abs(a - b) <= kRounding * std::max(1.0, size);
+}
+
 static bool agree(const Tensor &own, int64_t i, const Tensor &other,
                   int64_t j) {
   double a = elementOf(own, i), b = elementOf(other, j);
-  // Rounding errors of float64 arithmetic on positions.
-  constexpr double kRounding = 1e-9;
   return a == b || (std::isnan(a) && std::isnan(b)) ||
-         (own.isFloat() &&
-          std::abs(a - b) <=
-              kRounding * std::max({1.0, std::abs(a), std::abs(b)}));
+         (own.isFloat() && isClose(a, b, std::max(std::abs(a), std::abs(b))));
 }
 
 static unsigned contentOf(double value) {
@@ -391,7 +400,8 @@ static unsigned contentOf(double value) {
          (value >= -kFill ? kLarge : 0);
 }
 
-std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original) {
+std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original,
+                                             bool mayShift) {
   auto counterpart = [&](ExactImport &exact) {
     return exact.twins.at(original.getOwner())
         ->getOperand(original.getOperandNumber());
@@ -424,8 +434,14 @@ std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original) {
     int64_t count = scenario->exact->tokens,
             unfilledRows = decoder.past - scenario->exact->past;
     SmallVector<int64_t> shift(rank, 0);
-    if (layout.rows >= 0)
+    int64_t rowStride = 1;
+    if (layout.rows >= 0) {
       shift[layout.rows] = unfilledRows;
+      for (int64_t extent : shape.drop_front(layout.rows + 1))
+        rowStride *= extent;
+    }
+    // Differences by the offset of the first row.
+    DenseMap<int64_t, double> shifts;
     bool agrees = forEachAligned(
         shape, same->getShape(), shift,
         [&](ArrayRef<int64_t> index, int64_t i, int64_t aligned) {
@@ -440,15 +456,25 @@ std::optional<Layout> PaddedProgram::compare(Value value, OpOperand &original) {
             layout.unfilled &= content;
           if (isNewer)
             layout.newer &= layout.tokens >= 0 ? content : kFinite & content;
-          return isUnfilled ||
-                 (layout.rows >= 0 && row >= decoder.past + count) ||
-                 (aligned >= 0 && agree(*own, i, *same, aligned));
+          if (isUnfilled || (layout.rows >= 0 && row >= decoder.past + count))
+            return true;
+          if (aligned < 0)
+            return false;
+          bool isEqual = agree(*own, i, *same, aligned);
+          double a = elementOf(*own, i), b = elementOf(*same, aligned);
+          if (!mayShift || (a == b && std::isinf(a)))
+            return isEqual;
+          layout.isShifted |= !isEqual;
+          double first =
+              shifts.try_emplace(i - row * rowStride, a - b).first->second;
+          return isClose(a - b, first, std::max(std::abs(a), std::abs(b)));
         });
     if (!agrees)
       return std::nullopt;
   }
   if (layout.rows < 0)
     layout.unfilled = layout.newer = kFinite;
+  layout.isShifted &= layout.rows >= 0;
   return layout;
 }
 
@@ -648,8 +674,10 @@ LogicalResult PaddedProgram::refuseValue(Operation *op, Value value) {
 }
 
 LogicalResult PaddedProgram::refuseMixing(Operation *op, const Layout &layout) {
-  // Scores that are hidden at unfilled rows show later tokens.
-  if (layout.rows >= 0 && !(layout.unfilled & kNegative))
+  // Scores that are hidden at unfilled rows only show later tokens.
+  bool showsLater = decoder.tokens > 1 && layout.unfilled & kNegative &&
+                    !(layout.newer & kNegative);
+  if (layout.rows >= 0 && !showsLater)
     return op->emitError()
            << "reads rows of a KV cache that may be unfilled and are not "
               "hidden by input '"
@@ -681,15 +709,19 @@ FailureOr<Layout> PaddedProgram::layoutOf(OpOperand &operand) {
     return layout;
   }
   // Layers share masks and rotary angles.
-  std::vector<const void *> key = {value.getAsOpaquePointer()};
+  std::vector<const void *> key = {value.getAsOpaquePointer(),
+                                   op->getName().getAsOpaquePointer()};
   for (auto &exact : exacts)
     key.push_back(exact->twins.at(op)->getOperand(number).getAsOpaquePointer());
   auto [entry, isNew] = comparisons.try_emplace(std::move(key));
   auto &[layout, agreeing] = entry->second;
   if (isNew) {
-    layout = compare(agreeing = value, operand);
+    layout = compare(agreeing = value, operand, /*mayShift=*/false);
+    if (!layout && isa<AddOp>(op) &&
+        isa<FloatType>(getElementTypeOrSelf(value)))
+      layout = compare(value, operand, /*mayShift=*/true);
     if (!layout)
-      layout = compare(agreeing = repaired(value), operand);
+      layout = compare(agreeing = repaired(value), operand, /*mayShift=*/false);
   }
   if (!layout)
     return refuseValue(op, value);
@@ -784,6 +816,7 @@ LogicalResult PaddedProgram::visitElementwise(Operation *op,
         !join(layout.tokens, each.tokens, operand))
       return refuseMixing(op, each);
     layout.tail = std::max(layout.tail, each.tail);
+    layout.isShifted |= each.isShifted;
   }
   if (layout.rows >= 0 && layout.rows == layout.tokens)
     return refuseMixing(op, layout);
@@ -911,7 +944,7 @@ LogicalResult PaddedProgram::visitReduction(Operation *op, Layout layout) {
     if (!isMasked || axes.size() != 1)
       return refuseMixing(op, layout);
     if (isa<SoftmaxOp>(op))
-      content = kZero | kFinite;
+      content = kZero | kFinite, layout.isShifted = false;
     else
       layout = Layout{-1, layout.tokens};
   }
@@ -1043,6 +1076,15 @@ LogicalResult PaddedProgram::visitRunTime(Operation *op) {
     if (operand.getOperandNumber() == 1 && isLookup(op) && layout->rows >= 0)
       clampHiddenIndices(operand);
     operands.push_back(*layout);
+  }
+  for (auto [i, layout] : llvm::enumerate(operands)) {
+    auto softmax = dyn_cast<SoftmaxOp>(op);
+    bool keepsShift = isa<AddOp, CastOp>(op) ||
+                      (softmax && int64_t(softmax.getAxis()) == layout.rows) ||
+                      (isa<SelectOp>(op) && i > 0 && operands[3 - i].rows < 0 &&
+                       operands[3 - i].unfilled & kNegative);
+    if (layout.isShifted && !keepsShift)
+      return refuseValue(op, op->getOperand(i));
   }
   bool isTracked = llvm::any_of(operands, [](const Layout &layout) {
     return layout.rows >= 0 || layout.tokens >= 0;
