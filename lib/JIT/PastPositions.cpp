@@ -970,16 +970,18 @@ LogicalResult PaddedProgram::visitSlice(SliceOp op, Layout layout) {
       return refuseMixing(op, Layout{-1, d});
     if (d != layout.rows || isWhole)
       continue;
-    // Only attention sinks may be removed, or the oldest rows.
-    // The newest row of a chunk may be a padding token.
+    // Only attention sinks may be removed, or the oldest rows of a single token:
+    // the newest row of a chunk may be a padding token.
+    bool keepsAll =
+        op.getSizes()[d] == shape[d] - layout.tail && layout.tail > 0;
     bool keepsNewest =
-        end == shape[d] - layout.tail &&
-        (decoder.tokens == 1 || op.getSizes()[d] == shape[d] - layout.tail);
+        end == shape[d] - layout.tail && (keepsAll || decoder.tokens == 1);
     for (auto &exact : exacts) {
       auto other = cast<SliceOp>(exact->twins.at(op));
       int64_t most = exact->past + exact->tokens;
       keepsNewest &= other.getOffsets()[d] + other.getSizes()[d] == most &&
-                     other.getSizes()[d] == std::min(op.getSizes()[d], most) &&
+                     other.getSizes()[d] ==
+                         (keepsAll ? most : std::min(op.getSizes()[d], most)) &&
                      other.getStrideValues()[d] == 1;
     }
     if (!keepsNewest || op.getStrideValues()[d] != 1)
