@@ -8,10 +8,11 @@
 // of the same model at exact numbers of rows:
 //  - Values that depend only on constants, the mask and positions are evaluated
 //    in all imports. Where they meet run-time values, they must agree at the
-//    visible rows and tokens, aligned at the newest. If they do not, integer
-//    constants that grow with the number of rows are positions: they are
-//    replaced by ones computed from the position of the first token, and the
-//    value is compared again.
+//    visible rows and tokens, aligned at the first new token, or up to a number
+//    that the softmax of a token removes. If they do not, integer constants
+//    that grow with the number of rows or tokens are replaced by ones computed
+//    from the positions of the first and the last token, and the value is
+//    compared again.
 //  - For run-time values, a forward analysis tracks which dimension consists of
 //    cache rows, which of tokens, and what hidden rows may contain. A reduction
 //    over rows needs a weight of zero at hidden ones; every other op that mixes
@@ -970,8 +971,8 @@ LogicalResult PaddedProgram::visitSlice(SliceOp op, Layout layout) {
       return refuseMixing(op, Layout{-1, d});
     if (d != layout.rows || isWhole)
       continue;
-    // Only attention sinks may be removed, or the oldest rows of a single token:
-    // the newest row of a chunk may be a padding token.
+    // Only attention sinks may be removed, or the oldest rows of a single
+    // token: the newest row of a chunk may be a padding token.
     bool keepsAll =
         op.getSizes()[d] == shape[d] - layout.tail && layout.tail > 0;
     bool keepsNewest =
