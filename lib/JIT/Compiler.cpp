@@ -433,6 +433,25 @@ std::optional<ElementType> Compiler::cacheType() {
   return std::nullopt;
 }
 
+/// Lets the large constants of `copy`, another import of the model, refer to
+/// the equal ones of `function`, which must outlive it, so that weights are in
+/// memory once. Constants are paired in order.
+static void shareConstants(func::FuncOp function, func::FuncOp copy) {
+  auto resourcesOf = [](func::FuncOp function) {
+    SmallVector<AsmResourceBlob *> blobs;
+    function.walk([&](mpc::ConstantOp op) {
+      if (auto resource = dyn_cast<DenseResourceElementsAttr>(op.getValue()))
+        if (AsmResourceBlob *blob = resource.getRawHandle().getBlob())
+          blobs.push_back(blob);
+    });
+    return blobs;
+  };
+  for (auto [own, other] : llvm::zip(resourcesOf(function), resourcesOf(copy)))
+    if (own != other && own->getData() == other->getData())
+      *other = UnmanagedAsmResourceBlob::allocateWithAlign(
+          own->getData(), own->getDataAlignment());
+}
+
 Status Compiler::compareLengths(const ModelSource &model,
                                 func::FuncOp function) {
   CompileOptions exact = options;
@@ -455,6 +474,7 @@ Status Compiler::compareLengths(const ModelSource &model,
     if (!module.ok())
       return module.status();
     functions.push_back(entry(**module));
+    shareConstants(function, functions.back());
     imports.emplace_back(std::move(*compiler), std::move(*module));
   }
   size_t first = said.size();
