@@ -11,6 +11,7 @@
 
 #include "mpc/Dialect/Exe/IR/ExeOps.h"
 #include "mpc/Dialect/Mpc/IR/ConstantData.h"
+#include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Dialect/Mpc/Vjp/Vjp.h"
 #include "mpc/Import/ONNX.h"
 #include "mpc/Import/StableHLO.h"
