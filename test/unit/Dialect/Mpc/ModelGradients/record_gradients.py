@@ -205,8 +205,13 @@ def record(folder):
         value = widen(onnx.numpy_helper.to_array(tensor, str(folder)))
         # Scalars and masks are no weights.
         if value.is_floating_point() and value.numel() > 1 and value.isfinite().all():
-            value.requires_grad_(True)
-            parameters[tensor.name] = value
+            # A stored transpose is the same weight.
+            tied = [other for other in parameters.values() if value.ndim == 2 and other.ndim == 2 and torch.equal(other.T, value)]
+            if tied:
+                value = tied[0].T
+            else:
+                value.requires_grad_(True)
+                parameters[tensor.name] = value
         values[tensor.name] = value
     case = np.load(folder / "inputs.npz")
     given = {name: widen(case[name]) for name in case.files}
