@@ -12,6 +12,9 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcDialect.h"
+#include "mpc/Support/Suggestions.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mpc;
@@ -29,21 +32,8 @@ LogicalResult mpc::checkKinds(Location loc, const Policy &policy) {
   auto check = [&](StringRef kind, const Twine &what) -> LogicalResult {
     if (llvm::is_contained(known, kind))
       return success();
-    StringRef nearest;
-    unsigned best = 3;
-    for (StringRef candidate : known) {
-      unsigned distance =
-          kind.edit_distance(candidate, /*AllowReplacements=*/true, best);
-      if (distance < best) {
-        best = distance;
-        nearest = candidate;
-      }
-    }
-    InFlightDiagnostic diag =
-        emitError(loc) << what << " names the unknown op kind '" << kind << "'";
-    if (!nearest.empty())
-      diag << "; did you mean '" << nearest << "'";
-    return diag;
+    return emitError(loc) << what << " names the unknown op kind '" << kind
+                          << "'" << didYouMean(kind, known);
   };
   for (auto &[kind, cls] : policy.getClasses())
     if (failed(check(kind, "policy '" + policy.getName() + "'")))
@@ -97,8 +87,29 @@ static void warnOfRefusals(const PolicyOverride &override,
        << " ops that it applies to)";
 }
 
+/// Formats the names or layers of ops that are similar to the pattern of an
+/// override: "; did you mean 'a'".
+static std::string similarPatterns(const PolicyOverride &override,
+                                   ArrayRef<func::FuncOp> functions) {
+  llvm::SetVector<StringRef> known;
+  bool isName = override.key == PolicyOverride::Key::Name;
+  for (func::FuncOp function : functions)
+    function.walk([&](Operation *op) {
+      for (StringRef name : opNames(op))
+        if (isName)
+          known.insert(name);
+      for (StringRef layer = layerPath(op); !isName && !layer.empty();
+           layer = layer.contains('/') ? layer.rsplit('/').first : "")
+        known.insert(layer);
+    });
+  StringRef pattern = override.pattern;
+  pattern.consume_back("/.*");
+  return didYouMean(pattern, known);
+}
+
 LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
-                                  ArrayRef<const PrecisionPlan *> plans) {
+                                  ArrayRef<const PrecisionPlan *> plans,
+                                  ArrayRef<func::FuncOp> functions) {
   LogicalResult result = success();
   for (auto [index, override] : llvm::enumerate(policy.getOverrides())) {
     OverrideUse use = sumOf(plans, index);
@@ -124,9 +135,10 @@ LogicalResult mpc::checkOverrides(Location loc, const Policy &policy,
       emitWarning(loc) << "override '" << override.text << "' " << what;
       continue;
     }
-    result = emitError(loc) << "override '" << override.text << "' " << what
-                            << "; mpc explain lists the names and layers of a "
-                               "model";
+    result = emitError(loc)
+             << "override '" << override.text << "' " << what
+             << (use.matched ? "" : similarPatterns(override, functions))
+             << "; mpc explain lists the names and layers of a model";
   }
   return result;
 }

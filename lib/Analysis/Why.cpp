@@ -13,6 +13,7 @@
 
 #include "mpc/Analysis/OpNames.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
+#include "mpc/Support/Suggestions.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -109,20 +110,11 @@ Value WhyAnalysis::find(StringRef name) const {
   return found;
 }
 
-std::string WhyAnalysis::nearestName(StringRef name) const {
-  std::string nearest;
-  unsigned best = std::max<unsigned>(3, name.size() / 3) + 1;
-  forEachName(func, [&](StringRef candidate, Value) {
-    if (candidate.empty())
-      return;
-    unsigned distance =
-        name.edit_distance(candidate, /*AllowReplacements=*/true, best);
-    if (distance < best) {
-      best = distance;
-      nearest = candidate.str();
-    }
-  });
-  return nearest;
+std::vector<std::string> WhyAnalysis::nearestNames(StringRef name) const {
+  SmallVector<StringRef> known;
+  forEachName(func,
+              [&](StringRef candidate, Value) { known.push_back(candidate); });
+  return mpc::nearestNames(name, known);
 }
 
 //===----------------------------------------------------------------------===//

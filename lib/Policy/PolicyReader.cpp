@@ -10,6 +10,7 @@
 #include "PolicyReader.h"
 
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Suggestions.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -368,6 +369,22 @@ Expected<Policy> Policy::parse(StringRef json, StringRef where) {
   return policy;
 }
 
+/// Formats the built-in policies that `name`, a common short name or a
+/// misspelled one, may mean: "; did you mean 'bfloat16'".
+static std::string similarPolicies(StringRef name) {
+  const std::string text = name.lower();
+  for (auto [shortNames, half] :
+       {std::pair(StringRef("|bf16|"), "bfloat16"),
+        std::pair(StringRef("|fp16|f16|half|"), "float16")})
+    if (shortNames.contains("|" + text + "|"))
+      return didYouMean({half, std::string("mixed_") + half});
+  if (StringRef("|fp32|f32|float|single|").contains("|" + text + "|"))
+    return didYouMean({"float32"});
+  if (StringRef("|amp|mixed|autocast|").contains("|" + text + "|"))
+    return didYouMean({"mixed_float16", "mixed_bfloat16"});
+  return didYouMean(text, Policy::builtinNames());
+}
+
 Expected<Policy> Policy::loadBuiltin(StringRef name) {
   for (const BuiltinPolicy &builtin : kBuiltins)
     if (name == builtin.name)
@@ -381,8 +398,9 @@ Expected<Policy> Policy::loadBuiltin(StringRef name) {
             "float64 values keep their type; use float32 and override ops by "
             "--set op:KIND=float64");
   return createStringError(inconvertibleErrorCode(),
-                           "unknown policy '" + name +
-                               "'; known: " + join(builtinNames(), ", ") +
+                           "unknown policy '" + name + "'" +
+                               similarPolicies(name) +
+                               "; known: " + join(builtinNames(), ", ") +
                                ", or a file that ends in .json");
 }
 

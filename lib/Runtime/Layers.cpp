@@ -6,9 +6,10 @@
 
 #include "mpc/Runtime/Layers.h"
 
+#include "mpc/Support/Suggestions.h"
+
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -112,59 +113,17 @@ static bool isInside(std::string_view path, std::string_view outer) {
          path[outer.size()] == '/';
 }
 
-//===----------------------------------------------------------------------===//
-// Suggestions for unknown names
-//===----------------------------------------------------------------------===//
-
-/// Levenshtein distance of two names; `limit` + 1 if it exceeds `limit`.
-static size_t distance(std::string_view a, std::string_view b, size_t limit) {
-  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) > limit)
-    return limit + 1;
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0], least = row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] != b[j])});
-      diagonal = above;
-      least = std::min(least, row[j + 1]);
-    }
-    if (least > limit)
-      return limit + 1;
-  }
-  return std::min(row.back(), limit + 1);
-}
-
-/// Returns the paths of layers and their parents that are most similar to
-/// `path`.
-static std::vector<std::string> nearestPaths(std::span<const LayerTypes> layers,
-                                             const std::string &path) {
-  constexpr size_t kMostNames = 3;
+/// Formats the paths of layers and their parents that are most similar to
+/// `path`: "; did you mean 'a' or 'b'".
+static std::string similarPaths(std::span<const LayerTypes> layers,
+                                const std::string &path) {
   std::set<std::string_view> candidates;
   for (const LayerTypes &layer : layers)
     for (size_t end = 0; end != std::string::npos && !layer.path.empty();) {
       end = layer.path.find('/', end + 1);
       candidates.insert(std::string_view(layer.path).substr(0, end));
     }
-  size_t limit = std::max<size_t>(3, path.size() / 3);
-  std::vector<std::pair<size_t, std::string_view>> near;
-  for (std::string_view candidate : candidates) {
-    if (candidate.empty())
-      continue;
-    // A suffix of path components is a likely abbreviation.
-    bool isEnd = candidate.size() > path.size() && candidate.ends_with(path) &&
-                 candidate[candidate.size() - path.size() - 1] == '/';
-    size_t away = isEnd ? 0 : distance(path, candidate, limit);
-    if (away <= limit)
-      near.emplace_back(away, candidate);
-  }
-  std::sort(near.begin(), near.end());
-  std::vector<std::string> names;
-  for (const auto &[away, name] : near)
-    if (names.size() < kMostNames && away <= near.front().first + 1)
-      names.emplace_back(name);
-  return names;
+  return didYouMean(path, candidates);
 }
 
 Result<LayerTypes> mpc::findLayer(std::span<const LayerTypes> layers,
@@ -184,11 +143,6 @@ Result<LayerTypes> mpc::findLayer(std::span<const LayerTypes> layers,
                   [](const LayerTypes &layer) { return !layer.path.empty(); });
   if (!hasPaths)
     text += ": the model has no layer paths";
-  std::vector<std::string> names = nearestPaths(layers, path);
-  for (size_t i = 0; i < names.size(); ++i)
-    text += (i == 0                  ? "; did you mean '"
-             : i + 1 == names.size() ? " or '"
-                                     : ", '") +
-            names[i] + "'";
-  return Status(StatusCode::NotFound, "layer '" + path + "'", text);
+  return Status(StatusCode::NotFound, "layer '" + path + "'",
+                text + similarPaths(layers, path));
 }

@@ -13,6 +13,7 @@
 #include "MatrixUnitReport.h"
 
 #include "JIT/DecoderSignature.h"
+#include "mpc/Support/Suggestions.h"
 
 #include <algorithm>
 
@@ -51,11 +52,9 @@ static Result<ExplainedWhy> explainWhy(Compiler &compiler,
                        target, castPlacementOf(options));
   mlir::Value value = analysis.find(name);
   if (!value) {
-    std::string nearest = analysis.nearestName(name);
-    return Status(
-        StatusCode::InvalidArgument, "--why " + name,
-        "the model has no op, input or output of that name" +
-            (nearest.empty() ? "" : "; did you mean '" + nearest + "'"));
+    return Status(StatusCode::InvalidArgument, "--why " + name,
+                  "the model has no op, input or output of that name" +
+                      didYouMean(analysis.nearestNames(name)));
   }
   mlir::FailureOr<WhyAccount> account = analysis.explain(value);
   if (failed(account))

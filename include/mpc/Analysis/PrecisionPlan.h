@@ -181,11 +181,13 @@ private:
 mlir::LogicalResult checkKinds(mlir::Location loc, const Policy &policy);
 
 /// Checks that the overrides of `policy` have an effect in a module whose
-/// functions have `plans`. Error: an override that no op can follow, or a name
-/// on the command line that no function has. Warning: only some ops cannot
+/// `functions` have `plans`. Error: an override that no op can follow, or a
+/// name on the command line that no function has. Warning: only some ops cannot
 /// follow it.
-mlir::LogicalResult checkOverrides(mlir::Location loc, const Policy &policy,
-                                   llvm::ArrayRef<const PrecisionPlan *> plans);
+mlir::LogicalResult
+checkOverrides(mlir::Location loc, const Policy &policy,
+               llvm::ArrayRef<const PrecisionPlan *> plans,
+               llvm::ArrayRef<mlir::func::FuncOp> functions);
 
 /// Warns about names under `products`, `values` and `weights` of `policy` that
 /// no op of `functions` has.

@@ -76,8 +76,8 @@ public:
   /// the result of a node that was imported as several ops.
   mlir::Value find(llvm::StringRef name) const;
 
-  /// Returns the known name nearest to `name`; empty if none is similar.
-  std::string nearestName(llvm::StringRef name) const;
+  /// Returns the known names that are most similar to `name`.
+  std::vector<std::string> nearestNames(llvm::StringRef name) const;
 
   /// Explains `value`; reports a function that cannot be planned.
   mlir::FailureOr<WhyAccount> explain(mlir::Value value) const;

@@ -5,7 +5,7 @@
 // RUN: not mpc-opt %s --mpc-assign-precision="set=layer:(=float32" 2>&1 | FileCheck %s --check-prefix=REGEX
 // RUN: not mpc-opt %s --mpc-assign-precision="set=op:matmull=float32" --split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
 
-// NAME: unknown policy 'mixed'; known: bfloat16, float16, float32, {{.*}}tf32, {{.*}}, or a file that ends in .json
+// NAME: unknown policy 'mixed'; did you mean 'mixed_float16' or 'mixed_bfloat16'; known: bfloat16, float16, float32, {{.*}}tf32, {{.*}}, or a file that ends in .json
 // TYPE: override 'op:matmul=float8' names the unknown type 'float8'; use float32, float16, bfloat16, float64, tf32, bf16x2, bf16x3, float8_e4m3fn or float8_e5m2
 // FORM: override 'matmul' is not of the form op:KIND=TYPE, layer:PATH=TYPE, name:NAME=TYPE, inputs:NAME=float32 or backward:NAME=TYPE
 // REGEX: override 'layer:(=float32' contains an invalid regular expression: missing ): (
