@@ -17,6 +17,7 @@
 #include "mpc/Import/StableHLO.h"
 #include "mpc/Support/EscapedText.h"
 #include "mpc/Support/Files.h"
+#include "mpc/Support/Suggestions.h"
 #include "mpc/Target/CPU/Codegen.h"
 #include "mpc/Target/TargetInfo.h"
 
@@ -334,6 +335,9 @@ Compiler::Module Compiler::importOnnx(const ModelSource &model,
     import.dims[name] = extent;
   for (const auto &[name, shape] : options.inputShapes)
     import.inputShapes[name] = SmallVector<int64_t>(shape.begin(), shape.end());
+  for (const auto &[name, value] : options.inputValues)
+    import.dataNames.insert(name);
+  import.caller = options.caller;
   import.batch = options.batch;
   import.growsCaches = !options.caches.empty() || options.padded;
   import.checksKnownIndicesLater =
@@ -485,6 +489,38 @@ Status Compiler::compareLengths(const ModelSource &model,
   return {};
 }
 
+/// Compares the shapes in `options` with those of a text model, which are
+/// static.
+static Status checkShapes(func::FuncOp function, const CompileOptions &options,
+                          const std::string &where) {
+  auto bad = [&](const std::string &text) {
+    return Status(StatusCode::InvalidArgument, where, text);
+  };
+  std::map<std::string, std::vector<int64_t>> known;
+  std::vector<std::string> names;
+  for (unsigned i = 0; function && i < function.getNumArguments(); ++i) {
+    auto name = function.getArgAttrOfType<StringAttr>(i, MpcDialect::kNameAttr);
+    names.push_back(name ? name.str() : "arg" + std::to_string(i));
+    if (auto type =
+            dyn_cast<RankedTensorType>(function.getArgument(i).getType()))
+      known[names.back()] = known["arg" + std::to_string(i)] =
+          type.getShape().vec();
+  }
+  for (const auto &[name, shape] : options.inputShapes) {
+    if (options.inputValues.contains(name))
+      continue;
+    auto found = known.find(name);
+    if (found == known.end())
+      return bad("the model has no input named '" + name + "'" +
+                 didYouMean(name, names));
+    if (found->second != shape)
+      return bad("input '" + name + "' has the static shape " +
+                 shapeToString(found->second) + ", but " +
+                 shapeToString(shape) + " is given");
+  }
+  return {};
+}
+
 Result<Compiler::Module> Compiler::import(const ModelSource &model) {
   enter("import");
   size_t first = said.size();
@@ -524,6 +560,9 @@ Result<Compiler::Module> Compiler::import(const ModelSource &model) {
     if (!parsed.ok())
       return said.size() > first ? failure(first) : parsed.status();
     module = std::move(*parsed);
+    if (Status status = checkShapes(entry(*module), options, name);
+        !status.ok())
+      return status;
   }
   if (!entry(*module))
     return Status(StatusCode::InvalidArgument, name, "has no function @main");

@@ -8,6 +8,8 @@
 
 #include "DeviceCompilation.h"
 
+#include "mpc/Support/Suggestions.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/BLAKE3.h"
@@ -55,15 +57,19 @@ static bool isSelfInitialized(const ProgramValue &value) {
 Status Model::State::checkNames(const SpecializationTable::Made &made,
                                 const NamedBuffers &arguments) const {
   const Program &program = made.executable.program();
+  // A misspelled name is the cause of a missing input, too.
+  std::vector<std::string> inputs;
+  for (const ProgramValue &value : program.arguments)
+    inputs.push_back(value.name);
+  for (const auto &[name, buffer] : arguments)
+    if (!made.fixed.contains(name) && made.executable.argumentIndex(name) < 0)
+      return Status(StatusCode::InvalidArgument, source.name(),
+                    "has no input '" + name + "'" + didYouMean(name, inputs));
   for (const ProgramValue &value : program.arguments)
     if (!arguments.contains(value.name) && !isSelfInitialized(value))
       return Status(StatusCode::InvalidArgument, source.name(),
                     "input '" + value.name + "' (" + value.type.toString() +
                         ") was not given");
-  for (const auto &[name, buffer] : arguments)
-    if (!made.fixed.contains(name) && made.executable.argumentIndex(name) < 0)
-      return Status(StatusCode::InvalidArgument, source.name(),
-                    "has no input '" + name + "'");
   return {};
 }
 

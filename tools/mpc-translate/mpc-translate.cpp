@@ -40,7 +40,7 @@ struct Flags {
       "dim", llvm::cl::desc("Extent of a symbolic dimension, as in batch=8"),
       llvm::cl::value_desc("NAME=N")};
   llvm::cl::list<std::string> shapes{
-      "input-shape", llvm::cl::desc("Shape of an input, as in x=1x3x224x224"),
+      "shape", llvm::cl::desc("Shape of an input, as in x=1x3x224x224"),
       llvm::cl::value_desc("NAME=NxN...")};
   llvm::cl::list<std::string> values{
       "input-value",
@@ -97,10 +97,10 @@ static LogicalResult readFlags(const Flags &flags, MLIRContext *context,
     options.dims[parts->first] = numbers.front();
   }
   for (StringRef text : flags.shapes) {
-    auto parts = splitFlag("input-shape", text, location);
+    auto parts = splitFlag("shape", text, location);
     SmallVector<int64_t> numbers;
-    if (failed(parts) || failed(readNumbers("input-shape", parts->second, 'x',
-                                            location, numbers)))
+    if (failed(parts) ||
+        failed(readNumbers("shape", parts->second, 'x', location, numbers)))
       return failure();
     options.inputShapes[parts->first] = numbers;
   }

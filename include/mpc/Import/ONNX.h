@@ -11,12 +11,15 @@
 #ifndef MPC_IMPORT_ONNX_H
 #define MPC_IMPORT_ONNX_H
 
+#include "mpc/Runtime/Caller.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -38,9 +41,12 @@ struct OnnxImportOptions {
   llvm::StringMap<int64_t> dims;
   /// Complete shapes of inputs by name, else by position as `arg0`. They bind
   /// symbolic dimensions; a conflict with `dims` or with the model is an error.
-  /// Names that are not inputs are ignored, so that the shapes of all arrays of
-  /// a data file can be passed.
+  /// A name that is not an input is an error unless it is in `dataNames`.
   llvm::StringMap<llvm::SmallVector<int64_t>> inputShapes;
+  /// Names of arrays of data files, which may hold other arrays than inputs.
+  llvm::StringSet<> dataNames;
+  /// The interface whose means messages name.
+  Caller caller = Caller::CommandLine;
   /// Batch size: extent of the first dimension of every graph input that is
   /// symbolic there, or replacement of a fixed extent that all inputs share.
   /// Constant shapes in Reshape and Expand that start with the old extent are

@@ -8,6 +8,7 @@
 #define MPC_JIT_OPTIONS_H
 
 #include "mpc/Runtime/Buffer.h"
+#include "mpc/Runtime/Caller.h"
 #include "mpc/Training/Options.h"
 
 #include <cstdint>
@@ -114,7 +115,9 @@ struct CompileOptions {
   /// dimension without buckets, is compiled for its exact extent. Refused if a
   /// row of a result depends on other rows.
   std::map<std::string, std::vector<int64_t>> buckets;
-  /// Complete shapes of inputs by name; they bind symbolic dimensions.
+  /// Complete shapes of inputs by name; they bind symbolic dimensions. A name
+  /// that is not an input is an error unless `inputValues` has it too: files of
+  /// arrays may hold others than inputs.
   std::map<std::string, std::vector<int64_t>> inputShapes;
   /// Values of inputs by name, in host memory. An input that determines shapes
   /// (a shape, axes, a number of elements to take) becomes a constant of the
@@ -164,6 +167,8 @@ struct CompileOptions {
   int64_t maxMemory = 0;
   /// Compile threads; 0: all cores.
   int threads = 0;
+  /// The interface whose means messages name.
+  Caller caller = Caller::Cpp;
   /// Called with the name of each stage ("import", ..., "codegen") when it
   /// starts.
   std::function<void(const std::string &)> onStage;

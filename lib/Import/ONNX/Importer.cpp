@@ -15,10 +15,15 @@
 #include "mpc/Dialect/Mpc/IR/CreateChecked.h"
 #include "mpc/Dialect/Mpc/IR/MpcConstantOps.h"
 #include "mpc/Reference/Interpreter.h"
+#include "mpc/Support/Suggestions.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+
+#include <map>
+#include <utility>
 
 using namespace mlir;
 using namespace mpc;
@@ -562,11 +567,50 @@ LogicalResult Importer::bindBatch(ArrayRef<const ValueInfo *> arguments) {
   return success();
 }
 
+LogicalResult Importer::unknownInput(StringRef name) {
+  SmallVector<StringRef> inputs;
+  for (const ValueInfo &input : model.graph.inputs)
+    inputs.push_back(input.name);
+  std::string similar = didYouMean(name, inputs);
+  constexpr size_t kMostNames = 8;
+  InFlightDiagnostic error = emitError(modelLocation)
+                             << "the model has no input named '" << name << "'";
+  if (!similar.empty() || inputs.empty())
+    return error << similar;
+  error << "; its inputs are '"
+        << llvm::join(ArrayRef(inputs).take_front(kMostNames), "', '") << "'";
+  if (inputs.size() > kMostNames)
+    error << " and " << inputs.size() - kMostNames << " more";
+  return error;
+}
+
+LogicalResult Importer::checkInputNames() {
+  llvm::StringSet<> known;
+  for (auto [position, input] : llvm::enumerate(model.graph.inputs)) {
+    known.insert(input.name);
+    known.insert("arg" + std::to_string(position));
+  }
+  for (const auto &entry : options.inputValues)
+    if (!known.contains(entry.first()))
+      return unknownInput(entry.first());
+  // In the order of their names.
+  std::map<StringRef, bool> unknown;
+  for (const auto &entry : options.inputShapes)
+    if (!known.contains(entry.first()))
+      unknown[entry.first()] = options.dataNames.contains(entry.first());
+  for (auto [name, isData] : unknown)
+    if (!isData)
+      return unknownInput(name);
+  if (!unknown.empty())
+    unknownArray = unknown.begin()->first;
+  return success();
+}
+
 LogicalResult Importer::bindShapes(ArrayRef<const ValueInfo *> arguments) {
-  llvm::StringMap<const ValueInfo *> byName;
+  if (failed(checkInputNames()))
+    return failure();
   llvm::StringMap<char> known;
   for (const ValueInfo &input : model.graph.inputs) {
-    byName[input.name] = &input;
     if (input.dims)
       for (const Dimension &dimension : *input.dims)
         if (!dimension.extent && !dimension.symbol.empty())
@@ -590,10 +634,6 @@ LogicalResult Importer::bindShapes(ArrayRef<const ValueInfo *> arguments) {
                                       << "' gets the extent " << entry.second;
     symbols[entry.first()] = entry.second;
   }
-  for (const auto &entry : options.inputValues)
-    if (!byName.contains(entry.first()))
-      return emitError(modelLocation)
-             << "the model has no input named '" << entry.first() << "'";
   if (failed(bindBatch(arguments)))
     return failure();
   for (auto [position, input] : llvm::enumerate(arguments)) {
@@ -634,12 +674,25 @@ FailureOr<RankedTensorType> Importer::inputType(const ValueInfo &input,
            << "input '" << input.name << "' has elements of "
            << dataTypeName(input.dataType) << ", which mpc does not read";
   const SmallVector<int64_t> *given = givenShape(options, input.name, position);
+  // An array of another name is the likely cause of a missing shape.
+  auto unbound = [&](const Twine &what,
+                     const std::string &remedy) -> LogicalResult {
+    if (unknownArray.empty())
+      return emitError(modelLocation) << "input '" << input.name << "' has "
+                                      << what << "as in " << remedy;
+    return unknownInput(std::exchange(unknownArray, ""));
+  };
+  auto howToSet = [&](ArrayRef<Dimension> dims) {
+    std::vector<int64_t> example;
+    for (const Dimension &dimension : dims)
+      example.push_back(dimension.extent.value_or(1));
+    return howToSetShape(options.caller, input.name, example);
+  };
   SmallVector<int64_t> shape;
   if (!input.dims) {
     if (!given)
-      return emitError(modelLocation)
-             << "input '" << input.name
-             << "' has no declared shape; give its whole shape";
+      return unbound("no declared shape; give its whole shape, ",
+                     howToSetShape(options.caller, input.name, {1, 512}));
     shape = *given;
   } else {
     for (auto [i, dimension] : llvm::enumerate(*input.dims)) {
@@ -655,15 +708,13 @@ FailureOr<RankedTensorType> Importer::inputType(const ValueInfo &input,
       } else if (i == 0 && newBatch != 0) {
         shape.push_back(newBatch);
       } else if (dimension.symbol.empty()) {
-        return emitError(modelLocation)
-               << "input '" << input.name << "' has no extent in dimension "
-               << i << "; give its whole shape";
+        return unbound("no extent in dimension " + Twine(i) +
+                           "; give its whole shape, ",
+                       howToSet(*input.dims));
       } else {
-        return emitError(modelLocation)
-               << "input '" << input.name
-               << "' has the unbound symbolic dimension '" << dimension.symbol
-               << "'; give its extent, as in --dim " << dimension.symbol
-               << "=1";
+        return unbound("the unbound symbolic dimension '" + dimension.symbol +
+                           "'; give its extent, ",
+                       howToSetDim(options.caller, dimension.symbol));
       }
     }
   }

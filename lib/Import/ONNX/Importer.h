@@ -96,6 +96,10 @@ private:
   mlir::LogicalResult bindSymbol(const ValueInfo &input, llvm::StringRef symbol,
                                  int64_t extent);
   mlir::LogicalResult bindShapes(llvm::ArrayRef<const ValueInfo *> arguments);
+  /// Fails if the caller names an input that the model lacks.
+  mlir::LogicalResult checkInputNames();
+  /// Returns the error for a name that is not an input.
+  mlir::LogicalResult unknownInput(llvm::StringRef name);
   mlir::FailureOr<mlir::RankedTensorType> inputType(const ValueInfo &input,
                                                     size_t position);
   /// Replaces inputs with given values by constants.
@@ -114,6 +118,9 @@ private:
   void eraseDead();
 
   mlir::Location modelLocation;
+  /// An array of a data file that is not an input, until it is reported; empty
+  /// if there is none.
+  llvm::StringRef unknownArray;
   ExternalFiles externalFiles;
   mlir::func::FuncOp function;
   std::vector<Frame> frames;

@@ -89,9 +89,44 @@ TEST(InputShape, OfAnotherExtentIsRefused) {
 TEST(InputShape, ByPositionAndBesideOthers) {
   Import import;
   import.options.inputShapes["labels"] = {4};
+  import.options.dataNames.insert("labels");
   import.options.inputShapes["arg0"] = {6, 3};
   ASSERT_TRUE(import.run(symbolicModel())) << import.firstError();
   EXPECT_EQ(import.resultShape(), (std::vector<int64_t>{6, 3}));
+}
+
+TEST(InputShape, OfAnUnknownInputIsRefused) {
+  Import import;
+  import.options.inputShapes["image"] = {6, 3};
+  EXPECT_FALSE(import.run(symbolicModel()));
+  EXPECT_NE(import.firstError().find(
+                "the model has no input named 'image'; its inputs are 'x'"),
+            std::string::npos)
+      << import.firstError();
+}
+
+// The cause of the unbound dimension is the array's name.
+TEST(InputShape, AMisnamedArrayExplainsAMissingShape) {
+  Import import;
+  import.options.inputShapes["image"] = {6, 3};
+  import.options.dataNames.insert("image");
+  EXPECT_FALSE(import.run(symbolicModel()));
+  EXPECT_NE(import.firstError().find("the model has no input named 'image'"),
+            std::string::npos)
+      << import.firstError();
+}
+
+TEST(InputShape, MessagesNameTheMeansOfTheCaller) {
+  for (auto [caller, dim] :
+       {std::pair(Caller::CommandLine, "as in --dim n=1"),
+        std::pair(Caller::Cpp, "as in CompileOptions::dims[\"n\"] = 1"),
+        std::pair(Caller::Python, "as in dims={'n': 1}")}) {
+    Import import;
+    import.options.caller = caller;
+    EXPECT_FALSE(import.run(symbolicModel()));
+    EXPECT_NE(import.firstError().find(dim), std::string::npos)
+        << import.firstError();
+  }
 }
 
 //===----------------------------------------------------------------------===//
